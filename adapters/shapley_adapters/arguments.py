@@ -1,0 +1,52 @@
+"""Checks of what users pass, shared by both hosts."""
+
+from __future__ import annotations
+
+import numbers
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import InvalidArgumentError, InvalidArgumentTypeError
+
+
+def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """Return `value` if it is one of `choices`, else say which there are."""
+    if not isinstance(value, str):
+        raise InvalidArgumentTypeError(
+            f"{name} must be one of {', '.join(map(repr, choices))}; got {type(value).__name__}."
+        )
+    if value not in choices:
+        raise InvalidArgumentError(
+            f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}."
+        )
+    return value
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    """Return `value` if it is a bool."""
+    if not isinstance(value, bool):
+        raise InvalidArgumentTypeError(f"{name} must be True or False; got {value!r}.")
+    return value
+
+
+def checked_count(name: str, value: Any, minimum: int = 1) -> int:
+    """Return `value` as an int if it is a whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a whole number; got {value!r} ({type(value).__name__})."
+        )
+    if value < minimum:
+        raise InvalidArgumentError(f"{name} must be at least {minimum}; got {value}.")
+    return int(value)
+
+
+def checked_seed(seed: Any) -> int:
+    """Return `seed`, or a fresh one from the operating system where it is None.
+
+    The drawn seed is kept by the caller, so that an explanation can be repeated even when nobody
+    chose a seed.
+    """
+    if seed is None:
+        return secrets.randbits(63)
+    return checked_count("seed", seed, minimum=0)

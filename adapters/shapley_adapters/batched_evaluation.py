@@ -1,0 +1,177 @@
+"""The one place where games are evaluated: full batches, bounded memory, checked values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from .coalition_sets import CoalitionTable
+from .errors import ModelOutputError, NonFiniteValueError
+from .games import Game
+
+
+@dataclass(frozen=True)
+class Request:
+    """Coalitions to evaluate for some rows.
+
+    Attributes
+    ----------
+    rows : array, (R,)
+        The rows of the game.
+    table : CoalitionTable
+        The coalitions, of m players each.
+    players : array, (R, m), optional
+        Which of the game's players the table's columns stand for in each row; by default all, in
+        their order.
+    n_players : int, optional
+        How many players the game has; needed with `players`.
+    """
+
+    rows: IntArray
+    table: CoalitionTable
+    players: IntArray | None = None
+    n_players: int = 0
+
+    @property
+    def n_pairs(self) -> int:
+        """How many values are asked for."""
+        if self.table.is_shared:
+            return int(self.table.counts[0]) * len(self.rows)
+        return int(self.table.counts.sum())
+
+    def values(self, flat: ValueArray) -> ValueArray:
+        """Arrange the values of all pairs as (R, C, K), padded with zeros."""
+        n_rows, n_coalitions = len(self.rows), self.table.coalitions.shape[1]
+        if self.table.is_shared:
+            # Contiguous, because solutions read it many times.
+            by_coalition = flat.reshape(n_coalitions, n_rows, -1)
+            return np.ascontiguousarray(by_coalition.transpose(1, 0, 2))
+        arranged = np.zeros((n_rows, n_coalitions, flat.shape[1]))
+        arranged[self._is_wanted()] = flat
+        return arranged
+
+    def pairs(self) -> Callable[[int, int], tuple[IntArray, CoalitionArray]]:
+        """Return a function that gives the pairs from `start` to `stop`.
+
+        Shared coalitions come one after the other, each for all rows; others row by row.
+        """
+        if self.table.is_shared:
+            return self._shared_pairs
+        row, column = np.nonzero(self._is_wanted())
+
+        def take(start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
+            r, c = row[start:stop], column[start:stop]
+            return self.rows[r], self._of_all_players(self.table.coalitions[r, c], r)
+
+        return take
+
+    def _shared_pairs(self, start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
+        column, row = np.divmod(np.arange(start, stop), len(self.rows))
+        return self.rows[row], self._of_all_players(self.table.coalitions[0, column], row)
+
+    def _is_wanted(self) -> BoolArray:
+        return np.arange(self.table.coalitions.shape[1]) < self.table.counts[:, None]
+
+    def _of_all_players(self, coalitions: CoalitionArray, row: IntArray) -> CoalitionArray:
+        """Widen coalitions of the row's players to coalitions of the game's."""
+        if self.players is None:
+            return coalitions
+        wide = np.zeros((len(coalitions), self.n_players), dtype=bool)
+        np.put_along_axis(wide, self.players[row], coalitions, axis=1)
+        return wide
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Evaluates a game.
+
+    Parameters
+    ----------
+    game : Game
+        The game.
+    batch_size : int, optional
+        Evaluations in one call of the game; by default what the game asks for.
+    on_progress : callable, optional
+        Is told after each batch how many evaluations it held.
+    """
+
+    game: Game
+    batch_size: int | None = None
+    on_progress: Callable[[int], object] = lambda _: None
+
+    def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
+        """Return the values of each request, (R, C, K), evaluated together."""
+        takes = [request.pairs() for request in requests]
+        ends = np.cumsum([request.n_pairs for request in requests])
+        starts = ends - [request.n_pairs for request in requests]
+        flat: list[ValueArray] = []
+
+        def evaluate(start: int, stop: int) -> None:
+            spans = [
+                (take, max(start, first) - first, min(stop, end) - first)
+                for take, first, end in zip(takes, starts, ends, strict=True)
+                if first < stop and end > start
+            ]
+            pieces = [take(int(a), int(b)) for take, a, b in spans]
+            rows = np.concatenate([piece[0] for piece in pieces])
+            coalitions = np.concatenate([piece[1] for piece in pieces])
+            flat.append(self._checked(rows, coalitions))
+            self.on_progress(stop - start)
+
+        size = self.batch_size or self.game.evaluations_per_batch
+        in_batches(int(ends[-1]), size, evaluate)
+        if not flat:
+            # Everything is known already.
+            return [np.zeros((len(request.rows), 0, 1)) for request in requests]
+        values = np.concatenate(flat)
+        return [
+            request.values(values[start:end])
+            for request, start, end in zip(requests, starts, ends, strict=True)
+        ]
+
+    def _checked(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        values = np.asarray(self.game(rows, coalitions), dtype=np.float64)
+        if len(values) != len(rows):
+            raise ModelOutputError(
+                f"The model must return one entry for each input row; it returned {len(values)} "
+                f"for {len(rows)} evaluations. Check that it does not reduce over the batch."
+            )
+        finite = np.isfinite(values)
+        if not finite.all():
+            pair, output = np.argwhere(~finite)[0]
+            raise NonFiniteValueError(
+                f"The value of row {rows[pair]}, output {output}, is {values[pair, output]} for "
+                f"the coalition of players {np.flatnonzero(coalitions[pair]).tolist()}. Look for "
+                "missing values that the model cannot take, for overflow, and for a link such as "
+                "logit at probabilities of 0 or 1."
+            )
+        return values
+
+
+def in_batches(total: int, size: int, call: Callable[[int, int], None]) -> None:
+    """Call `call(start, stop)` over `total` items, `size` at a time, halving what does not fit.
+
+    When memory runs out, the batch is halved and tried again; the smaller size is kept.
+    """
+    start = 0
+    while start < total:
+        stop = min(start + size, total)
+        try:
+            call(start, stop)
+        except (MemoryError, RuntimeError) as error:
+            if stop - start == 1 or not ran_out_of_memory(error):
+                raise
+            size = (stop - start) // 2
+            continue
+        start = stop
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Tell whether `error` says that memory, the host's or a device's, was too small."""
+    # The frameworks' own classes are not imported here; torch's are RuntimeErrors that say so.
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text
+

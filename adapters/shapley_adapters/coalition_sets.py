@@ -1,0 +1,130 @@
+"""Sets of coalitions: all of them, distinct ones, and the ones that a budget pays for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .array_types import CoalitionArray, IntArray
+
+
+@dataclass(frozen=True)
+class CoalitionTable:
+    """The distinct coalitions to evaluate, for all rows together or for each row.
+
+    Attributes
+    ----------
+    coalitions : array, (T, C, M)
+        T is 1 where all rows share the table, and the number of rows elsewhere.
+    counts : array, (T,)
+        How many of the C coalitions belong to the row; the rest is padding.
+    """
+
+    coalitions: CoalitionArray
+    counts: IntArray
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one table serves all rows."""
+        return len(self.coalitions) == 1
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """What a budget bought: a prefix of the units on offer, each distinct coalition paid once.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The known coalitions first, in their order, then the bought ones.
+    positions : array, (T, U, S)
+        Where the coalitions of each unit stand in the table; 0 for units that were not bought.
+    n_units : array, (T,)
+        How many units were bought.
+    """
+
+    table: CoalitionTable
+    positions: IntArray
+    n_units: IntArray
+
+
+def all_coalitions(n_players: int) -> CoalitionArray:
+    """Return all 2^M coalitions, (2^M, M); player j is in coalition c where bit j of c is set."""
+    numbers = np.arange(2**n_players)
+    return (numbers[:, None] >> np.arange(n_players)) % 2 == 1
+
+
+def end_points(n_players: int) -> CoalitionArray:
+    """Return the empty coalition and that of all players, (2, M)."""
+    return np.array([[False], [True]]).repeat(n_players, axis=1)
+
+
+def buy(known: CoalitionArray, units: CoalitionArray, budget: int) -> Purchase:
+    """Buy as many of the first units as `budget` pays for.
+
+    A unit is a handful of coalitions that are of use only together. A coalition that stands among
+    the known ones or in an earlier unit costs nothing, so that what duplicates free is spent on
+    further units.
+
+    Parameters
+    ----------
+    known : array, (n, M)
+        Distinct coalitions that are paid from the same budget already.
+    units : array, (T, U, S, M)
+        The units on offer, S coalitions each, in the order in which they are wanted.
+    budget : int
+        The number of distinct coalitions that each row may have, the known ones included.
+    """
+    n_tables, n_units, unit_size, n_players = units.shape
+    n_known = len(known)
+    wanted = np.empty((n_tables, n_known + n_units * unit_size, n_players), dtype=bool)
+    wanted[:, :n_known] = known
+    wanted[:, n_known:] = units.reshape(n_tables, -1, n_players)
+
+    first = first_occurrences(wanted)
+    is_new = first == np.arange(wanted.shape[1])
+    n_distinct = np.cumsum(is_new, axis=1)
+    after_unit = n_distinct[:, n_known - 1 :: unit_size]  # (T, U + 1): before any unit, after each
+    n_bought = (after_unit[:, 1:] <= budget).sum(axis=1)
+    counts = np.take_along_axis(after_unit, n_bought[:, None], axis=1)[:, 0]
+
+    slots = n_distinct - 1
+    table = np.zeros((n_tables, counts.max(), n_players), dtype=bool)
+    kept_rows, kept = np.nonzero(is_new & (slots < counts[:, None]))
+    table[kept_rows, slots[kept_rows, kept]] = wanted[kept_rows, kept]
+
+    positions = np.take_along_axis(slots, first, axis=1)[:, n_known:]
+    positions = positions.reshape(n_tables, n_units, unit_size)
+    bought = np.arange(n_units) < n_bought[:, None]
+    positions = np.where(bought[:, :, None], positions, 0)
+    return Purchase(CoalitionTable(table, counts), positions, n_bought)
+
+
+def first_occurrences(coalitions: CoalitionArray) -> IntArray:
+    """Return, for each coalition of each table, (T, n, M), the first in its table equal to it."""
+    words = _packed(coalitions)  # (T, n, W)
+    order = (
+        np.argsort(words[:, :, 0], axis=1, kind="stable")
+        if words.shape[2] == 1
+        else np.lexsort(np.moveaxis(words, 2, 0), axis=1)  # stable, too
+    )
+    ordered = np.take_along_axis(words, order[:, :, None], axis=1)
+    starts = np.ones(order.shape, dtype=bool)
+    starts[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=2)
+    start = np.maximum.accumulate(np.where(starts, np.arange(order.shape[1]), 0), axis=1)
+    first = np.empty_like(order)
+    np.put_along_axis(first, order, np.take_along_axis(order, start, axis=1), axis=1)
+    return first
+
+
+def _packed(coalitions: CoalitionArray) -> npt.NDArray[np.unsignedinteger]:
+    """Pack the players of each coalition into as few words as possible, (..., W)."""
+    bits = np.packbits(coalitions, axis=-1)
+    n_bytes = bits.shape[-1]
+    # Narrow words sort faster; from nine bytes on there are several words of eight.
+    width = next((w for w in (1, 2, 4, 8) if n_bytes <= w), 8)
+    padded = np.zeros((*bits.shape[:-1], -(-n_bytes // width) * width), dtype=np.uint8)
+    padded[..., :n_bytes] = bits
+    return padded.view(f"u{width}")

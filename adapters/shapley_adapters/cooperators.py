@@ -1,0 +1,187 @@
+"""Which players cooperate most: the scores by which SHEAR picks cooperators."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from .arguments import checked_choice
+from .array_types import CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
+from .errors import DerivativeError, InvalidArgumentError, ShapleyExtWarning
+from .games import DifferentiableGame, Game
+
+COOPERATORS = ("auto", "hessian", "gradient", "difference", "random")
+
+
+@dataclass
+class Scores:
+    """Cross-contributions of some rows of a game, and how each row came by them.
+
+    Attributes
+    ----------
+    values : array, (R, M, M)
+        The scores; 0 where `sources` is "".
+    sources : array of str, (R,)
+        "hessian", "gradient" or "array", or "" for rows that the derivatives did not serve.
+    backward_passes : array, (R,)
+        The backward passes spent on each row.
+    """
+
+    values: ScoreArray
+    sources: npt.NDArray[np.str_]
+    backward_passes: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.backward_passes = np.zeros(len(self.sources), dtype=np.intp)
+
+
+def checked_cooperators(cooperators: Any) -> str | ScoreArray:
+    """Return `cooperators` if it is one of the named ways, or an array of scores."""
+    if isinstance(cooperators, str):
+        return checked_choice("cooperators", cooperators, COOPERATORS)
+    try:
+        scores = np.asarray(cooperators, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"cooperators must be one of {', '.join(map(repr, COOPERATORS))}, or an array of "
+            f"scores, (M, M) or (rows, M, M); got {type(cooperators).__name__}."
+        ) from error
+    if scores.ndim not in (2, 3) or scores.shape[-1] != scores.shape[-2]:
+        raise InvalidArgumentError(
+            "cooperators must have shape (M, M) for M players, or (rows, M, M); got "
+            f"{scores.shape}."
+        )
+    if not np.isfinite(scores).all() or (scores < 0).any():
+        raise InvalidArgumentError(
+            "cooperators must be finite and not negative: the larger a score, the stronger the "
+            "interaction. Take absolute values."
+        )
+    return scores
+
+
+def scores_before_evaluation(
+    game: Game, rows: IntArray, cooperators: str | ScoreArray
+) -> Scores:
+    """Return what is known about the players' interactions before any coalition is evaluated.
+
+    `"auto"` takes the second derivatives; for rows where they all vanish, as in networks of
+    straight pieces, the differences of the first. Rows that neither serves are left open.
+
+    Raises
+    ------
+    DerivativeError
+        If `cooperators` asks for derivatives that the model does not have.
+    """
+    n_rows, n_players = len(rows), game.n_players
+    scores = Scores(np.zeros((n_rows, n_players, n_players)), np.full(n_rows, "", dtype="U10"))
+    if not isinstance(cooperators, str):
+        fitting = _fitting(cooperators, game.n_rows, n_players)
+        scores.values[:] = fitting if fitting.ndim == 2 else fitting[rows]
+        scores.sources[:] = "array"
+    elif cooperators in ("hessian", "gradient"):
+        if not _is_differentiable(game):
+            raise DerivativeError(
+                f"cooperators={cooperators!r} needs derivatives, but {_obstacle(game)}. Use "
+                "cooperators='difference', which needs evaluations only, or 'auto'."
+            )
+        _add_derivatives(scores, game, rows, cooperators)
+        _check_explicit(scores, cooperators)
+    elif cooperators == "auto" and _is_differentiable(game):
+        for way in ("hessian", "gradient"):
+            try:
+                _add_derivatives(scores, game, rows, way)
+                # Second derivatives that all vanish say nothing about networks of straight pieces.
+                if way == "hessian":
+                    scores.sources[~scores.values.any(axis=(1, 2))] = ""
+            except DerivativeError:
+                continue  # `sources` records what was used in the end
+    return scores
+
+
+def difference_coalitions(n_players: int) -> CoalitionArray:
+    """Return the coalitions that lack one or two players, (M + M (M − 1) / 2, M)."""
+    first, second = np.triu_indices(n_players)
+    coalitions = np.ones((len(first), n_players), dtype=bool)
+    coalitions[np.arange(len(first)), first] = False
+    coalitions[np.arange(len(first)), second] = False
+    return coalitions
+
+
+def difference_scores(grand: ValueArray, lacking: ValueArray, n_players: int) -> ScoreArray:
+    """Return |v(N) − v(N∖i) − v(N∖j) + v(N∖ij)|, summed over outputs and doubled as in Eq. 11.
+
+    Parameters
+    ----------
+    grand : array, (R, K)
+        Values of all players together.
+    lacking : array, (R, M + M (M − 1) / 2, K)
+        Values of `difference_coalitions`.
+    """
+    first, second = np.triu_indices(n_players)
+    table: FloatArray = np.zeros((*grand.shape[:1], n_players, n_players, grand.shape[1]))
+    table[:, first, second] = lacking
+    table[:, second, first] = lacking
+    single = np.einsum("riik->rik", table)
+    cross = grand[:, None, None] - single[:, :, None] - single[:, None, :] + table
+    scores: ScoreArray = 2 * np.abs(cross).sum(axis=3)
+    scores[:, np.eye(n_players, dtype=bool)] = 0.0
+    return scores
+
+
+def _add_derivatives(
+    scores: Scores, game: DifferentiableGame, rows: IntArray, way: str
+) -> None:
+    """Score the rows that are still open by `way`; those with non-finite scores stay open."""
+    # Imported here, so that models without derivatives never load torch.
+    from .torch_derivatives import gradient_scores, hessian_scores
+
+    is_open = np.flatnonzero(scores.sources == "")
+    if len(is_open) == 0:
+        return
+    take = hessian_scores if way == "hessian" else gradient_scores
+    values, n_passes = take(game, rows[is_open])
+    scores.backward_passes[is_open] += n_passes
+    served = np.isfinite(values).all(axis=(1, 2))
+    scores.values[is_open[served]] = values[served]
+    scores.sources[is_open[served]] = way
+
+
+def _check_explicit(scores: Scores, way: str) -> None:
+    if (scores.sources == "").any():
+        raise DerivativeError(
+            f"cooperators={way!r}: the derivatives are not finite for "
+            f"{(scores.sources == '').sum()} rows. Use cooperators='difference' or 'auto'."
+        )
+    n_flat = int((~scores.values.any(axis=(1, 2))).sum())
+    if way == "hessian" and n_flat:
+        warnings.warn(
+            f"cooperators='hessian': all second derivatives vanish for {n_flat} rows, as they do "
+            "in ReLU networks, so that the cooperators there are arbitrary. Use 'gradient'.",
+            ShapleyExtWarning,
+            stacklevel=2,
+        )
+
+
+def _is_differentiable(game: Game) -> TypeGuard[DifferentiableGame]:
+    return isinstance(game, DifferentiableGame) and game.derivative_obstacle is None
+
+
+def _obstacle(game: Game) -> str:
+    obstacle = game.derivative_obstacle if isinstance(game, DifferentiableGame) else None
+    return obstacle or "the model is not a torch module"
+
+
+def _fitting(cooperators: ScoreArray, n_rows: int, n_players: int) -> ScoreArray:
+    shape = (n_players, n_players) if cooperators.ndim == 2 else (n_rows, n_players, n_players)
+    if cooperators.shape != shape:
+        raise InvalidArgumentError(
+            f"cooperators has shape {cooperators.shape}; with {n_players} players and {n_rows} "
+            f"rows it must be ({n_players}, {n_players}) or ({n_rows}, {n_players}, {n_players})."
+        )
+    scores = cooperators.copy()
+    scores[..., np.eye(n_players, dtype=bool)] = 0.0
+    return scores

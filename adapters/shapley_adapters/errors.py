@@ -1,0 +1,41 @@
+"""Exceptions and warnings of shapley-ext.
+
+Every exception derives from `ShapleyExtError` and from the built-in exception that a caller would
+already catch.
+"""
+
+
+class ShapleyExtError(Exception):
+    """Base of all exceptions raised by shapley-ext."""
+
+
+class InvalidArgumentError(ShapleyExtError, ValueError):
+    """An argument has a value that cannot be used."""
+
+
+class InvalidArgumentTypeError(ShapleyExtError, TypeError):
+    """An argument has a type that cannot be used."""
+
+
+class BudgetError(InvalidArgumentError):
+    """The number of evaluations is too small for what was asked."""
+
+
+class DerivativeError(ShapleyExtError, RuntimeError):
+    """The derivatives that were asked for cannot be taken of this model."""
+
+
+class NonFiniteValueError(ShapleyExtError, ArithmeticError):
+    """The model returned NaN or an infinite number for a coalition."""
+
+
+class SingularSystemError(ShapleyExtError, ArithmeticError):
+    """The evaluated coalitions do not determine the attributions."""
+
+
+class ModelOutputError(ShapleyExtError, ValueError):
+    """The model's output does not have one entry for each of its input rows."""
+
+
+class ShapleyExtWarning(UserWarning):
+    """Something that the user should know about the explanation."""

@@ -1,0 +1,231 @@
+"""The one road from a game to attributions: score, design, evaluate, solve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from .array_types import BoolArray, IntArray, ScoreArray, ValueArray
+from .batched_evaluation import Evaluator, Request
+from .coalition_sets import CoalitionTable, end_points
+from .designs import Design, DesignRequest, Estimator
+from .errors import BudgetError
+from .estimates import Estimate
+from .estimators.exact import FullDesign, full_design, solve_full
+from .games import Game
+from .row_groups import RowGroup, Scoring, group_rows
+
+_CHUNK_BYTES = 2**28
+"""Bound on the coalitions and values held at a time; a chunk has at least one row."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run an estimate.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of all random choices.
+    budget : int, optional
+        Evaluations for each row; `default_budget` where None.
+    batch_size : int, optional
+        Evaluations in one call of the game; what the game asks for where None.
+    cooperators : str or array, optional
+        How SHEAR finds cooperators; None for all other estimators.
+    with_errors : bool
+        Whether standard errors are wanted, so that a budget too small for them is refused.
+    progress_delay : float, optional
+        Seconds after which a progress bar appears; no bar where None.
+    name : str
+        Name of the estimator for the bar and for errors.
+    budget_name : str
+        What the host calls the budget, for errors.
+    """
+
+    seed: int
+    budget: int | None = None
+    batch_size: int | None = None
+    cooperators: str | ScoreArray | None = None
+    with_errors: bool = False
+    progress_delay: float | None = None
+    name: str = "the estimator"
+    budget_name: str = "budget"
+
+
+def default_budget(n_players: int) -> int:
+    """Return the evaluations for each row when the user names none: 16 a player, at least 500."""
+    return max(500, 16 * n_players)
+
+
+def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
+    """Estimate the Shapley values of all rows of `game`.
+
+    All rows share one set of random draws, so that a row's result does not depend on the other
+    rows, on their order or on the batch size. Players that cannot change the value of a row are
+    set aside first. Where the budget pays for all coalitions of the others, all are evaluated and
+    the result is exact.
+
+    Raises
+    ------
+    BudgetError
+        If the budget is too small for the estimator.
+    """
+    active = game.active_players()
+    budget = settings.budget
+    if budget is None:
+        least = estimator.minimum_budget(int(active.sum(axis=1).max()), settings.with_errors)
+        budget = max(default_budget(game.n_players), least)
+    return _Run(game, estimator, settings, budget).estimate(active)
+
+
+@dataclass
+class _Run:
+    game: Game
+    estimator: Estimator[Any]
+    settings: Settings
+    budget: int
+    _shared: dict[int, Design] = field(default_factory=dict)
+
+    def estimate(self, active: BoolArray) -> Estimate:
+        for n_active in np.unique(active.sum(axis=1)):
+            self._check_budget(int(n_active))
+        with self._progress_bar(active) as bar:
+            evaluate = Evaluator(self.game, self.settings.batch_size, bar.update)
+            ends = self._end_values(evaluate)
+            result = self._blank_result(ends)
+            for rows in self._chunks(ends.shape[2]):
+                self._estimate_chunk(group_rows(rows, active[rows], ends[rows]), evaluate, result)
+        return result
+
+    def _estimate_chunk(
+        self, groups: list[RowGroup], evaluate: Evaluator, result: Estimate
+    ) -> None:
+        groups = self._scored(groups, evaluate)
+        designs = [self._design(group) for group in groups]
+        # All groups in one go, so that batches are full however few rows a group has.
+        requests = [
+            group.request(_without_first(design.table, len(group.known)))
+            for group, design in zip(groups, designs, strict=True)
+        ]
+        for group, design, new in zip(groups, designs, evaluate(requests), strict=True):
+            values = np.concatenate([group.known_values, new], axis=1)
+            self._record(group, design, values, result)
+
+    def _scored(self, groups: list[RowGroup], evaluate: Evaluator) -> list[RowGroup]:
+        """Score the rows for which cooperators have to be chosen."""
+        if self.settings.cooperators is None:
+            return groups
+        scored: list[RowGroup] = []
+        for group in groups:
+            if self._is_full(group.n_players):
+                scored.append(group)
+                continue
+            needed = self.estimator.minimum_budget(group.n_players)
+            find = Scoring(self.settings.cooperators, self.budget, needed, self.settings.seed)
+            scored += find(group, evaluate)
+        return scored
+
+    def _design(self, group: RowGroup) -> Design:
+        """Return the design of a group, made once for each number of players if rows share it."""
+        n_players = group.n_players
+        if n_players in self._shared:
+            return self._shared[n_players]
+        if self._is_full(n_players):
+            design: Design = full_design(n_players, group.known)
+        else:
+            design = self.estimator.design(self._design_request(group))
+        if group.scores is None:
+            self._shared[n_players] = design
+        return design
+
+    def _design_request(self, group: RowGroup) -> DesignRequest:
+        # A stream of its own for each number of players: which other rows there are, and how many
+        # players they have, must not matter.
+        sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(group.n_players,))
+        return DesignRequest(
+            n_players=group.n_players,
+            budget=self.budget,
+            rng=np.random.default_rng(sequence),
+            known=group.known,
+            scores=group.scores,
+            informed=None if group.sources is None else group.sources != "random",
+        )
+
+    def _record(
+        self, group: RowGroup, design: Design, values: ValueArray, result: Estimate
+    ) -> None:
+        if isinstance(design, FullDesign):
+            solution = solve_full(design, values)
+        else:
+            solution = self.estimator.solve(design, values)
+        rows = group.rows
+        result.values[rows[:, None], group.players] = solution.values
+        result.standard_errors[rows[:, None], group.players] = solution.standard_errors
+        result.evaluations[rows] = design.table.counts
+        if group.sources is not None and group.backward_passes is not None:
+            result.cooperators[rows] = group.sources
+            result.backward_passes[rows] = group.backward_passes
+
+    def _check_budget(self, n_players: int) -> None:
+        if self._is_full(n_players):
+            return
+        needed = self.estimator.minimum_budget(n_players, self.settings.with_errors)
+        if isinstance(self.settings.cooperators, str) and self.settings.cooperators == "difference":
+            needed += n_players * (n_players + 1) // 2
+        if self.budget < needed:
+            exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
+            raise BudgetError(
+                f"{self.settings.budget_name}={self.budget} is too small: {self.settings.name} "
+                f"needs at least {needed} evaluations for a row of {n_players} players"
+                f"{' to tell standard errors' if self.settings.with_errors else ''}{exact}."
+            )
+
+    def _is_full(self, n_players: int) -> bool:
+        return n_players < 60 and 2**n_players <= self.budget
+
+    def _progress_bar(self, active: BoolArray) -> tqdm[Any]:
+        delay = self.settings.progress_delay
+        n_full = 2.0 ** np.minimum(active.sum(axis=1), 60)
+        return tqdm(
+            total=int(np.minimum(n_full, self.budget).sum()),
+            desc=self.settings.name,
+            unit=" evaluations",
+            disable=delay is None,
+            delay=delay or 0.0,
+        )
+
+    def _end_values(self, evaluate: Evaluator) -> ValueArray:
+        """Evaluate the empty coalition and that of all players for each row, (R, 2, K)."""
+        table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
+        return evaluate([Request(np.arange(self.game.n_rows), table)])[0]
+
+    def _blank_result(self, ends: ValueArray) -> Estimate:
+        shape = (self.game.n_rows, self.game.n_players, ends.shape[2])
+        return Estimate(
+            values=np.zeros(shape),
+            standard_errors=np.zeros(shape),
+            empty_values=ends[:, 0],
+            grand_values=ends[:, 1],
+            evaluations=np.full(self.game.n_rows, 2),
+            backward_passes=np.zeros(self.game.n_rows, dtype=np.intp),
+            cooperators=np.full(self.game.n_rows, "", dtype="U10"),
+            seed=self.settings.seed,
+        )
+
+    def _chunks(self, n_outputs: int) -> Iterator[IntArray]:
+        n_players = self.game.n_players
+        row_bytes = self.budget * (8 * n_players + 24 * n_outputs)
+        if self.settings.cooperators is not None:
+            row_bytes += 24 * n_players**2
+        size = max(1, _CHUNK_BYTES // row_bytes)
+        for start in range(0, self.game.n_rows, size):
+            yield np.arange(start, min(start + size, self.game.n_rows))
+
+
+def _without_first(table: CoalitionTable, n_known: int) -> CoalitionTable:
+    return CoalitionTable(table.coalitions[:, n_known:], table.counts - n_known)

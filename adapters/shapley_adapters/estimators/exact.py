@@ -1,0 +1,75 @@
+"""Shapley values from the values of all coalitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+
+from ..array_types import CoalitionArray, FloatArray, ValueArray
+from ..coalition_sets import CoalitionTable, all_coalitions, end_points, first_occurrences
+from ..designs import DesignRequest, Solution
+from ..errors import BudgetError
+
+MAX_PLAYERS = 20
+"""Beyond this, 2^M coalitions are more than anyone waits for, and more than memory holds."""
+
+
+@dataclass(frozen=True)
+class FullDesign:
+    """All 2^M coalitions."""
+
+    table: CoalitionTable
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Enumeration of all 2^M coalitions, `shear.txt` Eq. 3."""
+
+    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
+        """Return 2^M, or refuse where that is out of reach."""
+        if n_players > MAX_PLAYERS:
+            raise BudgetError(
+                f"Exact enumeration takes 2^{n_players} evaluations for {n_players} players; the "
+                f"limit is {MAX_PLAYERS} players. Group players, or choose a randomised estimator."
+            )
+        return int(2**n_players)
+
+    def design(self, request: DesignRequest) -> FullDesign:
+        """Return all coalitions, the known ones first."""
+        return full_design(request.n_players, request.known)
+
+    def solve(self, design: FullDesign, values: ValueArray) -> Solution:
+        """Return the Shapley values; their standard errors are 0."""
+        return solve_full(design, values)
+
+
+def full_design(n_players: int, known: CoalitionArray | None = None) -> FullDesign:
+    """Return the design of all coalitions, the known ones first."""
+    known = end_points(n_players) if known is None else known
+    wanted = np.concatenate([known, all_coalitions(n_players)])
+    is_new = first_occurrences(wanted[None])[0] == np.arange(len(wanted))
+    coalitions = wanted[is_new][None]
+    return FullDesign(CoalitionTable(coalitions, np.array([coalitions.shape[1]])))
+
+
+def solve_full(design: FullDesign, values: ValueArray) -> Solution:
+    """Return the Shapley values of the players, exact up to rounding."""
+    coalitions = design.table.coalitions[0]
+    present, absent = _size_weights(coalitions.shape[1])
+    sizes = coalitions.sum(axis=1)
+    # Player i counts v(S) with `present` where it is in S and with −`absent` where it is not.
+    operator = np.where(coalitions, present[sizes][:, None], -absent[sizes][:, None])  # (C, M)
+    attributions = operator.T @ values
+    return Solution(attributions, np.zeros_like(attributions))
+
+
+def _size_weights(n_players: int) -> tuple[FloatArray, FloatArray]:
+    """Return the Shapley weights of sizes 0, …, M for players inside and outside the coalition."""
+    sizes = np.arange(n_players + 1)
+    inverse_counts = 1.0 / scipy.special.comb(n_players, sizes)
+    with np.errstate(divide="ignore"):
+        present = np.where(sizes > 0, inverse_counts / sizes, 0.0)
+        absent = np.where(sizes < n_players, inverse_counts / (n_players - sizes), 0.0)
+    return present, absent

@@ -1,0 +1,311 @@
+"""SHEAR: enumerate each player's strongest cooperators, draw the others at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+
+from ..arguments import checked_choice, checked_flag
+from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
+from ..coalition_sets import CoalitionTable, buy
+from ..designs import DesignRequest, Solution
+from ..errors import InvalidArgumentError
+
+COMPLEMENTS = ("posterior", "uniform", "none")
+
+
+@dataclass(frozen=True)
+class ShearDesign:
+    """Pairs of marginal contributions, one unit each.
+
+    A unit belongs to a player and to a stratum: a subset of the player's cooperators together with
+    the complementary subset. Its two contexts hold one of the two each, and draws of the other
+    players.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The distinct coalitions of each row.
+    positions : array, (R, U, 2, 2)
+        Where a unit's coalitions stand in the table: two contexts, without and with the player.
+    strata : array, (U,)
+        Stratum of each unit, players first: player · P + subset.
+    stratum_weights : array, (P,)
+        Shapley weight of each pair of subsets in the game of the player and its cooperators.
+    draws : array, (R, M · P)
+        How often the row has drawn each stratum.
+    n_units : array, (R,)
+        How many of the units the row has.
+    shares : array, (R, M)
+        Which part of the efficiency residual each player takes; all 0 where it is left alone.
+    is_random : bool
+        Whether anything was drawn.
+    """
+
+    table: CoalitionTable
+    positions: IntArray
+    strata: IntArray
+    stratum_weights: FloatArray
+    draws: IntArray
+    n_units: IntArray
+    shares: FloatArray
+    is_random: bool
+
+
+@dataclass(frozen=True)
+class Shear:
+    """SHEAR, `shear.txt` Eq. 12–14, with all players sharing one budget and their coalitions.
+
+    Parameters
+    ----------
+    complement : {"posterior", "uniform", "none"}
+        How players that are not cooperators are drawn. With `"posterior"` each is present with
+        probability t ~ Beta(s + 1, K − s + 1) when s of the K cooperators are, as if all arrived
+        in random order: this is unbiased. `"uniform"` tosses a fair coin for each (the authors'
+        code), `"none"` leaves them absent (Eq. 13); both are biased.
+    antithetic : bool
+        Draw the complementary players for the complementary subset of cooperators.
+    efficient : bool
+        Add the efficiency residual v(N) − v(∅) − Σφ to the players in proportion to their scores,
+        which do not depend on the draws, so that no bias enters.
+    """
+
+    complement: str = "posterior"
+    antithetic: bool = True
+    efficient: bool = True
+
+    def __post_init__(self) -> None:
+        checked_choice("complement", self.complement, COMPLEMENTS)
+        checked_flag("antithetic", self.antithetic)
+        checked_flag("efficient", self.efficient)
+
+    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
+        """Return the cost of one cooperator for each player and the end points; of two for errors.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If errors are asked for where nothing is drawn at random.
+        """
+        if with_errors and self.complement == "none":
+            raise InvalidArgumentError(
+                "complement='none' draws nothing at random, so its error is bias, not a standard "
+                "error. Use complement='posterior'."
+            )
+        return (8 if with_errors else 4) * n_players + 2
+
+    def design(self, request: DesignRequest) -> ShearDesign:
+        """Draw every stratum once, then spend what is left on the heaviest ones."""
+        scores = cast(ScoreArray, request.scores)
+        n_players = request.n_players
+        n_cooperators = cooperator_count(n_players, request.budget - len(request.known))
+        cooperators = strongest(scores, n_cooperators)  # (R, M, K)
+        weights = stratum_weights(n_cooperators)
+        strata = self._strata(request, weights)
+        units = self._units(request, cooperators, strata)
+        purchase = buy(request.known, units.reshape(*units.shape[:2], 4, n_players), request.budget)
+        return ShearDesign(
+            table=purchase.table,
+            positions=purchase.positions.reshape(*units.shape[:2], 2, 2),
+            strata=strata,
+            stratum_weights=weights,
+            draws=_draws(strata, purchase.n_units, n_players * len(weights)),
+            n_units=purchase.n_units,
+            shares=self._shares(request, cooperators),
+            is_random=self.complement != "none",
+        )
+
+    def solve(self, design: ShearDesign, values: ValueArray) -> Solution:
+        """Weight the marginal contributions; errors from the spread within like strata."""
+        contributions = _contributions(design, values)  # (R, U, K)
+        n_rows, n_players = design.shares.shape
+        per_player = (n_rows, n_players, len(design.stratum_weights))
+        # (R, M · P): the weight of one draw of each stratum.
+        draw_weights = (design.stratum_weights / design.draws.reshape(per_player)).reshape(n_rows, -1)
+        is_bought = np.arange(len(design.strata)) < design.n_units[:, None]
+        unit_weights = np.where(is_bought, draw_weights[:, design.strata], 0.0)  # (R, U)
+        owners = design.strata // len(design.stratum_weights)
+        attributions = _sum_by(owners, n_players, unit_weights[:, :, None] * contributions)
+        variances = _variances(design, contributions, is_bought)
+        total = values[:, 1] - values[:, 0]
+        residuals = total[:, None] - attributions.sum(axis=1, keepdims=True)  # (R, 1, K)
+        shares = design.shares[:, :, None]
+        attributions += shares * residuals
+        # φ_i takes its share of every player's error, its own included.
+        variances = (1 - 2 * shares) * variances + shares**2 * variances.sum(axis=1, keepdims=True)
+        return Solution(attributions, np.sqrt(np.maximum(variances, 0.0)))
+
+    def _strata(self, request: DesignRequest, weights: FloatArray) -> IntArray:
+        """Return the stratum of each unit on offer: each once, then repeats of the heaviest."""
+        n_strata = len(weights)
+        base = np.arange(request.n_players * n_strata)
+        if self.complement == "none":
+            return base  # there is nothing to draw again
+        # As many as could be paid if half of the first round were duplicates; more where there
+        # are so few coalitions that repeats are mostly duplicates, too.
+        n_repeats = max(0, -(-(request.budget - 2 * len(base)) // 4))
+        if 2.0**request.n_players < 32 * request.budget:
+            n_repeats *= 3
+        repeats: list[IntArray] = []
+        draws = np.ones(n_strata)
+        while sum(map(len, repeats)) < n_repeats:
+            heaviest = int(np.argmax(weights**2 / (draws * (draws + 1))))
+            draws[heaviest] += 1
+            repeats.append(request.rng.permutation(request.n_players) * n_strata + heaviest)
+        return np.concatenate([base, *repeats])
+
+    def _units(
+        self, request: DesignRequest, cooperators: IntArray, strata: IntArray
+    ) -> CoalitionArray:
+        """Return the coalitions of each unit, (R, U, 2, 2, M).
+
+        All rows share the same random numbers, so that a row's result does not depend on the
+        others.
+        """
+        n_rows, n_players, n_cooperators = cooperators.shape
+        n_strata = _stratum_count(n_cooperators)
+        players, subsets = strata // n_strata, strata % n_strata
+
+        # Bit k of a subset is the k-th cooperator, the weakest first; K stands for all others.
+        bit = np.full((n_rows, n_players, n_players), n_cooperators)
+        weakest_first = np.arange(n_cooperators)[::-1]
+        np.put_along_axis(bit, cooperators, weakest_first[None, None], axis=2)
+        members = (subsets[:, None] >> np.arange(n_cooperators + 1)) % 2 == 1  # (U, K + 1)
+
+        bit = bit[:, players]  # (R, U, M)
+        is_cooperator = bit < n_cooperators
+        subset = members[np.arange(len(strata))[:, None], bit]
+        first, second = self._others(request, members[:, :-1].sum(axis=1), n_cooperators)
+        contexts = np.stack(
+            [
+                np.where(is_cooperator, subset, first),
+                np.where(is_cooperator, ~subset, second),
+            ],
+            axis=2,
+        )  # (R, U, 2, M)
+        units = np.stack([contexts, contexts], axis=3)
+        each = np.arange(len(strata))
+        units[:, each, :, 0, players] = False
+        units[:, each, :, 1, players] = True
+        return units
+
+    def _others(
+        self, request: DesignRequest, sizes: IntArray, n_cooperators: int
+    ) -> tuple[CoalitionArray, CoalitionArray]:
+        """Draw the players that are not cooperators for both contexts of each unit, (U, M) each."""
+        shape = (len(sizes), request.n_players)
+        if self.complement == "none":
+            absent = np.zeros(shape, dtype=bool)
+            return absent, absent
+        first = self._draw(request.rng, sizes, n_cooperators, shape)
+        if self.antithetic:
+            return first, ~first
+        return first, self._draw(request.rng, n_cooperators - sizes, n_cooperators, shape)
+
+    def _draw(
+        self, rng: np.random.Generator, sizes: IntArray, n_cooperators: int, shape: tuple[int, int]
+    ) -> BoolArray:
+        if self.complement == "uniform":
+            return rng.random(shape) < 0.5
+        arrival = rng.beta(sizes + 1, n_cooperators - sizes + 1)
+        return rng.random(shape) < arrival[:, None]
+
+    def _shares(self, request: DesignRequest, cooperators: IntArray) -> FloatArray:
+        """Return each player's part of the efficiency residual, (R, M)."""
+        scores, informed = cast(ScoreArray, request.scores), cast(BoolArray, request.informed)
+        n_rows, n_players = scores.shape[:2]
+        if not self.efficient:
+            return np.zeros((n_rows, n_players))
+        # Interactions with cooperators are enumerated; the error comes from those left to chance.
+        left = scores.copy()
+        np.put_along_axis(left, cooperators, 0.0, axis=2)
+        left = left.sum(axis=2) - np.einsum("rii->ri", left)
+        total = left.sum(axis=1, keepdims=True)
+        use = informed[:, None] & (total > 0)
+        return np.where(use, left / np.where(total > 0, total, 1.0), 1.0 / n_players)
+
+
+def cooperator_count(n_players: int, n_evaluations: int) -> int:
+    """Return K = log2(N / 2) for N evaluations a player, as many as surely fit."""
+    per_player = n_evaluations // n_players
+    return max(1, min(n_players - 1, per_player.bit_length() - 2))
+
+
+def strongest(scores: ScoreArray, n_cooperators: int) -> IntArray:
+    """Return the K players with the largest score for each player, strongest first, (R, M, K).
+
+    Ties go to the player that stands first.
+    """
+    ranking = np.where(np.eye(scores.shape[1], dtype=bool), np.inf, -scores)
+    return np.argsort(ranking, axis=2, kind="stable")[:, :, :n_cooperators]
+
+
+def stratum_weights(n_cooperators: int) -> FloatArray:
+    """Return the Shapley weight of a subset of K cooperators and its complement together.
+
+    There is one entry for each subset without the last, strongest cooperator, in binary order.
+    """
+    subsets = np.arange(_stratum_count(n_cooperators))
+    sizes = ((subsets[:, None] >> np.arange(n_cooperators)) % 2).sum(axis=1)
+    weights: FloatArray = 2.0 / ((n_cooperators + 1) * scipy.special.comb(n_cooperators, sizes))
+    return weights
+
+
+def _stratum_count(n_cooperators: int) -> int:
+    return int(2 ** (n_cooperators - 1))
+
+
+def _draws(strata: IntArray, n_units: IntArray, n_strata: int) -> IntArray:
+    """Count how often each row has drawn each stratum, (R, n_strata)."""
+    n_base = n_strata
+    row, repeat = np.nonzero(np.arange(n_base, len(strata)) < n_units[:, None])
+    draws = np.ones((len(n_units), n_strata), dtype=np.intp)
+    np.add.at(draws, (row, strata[n_base + repeat]), 1)
+    return draws
+
+
+def _contributions(design: ShearDesign, values: ValueArray) -> FloatArray:
+    """Return the mean marginal contribution of each unit's two contexts, (R, U, K)."""
+    rows = np.arange(len(values))[:, None, None]
+    without, with_player = design.positions[..., 0], design.positions[..., 1]
+    steps = values[rows, with_player] - values[rows, without]  # (R, U, 2, K)
+    means: FloatArray = steps.mean(axis=2)
+    return means
+
+
+def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
+    """Sum `amounts`, (R, U, K), over the units of each group, (R, n_groups, K)."""
+    n_rows, n_units, n_outputs = amounts.shape
+    ones = np.ones(n_units)
+    member = scipy.sparse.csr_array((ones, (groups, np.arange(n_units))), (n_groups, n_units))
+    columns = np.ascontiguousarray(amounts.transpose(1, 0, 2)).reshape(n_units, -1)
+    sums: FloatArray = (member @ columns).reshape(n_groups, n_rows, n_outputs).transpose(1, 0, 2)
+    return sums
+
+
+def _variances(design: ShearDesign, contributions: FloatArray, is_bought: BoolArray) -> FloatArray:
+    """Estimate the sampling variance of each player's weighted mean, (R, M, K).
+
+    Most strata are drawn once. Two that differ in the weakest cooperator only are taken together,
+    as if their means were equal; what they differ by makes the estimate too large, not too small.
+    """
+    n_rows, n_players = design.shares.shape
+    n_strata = len(design.stratum_weights)
+    if not design.is_random:
+        return np.full((n_rows, n_players, contributions.shape[2]), np.nan)
+    n_groups = max(1, n_strata // 2)
+    of_stratum = np.arange(n_players * n_strata) // min(2, n_strata)
+    of_unit = of_stratum[design.strata]
+    bought = is_bought[:, :, None].astype(float)
+    counts = _sum_by(of_unit, n_players * n_groups, bought)
+    means = _sum_by(of_unit, n_players * n_groups, bought * contributions) / counts
+    deviations = bought * (contributions - means[:, of_unit])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = _sum_by(of_unit, n_players * n_groups, deviations**2) / (counts - 1)
+    weight = np.tile(design.stratum_weights**2, n_players) / design.draws  # (R, M · P)
+    weight = _sum_by(of_stratum, n_players * n_groups, weight[:, :, None])
+    return (weight * spread).reshape(n_rows, n_players, n_groups, -1).sum(axis=2)

@@ -1,0 +1,93 @@
+"""Torch modules as models of arrays. Needs torch, so import it only where there is one."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from .array_types import IntArray
+from .errors import ShapleyExtWarning
+
+_CHANGES_WITH_MODE = (
+    torch.nn.modules.dropout._DropoutNd,
+    torch.nn.modules.batchnorm._BatchNorm,
+)
+
+
+def warn_in_training_mode(module: Any) -> None:
+    """Warn if a layer of `module` behaves differently in training mode, and is in it."""
+    if not isinstance(module, torch.nn.Module):
+        return
+    names = [
+        type(layer).__name__
+        for layer in module.modules()
+        if layer.training and isinstance(layer, _CHANGES_WITH_MODE)
+    ]
+    if names:
+        warnings.warn(
+            f"The model is in training mode, in which {', '.join(sorted(set(names)))} make its "
+            "output random or dependent on the batch. Call model.eval() first.",
+            ShapleyExtWarning,
+            stacklevel=3,
+        )
+
+
+class ArrayModule:
+    """A torch module that takes and returns arrays, in its own precision and on its own device."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.module = module
+        parameters = [*module.parameters(), *module.buffers()]
+        floating = [tensor for tensor in parameters if tensor.is_floating_point()]
+        self.dtype = floating[0].dtype if floating else torch.get_default_dtype()
+        self.device = parameters[0].device if parameters else torch.device("cpu")
+
+    def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        """Return `array` as the module takes it; whole numbers stay whole numbers."""
+        tensor = torch.as_tensor(np.ascontiguousarray(array))
+        dtype = self.dtype if tensor.is_floating_point() else tensor.dtype
+        return tensor.to(device=self.device, dtype=dtype)
+
+    def __call__(self, *arrays: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return the module's output for the arrays."""
+        with torch.no_grad():
+            output = self.module(*map(self.tensor, arrays))
+        return output.to(device="cpu", dtype=torch.float64).numpy()  # type: ignore[no-any-return]
+
+    def ones(self, n_points: int, n_players: int) -> torch.Tensor:
+        """Return the presence of `n_points` full coalitions."""
+        return torch.ones(n_points, n_players, dtype=self.dtype, device=self.device)
+
+    def between(
+        self,
+        background: npt.NDArray[Any],
+        inputs: npt.NDArray[Any],
+        players: IntArray,
+        presence: torch.Tensor,
+        shape: tuple[int, ...],
+    ) -> torch.Tensor:
+        """Return the output between the background and the inputs, averaged over the background.
+
+        Parameters
+        ----------
+        background : array, (B, D)
+            The values of absent columns.
+        inputs : array, (P, D)
+            The values of present columns.
+        players : array, (D,)
+            The player of each column.
+        presence : tensor, (P, M)
+            How far each player is present.
+        shape : tuple of int
+            Shape of one input of the module, D numbers in all.
+        """
+        start = self.tensor(background)
+        move = self.tensor(inputs)[:, None] - start  # (P, B, D)
+        points = start + presence[:, torch.as_tensor(players, device=self.device)][:, None] * move
+        outputs = self.module(points.reshape(-1, *shape))
+        averages: torch.Tensor = outputs.reshape(len(inputs), len(background), -1).mean(dim=1)
+        return averages
