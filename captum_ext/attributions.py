@@ -1,0 +1,188 @@
+"""The attribution methods: each is its options and its estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import shapley_adapters as core
+from shapley_adapters.array_types import ScoreArray
+from shapley_adapters.cooperators import checked_cooperators
+
+from .coalition_attribution import CoalitionAttribution
+
+
+class Exact(CoalitionAttribution):
+    """Shapley values by enumeration of all 2^M coalitions, for up to 20 features.
+
+    Unlike `captum.attr.ShapleyValues`, which runs through all M! orders, this evaluates each
+    coalition once. Features whose input equals their baseline do not count.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Taken for uniformity; nothing is random here.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import Exact
+    >>> Exact(lambda x: x[:, 0] * x[:, 1] + x[:, 2]).attribute(torch.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[1., 1., 3.]])
+    """
+
+    def _estimator(self) -> core.Exact:
+        return core.Exact()
+
+
+class RandomOrder(CoalitionAttribution):
+    """Shapley values from random orders of the features and their reverses.
+
+    Unbiased; the attributions sum to the difference of the outputs exactly. A pair of orders of M
+    features costs 2 (M − 1) evaluations and makes quadratic models exact. The counterpart of
+    `captum.attr.ShapleyValueSampling`, with pairs, a budget and standard errors.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of the orders.
+    antithetic : bool
+        Whether each order comes with its reverse.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import RandomOrder
+    >>> x = torch.arange(1.0, 13.0)[None]
+    >>> RandomOrder(lambda x: x.sum(1) ** 2, seed=0).attribute(x, n_samples=100)[0, :3]
+    tensor([ 78., 156., 234.])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        antithetic: bool = True,
+    ) -> None:
+        super().__init__(forward_func, seed=seed)
+        self.antithetic = antithetic
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.RandomOrder:
+        return core.RandomOrder(self.antithetic)
+
+
+class LeastSquares(CoalitionAttribution):
+    """Shapley values as the solution of a weighted regression (KernelSHAP).
+
+    The attributions sum to the difference of the outputs exactly. Consistent, with a bias that
+    vanishes with the inverse of the budget. The counterpart of `captum.attr.KernelShap`, solved
+    for all examples at once. Needs at least 2 M + 2 evaluations.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of the coalitions.
+    paired : bool
+        Whether each coalition comes with its complement; quadratic models are exact then.
+    sizes : {"kernel", "leverage"}
+        Whether coalition sizes are drawn by the Shapley kernel or by their leverage, uniformly.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import LeastSquares
+    >>> x = torch.arange(1.0, 13.0)[None]
+    >>> LeastSquares(lambda x: x.sum(1) ** 2, seed=0).attribute(x, n_samples=100)[0, :3]
+    tensor([ 78., 156., 234.])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        paired: bool = True,
+        sizes: str = "kernel",
+    ) -> None:
+        super().__init__(forward_func, seed=seed)
+        self.paired = paired
+        self.sizes = sizes
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.LeastSquares:
+        return core.LeastSquares(self.paired, self.sizes)
+
+
+class Shear(CoalitionAttribution):
+    """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random.
+
+    With N evaluations a feature, all subsets of its log2(N / 2) strongest cooperators are
+    evaluated (Wang et al., Accelerating Shapley Explanation via Contributive Cooperator Selection,
+    ICML 2022, Eq. 12–14). All features share one budget: a coalition that serves several is
+    evaluated once, and what that frees is spent. Unbiased with the default options, and efficient.
+    Needs at least 4 M + 2 evaluations.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of the draws.
+    cooperators : {"auto", "hessian", "gradient", "difference", "random"} or array
+        How the strongest cooperators are found. `"hessian"`: second derivatives (Eq. 11), 1 + M
+        backward passes. `"gradient"`: differences of first derivatives, M + 1 backward passes,
+        right for ReLU networks. `"difference"`: M + M (M − 1) / 2 evaluations, for any model.
+        `"auto"`: the first of these that says something about the example; differences only where
+        they cost at most half the budget, else at random. An array, (M, M) or (B, M, M), holds
+        scores of your own. Backward passes are reported, and not part of the budget.
+    complement : {"posterior", "uniform", "none"}
+        How the features that are not cooperators are drawn: as in a random order, which is
+        unbiased; by fair coins, as the authors' code does; or not at all (Eq. 13).
+    antithetic : bool
+        Whether complementary subsets of the cooperators get complementary draws (§4.2).
+    efficient : bool
+        Whether the attributions are made to sum to the difference of the outputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import Shear
+    >>> x = torch.arange(1.0, 13.0)[None]
+    >>> shear = Shear(lambda x: x.sum(1) ** 2, seed=0)
+    >>> shear.attribute(x, n_samples=100)[0, :3]
+    tensor([ 78., 156., 234.])
+    >>> shear.last_estimate.cooperators
+    array(['hessian'], dtype='<U10')
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        cooperators: Any = "auto",
+        complement: str = "posterior",
+        antithetic: bool = True,
+        efficient: bool = True,
+    ) -> None:
+        super().__init__(forward_func, seed=seed)
+        self.cooperators = cooperators
+        self.complement = complement
+        self.antithetic = antithetic
+        self.efficient = efficient
+        checked_cooperators(cooperators)
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.Shear:
+        return core.Shear(self.complement, self.antithetic, self.efficient)
+
+    def _cooperators(self) -> str | ScoreArray:
+        return checked_cooperators(self.cooperators)
