@@ -1,0 +1,140 @@
+"""Columns that go together as one player, such as the block of a one-hot encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from shapley_adapters.array_types import IntArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+
+
+@dataclass(frozen=True)
+class ColumnGroups:
+    """The players of a table.
+
+    Attributes
+    ----------
+    names : list of str
+        Name of each player.
+    columns : list of arrays
+        The columns of each player.
+    column_names : list of str
+        Name of each column.
+    """
+
+    names: list[str]
+    columns: list[IntArray]
+    column_names: list[str]
+
+    @property
+    def players(self) -> IntArray:
+        """The player of each column, (D,)."""
+        players = np.empty(len(self.column_names), dtype=np.intp)
+        for player, columns in enumerate(self.columns):
+            players[columns] = player
+        return players
+
+    @property
+    def any_joint(self) -> bool:
+        """Whether any player has more than one column."""
+        return len(self.columns) < len(self.column_names)
+
+    def summarize(
+        self, data: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.object_]]:
+        """Return one number and one label for each player and row, for plots to show.
+
+        A single column keeps its value. A block in which exactly one column is 1 and the others
+        are 0 becomes the place of that column and its name; other blocks are NaN, labelled by
+        their size.
+        """
+        shape = (len(data), len(self.columns))
+        numbers, labels = np.full(shape, np.nan), np.empty(shape, dtype=object)
+        for player, columns in enumerate(self.columns):
+            block = data[:, columns].astype(np.float64)
+            if len(columns) == 1:
+                numbers[:, player] = block[:, 0]
+                labels[:, player] = block[:, 0]
+                continue
+            hot = block.argmax(axis=1)
+            is_one_hot = ((block == 1).sum(axis=1) == 1) & ((block == 0).sum(axis=1) == len(columns) - 1)
+            names = np.array([self._label(player, column) for column in columns], dtype=object)
+            numbers[:, player] = np.where(is_one_hot, hot, np.nan)
+            labels[:, player] = np.where(is_one_hot, names[hot], f"{len(columns)} columns")
+        return numbers, labels
+
+    def _label(self, player: int, column: int) -> str:
+        """Return a column's name without the player's, which often opens it."""
+        name, prefix = self.column_names[column], self.names[player]
+        rest = name.removeprefix(prefix).lstrip("_=:. ")
+        return rest or name
+
+
+def make_groups(
+    groups: Mapping[str, Sequence[Any]] | None, column_names: Sequence[Any]
+) -> ColumnGroups:
+    """Turn the user's `groups` into players; columns in no group are players of their own.
+
+    Parameters
+    ----------
+    groups : mapping of names to columns, or None
+        Columns by name, or by place.
+    column_names : sequence
+        Names of all columns.
+    """
+    names = [str(name) for name in column_names]
+    owner: dict[int, str] = {}
+    for group, members in _checked_items(groups):
+        for member in members:
+            column = _place(member, column_names, group)
+            if column in owner:
+                raise InvalidArgumentError(
+                    f"groups puts column {names[column]!r} into both {owner[column]!r} and "
+                    f"{group!r}; a column belongs to one player."
+                )
+            owner[column] = group
+    columns: dict[tuple[bool, str | int], list[int]] = {}
+    for column in range(len(names)):
+        key = (True, owner[column]) if column in owner else (False, column)
+        columns.setdefault(key, []).append(column)
+    player_names = [key if grouped else names[int(key)] for grouped, key in columns]
+    if len(set(player_names)) < len(player_names):
+        twice = next(name for name in player_names if player_names.count(name) > 1)
+        raise InvalidArgumentError(f"groups names a player {twice!r}, which is a column, too.")
+    members_of = [np.array(places, dtype=np.intp) for places in columns.values()]
+    return ColumnGroups([str(name) for name in player_names], members_of, names)
+
+
+def _checked_items(groups: Any) -> list[tuple[str, Sequence[Any]]]:
+    if groups is None:
+        return []
+    if not isinstance(groups, Mapping):
+        raise InvalidArgumentTypeError(
+            "groups must map names to lists of columns, as in {'colour': ['red', 'green']}; got "
+            f"{type(groups).__name__}."
+        )
+    for name, members in groups.items():
+        if isinstance(members, str) or not isinstance(members, (Sequence, np.ndarray)):
+            raise InvalidArgumentTypeError(
+                f"groups[{name!r}] must be a list of columns; got {members!r}."
+            )
+        if len(members) == 0:
+            raise InvalidArgumentError(f"groups[{name!r}] holds no columns.")
+    return [(str(name), members) for name, members in groups.items()]
+
+
+def _place(member: Any, column_names: Sequence[Any], group: str) -> int:
+    by_name = {name: place for place, name in enumerate(column_names)}
+    if member in by_name:
+        return by_name[member]
+    is_place = isinstance(member, (int, np.integer)) and not isinstance(member, bool)
+    if is_place and 0 <= member < len(column_names):
+        return int(member)
+    raise InvalidArgumentError(
+        f"groups[{group!r}] names column {member!r}, which is not among the {len(column_names)} "
+        "columns. Use names of the DataFrame's columns, feature_names, or places from 0."
+    )

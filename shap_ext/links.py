@@ -1,0 +1,64 @@
+"""Averages over background rows, through a link function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from shapley_adapters.array_types import FloatArray
+
+from .shap_internals import is_identity
+
+_STEP = 1e-4
+"""Step of the link's numerical derivative; the one that shap takes."""
+
+
+@dataclass(frozen=True)
+class LinkedAverage:
+    """Average of outputs over background rows, in the units of the link.
+
+    Attributes
+    ----------
+    link : callable
+        Takes and returns arrays.
+    weights : array, (B, K), or None
+        Weights of the background rows, by which an average of linked outputs keeps a model that is
+        additive in the units of the link additive; None for the link of the average.
+    """
+
+    link: Callable[[Any], Any]
+    weights: FloatArray | None = None
+
+    def __call__(self, outputs: FloatArray) -> FloatArray:
+        """Return the average over the background, (P, K), of `outputs`, (P, B, K)."""
+        if is_identity(self.link):
+            return outputs.mean(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if self.weights is None:
+                return np.asarray(self.link(outputs.mean(axis=1)), dtype=np.float64)
+            linked = np.asarray(self.link(outputs), dtype=np.float64)
+            return (self.weights * linked).mean(axis=1)
+
+    def linearized_at(self, empty_outputs: FloatArray) -> LinkedAverage:
+        """Return the average with weights that make it right for the empty coalition, (B, K)."""
+        if is_identity(self.link) or len(empty_outputs) == 1:
+            return self
+        return LinkedAverage(self.link, _linearizing_weights(empty_outputs, self.link))
+
+
+def _linearizing_weights(outputs: FloatArray, link: Callable[[Any], Any]) -> FloatArray:
+    """Return weights, (B, K), with mean(weights · link(outputs)) = link(mean(outputs)).
+
+    Each row's weight is the ratio of the linearised link's rise from the mean to the link's own;
+    at the mean itself that ratio is 1.
+    """
+    mean = outputs.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        at_mean = link(mean)
+        slope = (link(mean + _STEP) - at_mean) / _STEP
+        rise = link(outputs) - at_mean
+        weights = np.where(rise == 0, 1.0, slope * (outputs - mean) / np.where(rise == 0, 1, rise))
+        scaled: FloatArray = weights * (len(weights) / weights.sum(axis=0))
+    return scaled

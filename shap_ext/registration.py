@@ -1,0 +1,111 @@
+"""Our algorithms in `shap.Explainer(model, masker, algorithm=…)`.
+
+shap has no place to add algorithms: its `Explainer.__init__` compares names in a chain of ifs. We
+wrap that method once. The registry is an attribute of `shap.Explainer`, read at each call, so that
+reloading this module or wrapping by others does no harm.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from typing import Any
+
+import shap
+from shapley_adapters.errors import InvalidArgumentError
+
+from .coalition_explainer import CoalitionExplainer
+from .explainers import (
+    EnumerationExplainer,
+    LeastSquaresExplainer,
+    RandomOrderExplainer,
+    ShearExplainer,
+)
+from .shap_internals import BUILT_IN_ALGORITHMS
+
+_REGISTRY = "_shapley_ext_algorithms"
+_lock = threading.Lock()
+
+_ALGORITHMS: dict[str, type[CoalitionExplainer]] = {
+    "enumeration": EnumerationExplainer,
+    "leastsquares": LeastSquaresExplainer,
+    "randomorder": RandomOrderExplainer,
+    "shear": ShearExplainer,
+}
+
+
+def algorithms() -> dict[str, type[CoalitionExplainer]]:
+    """Return the registered names and the explainers that they build.
+
+    Names are matched without regard to case, hyphens and underscores.
+    """
+    return dict(getattr(shap.Explainer, _REGISTRY, {}))
+
+
+def register() -> None:
+    """Make `shap.Explainer` know our algorithms; doing it again changes nothing."""
+    for name in _ALGORITHMS:
+        if name in BUILT_IN_ALGORITHMS:
+            raise InvalidArgumentError(f"algorithm {name!r} is shap's own.")
+    with _lock:
+        setattr(shap.Explainer, _REGISTRY, dict(_ALGORITHMS))
+        if not _is_wrapped():
+            shap.Explainer.__init__ = _wrapped(shap.Explainer.__init__)  # type: ignore[method-assign]
+
+
+def unregister() -> None:
+    """Make `shap.Explainer` forget our algorithms.
+
+    Its `__init__` is put back, unless someone else has wrapped it after us; then ours stays
+    underneath and passes everything on.
+    """
+    with _lock:
+        setattr(shap.Explainer, _REGISTRY, {})
+        current = shap.Explainer.__init__
+        if getattr(current, "_is_shapley_ext", False):
+            shap.Explainer.__init__ = current.__wrapped__  # type: ignore[method-assign, attr-defined]
+
+
+def _is_wrapped() -> bool:
+    function: Any = shap.Explainer.__init__
+    while function is not None:
+        if getattr(function, "_is_shapley_ext", False):
+            return True
+        function = getattr(function, "__wrapped__", None)
+    return False
+
+
+def _wrapped(original: Any) -> Any:
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        explainer = _explainer_for(self, args, kwargs)
+        if explainer is None:
+            original(self, *args, **kwargs)
+            return
+        given = dict(signature.bind(self, *args, **kwargs).arguments)
+        given.update(given.pop("kwargs", {}))
+        del given["self"], given["algorithm"]
+        self.__class__ = explainer
+        explainer.__init__(self, **given)
+
+    # shap's `load` reads the signature of the function itself, past `__wrapped__`.
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    __init__._is_shapley_ext = True  # type: ignore[attr-defined]
+    return __init__
+
+
+def _explainer_for(
+    explainer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> type[CoalitionExplainer] | None:
+    """Return our class where `shap.Explainer` itself is built with one of our names."""
+    if type(explainer) is not shap.Explainer:
+        return None
+    algorithm = args[3] if len(args) > 3 else kwargs.get("algorithm")
+    if not isinstance(algorithm, str):
+        return None
+    name = algorithm.lower().replace("-", "").replace("_", "")
+    found: type[CoalitionExplainer] | None = getattr(shap.Explainer, _REGISTRY, {}).get(name)
+    return found
