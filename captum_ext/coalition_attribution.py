@@ -27,7 +27,7 @@ from .inputs import checked_baselines, checked_inputs, checked_target
 from .tensor_results import as_tensors
 
 
-class CoalitionAttribution(PerturbationAttribution):
+class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # captum is untyped
     """Base of the attribution methods that evaluate coalitions of features.
 
     Attributes
@@ -182,8 +182,9 @@ class _Call:
         """Estimate for each example, or for the batch where it has only one value."""
         per_forward = self.perturbations_per_eval
         batch_size = None if per_forward is None else per_forward * self.game.n_rows
+        batched = replace(settings, batch_size=batch_size)
         try:
-            return self.game, estimate(self.game, estimator, replace(settings, batch_size=batch_size))
+            return self.game, estimate(self.game, estimator, batched)
         except OneValueForBatchError:
             game = self._batch_game()
             return game, estimate(game, estimator, settings)
@@ -214,4 +215,3 @@ class _Call:
                 f"got {self.game.target!r}."
             )
         return BatchGame(self.game)
-

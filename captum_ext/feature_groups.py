@@ -96,9 +96,7 @@ def _consecutive(inputs: tuple[Tensor, ...]) -> list[Tensor]:
     return masks
 
 
-def _checked(
-    feature_mask: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]
-) -> list[Tensor]:
+def _checked(feature_mask: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]) -> list[Tensor]:
     masks = feature_mask if isinstance(feature_mask, tuple) else (feature_mask,)
     if len(masks) != len(inputs):
         raise InvalidArgumentError(

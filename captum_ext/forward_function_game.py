@@ -178,7 +178,8 @@ class BatchGame:
 
     def active_players(self) -> BoolArray:
         """Tell which players differ from their baselines in any example."""
-        return self.examples.active_players().any(axis=0, keepdims=True)
+        active: BoolArray = np.any(self.examples.active_players(), axis=0)[None]
+        return active
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the outputs, (P, 1)."""

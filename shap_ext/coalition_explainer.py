@@ -4,47 +4,28 @@ from __future__ import annotations
 
 import inspect
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import shap
 from shapley_adapters import Estimate, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import ScoreArray
 from shapley_adapters.designs import Estimator
-from shapley_adapters.errors import (
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    ShapleyExtWarning,
-)
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from .column_groups import ColumnGroups, make_groups
-from .explanations import Part, explanations
-from .inputs import (
-    Background,
-    Dataset,
-    checked_dataset,
-    frame_values,
-    mask_shapes,
-    masker_game,
-    tabular_game,
-    zero_background,
-)
+from .explanations import explanations
 from .links import LinkedAverage
-from .masked_model_game import MaskerGame, TabularGame
 from .models import inner_model, prediction_function
-from .shap_internals import Deserializer, Serializer, background_of
+from .shap_internals import Deserializer, Serializer
+from .tasks import TaskMaker, bounded_background, check_masker
 
-_MAX_BACKGROUND = 100
 _BAR_DELAY = 10.0
 """Seconds until a progress bar appears, as in shap."""
 
 
-class CoalitionExplainer(shap.Explainer):
+class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
     """Base of the explainers that evaluate coalitions of features.
 
     Attributes
@@ -69,27 +50,22 @@ class CoalitionExplainer(shap.Explainer):
         linearize_link: bool = True,
         seed: int | None = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
-        algorithm: str | None = None,  # noqa: ARG002 shap passes it back in when it unwraps pipelines
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
     ) -> None:
-        masker, self._background_dtypes = _bounded(masker)
+        masker, self._background_dtypes = bounded_background(masker)
         super().__init__(
             model,
             masker,
             link=link,
-            feature_names=None if feature_names is None else list(feature_names),  # type: ignore[arg-type]
+            feature_names=None if feature_names is None else list(feature_names),
             output_names=None if output_names is None else list(output_names),
             linearize_link=checked_flag("linearize_link", linearize_link),
         )
         prediction_function(self.model)  # refuses what cannot be called, now rather than later
-        if self.masker is not None and background_of(self.masker) is None and not callable(self.masker):
-            raise InvalidArgumentTypeError(
-                "masker must be background rows (an array or a DataFrame), a shap masker, or a "
-                f"function of a mask and a row; got {type(masker).__name__}."
-            )
+        check_masker(self.masker)
         self.seed = checked_seed(seed)
         self.groups = groups
         self.last_estimate = None
-        make_groups(None, [])
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> Estimator[Any]:
@@ -99,7 +75,7 @@ class CoalitionExplainer(shap.Explainer):
     def _cooperators(self) -> str | ScoreArray | None:
         return None
 
-    def __call__(  # type: ignore[override]
+    def __call__(
         self,
         *args: Any,
         max_evals: int | str = "auto",
@@ -162,7 +138,7 @@ class CoalitionExplainer(shap.Explainer):
             name=self.name,
             budget_name="max_evals",
         )
-        task = self._task(args)
+        task = self._tasks()(args)
         result = estimate(task.game, self._estimator(), settings)
         self.last_estimate = result
         n_outputs = result.values.shape[2]
@@ -172,7 +148,7 @@ class CoalitionExplainer(shap.Explainer):
             error_bounds=error_bounds,
             outputs=_checked_outputs(outputs, n_outputs),
             output_names=self._checked_output_names(n_outputs),
-            clustering=self._clustering(task),
+            clustering=task.clustering(self.masker),
             compute_time=time.time() - started,
         )
 
@@ -232,7 +208,7 @@ class CoalitionExplainer(shap.Explainer):
             stream.save("options", options)
 
     @classmethod
-    def load(  # type: ignore[override]
+    def load(
         cls,
         in_file: Any,
         model_loader: Callable[..., Any] | None = None,
@@ -246,85 +222,22 @@ class CoalitionExplainer(shap.Explainer):
             )
         arguments = super().load(in_file, model_loader, masker_loader, instantiate=False)
         with Deserializer(in_file, "shap_ext.CoalitionExplainer", 0, 0) as stream:
-            arguments.update(stream.load("options"))  # type: ignore[union-attr]
+            arguments.update(stream.load("options"))
         return arguments
 
-    def _task(self, args: tuple[Any, ...]) -> _Task:
-        if not args:
-            raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
-        datasets = [checked_dataset(data, place) for place, data in enumerate(args)]
-        background = self._background(datasets)
-        average = LinkedAverage(self.link)
-        if background is None:
-            shapes = mask_shapes(self.masker, tuple(d.values[0] for d in datasets))
-            groups = make_groups(self.groups, self._column_names(datasets, None, shapes))
-            game: TabularGame | MaskerGame = masker_game(
-                self.model, self.masker, datasets, groups, average, self.linearize_link
-            )
-        else:
-            if len(datasets) > 1:
-                raise InvalidArgumentError(
-                    f"{len(datasets)} datasets were passed, but the masker's background is one "
-                    "table. Pass a function of a mask and the inputs as masker=."
-                )
-            shapes = [datasets[0].row_shape]
-            groups = make_groups(self.groups, self._column_names(datasets, background, shapes))
-            game = tabular_game(
-                self.model, background, datasets[0], groups, average, self.linearize_link
-            )
-        return _Task(game, self._parts(datasets, shapes, groups), groups)
-
-    def _background(self, datasets: Sequence[Dataset]) -> Background | None:
-        if self.masker is None:
-            return zero_background(self.model, datasets)
-        values = background_of(self.masker)
-        if values is None:
-            return None
-        columns = getattr(self.masker, "feature_names", None)
-        return Background(
-            np.asarray(values), None if columns is None else list(columns), self._background_dtypes
+    def _tasks(self) -> TaskMaker:
+        return TaskMaker(
+            model=self.model,
+            masker=self.masker,
+            background_dtypes=self._background_dtypes,
+            average=LinkedAverage(self.link),
+            linearize_link=self.linearize_link,
+            feature_names=self.feature_names,
+            groups=self.groups,
         )
 
-    def _column_names(
-        self,
-        datasets: Sequence[Dataset],
-        background: Background | None,
-        shapes: Sequence[tuple[int, ...]],
-    ) -> list[Any]:
-        """Return the names of all columns: the rows', else the user's, else the background's."""
-        n_columns = int(sum(np.prod(shape) for shape in shapes))
-        names = datasets[0].columns if len(datasets) == 1 else None
-        if names is None:
-            names = self.feature_names  # type: ignore[assignment]
-        if names is None and background is not None:
-            names = background.columns
-        if names is None:
-            return [f"Feature {column}" for column in range(n_columns)]
-        if len(names) != n_columns:
-            raise InvalidArgumentError(
-                f"feature_names holds {len(names)} names, but X has {n_columns} columns."
-            )
-        return list(names)
-
-    def _parts(
-        self, datasets: Sequence[Dataset], shapes: Sequence[tuple[int, ...]], groups: ColumnGroups
-    ) -> list[Part]:
-        if groups.any_joint:
-            if len(datasets) > 1:
-                raise InvalidArgumentError("groups needs a model with one input.")
-            data = np.asarray(datasets[0].values).reshape(len(datasets[0].values), -1)
-            numbers, labels = groups.summarize(data)
-            return [Part(0, (len(groups.names),), numbers, labels, groups.names)]
-        parts, first = [], 0
-        for dataset, shape in zip(datasets, shapes, strict=True):
-            size = int(np.prod(shape))
-            names = groups.names[first : first + size] if len(shape) == 1 else None
-            parts.append(Part(first, shape, np.asarray(dataset.values), None, names))
-            first += size
-        return parts
-
     def _checked_output_names(self, n_outputs: int) -> Sequence[str] | None:
-        names = self.output_names
+        names: Sequence[str] | None = self.output_names
         if names is None:
             names = getattr(inner_model(self.model), "output_names", None)
         if names is not None and len(names) != n_outputs:
@@ -332,49 +245,6 @@ class CoalitionExplainer(shap.Explainer):
                 f"output_names holds {len(names)} names, but the model has {n_outputs} outputs."
             )
         return names
-
-    def _clustering(self, task: _Task) -> Any:
-        """Return the masker's clustering of the features for each row, for bar plots."""
-        clustering = getattr(self.masker, "clustering", None)
-        if not isinstance(clustering, np.ndarray) or task.groups.any_joint:
-            return None
-        return np.repeat(clustering[None], task.game.n_rows, axis=0)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What one call explains."""
-
-    game: TabularGame | MaskerGame
-    parts: list[Part]
-    groups: ColumnGroups
-
-
-def _bounded(masker: Any) -> tuple[Any, Any]:
-    """Return the masker, and the column types of a DataFrame.
-
-    A table of many rows is sampled as shap does it, but not in silence.
-    """
-    dtypes = masker.dtypes if isinstance(masker, pd.DataFrame) else None
-    is_table = isinstance(masker, pd.DataFrame) or (
-        isinstance(masker, np.ndarray) and masker.ndim == 2
-    )
-    if not is_table:
-        return masker, dtypes
-    if len(masker) == 0:
-        raise InvalidArgumentError("masker holds no background rows; at least one is needed.")
-    if len(masker) > _MAX_BACKGROUND:
-        warnings.warn(
-            f"masker has {len(masker)} rows, of which {_MAX_BACKGROUND} are drawn as background. "
-            "To use all of them, pass shap.maskers.Independent(data, max_samples=len(data)); to "
-            "use fewer, pass a sample or the mean.",
-            ShapleyExtWarning,
-            stacklevel=4,
-        )
-    if isinstance(masker, pd.DataFrame):
-        # Values as `frame_values` gives them, so that rows and background have one type.
-        masker = pd.DataFrame(frame_values(masker), columns=masker.columns)
-    return masker, dtypes
 
 
 def _count_or_auto(name: str, value: Any) -> int | None:

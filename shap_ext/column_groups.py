@@ -61,7 +61,8 @@ class ColumnGroups:
                 labels[:, player] = block[:, 0]
                 continue
             hot = block.argmax(axis=1)
-            is_one_hot = ((block == 1).sum(axis=1) == 1) & ((block == 0).sum(axis=1) == len(columns) - 1)
+            n_ones, n_zeros = (block == 1).sum(axis=1), (block == 0).sum(axis=1)
+            is_one_hot = (n_ones == 1) & (n_zeros == len(columns) - 1)
             names = np.array([self._label(player, column) for column in columns], dtype=object)
             numbers[:, player] = np.where(is_one_hot, hot, np.nan)
             labels[:, player] = np.where(is_one_hot, names[hot], f"{len(columns)} columns")

@@ -92,12 +92,12 @@ class RandomOrderExplainer(CoalitionExplainer):
         linearize_link: bool = True,
         seed: int | None = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
-        algorithm: str | None = None,
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
         antithetic: bool = True,
     ) -> None:
         self.antithetic = antithetic
         super().__init__(
-            model, masker, link, feature_names, output_names, linearize_link, seed, groups, algorithm
+            model, masker, link, feature_names, output_names, linearize_link, seed, groups
         )
 
     def _estimator(self) -> core.RandomOrder:
@@ -141,14 +141,14 @@ class LeastSquaresExplainer(CoalitionExplainer):
         linearize_link: bool = True,
         seed: int | None = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
-        algorithm: str | None = None,
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
         paired: bool = True,
         sizes: str = "kernel",
     ) -> None:
         self.paired = paired
         self.sizes = sizes
         super().__init__(
-            model, masker, link, feature_names, output_names, linearize_link, seed, groups, algorithm
+            model, masker, link, feature_names, output_names, linearize_link, seed, groups
         )
 
     def _estimator(self) -> core.LeastSquares:
@@ -205,7 +205,7 @@ class ShearExplainer(CoalitionExplainer):
         linearize_link: bool = True,
         seed: int | None = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
-        algorithm: str | None = None,
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
         cooperators: Any = "auto",
         complement: str = "posterior",
         antithetic: bool = True,
@@ -216,7 +216,7 @@ class ShearExplainer(CoalitionExplainer):
         self.antithetic = antithetic
         self.efficient = efficient
         super().__init__(
-            model, masker, link, feature_names, output_names, linearize_link, seed, groups, algorithm
+            model, masker, link, feature_names, output_names, linearize_link, seed, groups
         )
         checked_cooperators(cooperators)
 

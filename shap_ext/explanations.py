@@ -68,7 +68,7 @@ def explanations(
     values, errors = select(estimate.values), select(estimate.standard_errors)
     names = None
     if output_names is not None and not is_single:
-        names = [str(output_names[index]) for index in chosen]
+        names = [str(output_names[int(index)]) for index in chosen]
     made = []
     for part in parts:
         own, own_errors = part.of(values), part.of(errors)

@@ -73,8 +73,14 @@ def checked_dataset(data: Any, place: int = 0) -> Dataset:
 
 def frame_values(frame: pd.DataFrame) -> npt.NDArray[Any]:
     """Return a frame as one array: numbers where all columns hold numbers, else objects."""
-    numeric = all(isinstance(t, np.dtype) and t.kind in "biuf" for t in frame.dtypes)
-    return frame.to_numpy() if numeric else frame.to_numpy(dtype=object)
+    values: npt.NDArray[Any] = frame.to_numpy(
+        dtype=None if all(map(_is_number, frame.dtypes)) else object
+    )
+    return values
+
+
+def _is_number(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
 @dataclass(frozen=True)
@@ -227,7 +233,7 @@ def _column_dtypes(background: Background, dataset: Dataset) -> dict[Any, Any] |
         other = own if background.dtypes is None else background.dtypes.iloc[place]
         if own == other:
             dtype = own
-        elif isinstance(own, np.dtype) and isinstance(other, np.dtype) and "O" not in own.kind + other.kind:
+        elif _is_number(own) and _is_number(other):
             dtype = np.result_type(own, other)
         else:
             dtype = np.dtype(object)

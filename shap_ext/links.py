@@ -34,18 +34,23 @@ class LinkedAverage:
     def __call__(self, outputs: FloatArray) -> FloatArray:
         """Return the average over the background, (P, K), of `outputs`, (P, B, K)."""
         if is_identity(self.link):
-            return outputs.mean(axis=1)
+            return _mean(outputs)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if self.weights is None:
                 return np.asarray(self.link(outputs.mean(axis=1)), dtype=np.float64)
             linked = np.asarray(self.link(outputs), dtype=np.float64)
-            return (self.weights * linked).mean(axis=1)
+            return _mean(self.weights * linked)
 
     def linearized_at(self, empty_outputs: FloatArray) -> LinkedAverage:
         """Return the average with weights that make it right for the empty coalition, (B, K)."""
         if is_identity(self.link) or len(empty_outputs) == 1:
             return self
         return LinkedAverage(self.link, _linearizing_weights(empty_outputs, self.link))
+
+
+def _mean(outputs: FloatArray) -> FloatArray:
+    means: FloatArray = outputs.mean(axis=1)
+    return means
 
 
 def _linearizing_weights(outputs: FloatArray, link: Callable[[Any], Any]) -> FloatArray:

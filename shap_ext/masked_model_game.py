@@ -86,7 +86,7 @@ class TabularGame:
         """How many evaluations fill a batch of model rows of bounded memory."""
         row_bytes = self.rows.shape[1] * max(8, self.rows.itemsize)
         n_model_rows = min(_MAX_BATCH, _BATCH_BYTES // row_bytes)
-        return max(1, n_model_rows // len(self.background))
+        return int(max(1, n_model_rows // len(self.background)))
 
     def active_players(self) -> BoolArray:
         """Tell where a row differs from any background row; missing values equal each other."""

@@ -51,7 +51,7 @@ def register() -> None:
     with _lock:
         setattr(shap.Explainer, _REGISTRY, dict(_ALGORITHMS))
         if not _is_wrapped():
-            shap.Explainer.__init__ = _wrapped(shap.Explainer.__init__)  # type: ignore[method-assign]
+            shap.Explainer.__init__ = _wrapped(shap.Explainer.__init__)
 
 
 def unregister() -> None:
@@ -64,7 +64,7 @@ def unregister() -> None:
         setattr(shap.Explainer, _REGISTRY, {})
         current = shap.Explainer.__init__
         if getattr(current, "_is_shapley_ext", False):
-            shap.Explainer.__init__ = current.__wrapped__  # type: ignore[method-assign, attr-defined]
+            shap.Explainer.__init__ = current.__wrapped__
 
 
 def _is_wrapped() -> bool:

@@ -174,4 +174,3 @@ def ran_out_of_memory(error: BaseException) -> bool:
     # The frameworks' own classes are not imported here; torch's are RuntimeErrors that say so.
     text = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text
-

@@ -53,7 +53,8 @@ class Purchase:
 def all_coalitions(n_players: int) -> CoalitionArray:
     """Return all 2^M coalitions, (2^M, M); player j is in coalition c where bit j of c is set."""
     numbers = np.arange(2**n_players)
-    return (numbers[:, None] >> np.arange(n_players)) % 2 == 1
+    coalitions: CoalitionArray = (numbers[:, None] >> np.arange(n_players)) % 2 == 1
+    return coalitions
 
 
 def end_points(n_players: int) -> CoalitionArray:

@@ -33,7 +33,8 @@ class ConstrainedFit:
         """Return the coefficients, (R, M, K), of `targets`, (R, n, K), that sum to `totals`."""
         equal = totals[:, None] / self.design.shape[1]  # (R, 1, K)
         unexplained = targets - self.design.sum(axis=1)[:, None] * equal
-        return equal + self.operator @ unexplained
+        coefficients: FloatArray = equal + self.operator @ unexplained
+        return coefficients
 
     def residuals(self, targets: FloatArray, coefficients: FloatArray) -> FloatArray:
         """Return what the fit leaves of `targets`, (R, n, K)."""

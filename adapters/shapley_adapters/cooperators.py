@@ -63,9 +63,7 @@ def checked_cooperators(cooperators: Any) -> str | ScoreArray:
     return scores
 
 
-def scores_before_evaluation(
-    game: Game, rows: IntArray, cooperators: str | ScoreArray
-) -> Scores:
+def scores_before_evaluation(game: Game, rows: IntArray, cooperators: str | ScoreArray) -> Scores:
     """Return what is known about the players' interactions before any coalition is evaluated.
 
     `"auto"` takes the second derivatives; for rows where they all vanish, as in networks of
@@ -132,9 +130,7 @@ def difference_scores(grand: ValueArray, lacking: ValueArray, n_players: int) ->
     return scores
 
 
-def _add_derivatives(
-    scores: Scores, game: DifferentiableGame, rows: IntArray, way: str
-) -> None:
+def _add_derivatives(scores: Scores, game: DifferentiableGame, rows: IntArray, way: str) -> None:
     """Score the rows that are still open by `way`; those with non-finite scores stay open."""
     # Imported here, so that models without derivatives never load torch.
     from .torch_derivatives import gradient_scores, hessian_scores

@@ -45,7 +45,7 @@ class RowGroup:
     @property
     def n_players(self) -> int:
         """The number of active players, m."""
-        return self.players.shape[1]
+        return int(self.players.shape[1])
 
     def request(self, table: CoalitionTable) -> Request:
         """Ask for the values of coalitions of the active players."""
@@ -86,9 +86,7 @@ def group_rows(rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowG
         of_group = n_active == n_players
         players = np.nonzero(active[of_group])[1].reshape(-1, n_players)
         known = end_points(int(n_players))
-        groups.append(
-            RowGroup(rows[of_group], players, active.shape[1], known, ends[of_group])
-        )
+        groups.append(RowGroup(rows[of_group], players, active.shape[1], known, ends[of_group]))
     return groups
 
 

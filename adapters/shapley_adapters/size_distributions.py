@@ -17,8 +17,9 @@ SIZE_DISTRIBUTIONS = ("kernel", "leverage")
 def kernel_mass(n_players: int) -> FloatArray:
     """Return the Shapley-kernel weight of all coalitions of size 1, …, M − 1, scaled to sum 1."""
     sizes = np.arange(1, n_players)
-    mass: FloatArray = 1.0 / (sizes * (n_players - sizes))
-    return mass / mass.sum()
+    mass = 1.0 / (sizes * (n_players - sizes))
+    normalized: FloatArray = mass / mass.sum()
+    return normalized
 
 
 def size_probabilities(n_players: int, distribution: str) -> FloatArray:

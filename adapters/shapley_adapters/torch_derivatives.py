@@ -109,4 +109,3 @@ def _tracked(outputs: torch.Tensor) -> torch.Tensor:
             "it, converts it to NumPy, or switches gradients off."
         )
     return outputs
-

@@ -122,10 +122,9 @@ class Shear:
     def solve(self, design: ShearDesign, values: ValueArray) -> Solution:
         """Weight the marginal contributions; errors from the spread within like strata."""
         contributions = _contributions(design, values)  # (R, U, K)
-        n_rows, n_players = design.shares.shape
-        per_player = (n_rows, n_players, len(design.stratum_weights))
-        # (R, M · P): the weight of one draw of each stratum.
-        draw_weights = (design.stratum_weights / design.draws.reshape(per_player)).reshape(n_rows, -1)
+        n_players = design.shares.shape[1]
+        # The weight of one draw of each stratum, (R, M · P).
+        draw_weights = np.tile(design.stratum_weights, n_players) / design.draws
         is_bought = np.arange(len(design.strata)) < design.n_units[:, None]
         unit_weights = np.where(is_bought, draw_weights[:, design.strata], 0.0)  # (R, U)
         owners = design.strata // len(design.stratum_weights)
@@ -226,7 +225,8 @@ class Shear:
         left = left.sum(axis=2) - np.einsum("rii->ri", left)
         total = left.sum(axis=1, keepdims=True)
         use = informed[:, None] & (total > 0)
-        return np.where(use, left / np.where(total > 0, total, 1.0), 1.0 / n_players)
+        shares: FloatArray = left / np.where(total > 0, total, 1.0)
+        return np.where(use, shares, 1.0 / n_players)
 
 
 def cooperator_count(n_players: int, n_evaluations: int) -> int:
@@ -251,8 +251,8 @@ def stratum_weights(n_cooperators: int) -> FloatArray:
     """
     subsets = np.arange(_stratum_count(n_cooperators))
     sizes = ((subsets[:, None] >> np.arange(n_cooperators)) % 2).sum(axis=1)
-    weights: FloatArray = 2.0 / ((n_cooperators + 1) * scipy.special.comb(n_cooperators, sizes))
-    return weights
+    counts: FloatArray = scipy.special.comb(n_cooperators, sizes)
+    return 2.0 / ((n_cooperators + 1) * counts)
 
 
 def _stratum_count(n_cooperators: int) -> int:
@@ -308,4 +308,5 @@ def _variances(design: ShearDesign, contributions: FloatArray, is_bought: BoolAr
         spread = _sum_by(of_unit, n_players * n_groups, deviations**2) / (counts - 1)
     weight = np.tile(design.stratum_weights**2, n_players) / design.draws  # (R, M · P)
     weight = _sum_by(of_stratum, n_players * n_groups, weight[:, :, None])
-    return (weight * spread).reshape(n_rows, n_players, n_groups, -1).sum(axis=2)
+    variances: FloatArray = (weight * spread).reshape(n_rows, n_players, n_groups, -1).sum(axis=2)
+    return variances
