@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from torch import Tensor
+
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -17,7 +23,7 @@ class FeatureGroups:
     ----------
     n_players : int
         How many different ids the mask holds; players are numbered in the order of their ids.
-    players : tuple of tensors, (1 or B, size of one example) each
+    players : tuple of arrays, (1 or B, size of one example) each
         The player of each number, for each input tensor; the first dimension is 1 where all
         examples have the same groups.
     is_plain : bool
@@ -25,7 +31,7 @@ class FeatureGroups:
     """
 
     n_players: int
-    players: tuple[Tensor, ...]
+    players: tuple[IntArray, ...]
     is_plain: bool
 
     @property
@@ -33,37 +39,47 @@ class FeatureGroups:
         """Whether examples have groups of their own."""
         return any(len(players) > 1 for players in self.players)
 
-    def spread(self, per_player: Tensor, rows: Tensor, index: int) -> Tensor:
+    def spread(
+        self, per_player: npt.NDArray[ScalarT], rows: IntArray, index: int
+    ) -> npt.NDArray[ScalarT]:
         """Give each number of input tensor `index` what belongs to its player.
 
         Parameters
         ----------
-        per_player : tensor, (P, M) or (P, M, K)
+        per_player : array, (P, M) or (P, M, K)
             Something for each player.
-        rows : tensor, (P,)
+        rows : array, (P,)
             The example that each entry is of.
         index : int
             Which input tensor.
 
         Returns
         -------
-        tensor, (P, size of one example) or (P, size of one example, K)
+        array, (P, size of one example) or (P, size of one example, K)
         """
         players = self.players[index]
-        if len(players) > 1:
-            own = players[rows]
-            if per_player.dim() == 3:
-                own = own[:, :, None].expand(-1, -1, per_player.shape[2])
-            return per_player.gather(1, own)
         if self.is_plain:
             return per_player
-        return per_player[:, players[0]]
+        if len(players) == 1:
+            return per_player[:, players[0]]
+        own = players[rows]
+        return per_player[np.arange(len(own))[:, None], own]
 
-    def any_of(self, flags: Tensor, index: int) -> Tensor:
+    def spread_tensor(self, per_player: Tensor, rows: IntArray, index: int) -> Tensor:
+        """Do the same for a tensor, (P, M), on its device and with its derivatives."""
+        players = self.players[index]
+        if self.is_plain:
+            return per_player
+        own = torch.as_tensor(players if len(players) == 1 else players[rows])
+        return per_player.gather(1, own.to(per_player.device).expand(len(per_player), -1))
+
+    def any_of(self, flags: npt.NDArray[np.bool_], index: int) -> npt.NDArray[np.bool_]:
         """Tell for each example which players have a true flag in input tensor `index`, (B, M)."""
-        players = self.players[index].expand(len(flags), -1)
-        hits = torch.zeros(len(flags), self.n_players, device=flags.device)
-        return hits.scatter_add(1, players, flags.to(hits.dtype)) > 0
+        found = np.zeros((len(flags), self.n_players), dtype=bool)
+        example, place = np.nonzero(flags)
+        players = self.players[index]
+        found[example, players[example if len(players) > 1 else 0, place]] = True
+        return found
 
 
 def from_feature_mask(
@@ -74,29 +90,28 @@ def from_feature_mask(
     Ids may be any whole numbers, in any order, with gaps. The same id in several tensors is the
     same player. A player that an example does not have gets 0 there.
     """
-    if feature_mask is None:
-        masks = _consecutive(inputs)
-    else:
-        masks = _checked(feature_mask, inputs)
-    ids, positions = torch.unique(torch.cat([m.reshape(-1) for m in masks]), return_inverse=True)
+    masks = _consecutive(inputs) if feature_mask is None else _checked(feature_mask, inputs)
+    ids, positions = np.unique(np.concatenate([m.ravel() for m in masks]), return_inverse=True)
     if len(ids) == 0:
         raise InvalidArgumentError("inputs must hold at least one number for each example.")
-    parts = torch.split(positions, [m.numel() for m in masks])
+    parts = np.split(positions, np.cumsum([m.size for m in masks])[:-1])
     players = tuple(part.reshape(m.shape) for part, m in zip(parts, masks, strict=True))
-    in_order = torch.arange(len(ids), device=positions.device)
-    return FeatureGroups(len(ids), players, torch.equal(positions, in_order))
+    is_plain = np.array_equal(players[0], np.arange(len(ids))[None])
+    return FeatureGroups(len(ids), players, is_plain)
 
 
-def _consecutive(inputs: tuple[Tensor, ...]) -> list[Tensor]:
+def _consecutive(inputs: tuple[Tensor, ...]) -> list[IntArray]:
     masks, first = [], 0
     for tensor in inputs:
         size = tensor[0].numel()
-        masks.append(torch.arange(first, first + size, device=inputs[0].device)[None])
+        masks.append(np.arange(first, first + size)[None])
         first += size
     return masks
 
 
-def _checked(feature_mask: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]) -> list[Tensor]:
+def _checked(
+    feature_mask: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]
+) -> list[IntArray]:
     masks = feature_mask if isinstance(feature_mask, tuple) else (feature_mask,)
     if len(masks) != len(inputs):
         raise InvalidArgumentError(
@@ -109,7 +124,7 @@ def _checked(feature_mask: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ..
     ]
 
 
-def _flat(mask: Tensor, tensor: Tensor, index: int) -> Tensor:
+def _flat(mask: Tensor, tensor: Tensor, index: int) -> IntArray:
     """Return one mask as (1 or B, size of one example)."""
     if not isinstance(mask, Tensor):
         raise InvalidArgumentTypeError(
@@ -129,4 +144,5 @@ def _flat(mask: Tensor, tensor: Tensor, index: int) -> Tensor:
             f"its input's {tuple(tensor.shape)}."
         )
     own = wide.expand(wide.shape[0], *tensor.shape[1:])
-    return own.reshape(wide.shape[0], tensor[0].numel()).to(tensor.device)
+    flat: IntArray = own.reshape(wide.shape[0], tensor[0].numel()).cpu().numpy()
+    return flat

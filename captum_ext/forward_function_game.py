@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
 from torch import Tensor
 
-from .captum_internals import run_forward, select_targets
+from .captum_internals import select_targets
 from .feature_groups import FeatureGroups
-
-_BATCH_BYTES = 2**26
-_MAX_BATCH = 4096
 
 
 class OneValueForBatchError(Exception):
@@ -52,6 +52,9 @@ class ForwardFunctionGame:
     output_shape: tuple[int, ...] = field(default=(), init=False)
     output_dtype: torch.dtype = field(default=torch.float32, init=False)
 
+    def __post_init__(self) -> None:
+        self._takes_nothing = _takes_nothing(self.forward_func)
+
     @property
     def n_rows(self) -> int:
         """Number of examples."""
@@ -64,28 +67,33 @@ class ForwardFunctionGame:
 
     @property
     def evaluations_per_batch(self) -> int:
-        """How many masked examples fit a bound on memory."""
-        example = sum(t[0].numel() * t.element_size() for t in self.inputs)
-        return max(1, min(_MAX_BATCH, _BATCH_BYTES // max(1, example)))
+        """How many masked examples make a good batch."""
+        example_bytes = sum(t[0].numel() * t.element_size() for t in self.inputs)
+        return rows_per_batch(example_bytes, self.inputs[0].device.type)
 
     def active_players(self) -> BoolArray:
         """Tell where inputs differ from baselines; NaN differs from all but NaN."""
-        active = torch.zeros(self.n_rows, self.n_players, dtype=torch.bool)
+        active = np.zeros((self.n_rows, self.n_players), dtype=bool)
         for index, (given, absent) in enumerate(zip(self.inputs, self.baselines, strict=True)):
             differs = given != absent
             if given.is_floating_point():
                 differs &= ~(given.isnan() & absent.isnan())
-            active |= self.groups.any_of(differs.flatten(1), index).cpu()
-        return active.numpy()
+            active |= self.groups.any_of(differs.flatten(1).cpu().numpy(), index)
+        return active
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
-        device = self.inputs[0].device
-        row, present = torch.as_tensor(rows, device=device), torch.as_tensor(coalitions)
         with torch.no_grad():
-            masked = self._masked(row, present.to(device))
-            output = self._selected(masked, rows, row)
+            output = self._selected(self.masked(rows, coalitions), rows)
         return output.to(device="cpu", dtype=torch.float64).numpy()
+
+    def masked(self, rows: IntArray, coalitions: CoalitionArray) -> tuple[Tensor, ...]:
+        """Return the inputs of each row with absent numbers replaced by the baseline's."""
+        absent = ~coalitions
+        return tuple(
+            _filled(given, baseline, rows, self.groups.spread(absent, rows, index))
+            for index, (given, baseline) in enumerate(zip(self.inputs, self.baselines, strict=True))
+        )
 
     # What follows makes this a DifferentiableGame.
 
@@ -104,46 +112,42 @@ class ForwardFunctionGame:
 
     def presence_values(self, rows: IntArray, presence: Tensor) -> Tensor:
         """Return the selected outputs on the line from baselines to inputs."""
-        row = torch.as_tensor(rows, device=presence.device)
         points = []
         for index, (given, absent) in enumerate(zip(self.inputs, self.baselines, strict=True)):
-            start = _of_rows(absent, row)
-            degree = self.groups.spread(presence, row, index).reshape(start.shape)
-            points.append(start + degree * (given[row] - start))
-        return self._selected(tuple(points), rows, row)
+            start = _of_rows(absent, rows)
+            degree = self.groups.spread_tensor(presence, rows, index).reshape(start.shape)
+            points.append(start + degree * (given[rows] - start))
+        return self._selected(tuple(points), rows)
 
-    def _masked(self, row: Tensor, coalitions: Tensor) -> tuple[Tensor, ...]:
-        masked = []
-        for index, (given, absent) in enumerate(zip(self.inputs, self.baselines, strict=True)):
-            own = given[row]
-            present = self.groups.spread(coalitions, row, index).reshape(own.shape)
-            # Selected, not multiplied: NaN and infinities of the other side must not leak.
-            masked.append(torch.where(present, own, _of_rows(absent, row)))
-        return tuple(masked)
+    def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
+        """Call the forward function; one without parameters is called without inputs."""
+        if self._takes_nothing:
+            return self.forward_func()
+        return self.forward_func(*inputs, *additional)
 
-    def _selected(self, masked: tuple[Tensor, ...], rows: IntArray, row: Tensor) -> Tensor:
+    def _selected(self, masked: tuple[Tensor, ...], rows: IntArray) -> Tensor:
         """Run the forward function and select targets, (P, K)."""
-        output = run_forward(self.forward_func, masked, self._additional(row))
+        output = self.call(masked, self._additional(rows))
         _check_output(output, len(rows))
-        selected = self._target_of(output, rows, row)
+        selected = self._target_of(output, rows)
         self.output_shape, self.output_dtype = tuple(selected.shape[1:]), selected.dtype
         return selected.reshape(len(rows), -1)
 
-    def _additional(self, row: Tensor) -> tuple[Any, ...]:
+    def _additional(self, rows: IntArray) -> tuple[Any, ...]:
         """Repeat what belongs to examples; other tensors, as an edge index, go in as they are."""
         return tuple(
-            argument[row.to(argument.device)]
+            argument[rows]
             if isinstance(argument, Tensor) and argument.shape[:1] == (self.n_rows,)
             else argument
             for argument in self.additional_forward_args
         )
 
-    def _target_of(self, output: Tensor, rows: IntArray, row: Tensor) -> Tensor:
+    def _target_of(self, output: Tensor, rows: IntArray) -> Tensor:
         target = self.target
         if isinstance(target, list):
             target = [target[r] for r in rows]
         elif isinstance(target, Tensor) and target.numel() > 1:
-            target = target.to(output.device)[row.to(output.device)]
+            target = target.to(output.device)[rows]
         try:
             selected: Tensor = select_targets(output, target)
         except (AssertionError, IndexError, RuntimeError, TypeError) as error:
@@ -187,12 +191,11 @@ class BatchGame:
 
     def _value(self, coalition: CoalitionArray) -> float:
         game = self.examples
-        device = game.inputs[0].device
-        everyone = torch.arange(game.n_rows, device=device)
-        present = torch.as_tensor(coalition, device=device).expand(game.n_rows, -1)
+        everyone = np.arange(game.n_rows)
+        alike = np.broadcast_to(coalition, (game.n_rows, len(coalition)))
         with torch.no_grad():
-            masked = game._masked(everyone, present)
-            output = run_forward(game.forward_func, masked, game.additional_forward_args)
+            masked = game.masked(everyone, alike)
+            output = game.call(masked, game.additional_forward_args)
         if isinstance(output, Tensor):
             self.output_dtype = output.dtype
         return float(output)
@@ -215,8 +218,33 @@ def _check_output(output: Any, n_expected: int) -> None:
         )
 
 
-def _of_rows(baseline: Tensor, row: Tensor) -> Tensor:
-    return baseline.expand(len(row), *baseline.shape[1:]) if len(baseline) == 1 else baseline[row]
+def _filled(
+    given: Tensor, baseline: Tensor, rows: IntArray, absent: npt.NDArray[np.bool_]
+) -> Tensor:
+    """Return the rows of `given` with the baseline's numbers where they are absent.
+
+    Numbers are selected, not multiplied: NaN and infinities of the other side must not leak.
+    """
+    shape = (len(rows), *given.shape[1:])
+    if given.device.type != "cpu" or given.dtype == torch.bfloat16:
+        where = torch.as_tensor(absent.reshape(shape), device=given.device)
+        return torch.where(where, _of_rows(baseline, rows), given[rows])
+    # NumPy gathers and copies several times faster than torch does on a CPU.
+    filled = given.numpy()[rows]
+    source = baseline.numpy() if len(baseline) == 1 else baseline.numpy()[rows]
+    np.copyto(filled, source, where=absent.reshape(shape))
+    return torch.from_numpy(filled)
+
+
+def _of_rows(baseline: Tensor, rows: IntArray) -> Tensor:
+    return baseline.expand(len(rows), *baseline.shape[1:]) if len(baseline) == 1 else baseline[rows]
+
+
+def _takes_nothing(function: Callable[..., Any]) -> bool:
+    try:
+        return len(inspect.signature(function).parameters) == 0
+    except ValueError:  # builtins have no signature; they do take inputs
+        return False
 
 
 def _brief(target: Any) -> str:

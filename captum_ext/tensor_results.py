@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from shapley_adapters.array_types import AttributionArray
 from torch import Tensor
@@ -16,7 +17,7 @@ def as_tensors(
     output_shape: tuple[int, ...],
     output_dtype: torch.dtype,
 ) -> tuple[Tensor, ...]:
-    """Give each number of the inputs what its player gets.
+    r"""Give each number of the inputs what its player gets.
 
     Parameters
     ----------
@@ -34,14 +35,13 @@ def as_tensors(
     tuple of tensors, (R, \\*output_shape, \\*shape of one example) each
         In the inputs' precision and on their device.
     """
-    n_rows, _, n_outputs = per_player.shape
+    n_rows = len(per_player)
     tensors = []
     for index, tensor in enumerate(inputs):
-        amounts = torch.as_tensor(per_player, device=tensor.device)
-        row = torch.arange(n_rows, device=tensor.device)
-        spread = groups.spread(amounts, row, index)  # (R, size, K)
-        shaped = spread.transpose(1, 2).reshape(n_rows, *output_shape, *tensor.shape[1:])
-        tensors.append(shaped.to(_result_dtype(tensor.dtype, output_dtype)).contiguous())
+        spread = groups.spread(per_player, np.arange(n_rows), index)  # (R, size, K)
+        shaped = spread.transpose(0, 2, 1).reshape(n_rows, *output_shape, *tensor.shape[1:])
+        dtype = _result_dtype(tensor.dtype, output_dtype)
+        tensors.append(torch.from_numpy(shaped.copy()).to(device=tensor.device, dtype=dtype))
     return tuple(tensors)
 
 

@@ -88,10 +88,11 @@ def make_groups(
         Names of all columns.
     """
     names = [str(name) for name in column_names]
+    by_name = {name: place for place, name in enumerate(column_names)}
     owner: dict[int, str] = {}
     for group, members in _checked_items(groups):
         for member in members:
-            column = _place(member, column_names, group)
+            column = _place(member, by_name, group)
             if column in owner:
                 raise InvalidArgumentError(
                     f"groups puts column {names[column]!r} into both {owner[column]!r} and "
@@ -128,14 +129,13 @@ def _checked_items(groups: Any) -> list[tuple[str, Sequence[Any]]]:
     return [(str(name), members) for name, members in groups.items()]
 
 
-def _place(member: Any, column_names: Sequence[Any], group: str) -> int:
-    by_name = {name: place for place, name in enumerate(column_names)}
+def _place(member: Any, by_name: Mapping[Any, int], group: str) -> int:
     if member in by_name:
         return by_name[member]
     is_place = isinstance(member, (int, np.integer)) and not isinstance(member, bool)
-    if is_place and 0 <= member < len(column_names):
+    if is_place and 0 <= member < len(by_name):
         return int(member)
     raise InvalidArgumentError(
-        f"groups[{group!r}] names column {member!r}, which is not among the {len(column_names)} "
+        f"groups[{group!r}] names column {member!r}, which is not among the {len(by_name)} "
         "columns. Use names of the DataFrame's columns, feature_names, or places from 0."
     )

@@ -17,6 +17,7 @@ from shapley_adapters.array_types import (
     IntArray,
     ValueArray,
 )
+from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.errors import InvalidArgumentTypeError
 
 from .links import LinkedAverage
@@ -26,9 +27,6 @@ from .shap_internals import is_identity
 if TYPE_CHECKING:
     import torch
     from shapley_adapters.torch_modules import ArrayModule
-
-_BATCH_BYTES = 2**26
-_MAX_BATCH = 4096
 
 
 @dataclass
@@ -84,9 +82,9 @@ class TabularGame:
     @property
     def evaluations_per_batch(self) -> int:
         """How many evaluations fill a batch of model rows of bounded memory."""
-        row_bytes = self.rows.shape[1] * max(8, self.rows.itemsize)
-        n_model_rows = min(_MAX_BATCH, _BATCH_BYTES // row_bytes)
-        return int(max(1, n_model_rows // len(self.background)))
+        device = "cpu" if self.module is None else self.module.device.type
+        n_model_rows = rows_per_batch(self.rows.shape[1] * self.rows.itemsize, device)
+        return max(1, n_model_rows // len(self.background))
 
     def active_players(self) -> BoolArray:
         """Tell where a row differs from any background row; missing values equal each other."""
@@ -101,13 +99,11 @@ class TabularGame:
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), averaged over the background."""
         n_background, n_columns = self.background.shape
-        present = coalitions[:, self.players]
-        if n_background == 1:
-            masked = np.where(present, self.rows[rows], self.background)
-        else:
-            masked = np.where(present[:, None], self.rows[rows][:, None], self.background)
-            masked = masked.reshape(-1, n_columns)
-        outputs = as_outputs(self.predict(self.dress(masked)), len(masked))
+        absent = (~coalitions)[:, self.players]
+        masked = self.rows[np.repeat(rows, n_background)].reshape(-1, n_background, n_columns)
+        np.copyto(masked, self.background, where=absent[:, None])
+        joined = masked.reshape(-1, n_columns)
+        outputs = as_outputs(self.predict(self.dress(joined)), len(joined))
         return self.average(outputs.reshape(len(rows), n_background, -1))
 
     # What follows makes this a DifferentiableGame. Derivatives are those of the averaged output

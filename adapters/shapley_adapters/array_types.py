@@ -16,6 +16,9 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 CoalitionArray: TypeAlias = BoolArray
 """(..., M): True where the player is present."""
 
+WordArray: TypeAlias = npt.NDArray[np.unsignedinteger]
+"""(..., W): coalitions packed into the bits of W words."""
+
 ValueArray: TypeAlias = FloatArray
 """(..., K): the game's value, one number for each output."""
 

@@ -12,6 +12,18 @@ from .coalition_sets import CoalitionTable
 from .errors import ModelOutputError, NonFiniteValueError
 from .games import Game
 
+_CACHE_BYTES = {"cpu": 2**20}
+"""Rows of this size in all are worth their own call; other devices want larger ones."""
+
+_MIN_ROWS, _MAX_ROWS, _MAX_BYTES = 64, 4096, 2**26
+
+
+def rows_per_batch(row_bytes: int, device: str = "cpu") -> int:
+    """Return how many model rows make a good batch: in cache if small, bounded if large."""
+    row_bytes = max(1, row_bytes)
+    comfortable = max(_MIN_ROWS, _CACHE_BYTES.get(device, 2**24) // row_bytes)
+    return max(1, min(comfortable, _MAX_ROWS, _MAX_BYTES // row_bytes))
+
 
 @dataclass(frozen=True)
 class Request:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from .array_types import CoalitionArray, IntArray
+from .array_types import CoalitionArray, IntArray, WordArray
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def end_points(n_players: int) -> CoalitionArray:
     return np.array([[False], [True]]).repeat(n_players, axis=1)
 
 
-def buy(known: CoalitionArray, units: CoalitionArray, budget: int) -> Purchase:
+def buy(known: CoalitionArray, units: WordArray, budget: int) -> Purchase:
     """Buy as many of the first units as `budget` pays for.
 
     A unit is a handful of coalitions that are of use only together. A coalition that stands among
@@ -73,16 +72,16 @@ def buy(known: CoalitionArray, units: CoalitionArray, budget: int) -> Purchase:
     ----------
     known : array, (n, M)
         Distinct coalitions that are paid from the same budget already.
-    units : array, (T, U, S, M)
-        The units on offer, S coalitions each, in the order in which they are wanted.
+    units : array of words, (T, U, S, W)
+        The units on offer, S packed coalitions each, in the order in which they are wanted.
     budget : int
         The number of distinct coalitions that each row may have, the known ones included.
     """
-    n_tables, n_units, unit_size, n_players = units.shape
-    n_known = len(known)
-    wanted = np.empty((n_tables, n_known + n_units * unit_size, n_players), dtype=bool)
-    wanted[:, :n_known] = known
-    wanted[:, n_known:] = units.reshape(n_tables, -1, n_players)
+    n_tables, n_units, unit_size, n_words = units.shape
+    n_known, n_players = known.shape
+    wanted = np.empty((n_tables, n_known + n_units * unit_size, n_words), dtype=units.dtype)
+    wanted[:, :n_known] = pack(known)
+    wanted[:, n_known:] = units.reshape(n_tables, -1, n_words)
 
     first = first_occurrences(wanted)
     is_new = first == np.arange(wanted.shape[1])
@@ -92,20 +91,18 @@ def buy(known: CoalitionArray, units: CoalitionArray, budget: int) -> Purchase:
     counts = np.take_along_axis(after_unit, n_bought[:, None], axis=1)[:, 0]
 
     slots = n_distinct - 1
-    table = np.zeros((n_tables, counts.max(), n_players), dtype=bool)
+    table = np.zeros((n_tables, counts.max(), n_words), dtype=units.dtype)
     kept_rows, kept = np.nonzero(is_new & (slots < counts[:, None]))
     table[kept_rows, slots[kept_rows, kept]] = wanted[kept_rows, kept]
 
     positions = np.take_along_axis(slots, first, axis=1)[:, n_known:]
     positions = positions.reshape(n_tables, n_units, unit_size)
-    bought = np.arange(n_units) < n_bought[:, None]
-    positions = np.where(bought[:, :, None], positions, 0)
-    return Purchase(CoalitionTable(table, counts), positions, n_bought)
+    positions[np.arange(n_units) >= n_bought[:, None]] = 0
+    return Purchase(CoalitionTable(unpack(table, n_players), counts), positions, n_bought)
 
 
-def first_occurrences(coalitions: CoalitionArray) -> IntArray:
-    """Return, for each coalition of each table, (T, n, M), the first in its table equal to it."""
-    words = _packed(coalitions)  # (T, n, W)
+def first_occurrences(words: WordArray) -> IntArray:
+    """Return, for each packed coalition of each table, (T, n, W), the first one equal to it."""
     order = (
         np.argsort(words[:, :, 0], axis=1, kind="stable")
         if words.shape[2] == 1
@@ -120,8 +117,12 @@ def first_occurrences(coalitions: CoalitionArray) -> IntArray:
     return first
 
 
-def _packed(coalitions: CoalitionArray) -> npt.NDArray[np.unsignedinteger]:
-    """Pack the players of each coalition into as few words as possible, (..., W)."""
+def pack(coalitions: CoalitionArray) -> WordArray:
+    """Pack the players of each coalition, (..., M), into as few words as possible, (..., W).
+
+    Sets of players are united and cut by the operators of bits. Players that do not exist are
+    absent from every word.
+    """
     bits = np.packbits(coalitions, axis=-1)
     n_bytes = bits.shape[-1]
     # Narrow words sort faster; from nine bytes on there are several words of eight.
@@ -129,3 +130,9 @@ def _packed(coalitions: CoalitionArray) -> npt.NDArray[np.unsignedinteger]:
     padded = np.zeros((*bits.shape[:-1], -(-n_bytes // width) * width), dtype=np.uint8)
     padded[..., :n_bytes] = bits
     return padded.view(f"u{width}")
+
+
+def unpack(words: WordArray, n_players: int) -> CoalitionArray:
+    """Undo `pack`."""
+    bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1, count=n_players)
+    return bits.view(bool)

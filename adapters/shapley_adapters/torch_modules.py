@@ -87,7 +87,8 @@ class ArrayModule:
         """
         start = self.tensor(background)
         move = self.tensor(inputs)[:, None] - start  # (P, B, D)
-        points = start + presence[:, torch.as_tensor(players, device=self.device)][:, None] * move
+        column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
+        points = start + presence.gather(1, column)[:, None] * move
         outputs = self.module(points.reshape(-1, *shape))
         averages: torch.Tensor = outputs.reshape(len(inputs), len(background), -1).mean(dim=1)
         return averages

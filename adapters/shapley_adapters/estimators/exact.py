@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special
 
 from ..array_types import CoalitionArray, FloatArray, ValueArray
-from ..coalition_sets import CoalitionTable, all_coalitions, end_points, first_occurrences
+from ..coalition_sets import CoalitionTable, all_coalitions, end_points, first_occurrences, pack
 from ..designs import DesignRequest, Solution
 from ..errors import BudgetError
 
@@ -49,7 +49,7 @@ def full_design(n_players: int, known: CoalitionArray | None = None) -> FullDesi
     """Return the design of all coalitions, the known ones first."""
     known = end_points(n_players) if known is None else known
     wanted = np.concatenate([known, all_coalitions(n_players)])
-    is_new = first_occurrences(wanted[None])[0] == np.arange(len(wanted))
+    is_new = first_occurrences(pack(wanted)[None])[0] == np.arange(len(wanted))
     coalitions = wanted[is_new][None]
     return FullDesign(CoalitionTable(coalitions, np.array([coalitions.shape[1]])))
 

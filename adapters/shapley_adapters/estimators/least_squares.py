@@ -10,7 +10,7 @@ import scipy.special
 
 from ..arguments import checked_choice, checked_flag
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
-from ..coalition_sets import CoalitionTable, buy
+from ..coalition_sets import CoalitionTable, buy, pack
 from ..constrained_regression import ConstrainedFit, fit_with_fixed_sum
 from ..designs import DesignRequest, Solution
 from ..size_distributions import (
@@ -83,7 +83,7 @@ class LeastSquares:
         drawn = random_subsets(drawn_sizes, n_players, request.rng)
         first = np.concatenate([whole, drawn])
         units = np.stack([first, ~first], axis=1) if self.paired else first[:, None]
-        purchase = buy(request.known, units[None], request.budget)
+        purchase = buy(request.known, pack(units)[None], request.budget)
         n_units = purchase.n_units[0]
         n_drawn = n_units - len(whole)
         sizes = first[:n_units].sum(axis=1)

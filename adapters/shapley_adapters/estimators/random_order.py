@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, IntArray, ValueArray
-from ..coalition_sets import CoalitionTable, buy
+from ..coalition_sets import CoalitionTable, buy, pack
 from ..designs import DesignRequest, Solution
 
 
@@ -55,7 +55,7 @@ class RandomOrder:
         n_offered = 2 * (request.budget // unit_size) + 2
         identity = np.tile(np.arange(n_players), (n_offered, 1))
         ranks = request.rng.permuted(identity, axis=1)
-        purchase = buy(request.known, self._interiors(ranks)[None], request.budget)
+        purchase = buy(request.known, pack(self._interiors(ranks))[None], request.budget)
         n_units = purchase.n_units[0]
         interiors = purchase.positions[0, :n_units].reshape(n_units, -1, n_players - 1)
         chains = np.empty((*interiors.shape[:2], n_players + 1), dtype=np.intp)

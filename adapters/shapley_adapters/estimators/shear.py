@@ -10,8 +10,16 @@ import scipy.sparse
 import scipy.special
 
 from ..arguments import checked_choice, checked_flag
-from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
-from ..coalition_sets import CoalitionTable, buy
+from ..array_types import (
+    BoolArray,
+    CoalitionArray,
+    FloatArray,
+    IntArray,
+    ScoreArray,
+    ValueArray,
+    WordArray,
+)
+from ..coalition_sets import CoalitionTable, buy, pack
 from ..designs import DesignRequest, Solution
 from ..errors import InvalidArgumentError
 
@@ -30,7 +38,7 @@ class ShearDesign:
     ----------
     table : CoalitionTable
         The distinct coalitions of each row.
-    positions : array, (R, U, 2, 2)
+    positions : array, (R, U, 4)
         Where a unit's coalitions stand in the table: two contexts, without and with the player.
     strata : array, (U,)
         Stratum of each unit, players first: player · P + subset.
@@ -107,10 +115,10 @@ class Shear:
         weights = stratum_weights(n_cooperators)
         strata = self._strata(request, weights)
         units = self._units(request, cooperators, strata)
-        purchase = buy(request.known, units.reshape(*units.shape[:2], 4, n_players), request.budget)
+        purchase = buy(request.known, units, request.budget)
         return ShearDesign(
             table=purchase.table,
-            positions=purchase.positions.reshape(*units.shape[:2], 2, 2),
+            positions=purchase.positions,
             strata=strata,
             stratum_weights=weights,
             draws=_draws(strata, purchase.n_units, n_players * len(weights)),
@@ -157,39 +165,27 @@ class Shear:
             repeats.append(request.rng.permutation(request.n_players) * n_strata + heaviest)
         return np.concatenate([base, *repeats])
 
-    def _units(
-        self, request: DesignRequest, cooperators: IntArray, strata: IntArray
-    ) -> CoalitionArray:
-        """Return the coalitions of each unit, (R, U, 2, 2, M).
+    def _units(self, request: DesignRequest, cooperators: IntArray, strata: IntArray) -> WordArray:
+        """Return the packed coalitions of each unit, (R, U, 4, W): two contexts, without and with.
 
         All rows share the same random numbers, so that a row's result does not depend on the
         others.
         """
-        n_rows, n_players, n_cooperators = cooperators.shape
+        n_players, n_cooperators = cooperators.shape[1:]
         n_strata = _stratum_count(n_cooperators)
         players, subsets = strata // n_strata, strata % n_strata
+        bits = pack(np.eye(n_players, dtype=bool))  # (M, W)
+        own = bits[players]
+        of_subset, of_all = _cooperator_subsets(bits[cooperators])
+        subset, everyone = of_subset[:, players, subsets], of_all[:, players]  # (R, U, W)
+        others = np.bitwise_or.reduce(bits) & ~(everyone | own)
+        sizes = ((subsets[:, None] >> np.arange(n_cooperators)) % 2).sum(axis=1)
+        first, second = self._others(request, sizes, n_cooperators)
 
-        # Bit k of a subset is the k-th cooperator, the weakest first; K stands for all others.
-        bit = np.full((n_rows, n_players, n_players), n_cooperators)
-        weakest_first = np.arange(n_cooperators)[::-1]
-        np.put_along_axis(bit, cooperators, weakest_first[None, None], axis=2)
-        members = (subsets[:, None] >> np.arange(n_cooperators + 1)) % 2 == 1  # (U, K + 1)
-
-        bit = bit[:, players]  # (R, U, M)
-        is_cooperator = bit < n_cooperators
-        subset = members[np.arange(len(strata))[:, None], bit]
-        first, second = self._others(request, members[:, :-1].sum(axis=1), n_cooperators)
-        contexts = np.stack(
-            [
-                np.where(is_cooperator, subset, first),
-                np.where(is_cooperator, ~subset, second),
-            ],
-            axis=2,
-        )  # (R, U, 2, M)
-        units = np.stack([contexts, contexts], axis=3)
-        each = np.arange(len(strata))
-        units[:, each, :, 0, players] = False
-        units[:, each, :, 1, players] = True
+        units = np.empty((*subset.shape[:2], 4, bits.shape[1]), dtype=bits.dtype)
+        units[:, :, 0] = subset | (others & pack(first))
+        units[:, :, 2] = (everyone & ~subset) | (others & pack(second))
+        units[:, :, 1::2] = units[:, :, ::2] | own[:, None]
         return units
 
     def _others(
@@ -244,6 +240,25 @@ def strongest(scores: ScoreArray, n_cooperators: int) -> IntArray:
     return np.argsort(ranking, axis=2, kind="stable")[:, :, :n_cooperators]
 
 
+def _cooperator_subsets(bits: WordArray) -> tuple[WordArray, WordArray]:
+    """Return the subsets of each player's cooperators without the strongest, and all of them.
+
+    Parameters
+    ----------
+    bits : array of words, (R, M, K, W)
+        The cooperators, strongest first.
+
+    Returns
+    -------
+    arrays of words, (R, M, P, W) and (R, M, W)
+        Subsets in binary order, the weakest cooperator being the lowest bit.
+    """
+    subsets = np.zeros_like(bits[:, :, :1])
+    for weaker in range(bits.shape[2] - 1, 0, -1):
+        subsets = np.concatenate([subsets, subsets | bits[:, :, weaker : weaker + 1]], axis=2)
+    return subsets, np.bitwise_or.reduce(bits, axis=2)
+
+
 def stratum_weights(n_cooperators: int) -> FloatArray:
     """Return the Shapley weight of a subset of K cooperators and its complement together.
 
@@ -271,10 +286,9 @@ def _draws(strata: IntArray, n_units: IntArray, n_strata: int) -> IntArray:
 def _contributions(design: ShearDesign, values: ValueArray) -> FloatArray:
     """Return the mean marginal contribution of each unit's two contexts, (R, U, K)."""
     rows = np.arange(len(values))[:, None, None]
-    without, with_player = design.positions[..., 0], design.positions[..., 1]
-    steps = values[rows, with_player] - values[rows, without]  # (R, U, 2, K)
-    means: FloatArray = steps.mean(axis=2)
-    return means
+    found = values[rows, design.positions]  # (R, U, 4, K)
+    steps = found[:, :, 1::2] - found[:, :, ::2]
+    return (steps[:, :, 0] + steps[:, :, 1]) / 2
 
 
 def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
