@@ -103,10 +103,10 @@ def make_groups(
     for column in range(len(names)):
         key = (True, owner[column]) if column in owner else (False, column)
         columns.setdefault(key, []).append(column)
+    for grouped, key in columns:
+        if grouped and any(names[place] == key for place in set(range(len(names))) - set(owner)):
+            raise InvalidArgumentError(f"groups names a player {key!r}, which is a column, too.")
     player_names = [key if grouped else names[int(key)] for grouped, key in columns]
-    if len(set(player_names)) < len(player_names):
-        twice = next(name for name in player_names if player_names.count(name) > 1)
-        raise InvalidArgumentError(f"groups names a player {twice!r}, which is a column, too.")
     members_of = [np.array(places, dtype=np.intp) for places in columns.values()]
     return ColumnGroups([str(name) for name in player_names], members_of, names)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeGuard
 
 import numpy as np
+import shap
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
 
@@ -19,7 +20,8 @@ def is_torch_module(model: Any) -> TypeGuard[Any]:
 
 def inner_model(model: Any) -> Any:
     """Return what `shap.models.Model` wraps, or the model itself."""
-    return getattr(model, "inner_model", model) if type(model).__name__ == "Model" else model
+    # Its subclasses do more than wrap.
+    return model.inner_model if type(model) is shap.models.Model else model
 
 
 def prediction_function(model: Any) -> Callable[..., Any]:
@@ -54,7 +56,13 @@ def as_outputs(output: Any, n_rows: int) -> FloatArray:
     """
     if hasattr(output, "detach"):
         output = output.detach().cpu().numpy()
-    values = np.asarray(output, dtype=np.float64)
+    try:
+        values = np.asarray(output, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelOutputError(
+            f"The model must return numbers; it returned {type(output).__name__}. Explain a "
+            "function that does, such as predict_proba."
+        ) from error
     if values.ndim == 0 or len(values) != n_rows:
         raise ModelOutputError(
             f"The model must return one entry for each of its {n_rows} input rows; its output has "

@@ -1,0 +1,109 @@
+"""All estimators with all options that change what they do, and what may be asked of each."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import captum_ext
+import shap_ext
+import shapley_adapters as core
+
+
+@dataclass(frozen=True)
+class Row:
+    """One estimator with its options, in the core and in both hosts.
+
+    Attributes
+    ----------
+    options : dict
+        Options of the estimator, named alike everywhere.
+    is_unbiased, is_efficient, exact_on_quadratic : bool
+        What its documentation promises; efficiency and exactness hold up to rounding.
+    keeps_null_players : bool
+        Whether a null player that nobody has set aside gets exactly 0.
+    """
+
+    id: str
+    estimator: type
+    explainer: type
+    attribution: type
+    options: dict[str, Any] = field(default_factory=dict)
+    is_unbiased: bool = True
+    is_efficient: bool = True
+    keeps_null_players: bool = True
+    exact_on_quadratic: bool = True
+    is_exact: bool = False
+
+    @property
+    def cooperators(self):
+        """How SHEAR finds cooperators; None for the others."""
+        return self.options.get("cooperators", "auto") if self.estimator is core.Shear else None
+
+    def build(self):
+        """Return the core's estimator."""
+        return self.estimator(**{k: v for k, v in self.options.items() if k != "cooperators"})
+
+    def estimate(self, game, budget=None, seed=0, **settings):
+        """Run the estimator on a game of the core."""
+        settings = core.Settings(
+            seed=seed, budget=budget, cooperators=self.cooperators, **settings
+        )
+        return core.estimate(game, self.build(), settings)
+
+
+def _shear(name, **facts):
+    options = facts.pop("options", {})
+    return Row(
+        name, core.Shear, shap_ext.ShearExplainer, captum_ext.Shear, options, **facts
+    )
+
+
+ESTIMATORS = [
+    Row("exact", core.Exact, shap_ext.EnumerationExplainer, captum_ext.Exact, is_exact=True),
+    Row("random order", core.RandomOrder, shap_ext.RandomOrderExplainer, captum_ext.RandomOrder),
+    Row(
+        "random order, single",
+        core.RandomOrder,
+        shap_ext.RandomOrderExplainer,
+        captum_ext.RandomOrder,
+        {"antithetic": False},
+        exact_on_quadratic=False,
+    ),
+    *(
+        Row(
+            f"least squares, {'paired' if paired else 'single'}, {sizes}",
+            core.LeastSquares,
+            shap_ext.LeastSquaresExplainer,
+            captum_ext.LeastSquares,
+            {"paired": paired, "sizes": sizes},
+            is_unbiased=False,  # only in the limit
+            keeps_null_players=False,
+            exact_on_quadratic=paired,
+        )
+        for paired in (True, False)
+        for sizes in ("kernel", "leverage")
+    ),
+    _shear("shear", options={"cooperators": "difference"}),
+    _shear("shear, auto"),
+    _shear("shear, random", options={"cooperators": "random"}, keeps_null_players=False),
+    _shear(
+        "shear, not efficient",
+        options={"cooperators": "difference", "efficient": False},
+        is_efficient=False,
+    ),
+    _shear(
+        "shear, uniform",
+        options={"cooperators": "difference", "complement": "uniform"},
+        is_unbiased=False,
+    ),
+    _shear(
+        "shear, none",
+        options={"cooperators": "difference", "complement": "none"},
+        is_unbiased=False,
+        exact_on_quadratic=False,
+    ),
+    _shear(
+        "shear, not antithetic",
+        options={"cooperators": "difference", "antithetic": False},
+        exact_on_quadratic=False,
+    ),
+]

@@ -1,0 +1,92 @@
+"""Games with known properties, in the form that the core takes."""
+
+import numpy as np
+
+
+class TableGame:
+    """Games given by the values of all coalitions, (R, 2^M, K); bit j of the place is player j."""
+
+    def __init__(self, values, *, evaluations_per_batch=1000, active=None):
+        self.values = np.asarray(values, dtype=float)
+        self.n_rows = len(self.values)
+        self.n_players = int(np.log2(self.values.shape[1]))
+        self.evaluations_per_batch = evaluations_per_batch
+        self.active = active
+        self.asked = []  # (row, place) of each evaluation, in order
+        self.batch_sizes = []
+
+    def active_players(self):
+        if self.active is not None:
+            return self.active
+        return np.ones((self.n_rows, self.n_players), dtype=bool)
+
+    def __call__(self, rows, coalitions):
+        places = coalitions @ (1 << np.arange(self.n_players))
+        self.asked += list(zip(rows.tolist(), places.tolist(), strict=True))
+        self.batch_sizes.append(len(rows))
+        return self.values[rows, places]
+
+    def value_of(self, row):
+        """Return the game of one row as a function of a set of players, for the oracle."""
+        return lambda coalition: self.values[row, sum(1 << player for player in coalition)]
+
+
+def from_function(function, n_players, n_rows=1, **options):
+    """Return the game whose value is `function(coalitions)`, the same for all rows."""
+    places = np.arange(2**n_players)
+    coalitions = (places[:, None] >> np.arange(n_players)) % 2 == 1
+    values = np.asarray(function(coalitions), dtype=float).reshape(len(places), -1)
+    return TableGame(np.repeat(values[None], n_rows, axis=0), **options)
+
+
+def random_game(n_players, *, n_rows=1, n_outputs=1, seed=0, **options):
+    """Return games whose values are independent normal numbers: interactions of all orders."""
+    rng = np.random.default_rng(seed)
+    return TableGame(rng.normal(size=(n_rows, 2**n_players, n_outputs)), **options)
+
+
+def smooth_game(n_players, *, n_rows=1, n_outputs=1, seed=0, **options):
+    """Return games like those of a network: interactions that fade with their order."""
+    rng = np.random.default_rng(seed)
+    places = np.arange(2**n_players)
+    coalitions = ((places[:, None] >> np.arange(n_players)) % 2).astype(float)
+    weights = rng.normal(size=(n_rows, n_players, 8, n_outputs)) / np.sqrt(n_players)
+    offsets = rng.normal(size=(n_rows, 1, 8, n_outputs))
+    hidden = np.einsum("cm,rmho->rcho", coalitions, weights) + offsets
+    return TableGame(np.tanh(hidden).sum(axis=2), **options)
+
+
+def product_game(n_players, members, **options):
+    """Return the game that is 1 where all `members` are present: an interaction of that order."""
+    members = list(members)
+    return from_function(lambda z: z[:, members].all(axis=1), n_players, **options)
+
+
+def additive_game(weights, **options):
+    """Return the game that adds up the weights of the present players."""
+    return from_function(lambda z: z @ np.asarray(weights), len(weights), **options)
+
+
+def quadratic_game(n_players, *, seed=0, **options):
+    """Return a game with weights and pairwise interactions only."""
+    rng = np.random.default_rng(seed)
+    single, pairs = rng.normal(size=n_players), rng.normal(size=(n_players, n_players))
+    return from_function(
+        lambda z: z @ single + np.einsum("ci,cj,ij->c", z, z, pairs), n_players, **options
+    )
+
+
+class FunctionGame:
+    """Games of too many players for a table: the value is `function(coalitions)`, for any row."""
+
+    def __init__(self, function, n_players, *, n_rows=1, evaluations_per_batch=1000):
+        self.function = function
+        self.n_players = n_players
+        self.n_rows = n_rows
+        self.evaluations_per_batch = evaluations_per_batch
+
+    def active_players(self):
+        return np.ones((self.n_rows, self.n_players), dtype=bool)
+
+    def __call__(self, rows, coalitions):
+        return np.asarray(self.function(coalitions), dtype=float).reshape(len(rows), -1)
