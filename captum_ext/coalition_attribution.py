@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from captum.attr import PerturbationAttribution
+from torch import Tensor
+
 from shapley_adapters import Estimate, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray, ScoreArray
 from shapley_adapters.designs import Estimator
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.torch_modules import warn_in_training_mode
-from torch import Tensor
 
 from .captum_internals import (
     BaselineType,

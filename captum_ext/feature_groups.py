@@ -8,9 +8,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
+
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from torch import Tensor
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 

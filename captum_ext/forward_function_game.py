@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
+
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
-from torch import Tensor
 
 from .captum_internals import select_targets
 from .feature_groups import FeatureGroups

@@ -6,8 +6,9 @@ import numbers
 from typing import Any
 
 import torch
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from torch import Tensor
+
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 
 def checked_inputs(inputs: Any) -> tuple[Tensor, ...]:
@@ -95,7 +96,7 @@ def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
 
 def checked_target(target: Any, n_examples: int) -> Any:
     """Return `target` if it has one of captum's forms and fits the number of examples."""
-    if target is None or isinstance(target, (int, tuple)) and not isinstance(target, bool):
+    if target is None or (isinstance(target, (int, tuple)) and not isinstance(target, bool)):
         return target
     if isinstance(target, Tensor):
         if target.is_floating_point() or target.dtype == torch.bool:

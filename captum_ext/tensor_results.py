@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from shapley_adapters.array_types import AttributionArray
 from torch import Tensor
+
+from shapley_adapters.array_types import AttributionArray
 
 from .feature_groups import FeatureGroups
 

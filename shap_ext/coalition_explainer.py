@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import shap
+
 from shapley_adapters import Estimate, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import ScoreArray

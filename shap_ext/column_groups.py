@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
@@ -99,16 +100,17 @@ def make_groups(
                     f"{group!r}; a column belongs to one player."
                 )
             owner[column] = group
-    columns: dict[tuple[bool, str | int], list[int]] = {}
+    alone = {names[column] for column in range(len(names)) if column not in owner}
+    for group in owner.values():
+        if group in alone:
+            raise InvalidArgumentError(f"groups names a player {group!r}, which is a column, too.")
+    # Players stand in the order of their first columns; a column of its own is keyed by its place.
+    columns: dict[str | int, list[int]] = {}
     for column in range(len(names)):
-        key = (True, owner[column]) if column in owner else (False, column)
-        columns.setdefault(key, []).append(column)
-    for grouped, key in columns:
-        if grouped and any(names[place] == key for place in set(range(len(names))) - set(owner)):
-            raise InvalidArgumentError(f"groups names a player {key!r}, which is a column, too.")
-    player_names = [key if grouped else names[int(key)] for grouped, key in columns]
+        columns.setdefault(owner.get(column, column), []).append(column)
+    player_names = [names[key] if isinstance(key, int) else key for key in columns]
     members_of = [np.array(places, dtype=np.intp) for places in columns.values()]
-    return ColumnGroups([str(name) for name in player_names], members_of, names)
+    return ColumnGroups(player_names, members_of, names)
 
 
 def _checked_items(groups: Any) -> list[tuple[str, Sequence[Any]]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import shap
+
 import shapley_adapters as core
 from shapley_adapters.array_types import ScoreArray
 from shapley_adapters.cooperators import checked_cooperators

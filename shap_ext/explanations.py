@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import shap
+
 from shapley_adapters import Estimate
 from shapley_adapters.array_types import FloatArray
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from shapley_adapters.array_types import FloatArray
 
 from .shap_internals import is_identity

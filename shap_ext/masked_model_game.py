@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+
 from shapley_adapters.array_types import (
     BoolArray,
     CoalitionArray,
@@ -26,6 +27,7 @@ from .shap_internals import is_identity
 
 if TYPE_CHECKING:
     import torch
+
     from shapley_adapters.torch_modules import ArrayModule
 
 

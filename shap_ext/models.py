@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import shap
+
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
 

@@ -13,6 +13,7 @@ import threading
 from typing import Any
 
 import shap
+
 from shapley_adapters.errors import InvalidArgumentError
 
 from .coalition_explainer import CoalitionExplainer

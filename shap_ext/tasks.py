@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,

@@ -44,17 +44,13 @@ class Row:
 
     def estimate(self, game, budget=None, seed=0, **settings):
         """Run the estimator on a game of the core."""
-        settings = core.Settings(
-            seed=seed, budget=budget, cooperators=self.cooperators, **settings
-        )
+        settings = core.Settings(seed=seed, budget=budget, cooperators=self.cooperators, **settings)
         return core.estimate(game, self.build(), settings)
 
 
 def _shear(name, **facts):
     options = facts.pop("options", {})
-    return Row(
-        name, core.Shear, shap_ext.ShearExplainer, captum_ext.Shear, options, **facts
-    )
+    return Row(name, core.Shear, shap_ext.ShearExplainer, captum_ext.Shear, options, **facts)
 
 
 ESTIMATORS = [
