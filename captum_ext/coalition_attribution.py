@@ -104,7 +104,7 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         -------
         Tensor or tuple of Tensors
             Attributions with the shape, type and device of the inputs. Outputs of several
-            dimensions come first: (B, *output shape, *shape of an example). If the forward
+            dimensions come first: (B, output shape, shape of an example). If the forward
             function returns one value for the batch, the first dimension is 1. All features of a
             group get the attribution of the group.
         Tensor or tuple of Tensors

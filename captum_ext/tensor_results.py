@@ -18,7 +18,7 @@ def as_tensors(
     output_shape: tuple[int, ...],
     output_dtype: torch.dtype,
 ) -> tuple[Tensor, ...]:
-    r"""Give each number of the inputs what its player gets.
+    """Give each number of the inputs what its player gets.
 
     Parameters
     ----------
