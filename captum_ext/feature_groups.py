@@ -97,7 +97,7 @@ def from_feature_mask(
         raise InvalidArgumentError("inputs must hold at least one number for each example.")
     parts = np.split(positions, np.cumsum([m.size for m in masks])[:-1])
     players = tuple(part.reshape(m.shape) for part, m in zip(parts, masks, strict=True))
-    is_plain = np.array_equal(players[0], np.arange(len(ids))[None])
+    is_plain = len(inputs) == 1 and np.array_equal(players[0], np.arange(len(ids))[None])
     return FeatureGroups(len(ids), players, is_plain)
 
 

@@ -79,7 +79,8 @@ class ForwardFunctionGame:
             differs = given != absent
             if given.is_floating_point():
                 differs &= ~(given.isnan() & absent.isnan())
-            active |= self.groups.any_of(differs.flatten(1).cpu().numpy(), index)
+            flat = differs.reshape(self.n_rows, given[0].numel()).cpu().numpy()
+            active |= self.groups.any_of(flat, index)
         return active
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
@@ -168,6 +169,7 @@ class BatchGame:
 
     examples: ForwardFunctionGame
     evaluations_per_batch: int = 1
+    derivative_obstacle: str = "forward_func returns one value for the whole batch"
     output_shape: tuple[int, ...] = field(default=(), init=False)
     output_dtype: torch.dtype = field(default=torch.float32, init=False)
 

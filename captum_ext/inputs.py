@@ -66,7 +66,10 @@ def _baseline(baseline: Any, tensor: Tensor, index: int) -> Tensor:
     if baseline is None:
         return torch.zeros_like(tensor[:1])
     if isinstance(baseline, numbers.Real):
-        return _cast(torch.as_tensor(baseline), tensor, index).expand(1, *tensor.shape[1:])
+        # In double precision, so that a float64 input gets the number that was written.
+        dtype = torch.float64 if isinstance(baseline, float) else None
+        number = torch.as_tensor(baseline, dtype=dtype)
+        return _cast(number, tensor, index).expand(1, *tensor.shape[1:])
     if not isinstance(baseline, Tensor):
         raise InvalidArgumentTypeError(
             f"baselines[{index}] must be a number or a tensor; got {type(baseline).__name__}."
@@ -82,11 +85,15 @@ def _baseline(baseline: Any, tensor: Tensor, index: int) -> Tensor:
 
 
 def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
-    """Bring a baseline to its input's type, unless that would change its value."""
+    """Bring a baseline to its input's type, unless that would do more than round it."""
+    if baseline.is_complex():
+        raise InvalidArgumentTypeError(f"baselines[{index}] is complex; its input is not.")
     cast = baseline.to(device=tensor.device, dtype=tensor.dtype)
-    if not tensor.is_floating_point() and not torch.equal(
-        cast.to(baseline.dtype), baseline.to(tensor.device)
-    ):
+    if tensor.is_floating_point():
+        is_kept = bool((cast.isfinite().cpu() | ~baseline.isfinite().cpu()).all())
+    else:
+        is_kept = torch.equal(cast.to(baseline.dtype), baseline.to(tensor.device))
+    if not is_kept:
         raise InvalidArgumentError(
             f"baselines[{index}] holds values that {tensor.dtype} cannot; convert the inputs to "
             "floating point, or choose a baseline of their type."

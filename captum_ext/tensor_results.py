@@ -33,7 +33,7 @@ def as_tensors(
 
     Returns
     -------
-    tuple of tensors, (R, \\*output_shape, \\*shape of one example) each
+    tuple of tensors, (R, output shape, shape of one example) each
         In the inputs' precision and on their device.
     """
     n_rows = len(per_player)

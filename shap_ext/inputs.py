@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ import pandas as pd
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
-    ShapleyExtWarning,
+    warn_user,
 )
 
 from .column_groups import ColumnGroups
@@ -124,11 +123,9 @@ def zero_background(model: Any, datasets: Sequence[Dataset]) -> Background:
             "masker=None leaves open which values absent features take. Pass background rows as "
             "masker=, such as a sample or the mean of the training data."
         )
-    warnings.warn(
+    warn_user(
         "No masker was given, so absent features are zero. Pass background rows as masker= to "
-        "choose another reference.",
-        ShapleyExtWarning,
-        stacklevel=4,
+        "choose another reference."
     )
     return Background(np.zeros((1, int(np.prod(datasets[0].row_shape))), dtype=values.dtype))
 

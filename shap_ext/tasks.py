@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ import pandas as pd
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
-    ShapleyExtWarning,
+    warn_user,
 )
 
 from .column_groups import ColumnGroups, make_groups
@@ -153,12 +152,10 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
     if len(masker) == 0:
         raise InvalidArgumentError("masker holds no background rows; at least one is needed.")
     if len(masker) > _MAX_BACKGROUND:
-        warnings.warn(
+        warn_user(
             f"masker has {len(masker)} rows, of which {_MAX_BACKGROUND} are drawn as background. "
             "To use all of them, pass shap.maskers.Independent(data, max_samples=len(data)); to "
-            "use fewer, pass a sample or the mean.",
-            ShapleyExtWarning,
-            stacklevel=4,
+            "use fewer, pass a sample or the mean."
         )
     if isinstance(masker, pd.DataFrame):
         # Values as `frame_values` gives them, so that rows and background have one type.

@@ -59,7 +59,7 @@ class Request:
         n_rows, n_coalitions = len(self.rows), self.table.coalitions.shape[1]
         if self.table.is_shared:
             # Contiguous, because solutions read it many times.
-            by_coalition = flat.reshape(n_coalitions, n_rows, -1)
+            by_coalition = flat.reshape(n_coalitions, n_rows, flat.shape[1])
             return np.ascontiguousarray(by_coalition.transpose(1, 0, 2))
         arranged = np.zeros((n_rows, n_coalitions, flat.shape[1]))
         arranged[self._is_wanted()] = flat
@@ -116,6 +116,8 @@ class Evaluator:
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
         """Return the values of each request, (R, C, K), evaluated together."""
+        if sum(request.n_pairs for request in requests) == 0:
+            return [np.zeros((len(request.rows), 0, 0)) for request in requests]
         takes = [request.pairs() for request in requests]
         ends = np.cumsum([request.n_pairs for request in requests])
         starts = ends - [request.n_pairs for request in requests]
@@ -135,9 +137,6 @@ class Evaluator:
 
         size = self.batch_size or self.game.evaluations_per_batch
         in_batches(int(ends[-1]), size, evaluate)
-        if not flat:
-            # Everything is known already.
-            return [np.zeros((len(request.rows), 0, 1)) for request in requests]
         values = np.concatenate(flat)
         return [
             request.values(values[start:end])
@@ -156,9 +155,10 @@ class Evaluator:
             pair, output = np.argwhere(~finite)[0]
             raise NonFiniteValueError(
                 f"The value of row {rows[pair]}, output {output}, is {values[pair, output]} for "
-                f"the coalition of players {np.flatnonzero(coalitions[pair]).tolist()}. Look for "
-                "missing values that the model cannot take, for overflow, and for a link such as "
-                "logit at probabilities of 0 or 1."
+                f"the coalition of players {np.flatnonzero(coalitions[pair]).tolist()}. The model "
+                "or forward_func must return finite numbers: look for missing values that it "
+                "cannot take, for overflow, and for a link such as logit at probabilities of 0 or "
+                "1."
             )
         return values
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from .arguments import checked_choice
 from .array_types import CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
-from .errors import DerivativeError, InvalidArgumentError, ShapleyExtWarning
+from .errors import DerivativeError, InvalidArgumentError, warn_user
 from .games import DifferentiableGame, Game
 
 COOPERATORS = ("auto", "hessian", "gradient", "difference", "random")
@@ -63,7 +62,9 @@ def checked_cooperators(cooperators: Any) -> str | ScoreArray:
     return scores
 
 
-def scores_before_evaluation(game: Game, rows: IntArray, cooperators: str | ScoreArray) -> Scores:
+def scores_before_evaluation(
+    game: Game, rows: IntArray, cooperators: str | ScoreArray, batch_size: int | None = None
+) -> Scores:
     """Return what is known about the players' interactions before any coalition is evaluated.
 
     `"auto"` takes the second derivatives; for rows where they all vanish, as in networks of
@@ -86,12 +87,12 @@ def scores_before_evaluation(game: Game, rows: IntArray, cooperators: str | Scor
                 f"cooperators={cooperators!r} needs derivatives, but {_obstacle(game)}. Use "
                 "cooperators='difference', which needs evaluations only, or 'auto'."
             )
-        _add_derivatives(scores, game, rows, cooperators)
+        _add_derivatives(scores, game, rows, cooperators, batch_size)
         _check_explicit(scores, cooperators)
     elif cooperators == "auto" and _is_differentiable(game):
         for way in ("hessian", "gradient"):
             try:
-                _add_derivatives(scores, game, rows, way)
+                _add_derivatives(scores, game, rows, way, batch_size)
                 # Second derivatives that all vanish say nothing about networks of straight pieces.
                 if way == "hessian":
                     scores.sources[~scores.values.any(axis=(1, 2))] = ""
@@ -130,7 +131,9 @@ def difference_scores(grand: ValueArray, lacking: ValueArray, n_players: int) ->
     return scores
 
 
-def _add_derivatives(scores: Scores, game: DifferentiableGame, rows: IntArray, way: str) -> None:
+def _add_derivatives(
+    scores: Scores, game: DifferentiableGame, rows: IntArray, way: str, batch_size: int | None
+) -> None:
     """Score the rows that are still open by `way`; those with non-finite scores stay open."""
     # Imported here, so that models without derivatives never load torch.
     from .torch_derivatives import gradient_scores, hessian_scores
@@ -139,7 +142,7 @@ def _add_derivatives(scores: Scores, game: DifferentiableGame, rows: IntArray, w
     if len(is_open) == 0:
         return
     take = hessian_scores if way == "hessian" else gradient_scores
-    values, n_passes = take(game, rows[is_open])
+    values, n_passes = take(game, rows[is_open], batch_size)
     scores.backward_passes[is_open] += n_passes
     served = np.isfinite(values).all(axis=(1, 2))
     scores.values[is_open[served]] = values[served]
@@ -154,11 +157,9 @@ def _check_explicit(scores: Scores, way: str) -> None:
         )
     n_flat = int((~scores.values.any(axis=(1, 2))).sum())
     if way == "hessian" and n_flat:
-        warnings.warn(
+        warn_user(
             f"cooperators='hessian': all second derivatives vanish for {n_flat} rows, as they do "
-            "in ReLU networks, so that the cooperators there are arbitrary. Use 'gradient'.",
-            ShapleyExtWarning,
-            stacklevel=2,
+            "in ReLU networks, so that the cooperators there are arbitrary. Use 'gradient'."
         )
 
 
@@ -167,8 +168,7 @@ def _is_differentiable(game: Game) -> TypeGuard[DifferentiableGame]:
 
 
 def _obstacle(game: Game) -> str:
-    obstacle = game.derivative_obstacle if isinstance(game, DifferentiableGame) else None
-    return obstacle or "the model is not a torch module"
+    return getattr(game, "derivative_obstacle", None) or "the model is not a torch module"
 
 
 def _fitting(cooperators: ScoreArray, n_rows: int, n_players: int) -> ScoreArray:

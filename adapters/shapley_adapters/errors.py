@@ -4,6 +4,9 @@ Every exception derives from `ShapleyExtError` and from the built-in exception t
 already catch.
 """
 
+import sys
+import warnings
+
 
 class ShapleyExtError(Exception):
     """Base of all exceptions raised by shapley-ext."""
@@ -39,3 +42,14 @@ class ModelOutputError(ShapleyExtError, ValueError):
 
 class ShapleyExtWarning(UserWarning):
     """Something that the user should know about the explanation."""
+
+
+_PASSED_OVER = frozenset(["shapley_adapters", "shap_ext", "captum_ext", "shap", "captum"])
+
+
+def warn_user(message: str) -> None:
+    """Warn with `ShapleyExtWarning`, at the line by which the user entered us or a host."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, ShapleyExtWarning, stacklevel=level - 1)

@@ -113,7 +113,10 @@ class _Run:
             for group, design in zip(groups, designs, strict=True)
         ]
         for group, design, new in zip(groups, designs, evaluate(requests), strict=True):
-            values = np.concatenate([group.known_values, new], axis=1)
+            everything_known = new.shape[1] == 0
+            values = group.known_values
+            if not everything_known:
+                values = np.concatenate([values, new], axis=1)
             self._record(group, design, values, result)
 
     def _scored(self, groups: list[RowGroup], evaluate: Evaluator) -> list[RowGroup]:
@@ -201,8 +204,13 @@ class _Run:
 
     def _end_values(self, evaluate: Evaluator) -> ValueArray:
         """Evaluate the empty coalition and that of all players for each row, (R, 2, K)."""
-        table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
-        return evaluate([Request(np.arange(self.game.n_rows), table)])[0]
+        rows = np.arange(self.game.n_rows)
+        ends = [
+            # One at a time: the first call shows hosts what the model does with just these rows.
+            evaluate([Request(rows, CoalitionTable(end[None, None], np.array([1])))])[0]
+            for end in end_points(self.game.n_players)
+        ]
+        return np.concatenate(ends, axis=1)
 
     def _blank_result(self, ends: ValueArray) -> Estimate:
         shape = (self.game.n_rows, self.game.n_players, ends.shape[2])

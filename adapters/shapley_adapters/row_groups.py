@@ -113,7 +113,9 @@ class Scoring:
 
     def __call__(self, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
         """Return the group with scores, in two where its rows come by them differently."""
-        found = scores_before_evaluation(evaluate.game, group.rows, self.cooperators)
+        found = scores_before_evaluation(
+            evaluate.game, group.rows, self.cooperators, evaluate.batch_size
+        )
         scores = _of_players(found.values, group.players)
         parts = []
         is_open = found.sources == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,13 @@ import numpy.typing as npt
 import torch
 
 from .array_types import IntArray
-from .errors import ShapleyExtWarning
+from .errors import warn_user
 
-_CHANGES_WITH_MODE = (
-    torch.nn.modules.dropout._DropoutNd,
-    torch.nn.modules.batchnorm._BatchNorm,
+_NORMALIZE_BATCHES = torch.nn.modules.batchnorm._BatchNorm
+_DROP_OUT = (
+    torch.nn.modules.dropout._DropoutNd,  # its rate is `p`
+    torch.nn.MultiheadAttention,  # its rate, and that of the next, is `dropout`
+    torch.nn.RNNBase,
 )
 
 
@@ -22,18 +23,20 @@ def warn_in_training_mode(module: Any) -> None:
     """Warn if a layer of `module` behaves differently in training mode, and is in it."""
     if not isinstance(module, torch.nn.Module):
         return
-    names = [
-        type(layer).__name__
-        for layer in module.modules()
-        if layer.training and isinstance(layer, _CHANGES_WITH_MODE)
-    ]
+    names = {type(layer).__name__ for layer in module.modules() if _changes_in_training(layer)}
     if names:
-        warnings.warn(
-            f"The model is in training mode, in which {', '.join(sorted(set(names)))} make its "
-            "output random or dependent on the batch. Call model.eval() first.",
-            ShapleyExtWarning,
-            stacklevel=3,
+        warn_user(
+            f"The model is in training mode, in which {', '.join(sorted(names))} make its output "
+            "random or dependent on the batch. Call model.eval() first."
         )
+
+
+def _changes_in_training(layer: torch.nn.Module) -> bool:
+    if not layer.training:
+        return False
+    if isinstance(layer, _DROP_OUT):
+        return float(getattr(layer, "p", getattr(layer, "dropout", 0.0))) > 0
+    return isinstance(layer, (_NORMALIZE_BATCHES, torch.nn.RReLU))
 
 
 class ArrayModule:
