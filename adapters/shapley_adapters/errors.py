@@ -49,7 +49,7 @@ _PASSED_OVER = frozenset(["shapley_adapters", "shap_ext", "captum_ext", "shap", 
 
 def warn_user(message: str) -> None:
     """Warn with `ShapleyExtWarning`, at the line by which the user entered us or a host."""
-    level, frame = 2, sys._getframe(1)
+    level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, ShapleyExtWarning, stacklevel=level - 1)
+    warnings.warn(message, ShapleyExtWarning, stacklevel=level)

@@ -78,9 +78,23 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     active = game.active_players()
     budget = settings.budget
     if budget is None:
-        least = estimator.minimum_budget(int(active.sum(axis=1).max()), settings.with_errors)
-        budget = max(default_budget(game.n_players), least)
+        budget = default_budget(game.n_players)
+        most_active = int(active.sum(axis=1).max())
+        if not _pays_for_all(most_active, budget):
+            budget = max(budget, _least_budget(most_active, estimator, settings))
     return _Run(game, estimator, settings, budget).estimate(active)
+
+
+def _pays_for_all(n_players: int, budget: int) -> bool:
+    return 2**n_players <= budget
+
+
+def _least_budget(n_players: int, estimator: Estimator[Any], settings: Settings) -> int:
+    """Return the evaluations without which a row of that many players cannot be estimated."""
+    least = estimator.minimum_budget(n_players, settings.with_errors)
+    if isinstance(settings.cooperators, str) and settings.cooperators == "difference":
+        least += n_players * (n_players + 1) // 2
+    return min(least, 2**n_players)
 
 
 @dataclass
@@ -128,7 +142,7 @@ class _Run:
             if self._is_full(group.n_players):
                 scored.append(group)
                 continue
-            needed = self.estimator.minimum_budget(group.n_players)
+            needed = self.estimator.minimum_budget(group.n_players, self.settings.with_errors)
             find = Scoring(self.settings.cooperators, self.budget, needed, self.settings.seed)
             scored += find(group, evaluate)
         return scored
@@ -177,9 +191,7 @@ class _Run:
     def _check_budget(self, n_players: int) -> None:
         if self._is_full(n_players):
             return
-        needed = self.estimator.minimum_budget(n_players, self.settings.with_errors)
-        if isinstance(self.settings.cooperators, str) and self.settings.cooperators == "difference":
-            needed += n_players * (n_players + 1) // 2
+        needed = _least_budget(n_players, self.estimator, self.settings)
         if self.budget < needed:
             exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
             raise BudgetError(
@@ -189,7 +201,7 @@ class _Run:
             )
 
     def _is_full(self, n_players: int) -> bool:
-        return n_players < 60 and 2**n_players <= self.budget
+        return _pays_for_all(n_players, self.budget)
 
     def _progress_bar(self, active: BoolArray) -> tqdm[Any]:
         delay = self.settings.progress_delay

@@ -1,0 +1,93 @@
+"""Networks and the oracle's view of a forward function, for the tests of the captum side."""
+
+import torch
+from torch import nn
+
+from tests.helpers.brute_force import shapley_values
+
+
+def network(n_inputs, n_outputs=1, *, activation=nn.Tanh, dtype=torch.float64, seed=0):
+    """Return a network of two layers with weights of its own, in eval mode."""
+    generator = torch.Generator().manual_seed(seed)
+    net = nn.Sequential(nn.Linear(n_inputs, 16), activation(), nn.Linear(16, n_outputs))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            values = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(values * (2.0 if parameter.dim() == 1 else 1.0) / n_inputs**0.5)
+    return net.to(dtype).eval()
+
+
+def examples(n_examples, *shape, dtype=torch.float64, seed=1):
+    """Return normal numbers."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n_examples, *shape, generator=generator, dtype=torch.float64).to(dtype)
+
+
+class Recorder:
+    """A forward function that notes what it is called with."""
+
+    def __init__(self, forward_func):
+        self.forward_func = forward_func
+        self.calls = []
+
+    def __call__(self, *arguments):
+        self.calls.append(arguments)
+        return self.forward_func(*arguments)
+
+    @property
+    def sizes(self):
+        """How many rows each call held."""
+        return [len(call[0]) for call in self.calls]
+
+
+def oracle(forward_func, inputs, baselines, masks=None, additional=()):
+    """Return the Shapley values of each number of the inputs by the definition.
+
+    One example and one coalition at a time, through the forward function with a batch of one.
+
+    Parameters
+    ----------
+    inputs, baselines : tuples of tensors
+        Of the same shapes.
+    masks : tuple of tensors, optional
+        Shaped like the inputs; the numbers of one id are one player.
+    additional : tuple
+        Further arguments; those in it that are tensors belong to examples.
+
+    Returns
+    -------
+    tuple of tensors
+        (B, *output shape, *shape of an example), in float64.
+    """
+    if masks is None:
+        sizes = [tensor[0].numel() for tensor in inputs]
+        ids = torch.arange(sum(sizes)).split(sizes)
+        masks = tuple(
+            part.reshape(tensor.shape[1:]).expand(tensor.shape)
+            for part, tensor in zip(ids, inputs, strict=True)
+        )
+    results = []
+    for example in range(len(inputs[0])):
+        own = [mask[example] for mask in masks]
+        players = sorted({int(i) for mask in own for i in mask.flatten()})
+
+        def value(coalition, example=example, own=own, players=players):
+            masked = []
+            for mask, present, absent in zip(own, inputs, baselines, strict=True):
+                one = absent[example].clone()
+                for player in coalition:
+                    here = mask == players[player]
+                    one[here] = present[example][here]
+                masked.append(one[None])
+            mine = [a[example : example + 1] if torch.is_tensor(a) else a for a in additional]
+            with torch.no_grad():
+                return forward_func(*masked, *mine)[0].double().numpy()
+
+        phi = torch.as_tensor(shapley_values(len(players), value))  # (M, *output shape)
+        spread = []
+        for mask, tensor in zip(own, inputs, strict=True):
+            place = torch.tensor([players.index(int(i)) for i in mask.flatten()], dtype=torch.long)
+            shaped = phi[place].movedim(0, -1)
+            spread.append(shaped.reshape((*shaped.shape[:-1], *tensor.shape[1:])))
+        results.append(spread)
+    return tuple(torch.stack(parts) for parts in zip(*results, strict=True))

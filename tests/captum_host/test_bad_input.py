@@ -1,0 +1,373 @@
+"""Wrong calls: what is raised, and which argument the message names."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from captum_ext import Exact, LeastSquares, RandomOrder, Shear
+from shapley_adapters.errors import (
+    BudgetError,
+    DerivativeError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ModelOutputError,
+    NonFiniteValueError,
+    ShapleyExtError,
+    ShapleyExtWarning,
+)
+from tests.captum_host.networks import examples, network
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+NET = network(4, 3)
+WIDE = network(12, 3)
+X = examples(2, 4)
+IDS = torch.tensor([[1, 2, 3, 4], [4, 3, 2, 1]])
+
+
+@dataclass(frozen=True)
+class Case:
+    """A wrong call, the class it raises, and what the message must name."""
+
+    id: str
+    raises: type[Exception]
+    names: str
+    method: type = Exact
+    forward_func: Any = NET
+    options: dict[str, Any] = field(default_factory=dict)
+    inputs: Any = X
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def call(self):
+        method = self.method(self.forward_func, **self.options)
+        return method.attribute(self.inputs, **self.arguments)
+
+
+def made(case_id, raises, names, **rest):
+    return Case(case_id, raises, names, **rest)
+
+
+def option(case_id, raises, names, method, **options):
+    return Case(case_id, raises, names, method=method, options=options)
+
+
+def with_inputs(case_id, raises, names, inputs, **rest):
+    return Case(case_id, raises, names, inputs=inputs, **rest)
+
+
+def argument(case_id, raises, names, *, inputs=X, method=Exact, forward_func=NET, **arguments):
+    return Case(
+        case_id,
+        raises,
+        names,
+        inputs=inputs,
+        method=method,
+        forward_func=forward_func,
+        arguments=arguments,
+    )
+
+
+VALUE, TYPE = InvalidArgumentError, InvalidArgumentTypeError
+FLOAT_IDS = torch.tensor([[0.0, 0.0, 1.0, 1.0]])
+WIDE_X = examples(2, 12)
+COOPERATION = np.ones((12, 12))
+
+CASES = [
+    # The forward function
+    made("forward_func is None", TYPE, "forward_func", forward_func=None),
+    made("forward_func is a string", TYPE, "forward_func", forward_func="net"),
+    made("tuple output", ModelOutputError, "forward_func", forward_func=lambda x: (x, x)),
+    made("dict output", ModelOutputError, "forward_func", forward_func=lambda x: {"logits": x}),
+    made("no output", ModelOutputError, "forward_func", forward_func=lambda x: None),
+    made("NumPy output", ModelOutputError, "forward_func", forward_func=lambda x: x.numpy()),
+    made(
+        "output without a row each", ModelOutputError, "forward_func", forward_func=lambda x: x[1:]
+    ),
+    made(
+        "reduced over examples", ModelOutputError, "forward_func", forward_func=lambda x: x.sum(0)
+    ),
+    # Inputs
+    with_inputs("a list", TYPE, "inputs", [X]),
+    with_inputs("a NumPy array", TYPE, "inputs", X.numpy()),
+    with_inputs("nothing", TYPE, "inputs", None),
+    with_inputs("an array in a tuple", TYPE, r"inputs\[1\]", (X, X.numpy())),
+    with_inputs("no dimension", VALUE, r"inputs\[0\]", torch.tensor(1.0)),
+    with_inputs("no examples", VALUE, "inputs", X[:0]),
+    with_inputs("no tensors", VALUE, "inputs", ()),
+    with_inputs("no numbers", VALUE, "inputs", torch.zeros(2, 0)),
+    with_inputs("unequal lengths", VALUE, "inputs", (X, X[:1])),
+    with_inputs("complex", TYPE, r"inputs\[0\]", X.to(torch.complex128)),
+    # Baselines
+    argument("baselines of another width", VALUE, r"baselines\[0\]", baselines=torch.zeros(2, 3)),
+    argument("baselines without a batch", VALUE, r"baselines\[0\]", baselines=torch.zeros(4)),
+    argument("a distribution of baselines", VALUE, r"baselines\[0\]", baselines=torch.zeros(9, 4)),
+    argument("too many baselines", VALUE, "baselines", baselines=(0, 0)),
+    argument("too few baselines", VALUE, "baselines", inputs=(X, X), baselines=torch.zeros(2, 4)),
+    argument("a string as baseline", TYPE, r"baselines\[0\]", baselines="mean"),
+    argument("a list as baseline", TYPE, r"baselines\[0\]", baselines=[0, 0, 0, 0]),
+    argument("a NumPy baseline", TYPE, r"baselines\[0\]", baselines=np.zeros((2, 4))),
+    argument("a fraction for token ids", VALUE, r"baselines\[0\]", inputs=IDS, baselines=0.5),
+    argument(
+        "a tensor of fractions for token ids",
+        VALUE,
+        r"baselines\[0\]",
+        inputs=IDS,
+        baselines=torch.full((1, 4), 0.5),
+    ),
+    argument("NaN for token ids", VALUE, r"baselines\[0\]", inputs=IDS, baselines=float("nan")),
+    argument("too large for uint8", VALUE, r"baselines\[0\]", inputs=IDS.byte(), baselines=300),
+    argument("two for a bool", VALUE, r"baselines\[0\]", inputs=IDS.bool(), baselines=2),
+    argument("a complex baseline", TYPE, r"baselines\[0\]", baselines=1j),
+    argument(
+        "a complex tensor as baseline",
+        TYPE,
+        r"baselines\[0\]",
+        baselines=torch.zeros(1, 4, dtype=torch.complex128),
+    ),
+    argument(
+        "too large for float16",
+        VALUE,
+        r"baselines\[0\]",
+        inputs=X.half(),
+        baselines=1e6,
+        forward_func=lambda x: torch.tanh(x.double()),
+    ),
+    # Targets
+    argument("a float target", TYPE, "target", target=1.0),
+    argument("a string target", TYPE, "target", target="cat"),
+    argument("a bool target", TYPE, "target", target=True),
+    argument("a tensor of floats", TYPE, "target", target=torch.tensor([0.0, 1.0])),
+    argument("targets for three of two", VALUE, "target", target=torch.tensor([0, 1, 2])),
+    argument("targets in a column", VALUE, "target", target=torch.tensor([[0], [1]])),
+    argument("a list for three of two", VALUE, "target", target=[0, 1, 2]),
+    argument("a list of strings", VALUE, "target", target=["a", "b"]),
+    argument("a target beyond the outputs", VALUE, "target", target=3),
+    argument("one of them beyond the outputs", VALUE, "target", target=torch.tensor([0, 3])),
+    argument("too deep a target", VALUE, "target", target=(0, 1)),
+    argument(
+        "a target of no dimension", VALUE, "target", target=0, forward_func=lambda x: x.sum(1)
+    ),
+    # Feature masks
+    argument("a mask of floats", TYPE, r"feature_mask\[0\]", feature_mask=FLOAT_IDS),
+    argument("a mask of bools", TYPE, r"feature_mask\[0\]", feature_mask=FLOAT_IDS.bool()),
+    argument("a list as mask", TYPE, r"feature_mask\[0\]", feature_mask=[[0, 0, 1, 1]]),
+    argument("a NumPy mask", TYPE, r"feature_mask\[0\]", feature_mask=np.zeros((1, 4), dtype=int)),
+    argument("a mask of another width", VALUE, r"feature_mask\[0\]", feature_mask=IDS[:, :3]),
+    argument("a mask of more examples", VALUE, r"feature_mask\[0\]", feature_mask=IDS.repeat(2, 1)),
+    argument("a mask of more dimensions", VALUE, r"feature_mask\[0\]", feature_mask=IDS[None]),
+    argument("a mask for one of two", VALUE, "feature_mask", inputs=(X, X), feature_mask=IDS),
+    argument(
+        "a mask for one of two, tuple", VALUE, "feature_mask", inputs=(X, X), feature_mask=(IDS,)
+    ),
+    # Budgets, batches and flags
+    argument("no samples", VALUE, "n_samples", n_samples=0),
+    argument("fewer than no samples", VALUE, "n_samples", n_samples=-5),
+    argument("a fraction of samples", TYPE, "n_samples", n_samples=25.0),
+    argument("a word for samples", TYPE, "n_samples", n_samples="auto"),
+    argument("a flag for samples", TYPE, "n_samples", n_samples=True),
+    argument("no perturbations", VALUE, "perturbations_per_eval", perturbations_per_eval=0),
+    argument("half perturbations", TYPE, "perturbations_per_eval", perturbations_per_eval=0.5),
+    argument("a number as flag", TYPE, "return_standard_error", return_standard_error=1),
+    argument("a word as flag", TYPE, "show_progress", show_progress="yes"),
+    argument("exact below 2^M", BudgetError, "n_samples=15.*16", n_samples=15),
+    argument(
+        "one order costs more",
+        BudgetError,
+        "n_samples=23.*24",
+        method=RandomOrder,
+        forward_func=WIDE,
+        inputs=WIDE_X,
+        n_samples=23,
+    ),
+    argument(
+        "errors of orders cost more",
+        BudgetError,
+        "n_samples=45.*46.*standard errors",
+        method=RandomOrder,
+        forward_func=WIDE,
+        inputs=WIDE_X,
+        n_samples=45,
+        return_standard_error=True,
+    ),
+    argument(
+        "least squares below 2 M + 2",
+        BudgetError,
+        "n_samples=25.*26",
+        method=LeastSquares,
+        forward_func=WIDE,
+        inputs=WIDE_X,
+        n_samples=25,
+    ),
+    argument(
+        "SHEAR below 4 M + 2",
+        BudgetError,
+        "n_samples=49.*50",
+        method=Shear,
+        forward_func=WIDE,
+        inputs=WIDE_X,
+        n_samples=49,
+    ),
+    Case(
+        "differences cost more",
+        BudgetError,
+        "n_samples=127.*128",
+        method=Shear,
+        forward_func=WIDE,
+        options={"cooperators": "difference"},
+        inputs=WIDE_X,
+        arguments={"n_samples": 127},
+    ),
+    argument("too many features for exact", BudgetError, "20", inputs=examples(2, 21)),
+    # One value for the whole batch
+    argument(
+        "several perturbations of a whole batch",
+        VALUE,
+        "perturbations_per_eval",
+        forward_func=lambda x: x.sum(),
+        perturbations_per_eval=2,
+    ),
+    argument("a target of a number", VALUE, "target", forward_func=lambda x: x.sum(), target=0),
+    argument(
+        "a mask for each example of a whole batch",
+        VALUE,
+        "feature_mask",
+        forward_func=lambda x: float(x.sum()),
+        feature_mask=IDS,
+    ),
+    # Options of the methods
+    option("a negative seed", VALUE, "seed", Exact, seed=-1),
+    option("half a seed", TYPE, "seed", RandomOrder, seed=0.5),
+    option("a generator as seed", TYPE, "seed", Shear, seed=torch.Generator()),
+    option("antithetic is a number", TYPE, "antithetic", RandomOrder, antithetic=1),
+    option("paired is a word", TYPE, "paired", LeastSquares, paired="yes"),
+    option("unknown sizes", VALUE, "sizes.*kernel.*leverage", LeastSquares, sizes="uniform"),
+    option("sizes is None", TYPE, "sizes", LeastSquares, sizes=None),
+    option("unknown cooperators", VALUE, "cooperators.*hessian", Shear, cooperators="Hessian"),
+    option("cooperators is None", VALUE, "cooperators", Shear, cooperators=None),
+    option("cooperators of one dimension", VALUE, "cooperators", Shear, cooperators=[1.0, 2.0]),
+    option("cooperators not square", VALUE, "cooperators", Shear, cooperators=np.ones((2, 3))),
+    option("cooperators of words", VALUE, "cooperators", Shear, cooperators=[["a", "b"]]),
+    option("negative cooperators", VALUE, "cooperators", Shear, cooperators=-COOPERATION),
+    option("cooperators of NaN", VALUE, "cooperators", Shear, cooperators=np.nan * COOPERATION),
+    option("unknown complement", VALUE, "complement.*posterior", Shear, complement="beta"),
+    option("antithetic is None", TYPE, "antithetic", Shear, antithetic=None),
+    option("efficient is a number", TYPE, "efficient", Shear, efficient=0),
+    Case(
+        "cooperators of other features",
+        VALUE,
+        "cooperators.*12",
+        method=Shear,
+        forward_func=WIDE,
+        options={"cooperators": np.ones((4, 4))},
+        inputs=WIDE_X,
+        arguments={"n_samples": 100},
+    ),
+    Case(
+        "cooperators of other examples",
+        VALUE,
+        "cooperators.*2",
+        method=Shear,
+        forward_func=WIDE,
+        options={"cooperators": np.ones((3, 12, 12))},
+        inputs=WIDE_X,
+        arguments={"n_samples": 100},
+    ),
+    Case(
+        "errors where nothing is drawn",
+        VALUE,
+        "complement",
+        method=Shear,
+        forward_func=WIDE,
+        options={"complement": "none"},
+        inputs=WIDE_X,
+        arguments={"n_samples": 200, "return_standard_error": True},
+    ),
+    Case(
+        "derivatives of token ids",
+        DerivativeError,
+        "cooperators.*inputs",
+        method=Shear,
+        forward_func=lambda x: x.double().prod(dim=1),
+        options={"cooperators": "hessian"},
+        inputs=IDS.repeat(1, 3),
+        arguments={"n_samples": 100},
+    ),
+]
+
+BUILT_IN = {
+    InvalidArgumentError: ValueError,
+    InvalidArgumentTypeError: TypeError,
+    BudgetError: ValueError,
+    ModelOutputError: ValueError,
+    DerivativeError: RuntimeError,
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_wrong_calls(case):
+    with pytest.raises(case.raises, match=case.names) as caught:
+        case.call()
+    assert type(caught.value) is case.raises
+    assert isinstance(caught.value, ShapleyExtError)
+    assert isinstance(caught.value, BUILT_IN[case.raises])
+
+
+def test_the_table_is_long_enough_and_its_names_differ():
+    assert len(CASES) >= 15
+    assert len({case.id for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("method", [Exact, RandomOrder, LeastSquares, Shear])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")], ids=str)
+def test_outputs_that_are_not_finite(method, bad):
+    # Only where the third feature is present in the second example.
+    def forward(x):
+        return torch.where(x[:, 2] == X[1, 2], bad, x.sum(dim=1))
+
+    with pytest.raises(NonFiniteValueError, match=f"row 1, output 0, is {bad}") as caught:
+        method(forward, seed=0).attribute(X)
+    assert type(caught.value) is NonFiniteValueError
+    assert isinstance(caught.value, ArithmeticError)
+
+
+def test_errors_of_the_model_itself_are_not_dressed_up():
+    class OddError(Exception):
+        pass
+
+    def forward(_x):
+        raise OddError("mine")
+
+    with pytest.raises(OddError, match="mine"):
+        Exact(forward).attribute(X)
+
+
+def test_a_failed_call_leaves_the_method_usable():
+    method = Exact(NET, seed=0)
+    wanted = method.attribute(X, target=0)
+    before = method.last_estimate
+    with pytest.raises(InvalidArgumentError):
+        method.attribute(X, target=7)
+    assert method.last_estimate is before
+    assert torch.equal(method.attribute(X, target=0), wanted)
+
+
+# Whether a target fits an output only the output tells.
+BEFORE = [case for case in CASES if case.forward_func is NET and case.names != "target"]
+
+
+@pytest.mark.parametrize("case", BEFORE, ids=[case.id for case in BEFORE])
+def test_wrong_arguments_are_found_before_the_model_is_called(case):
+    def forward(_x):
+        pytest.fail("the model was called")
+
+    with pytest.raises(case.raises):
+        replace(case, forward_func=forward).call()
+
+
+def test_one_class_catches_them_all_and_the_warnings():
+    for error in (*BUILT_IN, NonFiniteValueError):
+        assert issubclass(error, ShapleyExtError)
+    assert issubclass(ShapleyExtWarning, UserWarning)

@@ -1,0 +1,577 @@
+"""What captum and its tools expect of an attribution method."""
+
+import copy
+import inspect
+import pickle
+import random
+
+import captum.attr
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from captum.attr import NoiseTunnel, visualization
+from captum.attr._core.layer.layer_activation import LayerActivation
+from captum.metrics import infidelity, infidelity_perturb_func_decorator, sensitivity_max
+
+from captum_ext import Exact, LeastSquares, RandomOrder, Shear
+from tests.captum_host.networks import Recorder, examples, network, oracle
+
+# No warnings in ordinary use.
+pytestmark = pytest.mark.filterwarnings("error")
+
+METHODS = [Exact, RandomOrder, LeastSquares, Shear]
+RANDOM = [RandomOrder, LeastSquares, Shear]
+N_FEATURES = 9  # 2^9 coalitions, so that 100 evaluations leave something to chance
+ROUNDING = {"rtol": 0, "atol": 1e-12}  # float64, values of order one, sums of at most 512 terms
+
+every_method = pytest.mark.parametrize("method", METHODS)
+every_random = pytest.mark.parametrize("method", RANDOM)
+
+
+def plus_one(x):
+    """Return something that pickles."""
+    return torch.tanh(x).prod(dim=1) + x.sum(dim=1)
+
+
+def budget(method):
+    return {} if method is Exact else {"n_samples": 100}
+
+
+# The class
+
+
+@every_method
+def test_is_a_perturbation_attribution(method):
+    assert issubclass(method, captum.attr.PerturbationAttribution)
+    attribution = method(plus_one)
+    assert isinstance(attribution, captum.attr.Attribution)
+    assert attribution.forward_func is plus_one
+
+
+@every_method
+def test_wrapped_is_the_plain_method(method):
+    x = examples(2, N_FEATURES)
+    attribution = method(plus_one, seed=0)
+    plain = method.attribute.__wrapped__
+    assert inspect.isfunction(plain)
+    assert not hasattr(plain, "__wrapped__")  # captum peels one wrapper
+    torch.testing.assert_close(
+        plain(attribution, x, **budget(method)),
+        attribution.attribute(x, **budget(method)),
+        **ROUNDING,
+    )
+
+
+@every_method
+def test_arguments_are_captums_in_captums_order(method):
+    names = list(inspect.signature(method.attribute).parameters)
+    assert names == [
+        "self",
+        "inputs",
+        "baselines",
+        "target",
+        "additional_forward_args",
+        "feature_mask",
+        "n_samples",
+        "perturbations_per_eval",
+        "return_standard_error",
+        "show_progress",
+    ]
+    theirs = list(inspect.signature(captum.attr.ShapleyValueSampling.attribute).parameters)
+    assert names[:8] == theirs[:8]
+    assert set(theirs) <= set(names)
+
+
+@every_method
+def test_captums_positional_call_works(method):
+    x, net = examples(2, 4), network(4, 3)
+    by_place = method(net, seed=0).attribute(x, 0, 1, None, torch.tensor([[0, 0, 1, 2]]), 50, 2)
+    by_name = method(net, seed=0).attribute(
+        x,
+        baselines=0,
+        target=1,
+        feature_mask=torch.tensor([[0, 0, 1, 2]]),
+        n_samples=50,
+        perturbations_per_eval=2,
+    )
+    assert torch.equal(by_place, by_name)
+
+
+@every_method
+def test_takes_no_misspelled_argument(method):
+    with pytest.raises(TypeError, match="n_sample"):
+        method(plus_one).attribute(examples(1, 3), n_sample=10)
+    with pytest.raises(TypeError, match="sed"):
+        method(plus_one, sed=1)
+    with pytest.raises(TypeError):
+        method(plus_one, 1)  # options have names
+
+
+def test_names_read_well():
+    assert [method(plus_one).get_name() for method in METHODS] == [
+        "Exact",
+        "Random Order",
+        "Least Squares",
+        "Shear",
+    ]
+
+
+@every_method
+def test_futures_are_refused_as_captum_refuses_them(method):
+    with pytest.raises(NotImplementedError, match="attribute_future"):
+        method(plus_one).attribute_future(examples(1, 3))
+
+
+@every_method
+def test_flags_that_captums_tools_read(method):
+    attribution = method(plus_one)
+    assert attribution.has_convergence_delta() is False
+    assert attribution.multiplies_by_inputs is True
+
+
+def test_docstrings_name_every_argument():
+    names = list(inspect.signature(Exact.attribute).parameters)[1:]
+    assert inspect.getdoc(Exact.attribute)
+    for name in names:
+        assert f"{name} :" in inspect.getdoc(Exact.attribute), name
+    for method in METHODS:
+        for name in list(inspect.signature(method).parameters):
+            assert f"{name} :" in inspect.getdoc(method), (method, name)
+
+
+# Containers
+
+
+@every_method
+def test_container_of_the_result_is_that_of_the_inputs(method):
+    x, y = examples(2, 3), examples(2, 2, 2, seed=2)
+    single = method(plus_one, seed=0).attribute(x)
+    assert isinstance(single, torch.Tensor)
+    one_tuple = method(plus_one, seed=0).attribute((x,))
+    assert isinstance(one_tuple, tuple)
+    assert len(one_tuple) == 1
+    assert torch.equal(one_tuple[0], single)
+
+    def both(a, b):
+        return a.prod(dim=1) * torch.tanh(b).sum(dim=(1, 2))
+
+    pair = method(both, seed=0).attribute((x, y))
+    assert isinstance(pair, tuple)
+    assert [part.shape for part in pair] == [x.shape, y.shape]
+    total = sum(part.flatten(1).sum(dim=1) for part in pair)
+    torch.testing.assert_close(total, both(x, y) - both(0 * x, 0 * y), **ROUNDING)
+
+
+@every_method
+def test_standard_errors_come_in_the_same_container(method):
+    x, net = examples(2, N_FEATURES), network(N_FEATURES)
+
+    def forward(z):
+        return net(z)[:, 0]
+
+    attribution, errors = method(forward, seed=0).attribute(
+        x, return_standard_error=True, **budget(method)
+    )
+    assert attribution.shape == errors.shape == x.shape
+    assert attribution.dtype == errors.dtype == x.dtype
+    assert torch.equal(attribution, method(forward, seed=0).attribute(x, **budget(method)))
+    assert ((errors == 0) if method is Exact else (errors > 0)).all()
+    of_tuple = method(forward, seed=0).attribute((x,), return_standard_error=True, **budget(method))
+    assert [type(part) for part in of_tuple] == [tuple, tuple]
+    assert torch.equal(of_tuple[0][0], attribution)
+    assert torch.equal(of_tuple[1][0], errors)
+
+
+@every_random
+def test_standard_errors_tell_the_size_of_the_error(method):
+    # Mean squared errors over 60 seeds against mean squared standard errors: 1 where these are
+    # right. The ratio's own spread is about sqrt(2 / 60) ≈ 0.2 for normal errors, somewhat more
+    # for those of 9 features that add up to 0. SHEAR's are cautious: measured, its variances are
+    # up to twice what they should be, so the lower bound allows for that and as much again. A
+    # standard error that forgot the root of the number of units (6 pairs of orders) would make
+    # the ratio 6 times less.
+    net, x = network(N_FEATURES), examples(1, N_FEATURES)
+    truth = Exact(net).attribute(x)[0, 0]
+    squared_errors, told = [], []
+    for seed in range(60):
+        attribution, errors = method(net, seed=seed).attribute(
+            x, n_samples=120, return_standard_error=True
+        )
+        squared_errors.append(((attribution[0, 0] - truth) ** 2).mean())
+        told.append((errors**2).mean())
+    assert 0.3 < torch.stack(squared_errors).mean() / torch.stack(told).mean() < 2.0
+
+
+# Copies
+
+
+@every_method
+def test_survives_pickle_and_copies(method):
+    x = examples(1, N_FEATURES)
+    attribution = method(plus_one, seed=3)
+    wanted = attribution.attribute(x, **budget(method))
+    twins = [
+        pickle.loads(pickle.dumps(attribution)),
+        copy.deepcopy(attribution),
+        copy.copy(attribution),
+    ]
+    for twin in twins:
+        assert type(twin) is method
+        assert twin.seed == 3
+        assert torch.equal(twin.attribute(x, **budget(method)), wanted)
+
+
+@every_method
+def test_network_goes_along_in_a_pickle(method):
+    x = examples(1, 4)
+    attribution = method(network(4), seed=3)
+    twin = pickle.loads(pickle.dumps(attribution))
+    assert torch.equal(twin.attribute(x), attribution.attribute(x))
+
+
+@every_method
+def test_forward_func_may_be_reassigned_on_a_copy(method):
+    # LLMAttribution copies the method and gives the copy its own forward function.
+    x = examples(1, N_FEATURES)
+    first, second = network(N_FEATURES, seed=0), network(N_FEATURES, seed=1)
+    attribution = method(first, seed=0)
+    before = attribution.attribute(x, **budget(method))
+    other = copy.copy(attribution)
+    other.forward_func = second
+    wanted = method(second, seed=0).attribute(x, **budget(method))
+    assert torch.equal(other.attribute(x, **budget(method)), wanted)
+    assert not torch.allclose(wanted, before)
+    assert torch.equal(attribution.attribute(x, **budget(method)), before)
+
+
+# captum's tools
+
+
+@every_method
+@pytest.mark.parametrize("kind", ["smoothgrad", "smoothgrad_sq", "vargrad"])
+def test_noise_tunnel_without_noise_gives_back_the_method(method, kind):
+    # captum draws its noise, and keeps its sums, in float32, so the inputs are float32.
+    x = examples(2, N_FEATURES, dtype=torch.float32)
+    net = network(N_FEATURES, 2, dtype=torch.float32)
+    attribution = method(net, seed=0)
+    plain = attribution.attribute(x, target=torch.tensor([0, 1]), **budget(method))
+    wanted = {"smoothgrad": plain, "smoothgrad_sq": plain**2, "vargrad": 0 * plain}[kind]
+    made = NoiseTunnel(attribution).attribute(
+        x,
+        nt_type=kind,
+        nt_samples=4,
+        stdevs=0.0,
+        target=torch.tensor([0, 1]),
+        **budget(method),
+    )
+    torch.testing.assert_close(made, wanted, rtol=0, atol=1e-5)  # float32
+
+
+@every_method
+@pytest.mark.parametrize("kind", ["smoothgrad", "smoothgrad_sq", "vargrad"])
+def test_noise_tunnel_expands_everything_with_the_inputs(method, kind):
+    x, y = examples(2, 3, dtype=torch.float32), examples(2, 2, dtype=torch.float32, seed=5)
+
+    def forward(a, b, scale, power):
+        return torch.stack([a.prod(dim=1), b.sum(dim=1)], dim=1) * scale[:, None] ** power
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        made = NoiseTunnel(method(forward, seed=0)).attribute(
+            (x, y),
+            nt_type=kind,
+            nt_samples=5,
+            nt_samples_batch_size=2,
+            stdevs=(0.1, 0.2),
+            baselines=(0.1, torch.ones(2, 2)),
+            target=[0, 1],
+            additional_forward_args=(torch.tensor([1.0, 2.0]), 2),
+            feature_mask=(torch.tensor([[0, 0, 1]]), torch.tensor([[1, 2]])),
+            draw_baseline_from_distrib=False,
+        )
+    assert [part.shape for part in made] == [x.shape, y.shape]
+    assert all(part.isfinite().all() for part in made)
+    assert all((part != 0).any() for part in made)
+
+
+@every_method
+def test_sensitivity_to_nothing_is_zero(method):
+    x, net = examples(3, N_FEATURES, dtype=torch.float32), network(N_FEATURES, dtype=torch.float32)
+    attribution = method(net, seed=0)
+    score = sensitivity_max(
+        attribution.attribute,
+        x,
+        perturb_func=lambda inputs, radius=0: inputs,
+        n_perturb_samples=3,
+        **budget(method),
+    )
+    # captum explains the copies of an example in larger batches, where float32 sums differ in
+    # their last bits; a seed that went on instead of starting anew would leave about 0.03.
+    torch.testing.assert_close(score, torch.zeros(3), rtol=0, atol=1e-6)
+    real = sensitivity_max(attribution.attribute, x, n_perturb_samples=3, **budget(method))
+    assert real.shape == (3,)
+    assert (real > 1e-4).all()
+
+
+@every_method
+def test_infidelity_of_a_linear_model_is_zero(method):
+    weights = torch.arange(1.0, N_FEATURES + 1)
+
+    def linear(x):
+        return x @ weights
+
+    @infidelity_perturb_func_decorator(True)
+    def perturb(inputs, _baselines=None):
+        return inputs + 0.1 * torch.ones_like(inputs)
+
+    x = examples(3, N_FEATURES, dtype=torch.float32)
+    attribution = method(linear, seed=0)
+    attributions = attribution.attribute(x, **budget(method))
+    score = infidelity(linear, perturb, x, attributions, n_perturb_samples=4)
+    # The square of a float32 rounding of numbers up to 100.
+    torch.testing.assert_close(score, torch.zeros(3), rtol=0, atol=1e-8)
+    wrong = infidelity(linear, perturb, x, attributions + 0.1, n_perturb_samples=4)
+    assert (wrong > 1e-4).all()
+
+
+@every_method
+def test_explains_a_neuron_through_a_closure(method):
+    net, x = network(N_FEATURES), examples(2, N_FEATURES)
+    layer = LayerActivation(net, net[1])
+    # captum's layers are detached, so derivatives are not to be had of them.
+    options = {"cooperators": "difference"} if method is Shear else {}
+    made = method(lambda z: layer.attribute(z)[:, 3], seed=0, **options).attribute(
+        x, **budget(method)
+    )
+    wanted = method(lambda z: torch.tanh(net[0](z))[:, 3], seed=0, **options).attribute(
+        x, **budget(method)
+    )
+    torch.testing.assert_close(made, wanted, **ROUNDING)
+    direct = torch.tanh(net[0](x)) - torch.tanh(net[0](0 * x))
+    torch.testing.assert_close(made.sum(dim=1), direct[:, 3], **ROUNDING)
+
+
+@every_method
+def test_explains_by_the_neurons_of_a_layer_through_a_closure(method):
+    net, x = network(4), examples(2, 4)
+    hidden = torch.tanh(net[0](x)).detach()
+    reference = torch.tanh(net[0](0 * x)).detach()
+    made = method(net[2], seed=0).attribute(hidden, baselines=reference, target=0)
+    assert made.shape == (2, 16)
+    # What follows the layer is linear.
+    wanted = net[2].weight.detach()[0] * (hidden - reference)
+    torch.testing.assert_close(made, wanted, **ROUNDING)
+
+
+def test_images_can_be_drawn():
+    x = examples(1, 3, 4, 4, dtype=torch.float32)
+    mask = torch.arange(4).reshape(2, 2).repeat_interleave(2, 0).repeat_interleave(2, 1)
+    made = Shear(lambda z: torch.tanh(z).mean(dim=(1, 2, 3)), seed=0).attribute(
+        x, feature_mask=mask
+    )
+    hwc = made[0].permute(1, 2, 0).numpy()
+    figure, _ = visualization.visualize_image_attr(
+        hwc, np.zeros_like(hwc), method="heat_map", sign="all", use_pyplot=False
+    )
+    plt.close(figure)
+    figure, _ = visualization.visualize_image_attr_multiple(
+        hwc,
+        np.zeros_like(hwc),
+        methods=["original_image", "blended_heat_map"],
+        signs=["all", "absolute_value"],
+        use_pyplot=False,
+    )
+    plt.close(figure)
+
+
+def test_texts_can_be_drawn():
+    pytest.importorskip("IPython")
+    embedding = torch.nn.Embedding(10, 3)
+    ids = torch.tensor([[4, 2, 7, 1]])
+    made = Exact(lambda z: embedding(z).tanh().sum(dim=(1, 2))).attribute(ids, baselines=0)
+    record = visualization.VisualizationDataRecord(
+        made[0], 0.9, "yes", "yes", "yes", made.sum(), ["a", "b", "c", "d"], 0.0
+    )
+    assert "<mark" in visualization.visualize_text([record]).data
+
+
+# The caller's state
+
+
+@every_method
+@pytest.mark.parametrize(
+    "mode", [torch.no_grad, torch.inference_mode, torch.enable_grad], ids=lambda mode: mode.__name__
+)
+def test_works_in_every_gradient_mode_of_the_caller(method, mode):
+    net, x = network(N_FEATURES), examples(2, N_FEATURES)
+    wanted = method(net, seed=0).attribute(x, **budget(method))
+    before = torch.is_grad_enabled()
+    with mode():
+        inside = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+        attribution = method(net, seed=0)
+        made = attribution.attribute(x, **budget(method))
+        assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled()) == inside
+        made_of_new = method(net, seed=0).attribute(x * 1, **budget(method))
+    assert torch.is_grad_enabled() == before
+    assert not made.requires_grad
+    torch.testing.assert_close(made.clone(), wanted, **ROUNDING)
+    torch.testing.assert_close(made_of_new.clone(), wanted, **ROUNDING)
+    if method is Shear:
+        assert attribution.last_estimate.cooperators.tolist() == ["hessian"] * 2
+
+
+@every_method
+def test_global_random_states_stay_as_they_are(method):
+    x, net = examples(2, N_FEATURES), network(N_FEATURES)
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 that is the one
+    method(net).attribute(x, **budget(method))
+    assert torch.equal(torch.get_rng_state(), states[0])
+    after = np.random.get_state()  # noqa: NPY002
+    assert np.array_equal(after[1], states[1][1])
+    assert after[2:] == states[1][2:]
+    assert random.getstate() == states[2]
+
+
+@every_random
+def test_global_seeds_change_nothing(method):
+    x, net = examples(2, N_FEATURES), network(N_FEATURES)
+    made = []
+    for seed in (0, 1):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            made.append(method(net, seed=0).attribute(x, n_samples=100))
+    assert torch.equal(*made)
+
+
+@every_method
+def test_model_and_inputs_are_left_as_found(method):
+    net = network(N_FEATURES, activation=torch.nn.ReLU)
+    net[0].weight.requires_grad_(False)
+    net[2].weight.grad = torch.full_like(net[2].weight, 7.0)
+    flags = [parameter.requires_grad for parameter in net.parameters()]
+    state = copy.deepcopy(net.state_dict())
+    x = examples(2, N_FEATURES).requires_grad_()
+    baseline = torch.full((1, N_FEATURES), 0.3, dtype=torch.float64).requires_grad_()
+    copies = x.detach().clone(), baseline.detach().clone()
+    method(net, seed=0).attribute(x, baselines=baseline, **budget(method))
+    assert [parameter.requires_grad for parameter in net.parameters()] == flags
+    assert [p.grad is None for p in net.parameters()] == [True, True, False, True]
+    assert (net[2].weight.grad == 7).all()
+    assert all(torch.equal(state[name], value) for name, value in net.state_dict().items())
+    assert not any(module.training for module in net.modules())
+    assert not any(module._forward_hooks for module in net.modules())
+    assert x.requires_grad
+    assert baseline.requires_grad
+    assert x.grad is None
+    assert baseline.grad is None
+    assert torch.equal(x, copies[0])
+    assert torch.equal(baseline, copies[1])
+
+
+@every_method
+def test_train_mode_of_a_harmless_model_is_left_without_a_warning(method):
+    net = network(4).train()
+    method(net, seed=0).attribute(examples(2, 4))
+    assert all(module.training for module in net.modules())
+
+
+@every_method
+def test_forward_functions_that_write_into_their_input_harm_nobody(method):
+    x, baseline = examples(2, N_FEATURES), examples(1, N_FEATURES, seed=4)
+    copies = x.clone(), baseline.clone()
+
+    def forward(z):
+        return z.mul_(2.0).tanh_().prod(dim=1)
+
+    made = method(forward, seed=0).attribute(x, baselines=baseline, **budget(method))
+    assert torch.equal(x, copies[0])
+    assert torch.equal(baseline, copies[1])
+    wanted = method(lambda z: torch.tanh(2 * z).prod(dim=1), seed=0).attribute(
+        x, baselines=baseline, **budget(method)
+    )
+    torch.testing.assert_close(made, wanted, **ROUNDING)
+
+
+# What a call reports
+
+
+@every_method
+def test_last_estimate_tells_what_was_spent(method):
+    x = examples(3, N_FEATURES)
+    recorder = Recorder(network(N_FEATURES))
+    options = {"cooperators": "difference"} if method is Shear else {}
+    attribution = method(recorder, seed=5, **options)
+    assert attribution.last_estimate is None
+    made = attribution.attribute(x, **budget(method))
+    estimate = attribution.last_estimate
+    assert estimate.seed == 5
+    assert estimate.evaluations.shape == (3,)
+    assert sum(recorder.sizes) == estimate.evaluations.sum()
+    # 2^9 coalitions; the others come within one unit (a pair of orders, here) of their budget.
+    low, high = (512, 512) if method is Exact else (84, 100)
+    assert ((low <= estimate.evaluations) & (estimate.evaluations <= high)).all()
+    assert (estimate.backward_passes == 0).all()
+    np.testing.assert_allclose(estimate.values[:, :, 0], made[:, 0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        estimate.grand_values, network(N_FEATURES)(x).detach(), rtol=0, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        estimate.empty_values, network(N_FEATURES)(0 * x).detach(), rtol=0, atol=1e-12
+    )
+    attribution.attribute(x[:1], **budget(method))
+    assert attribution.last_estimate is not estimate
+    assert attribution.last_estimate.evaluations.shape == (1,)
+
+
+@every_random
+def test_equal_seeds_give_equal_attributions_and_others_do_not(method):
+    x, net = examples(2, N_FEATURES), network(N_FEATURES)
+    attribution = method(net, seed=1)
+    first = attribution.attribute(x, n_samples=100)
+    assert torch.equal(attribution.attribute(x, n_samples=100), first)
+    assert torch.equal(method(net, seed=1).attribute(x, n_samples=100), first)
+    assert not torch.allclose(method(net, seed=2).attribute(x, n_samples=100), first)
+
+
+@every_random
+def test_a_drawn_seed_is_kept(method):
+    x, net = examples(2, N_FEATURES), network(N_FEATURES)
+    drawn = method(net)
+    assert drawn.seed != method(net).seed
+    made = drawn.attribute(x, n_samples=100)
+    assert drawn.last_estimate.seed == drawn.seed
+    assert torch.equal(method(net, seed=drawn.seed).attribute(x, n_samples=100), made)
+
+
+@every_method
+def test_each_example_gets_what_it_would_get_alone(method):
+    x, net = examples(4, N_FEATURES), network(N_FEATURES)
+    x[1, 2:5] = 0.0  # as its baseline, so this example has fewer players
+    x[2] = 0.0
+    together = method(net, seed=0).attribute(x, **budget(method))
+    for index in range(4):
+        alone = method(net, seed=0).attribute(x[index : index + 1], **budget(method))
+        torch.testing.assert_close(together[index : index + 1], alone, **ROUNDING)
+    assert (together[1, 2:5] == 0).all()
+    assert (together[2] == 0).all()
+
+
+@every_method
+def test_progress_bar_appears_only_when_asked_for(method, capsys):
+    attribution = method(plus_one, seed=0)
+    attribution.attribute(examples(2, 4))
+    assert capsys.readouterr().err == ""
+    attribution.attribute(examples(2, 4), show_progress=True)
+    shown = capsys.readouterr()
+    assert attribution.get_name() in shown.err
+    assert "32/32" in shown.err  # two examples of 2^4 coalitions
+    assert shown.out == ""
+
+
+@every_method
+def test_matches_the_oracle_where_the_budget_pays_for_everything(method):
+    net, x, baseline = network(5, 2), examples(2, 5), examples(2, 5, seed=3)
+    made = method(net, seed=0).attribute(x, baselines=baseline)
+    (wanted,) = oracle(net, (x,), (baseline,))
+    torch.testing.assert_close(made, wanted, rtol=0, atol=1e-10)

@@ -1,0 +1,616 @@
+"""SHEAR's cross-contributions from derivatives, through captum's arguments."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+
+from captum_ext import Exact, LeastSquares, RandomOrder, Shear
+from captum_ext.feature_groups import from_feature_mask
+from captum_ext.forward_function_game import ForwardFunctionGame
+from captum_ext.inputs import checked_baselines, checked_inputs
+from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
+from shapley_adapters.torch_derivatives import gradient_scores, hessian_scores
+from tests.captum_host.networks import Recorder, examples, network
+
+# No warnings in ordinary use.
+pytestmark = pytest.mark.filterwarnings("error")
+
+N_FEATURES = 12  # 2^12 coalitions are beyond the default budget of 500
+BUDGET = 200
+ROUNDING = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def game_of(forward_func, inputs, baselines=None, feature_mask=None, target=None):
+    tensors = checked_inputs(inputs)
+    return ForwardFunctionGame(
+        forward_func,
+        tensors,
+        checked_baselines(baselines, tensors),
+        from_feature_mask(feature_mask, tensors),
+        target,
+    )
+
+
+def hessian_of(function, x):
+    """Return the second derivatives of a function of one example, (D, D)."""
+    return torch.autograd.functional.hessian(lambda z: function(z[None]).sum(), x)
+
+
+def gradient_of(function, x):
+    """Return the first derivatives of a function of one example, (D,)."""
+    return torch.autograd.functional.jacobian(lambda z: function(z[None]).sum(), x)
+
+
+def off_diagonal(scores):
+    return (scores - torch.diag(scores.diag())).detach().numpy()
+
+
+def run(forward_func, inputs, cooperators="auto", n_samples=BUDGET, **arguments):
+    """Return how SHEAR found its cooperators for each example, and its estimate."""
+    attribution = Shear(forward_func, seed=0, cooperators=cooperators)
+    made = attribution.attribute(inputs, n_samples=n_samples, **arguments)
+    parts = made if isinstance(made, tuple) else (made,)
+    assert all(part.isfinite().all() for part in parts)
+    estimate = attribution.last_estimate
+    return estimate.cooperators.tolist(), estimate
+
+
+# The scores
+
+
+def test_hessian_scores_are_eq_11():
+    net, x, baseline = network(5), examples(3, 5), examples(3, 5, seed=4)
+    scores, n_passes = hessian_scores(game_of(net, x, baseline, target=0), np.arange(3))
+    for example in range(3):
+        hessian = hessian_of(lambda z: net(z)[:, 0], x[example])
+        moved = (x - baseline)[example].abs()
+        wanted = moved[:, None] * (hessian + hessian.T).abs() * moved
+        np.testing.assert_allclose(scores[example], off_diagonal(wanted), **ROUNDING)
+        assert (off_diagonal(wanted) > 1e-4).sum() > 10  # not zero against zero
+    assert n_passes == 1 + 5
+
+
+def test_scores_of_groups_are_contracted_with_their_directions():
+    net, x, baseline = network(6), examples(2, 6), examples(2, 6, seed=4)
+    ids = torch.tensor([4, 0, 0, 2, 4, 4])
+    game = game_of(net, x, baseline, ids, target=0)
+    scores, n_passes = hessian_scores(game, np.arange(2))
+    steep, _ = gradient_scores(game, np.arange(2))
+    assert n_passes == 1 + 3
+    members = torch.stack([ids == label for label in (0, 2, 4)]).double()
+    for example in range(2):
+        moves = members * (x - baseline)[example]  # (M, D)
+        hessian = hessian_of(lambda z: net(z)[:, 0], x[example])
+        wanted = 2 * (moves @ hessian @ moves.T).abs()
+        np.testing.assert_allclose(scores[example], off_diagonal(wanted), **ROUNDING)
+        wanted = gradient_change(lambda z: net(z)[:, 0], x[example], moves)
+        np.testing.assert_allclose(steep[example], off_diagonal(wanted), **ROUNDING)
+
+
+def test_scores_of_groups_that_differ_by_example():
+    net, x = network(4), examples(2, 4)
+    mask = torch.tensor([[0, 0, 1, 1], [1, 0, 1, 0]])
+    scores, _ = hessian_scores(game_of(net, x, None, mask, target=0), np.arange(2))
+    for example in range(2):
+        moves = torch.stack([mask[example] == label for label in (0, 1)]) * x[example]
+        hessian = hessian_of(lambda z: net(z)[:, 0], x[example])
+        wanted = 2 * (moves @ hessian @ moves.T).abs()
+        np.testing.assert_allclose(scores[example], off_diagonal(wanted), **ROUNDING)
+
+
+def test_scores_of_several_inputs_with_arguments_and_targets():
+    net, x, y = network(5, 3), examples(2, 2), examples(2, 3, seed=2)
+    scale = torch.tensor([1.0, 3.0], dtype=torch.float64)
+
+    def forward(a, b):
+        return net(torch.cat([a, b], dim=1))
+
+    game = game_of(forward, (x, y), (0.5, None), target=torch.tensor([2, 0]))
+    scores, _ = hessian_scores(game, np.arange(2))
+    both = torch.cat([x, y], dim=1)
+    moved = torch.cat([x - 0.5, y], dim=1).abs()
+    for example, target in enumerate((2, 0)):
+        hessian = hessian_of(lambda z, t=target: net(z)[:, t], both[example])
+        wanted = 2 * moved[example][:, None] * hessian.abs() * moved[example]
+        np.testing.assert_allclose(scores[example], off_diagonal(wanted), **ROUNDING)
+    # Through `attribute`, arguments of the examples follow them.
+    sources, _ = run(
+        lambda a, b, s: (forward(a, b)[:, 0] * s) ** 2,
+        (x, y),
+        "hessian",
+        n_samples=22,
+        additional_forward_args=scale,
+    )
+    assert sources == ["hessian"] * 2
+
+
+def gradient_change(function, x, moves):
+    """Return |slope_i − slope_i without j| + the same with i and j exchanged, (M, M)."""
+    slopes = moves @ gradient_of(function, x)
+    change = torch.stack(
+        [(slopes - moves @ gradient_of(function, x - move)).abs() for move in moves], dim=1
+    )  # (M, M): of i when j leaves
+    return change + change.T
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.LeakyReLU, nn.Tanh], ids=str)
+def test_gradient_scores_are_changes_of_slopes(activation):
+    net, x = network(5, activation=activation), examples(3, 5)
+    baseline = examples(3, 5, seed=4)
+    scores, n_passes = gradient_scores(game_of(net, x, baseline, target=0), np.arange(3))
+    for example in range(3):
+        moves = torch.diag((x - baseline)[example])
+        wanted = off_diagonal(gradient_change(lambda z: net(z)[:, 0], x[example], moves))
+        np.testing.assert_allclose(scores[example], wanted, **ROUNDING)
+        assert (wanted > 1e-4).sum() > 5
+    assert n_passes == 1 + 5
+
+
+@pytest.mark.parametrize("take", [hessian_scores, gradient_scores])
+def test_several_outputs_add_up(take):
+    net, x = network(4, 3), examples(2, 4)
+    together, n_together = take(game_of(net, x), np.arange(2))
+    parts = [take(game_of(net, x, target=output), np.arange(2)) for output in range(3)]
+    np.testing.assert_allclose(together, sum(scores for scores, _ in parts), **ROUNDING)
+    assert n_together == sum(n for _, n in parts) == 3 * (1 + 4)
+
+
+@pytest.mark.parametrize("take", [hessian_scores, gradient_scores])
+def test_scores_of_chosen_rows_and_small_batches(take, monkeypatch):
+    net, x = network(4), examples(5, 4)
+    game = game_of(net, x, target=0)
+    everything, _ = take(game, np.arange(5))
+    some, _ = take(game, np.array([4, 1]))
+    np.testing.assert_allclose(some, everything[[4, 1]], **ROUNDING)
+    monkeypatch.setattr(ForwardFunctionGame, "evaluations_per_batch", 1)
+    one_by_one, _ = take(game, np.arange(5))
+    np.testing.assert_allclose(one_by_one, everything, **ROUNDING)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_derivatives_in_low_precision(dtype):
+    net, x = network(N_FEATURES, 2, dtype=dtype), examples(2, N_FEATURES, dtype=dtype)
+    sources, _ = run(net, x, target=0)
+    assert sources == ["hessian"] * 2
+
+
+def test_scores_decide_whom_shear_enumerates():
+    # Pairs multiply, nothing else interacts: with one cooperator each, SHEAR is exact if it finds
+    # the partners, and not otherwise.
+    x = examples(2, N_FEATURES)
+
+    def pairs(z):
+        return (torch.tanh(z[:, ::2]) * z[:, 1::2] ** 3).sum(dim=1)
+
+    wanted = (pairs_of_example(x) / 2).repeat_interleave(2, dim=1)
+    for cooperators in ("hessian", "gradient", "difference", "auto"):
+        budget = 4 * N_FEATURES + 2 + (78 if cooperators == "difference" else 0)
+        made = Shear(pairs, seed=0, cooperators=cooperators, efficient=False).attribute(
+            x, n_samples=budget
+        )
+        torch.testing.assert_close(made, wanted, rtol=0, atol=1e-10)
+    wrong = np.roll(np.eye(N_FEATURES), 5, axis=0)
+    blind = Shear(pairs, seed=0, cooperators=wrong + wrong.T, efficient=False, antithetic=False)
+    made = blind.attribute(x, n_samples=4 * N_FEATURES + 2)
+    assert not torch.allclose(made, wanted, atol=1e-3)
+
+
+def pairs_of_example(x):
+    return torch.tanh(x[:, ::2]) * x[:, 1::2] ** 3
+
+
+# What "auto" picks
+
+
+class Image(nn.Module):
+    """A small convolutional network of straight pieces."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        self.head = nn.Linear(4 * 2 * 2, 2)
+
+    def forward(self, x):
+        return self.head(self.stem(x).flatten(1))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(1, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.lstm(x[:, :, None])[0][:, -1]
+
+
+class Attention(nn.Module):
+    def __init__(self, need_weights):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.need_weights = need_weights
+
+    def forward(self, x):
+        tokens = x.reshape(len(x), 3, 4)
+        made, _ = self.attention(tokens, tokens, tokens, need_weights=self.need_weights)
+        return made.sum(dim=(1, 2))
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+
+    def forward(self, x):
+        return self.layer(x.reshape(len(x), 3, 4))[:, 0]
+
+
+class Once(torch.autograd.Function):
+    """tanh, whose derivative cannot be taken twice."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.tanh())
+        return x.tanh()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        (tanh,) = ctx.saved_tensors
+        return grad * (1 - tanh**2)
+
+
+class Detached(torch.autograd.Function):
+    """tanh, whose derivative hides from autograd by other means."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.tanh = x.tanh().detach()
+        return x.tanh()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.detach() * (1 - ctx.tanh**2)
+
+
+def seeded(build, *args):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return build(*args).eval()
+
+
+def without_gradients(x):
+    with torch.no_grad():
+        return x.prod(dim=1) + torch.tanh(x).sum(dim=1)
+
+
+SMOOTH = network(N_FEATURES, 2)
+
+PICKS = {
+    "ELU": (network(N_FEATURES, activation=nn.ELU), "hessian"),
+    "GELU": (network(N_FEATURES, activation=nn.GELU), "hessian"),
+    "SiLU": (network(N_FEATURES, activation=nn.SiLU), "hessian"),
+    "ReLU": (network(N_FEATURES, activation=nn.ReLU), "gradient"),
+    "LeakyReLU": (network(N_FEATURES, activation=nn.LeakyReLU), "gradient"),
+    "softmax of ReLU": (
+        nn.Sequential(network(N_FEATURES, 2, activation=nn.ReLU), nn.Softmax(1)),
+        "hessian",
+    ),
+    "in-place ReLU": (
+        nn.Sequential(
+            nn.ReLU(inplace=True), nn.Linear(N_FEATURES, 5), nn.ReLU(inplace=True), nn.Linear(5, 1)
+        ).double(),
+        "gradient",
+    ),
+    "linear": (nn.Linear(N_FEATURES, 2).double(), "gradient"),
+    "once_differentiable": (lambda x: Once.apply(SMOOTH[0](x)).prod(dim=1), "gradient"),
+    "once_differentiable, last": (lambda x: Once.apply(SMOOTH[0](x)).sum(dim=1), "gradient"),
+    "detached backward": (lambda x: Detached.apply(SMOOTH[0](x)).sum(dim=1), "gradient"),
+    "no_grad": (without_gradients, "difference"),
+    "inference_mode": (torch.inference_mode()(lambda x: 2 * SMOOTH(x)), "difference"),
+    "detach": (lambda x: SMOOTH(x.detach()), "difference"),
+    "numpy": (lambda x: torch.as_tensor(np.tanh(x.numpy()).prod(axis=1)), "difference"),
+    "step": (lambda x: (SMOOTH(x) > 0).double(), "difference"),
+    "round": (lambda x: torch.round(3 * SMOOTH(x)), "gradient"),
+}
+
+
+@pytest.mark.parametrize("name", PICKS)
+def test_auto_picks_what_the_model_allows(name):
+    net, wanted = PICKS[name]
+    sources, _ = run(net, examples(2, N_FEATURES))
+    assert sources == [wanted] * 2
+
+
+def test_auto_picks_gradients_for_max_pooling():
+    mask = torch.arange(16).reshape(4, 4)
+    sources, _ = run(
+        seeded(Image), examples(2, 1, 4, 4, dtype=torch.float32), target=1, feature_mask=mask
+    )
+    assert sources == ["gradient"] * 2
+
+
+def test_auto_on_recurrent_networks():
+    sources, _ = run(seeded(Recurrent), examples(2, N_FEATURES, dtype=torch.float32), target=0)
+    assert sources == ["hessian"] * 2  # on the CPU; cuDNN has no second derivative
+
+
+@pytest.mark.parametrize(
+    "net",
+    [seeded(Attention, False), seeded(Transformer)],
+    ids=["attention without weights", "transformer layer"],
+)
+def test_auto_falls_back_where_fused_attention_has_no_second_derivative(net):
+    x = examples(2, N_FEATURES, dtype=torch.float32)
+    sources, _ = run(net, x)
+    assert sources == ["gradient"] * 2
+    with pytest.raises(DerivativeError, match="derivative"):
+        run(net, x, "hessian")
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with sdpa_kernel(SDPBackend.MATH):  # the user's way out works
+        assert run(net, x, "hessian")[0] == ["hessian"] * 2
+
+
+def test_auto_on_attention_with_weights():
+    sources, _ = run(seeded(Attention, True), examples(2, N_FEATURES, dtype=torch.float32))
+    assert sources == ["hessian"] * 2
+
+
+def test_auto_on_token_ids():
+    embedding = seeded(nn.Embedding, 20, 3).double()
+    ids = torch.arange(2 * N_FEATURES).reshape(2, N_FEATURES) % 19 + 1
+
+    def forward(z):
+        return torch.tanh(embedding(z).sum(dim=1)).sum(dim=1)
+
+    assert run(forward, ids)[0] == ["difference"] * 2
+    # 78 evaluations for differences are more than half of 60.
+    assert run(forward, ids, n_samples=60)[0] == ["random"] * 2
+    sources, estimate = run(forward, (ids, examples(2, 1))[:1])
+    assert sources == ["difference"] * 2
+    assert (estimate.evaluations >= 78 + 2).all()
+    assert (estimate.evaluations <= BUDGET).all()
+    assert (estimate.backward_passes == 0).all()
+
+
+def test_auto_decides_for_each_example():
+    # Straight for the first example, curved for the second.
+    x = examples(2, N_FEATURES).abs() * torch.tensor([[1.0], [-1.0]])
+    sources, _ = run(lambda z: nn.functional.elu(z.sum(dim=1)), x)
+    assert sources == ["gradient", "hessian"]
+
+
+def test_auto_leaves_models_alone_that_take_one_example_at_a_time():
+    # perturbations_per_eval=1 is what users of such models pass. Straight pieces, so that first
+    # derivatives at M + 1 points are what it comes to.
+    net, x = network(N_FEATURES, activation=nn.ReLU), examples(1, N_FEATURES)
+
+    def forward(z):
+        if len(z) != 1:
+            raise ValueError("one at a time")
+        return net(z)[:, 0]
+
+    made = Shear(forward, seed=0).attribute(x, n_samples=BUDGET, perturbations_per_eval=1)
+    total = forward(x) - forward(0 * x)
+    torch.testing.assert_close(made.sum(dim=1), total.detach(), rtol=0, atol=1e-10)
+
+
+# What was asked for explicitly
+
+IMPOSSIBLE = {
+    "token ids": (
+        lambda z: z.double().prod(dim=1),
+        torch.ones(2, N_FEATURES, dtype=torch.long),
+        ("hessian", "gradient"),
+        "whole numbers",
+    ),
+    "a bool among several": (
+        lambda a, b: a.prod(dim=1) * b.double().sum(dim=1),
+        (examples(2, N_FEATURES), torch.ones(2, 1, dtype=torch.bool)),
+        ("hessian", "gradient"),
+        r"inputs\[1\].*bool",
+    ),
+    "no_grad": (
+        without_gradients,
+        examples(2, N_FEATURES),
+        ("hessian", "gradient"),
+        "detaches",
+    ),
+    "numpy": (PICKS["numpy"][0], examples(2, N_FEATURES), ("hessian", "gradient"), "numpy"),
+    "linear": (PICKS["linear"][0], examples(2, N_FEATURES), ("hessian",), "linear"),
+    "once_differentiable": (
+        PICKS["once_differentiable"][0],
+        examples(2, N_FEATURES),
+        ("hessian",),
+        "once",
+    ),
+    "NaN": (
+        lambda z: torch.nan_to_num(z).prod(dim=1) + torch.tanh(z.nan_to_num()).sum(dim=1),
+        examples(2, N_FEATURES).index_fill(1, torch.tensor([3]), float("nan")),
+        ("hessian", "gradient"),
+        "not finite",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_derivatives_are_refused_with_the_reason(name):
+    forward, inputs, ways, reason = IMPOSSIBLE[name]
+    for way in ways:
+        with pytest.raises(DerivativeError, match=reason) as caught:
+            run(forward, inputs, way)
+        assert isinstance(caught.value, RuntimeError)
+
+
+def test_one_value_for_the_batch_has_no_derivatives_and_says_so():
+    with pytest.raises(DerivativeError, match=r"one value for the (whole )?batch"):
+        run(lambda z: torch.tanh(z).prod(), examples(2, N_FEATURES), "hessian")
+
+
+def test_hessian_of_straight_pieces_warns():
+    net, x = network(N_FEATURES, activation=nn.ReLU), examples(2, N_FEATURES)
+    with pytest.warns(ShapleyExtWarning, match="second derivatives vanish for 2 rows") as caught:
+        sources, _ = run(net, x, "hessian")
+    assert len(caught) == 1
+    assert sources == ["hessian"] * 2
+
+
+def test_warning_of_vanishing_derivatives_points_at_the_callers_line():
+    net, x = network(N_FEATURES, activation=nn.ReLU), examples(2, N_FEATURES)
+    with pytest.warns(ShapleyExtWarning, match="second derivatives vanish") as caught:
+        run(net, x, "hessian")
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("way", ["hessian", "gradient"])
+def test_explicit_ways_are_kept(way):
+    sources, _ = run(network(N_FEATURES), examples(2, N_FEATURES), way)
+    assert sources == [way] * 2
+    scores = torch.rand(N_FEATURES, N_FEATURES)
+    assert run(network(N_FEATURES), examples(2, N_FEATURES), scores)[0] == ["array"] * 2
+
+
+# Cost
+
+PASSES = {
+    # name: (activation, outputs, how, backward passes)
+    "hessian": (nn.Tanh, 1, "hessian", 1 + N_FEATURES),
+    "hessian, three outputs": (nn.Tanh, 3, "hessian", 3 * (1 + N_FEATURES)),
+    "gradient": (nn.ReLU, 1, "gradient", 1 + N_FEATURES),
+    "gradient, three outputs": (nn.ReLU, 3, "gradient", 3 * (1 + N_FEATURES)),
+    "auto, smooth": (nn.Tanh, 1, "auto", 1 + N_FEATURES),
+    "auto, straight": (nn.ReLU, 1, "auto", 2 * (1 + N_FEATURES)),
+    "difference": (nn.Tanh, 1, "difference", 0),
+    "random": (nn.Tanh, 1, "random", 0),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_backward_passes_are_counted_apart_from_evaluations(name):
+    activation, n_outputs, way, n_passes = PASSES[name]
+    net = network(N_FEATURES, n_outputs, activation=activation)
+    _, estimate = run(net, examples(2, N_FEATURES), way)
+    assert estimate.backward_passes.tolist() == [n_passes] * 2
+    assert (estimate.evaluations <= BUDGET).all()
+
+
+def test_no_derivatives_where_all_coalitions_are_evaluated():
+    recorder = Recorder(network(4))
+    sources, estimate = run(recorder, examples(2, 4))
+    assert sources == ["", ""]
+    assert (estimate.backward_passes == 0).all()
+    assert not any(call[0].requires_grad for call in recorder.calls)
+
+
+@pytest.mark.parametrize("activation", [nn.Tanh, nn.ReLU], ids=str)
+def test_evaluations_take_no_derivatives(activation):
+    recorder = Recorder(lambda z: (grad_modes.append(torch.is_grad_enabled()), net(z))[1])
+    grad_modes, net = [], network(N_FEATURES, activation=activation)
+    run(recorder, examples(2, N_FEATURES), perturbations_per_eval=1)
+    with_gradients = [call[0].requires_grad for call in recorder.calls]
+    assert with_gradients == grad_modes
+    # One coalition of both examples in each pass: all present, then without each feature in turn.
+    assert sum(with_gradients) == (1 if activation is nn.Tanh else 1 + 1 + N_FEATURES)
+
+
+# The caller's state
+
+
+@pytest.mark.parametrize("way", ["hessian", "gradient", "auto"])
+@pytest.mark.parametrize(
+    "mode", [torch.no_grad, torch.inference_mode], ids=lambda mode: mode.__name__
+)
+def test_derivatives_where_the_caller_has_switched_them_off(way, mode):
+    net, x = network(N_FEATURES), examples(2, N_FEATURES)
+    wanted = Shear(net, seed=0, cooperators=way).attribute(x, n_samples=BUDGET)
+    for make in (lambda: x, lambda: x * 1.0):
+        with mode():
+            attribution = Shear(net, seed=0, cooperators=way)
+            made = attribution.attribute(
+                make(), baselines=torch.zeros(1, N_FEATURES), n_samples=BUDGET
+            )
+        assert (
+            attribution.last_estimate.cooperators.tolist() == [way.replace("auto", "hessian")] * 2
+        )
+        torch.testing.assert_close(made.clone(), wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", ["hessian", "gradient"])
+def test_gradients_of_the_model_are_left_as_found(way):
+    net = network(N_FEATURES)
+    net[0].weight.requires_grad_(False)
+    net[0].bias.grad = torch.ones_like(net[0].bias)
+    flags = [parameter.requires_grad for parameter in net.parameters()]
+    x = examples(2, N_FEATURES).requires_grad_()
+    sources, _ = run(net, x, way)
+    assert sources == [way] * 2
+    assert [parameter.requires_grad for parameter in net.parameters()] == flags
+    assert [p.grad is None for p in net.parameters()] == [True, False, True, True]
+    assert (net[0].bias.grad == 1).all()
+    assert x.grad is None
+    assert x.requires_grad
+
+
+def test_a_frozen_model_has_derivatives():
+    net = network(N_FEATURES).requires_grad_(False)
+    assert run(net, examples(2, N_FEATURES))[0] == ["hessian"] * 2
+
+
+CHANGES_WITH_MODE = {
+    "dropout": (nn.Dropout(0.5), "Dropout"),
+    "dropout of channels": (nn.Dropout1d(0.5), "Dropout1d"),
+    "batch norm": (nn.BatchNorm1d(N_FEATURES), "BatchNorm1d"),
+}
+
+
+def in_training(name, wrapped):
+    layer = CHANGES_WITH_MODE[name][0]
+    net = nn.Sequential(layer, nn.Linear(N_FEATURES, 1)).double().train()
+    return nn.Sequential(net).train() if wrapped else net
+
+
+@pytest.mark.parametrize("name", CHANGES_WITH_MODE)
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("method", [Exact, RandomOrder, LeastSquares, Shear])
+def test_train_mode_warns_once_and_stays(name, wrapped, method):
+    net = in_training(name, wrapped)
+    layer = CHANGES_WITH_MODE[name][1]
+    with pytest.warns(ShapleyExtWarning, match=f"training mode.*{layer}.*eval") as caught:
+        method(net, seed=0).attribute(
+            examples(4, N_FEATURES),
+            feature_mask=torch.arange(N_FEATURES) // 3,
+            perturbations_per_eval=2,
+        )
+    assert len(caught) == 1
+    assert all(module.training for module in net.modules())
+
+
+@pytest.mark.parametrize("name", ["LSTM", "MultiheadAttention"])
+def test_train_mode_warns_of_dropout_inside_other_layers(name):
+    net = seeded(Recurrent if name == "LSTM" else Attention, *(() if name == "LSTM" else (True,)))
+    if name == "LSTM":
+        net.lstm = nn.LSTM(1, 4, num_layers=2, dropout=0.5, batch_first=True)
+    else:
+        net.attention = nn.MultiheadAttention(4, 2, dropout=0.5, batch_first=True)
+    x, groups = examples(2, N_FEATURES, dtype=torch.float32), torch.arange(N_FEATURES) // 3
+    with pytest.warns(ShapleyExtWarning, match="training mode"):
+        Exact(net.train()).attribute(x, feature_mask=groups)
+
+
+def test_warning_of_train_mode_points_at_the_callers_line():
+    with pytest.warns(ShapleyExtWarning, match="training mode") as caught:
+        run(in_training("dropout", False), examples(4, N_FEATURES))
+    assert [warning.filename for warning in caught] == [__file__]  # not a line inside captum
+
+
+def test_eval_mode_of_the_same_model_does_not_warn():
+    net = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(N_FEATURES), nn.Linear(N_FEATURES, 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(net.double().eval(), examples(4, N_FEATURES))
+    assert caught == []
+    assert not any(module.training for module in net.modules())

@@ -1,0 +1,774 @@
+"""Every form in which captum's users pass inputs, baselines, masks, targets and arguments."""
+
+import pytest
+import torch
+
+from captum_ext import Exact, LeastSquares, RandomOrder, Shear
+from tests.captum_host.networks import Recorder, examples, network, oracle
+
+# No warnings in ordinary use.
+pytestmark = pytest.mark.filterwarnings("error")
+
+METHODS = [Exact, RandomOrder, LeastSquares, Shear]
+every_method = pytest.mark.parametrize("method", METHODS)
+
+# All tests with few features have budgets that pay for all coalitions, so that each method is
+# exact. Sums of at most 2^6 values of order one, in float64.
+EXACT = {"rtol": 0, "atol": 1e-10}
+REORDERED = {"rtol": 0, "atol": 1e-12}  # the same numbers in batches of other sizes
+
+
+def attributed(forward_func, *args, method=Exact, **kwargs):
+    return method(forward_func, seed=0).attribute(*args, **kwargs)
+
+
+def like(baseline, tensor):
+    """Return a number or tensor as a baseline of the full shape, for the oracle."""
+    return torch.as_tensor(baseline, dtype=tensor.dtype).expand(tensor.shape)
+
+
+# Types and layouts
+
+
+@every_method
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str
+)
+def test_results_have_the_inputs_type_and_full_precision(method, dtype):
+    # The model computes in float64, so only the last step rounds to the inputs' type.
+    net = network(4, 2)
+
+    def forward(x):
+        assert x.dtype == dtype
+        return net(x.double())
+
+    x, baseline = examples(2, 4, dtype=dtype), examples(2, 4, dtype=dtype, seed=3)
+    made = attributed(forward, x, method=method, baselines=baseline, target=1)
+    assert made.dtype == dtype
+    (wanted,) = oracle(forward, (x,), (baseline,))
+    # Half a unit in the last place.
+    torch.testing.assert_close(
+        made.double(), wanted[:, 1], rtol=torch.finfo(dtype).eps / 2, atol=1e-7
+    )
+
+
+@every_method
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_models_of_low_precision_run(method, dtype):
+    net, x = network(12, 2, dtype=dtype), examples(2, 12, dtype=dtype)
+    given = {} if method is Exact else {"n_samples": 200}
+    made = attributed(net, x, method=method, target=0, **given)
+    assert made.dtype == dtype
+    total = (net(x) - net(0 * x))[:, 0].double().detach()
+    # The efficient sum is exact up to rounding the 12 attributions, each below 1.
+    bound = 12 * torch.finfo(dtype).eps
+    torch.testing.assert_close(made.double().sum(dim=1), total, rtol=0, atol=bound)
+
+
+@every_method
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8], ids=str)
+def test_token_ids(method, dtype):
+    embedding = torch.nn.Embedding(10, 3, dtype=torch.float64)
+    net = network(3)
+
+    def forward(ids):
+        assert ids.dtype == dtype
+        return net(embedding(ids.long()).prod(dim=1))[:, 0]
+
+    ids = torch.tensor([[4, 2, 7, 1], [9, 9, 3, 0]], dtype=dtype)
+    made = attributed(forward, ids, method=method, baselines=5)
+    assert made.dtype == torch.float64  # the model's, since whole numbers cannot hold it
+    assert made.shape == ids.shape
+    (wanted,) = oracle(forward, (ids,), (like(5, ids),))
+    torch.testing.assert_close(made, wanted, **EXACT)
+    of_whole_float = attributed(forward, ids, method=method, baselines=5.0)
+    assert torch.equal(of_whole_float, made)
+
+
+def test_large_token_ids_stay_whole():
+    big = 2**24 + 1  # the first whole number that float32 cannot hold
+    ids = torch.tensor([[big, 3]])
+    made = attributed(lambda z: (z == big).double().sum(dim=1), ids, baselines=0)
+    assert made.tolist() == [[1.0, 0.0]]
+    made = attributed(lambda z: (z == big).double().sum(dim=1), ids - 1, baselines=big)
+    assert made.tolist() == [[-1.0, -1.0]]
+
+
+def test_whole_outputs_of_whole_inputs_give_fractions():
+    made = attributed(lambda z: z.prod(dim=1), torch.tensor([[1, 2, 3, 1]]))
+    torch.testing.assert_close(made, torch.full((1, 4), 6 / 4))
+
+
+@every_method
+@pytest.mark.parametrize("baseline", [None, False, 0, True], ids=str)
+def test_bool_inputs(method, baseline):
+    def forward(x):
+        assert x.dtype == torch.bool
+        return x.double().prod(dim=1) + 3 * (x[:, 0] ^ x[:, 1]).double()
+
+    x = torch.tensor([[True, True, False], [False, True, True]])
+    made = attributed(forward, x, method=method, baselines=baseline)
+    assert made.dtype == torch.float64
+    (wanted,) = oracle(forward, (x,), (like(bool(baseline), x),))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_method
+@pytest.mark.parametrize("n_features", [4, 10])
+def test_layout_in_memory_does_not_matter(method, n_features):
+    net, x = network(n_features), examples(3, n_features)
+    baseline = examples(3, n_features, seed=5)
+    given = {} if method is Exact else {"n_samples": 100}
+    wanted = attributed(net, x, method=method, baselines=baseline, **given)
+    transposed = x.T.contiguous().T
+    strided = torch.stack([x, -x], dim=2)[:, :, 0]
+    for other in (transposed, strided):
+        assert not other.is_contiguous()
+        made = attributed(net, other, method=method, baselines=baseline.T.clone().T, **given)
+        torch.testing.assert_close(made, wanted, **REORDERED)
+    one = baseline[:1].expand(3, -1)
+    made = attributed(net, x, method=method, baselines=one, **given)
+    wanted = attributed(net, x, method=method, baselines=baseline[:1], **given)
+    torch.testing.assert_close(made, wanted, **REORDERED)
+    expanded = x[:1].expand(3, -1)
+    made = attributed(net, expanded, method=method, **given)
+    torch.testing.assert_close(
+        made, attributed(net, x[:1], method=method, **given).expand(3, -1, -1), **REORDERED
+    )
+
+
+@every_method
+def test_inputs_that_require_gradients(method):
+    net, x = network(10), examples(2, 10)
+    given = {} if method is Exact else {"n_samples": 100}
+    wanted = attributed(net, x, method=method, **given)
+    leaf = x.clone().requires_grad_()
+    inner = leaf * 1.0
+    made = attributed(net, (leaf), method=method, **given)
+    assert torch.equal(made, wanted)
+    assert not made.requires_grad
+    assert leaf.requires_grad
+    assert leaf.grad is None
+    assert torch.equal(attributed(net, inner, method=method, **given), wanted)
+    assert inner.requires_grad
+    assert inner.grad_fn is not None
+    # The caller's graph still works.
+    inner.sum().backward()
+    assert torch.equal(leaf.grad, torch.ones_like(leaf))
+
+
+@every_method
+def test_images_and_sequences_keep_their_shape(method):
+    x = examples(2, 2, 3, 1)
+
+    def forward(z):
+        return torch.tanh(z).flatten(1).prod(dim=1) + z[:, 1, 2, 0] * z[:, 0, 0, 0]
+
+    made = attributed(forward, x, method=method)
+    (wanted,) = oracle(forward, (x,), (0 * x,))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_method
+def test_examples_of_a_single_number(method):
+    def forward(z):
+        return torch.tanh(z.flatten())
+
+    column = attributed(forward, torch.tensor([[1.0], [2.0]]), method=method)
+    torch.testing.assert_close(column, torch.tanh(torch.tensor([[1.0], [2.0]])))
+
+
+@every_method
+def test_inputs_of_one_dimension(method):
+    # captum's own methods take these: the first dimension counts the examples.
+    ages, table = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64), examples(3, 2)
+
+    def forward(a, b):
+        return torch.tanh(a) * b.prod(dim=1) + a
+
+    made = attributed(forward, (ages, table), method=method)
+    wanted = oracle(forward, (ages, table), (0 * ages, 0 * table))
+    assert [part.shape for part in made] == [(3,), (3, 2)]
+    for part, right in zip(made, wanted, strict=True):
+        torch.testing.assert_close(part, right, **EXACT)
+
+
+@every_method
+def test_one_and_two_features(method):
+    x = examples(3, 1)
+    made = attributed(lambda z: z[:, 0] ** 2 + 1, x, method=method)
+    torch.testing.assert_close(made, x**2, **EXACT)
+    x = examples(3, 2)
+    made = attributed(lambda z: z.prod(dim=1), x, method=method)
+    torch.testing.assert_close(made, x.prod(dim=1)[:, None].expand(3, 2) / 2, **EXACT)
+
+
+@every_method
+def test_empty_tensors_among_the_inputs(method):
+    x, nothing = examples(2, 3), torch.zeros(2, 0)
+
+    def forward(a, b):
+        assert b.shape == (len(a), 0)
+        return a.prod(dim=1) + b.sum(dim=1)
+
+    wanted = attributed(lambda a: a.prod(dim=1), x, method=method)
+    for mask in (None, (torch.arange(3)[None], torch.zeros(1, 0, dtype=torch.long))):
+        made = attributed(forward, (x, nothing), method=method, feature_mask=mask)
+        assert made[1].shape == (2, 0)
+        torch.testing.assert_close(made[0], wanted, **EXACT)
+    first = attributed(lambda b, a: forward(a, b), (nothing, x), method=method)
+    assert first[0].shape == (2, 0)
+    torch.testing.assert_close(first[1], wanted, **EXACT)
+
+
+def test_large_batches():
+    x = examples(20_000, 3)
+    recorder = Recorder(lambda z: z.prod(dim=1) + z[:, 0])
+    made = attributed(recorder, x)
+    product = x.prod(dim=1)[:, None].expand(-1, 3) / 3
+    torch.testing.assert_close(made, product + x * torch.tensor([1.0, 0.0, 0.0]), **EXACT)
+    assert sum(recorder.sizes) == 8 * 20_000
+    # Full batches: the end points and the rest each leave at most one that is not full.
+    assert len(recorder.sizes) <= 8 * 20_000 / max(recorder.sizes) + 2
+
+
+def test_batches_of_large_inputs_are_bounded():
+    x = torch.ones(2, 3, 256, 256)  # 3/4 MiB each
+    mask = torch.arange(4).repeat_interleave(64)[:, None].expand(256, 256)
+    recorder = Recorder(lambda z: z.mean(dim=(1, 2, 3)) ** 2)
+    attributed(recorder, x, feature_mask=mask)
+    assert max(len(call[0]) * call[0][0].numel() * 4 for call in recorder.calls) <= 2**26
+
+
+# Baselines
+
+BASELINES = {
+    "none": (None, 0.0),
+    "number": (0.1, 0.1),
+    "whole number": (2, 2.0),
+    "numpy number": (torch.tensor(0.1, dtype=torch.float64).numpy()[()], 0.1),
+    "0-d tensor": (torch.tensor(0.1, dtype=torch.float64), 0.1),
+    "one example": (examples(1, 4, seed=7), examples(1, 4, seed=7)),
+    "each example": (examples(3, 4, seed=7), examples(3, 4, seed=7)),
+    "tuple of a number": ((0.1,), 0.1),
+    "tuple of a tensor": ((examples(3, 4, seed=7),), examples(3, 4, seed=7)),
+}
+
+
+@every_method
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines(method, name):
+    given, full = BASELINES[name]
+    net, x = network(4, 2), examples(3, 4)
+    made = attributed(net, x, method=method, baselines=given)
+    full = torch.as_tensor(full, dtype=torch.float64).expand(3, 4)
+    (wanted,) = oracle(net, (x,), (full,))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_method
+def test_baselines_of_several_inputs_may_be_of_several_forms(method):
+    x, y, z = examples(3, 2), examples(3, 2, 1, seed=2), torch.tensor([[1], [2], [3]])
+
+    def forward(a, b, c):
+        return a.prod(dim=1) * torch.tanh(b).sum(dim=(1, 2)) + c[:, 0] * a[:, 0]
+
+    given = (None, examples(1, 2, 1, seed=9), 7)
+    full = (0 * x, given[1].expand(3, 2, 1), torch.full_like(z, 7))
+    made = attributed(forward, (x, y, z), method=method, baselines=given)
+    for part, right in zip(made, oracle(forward, (x, y, z), full), strict=True):
+        torch.testing.assert_close(part, right, **EXACT)
+    assert made[2].dtype == torch.float64
+
+
+@every_method
+def test_baselines_of_another_precision_are_brought_to_that_of_the_inputs(method):
+    net, x = network(4), examples(2, 4)
+    single = examples(1, 4, dtype=torch.float32, seed=3)
+    made = attributed(net, x, method=method, baselines=single)
+    assert made.dtype == torch.float64
+    assert torch.equal(made, attributed(net, x, method=method, baselines=single.double()))
+
+
+@every_method
+def test_inputs_at_their_baselines_get_nothing_and_cost_nothing(method):
+    net, x = network(4), examples(3, 4)
+    baseline = examples(3, 4, seed=3)
+    baseline[0] = x[0]
+    baseline[1, 2] = x[1, 2]
+    attribution = method(net, seed=0)
+    made = attribution.attribute(x, baselines=baseline)
+    assert (made[0] == 0).all()
+    assert (made[1, :, 2] == 0).all()
+    assert attribution.last_estimate.evaluations.tolist() == [2, 8, 16]
+    everything = attribution.attribute(x, baselines=x)
+    assert (everything == 0).all()
+    assert attribution.last_estimate.evaluations.tolist() == [2, 2, 2]
+
+
+# Numbers that are not finite must not leak through masking by multiplication.
+
+
+def missing_is_three(x):
+    """Return the output of a model that knows missing and infinite values."""
+    return (
+        torch.tanh(torch.nan_to_num(x, nan=3.0, posinf=2.0, neginf=-2.0)).prod(dim=1)
+        + x.isnan()[:, 0]
+    )
+
+
+@every_method
+@pytest.mark.parametrize("side", ["input", "baseline", "both"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")], ids=str)
+def test_numbers_that_are_not_finite(method, side, value):
+    x, baseline = examples(2, 4), examples(2, 4, seed=3)
+    if side != "baseline":
+        x[0, 0] = x[1, 2] = value
+    if side != "input":
+        baseline[0, 1] = baseline[1, 2] = value
+    made = attributed(missing_is_three, x, method=method, baselines=baseline)
+    (wanted,) = oracle(missing_is_three, (x,), (baseline,))
+    torch.testing.assert_close(made, wanted, **EXACT)
+    if side == "both":
+        assert made[1, 2] == 0
+
+
+def test_numbers_that_are_not_finite_leave_the_derivatives_of_other_examples_alone():
+    x = examples(3, 12)
+    x[1, 4] = float("nan")
+    attribution = Shear(missing_is_three, seed=0)
+    made = attribution.attribute(x, n_samples=300)
+    assert attribution.last_estimate.cooperators.tolist() == ["hessian", "difference", "hessian"]
+    torch.testing.assert_close(
+        made.sum(dim=1), missing_is_three(x) - missing_is_three(0 * x), **EXACT
+    )
+
+
+# Feature masks
+
+FEATURE_MASKS = {
+    "shared": [[0, 0, 1, 2]],
+    "one group": [[5, 5, 5, 5]],
+    "gaps": [[0, 0, 100, 5000]],
+    "negative": [[-1, -7, 0, -1]],
+    "permuted": [[3, 1, 0, 2]],
+    "large": [[2**40, 2**40 + 1, 2**40, 0]],
+    "each example": [[0, 0, 1, 1], [0, 1, 1, 0], [2, 1, 0, 0]],
+    "other ids in each example": [[0, 0, 1, 2], [7, 7, 7, 9], [-3, -3, -3, -3]],
+    "no leading dimension": [0, 1, 1, 0],
+}
+
+
+@every_method
+@pytest.mark.parametrize("name", FEATURE_MASKS)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32], ids=str)
+def test_feature_masks(method, name, dtype):
+    if name == "large" and dtype == torch.int32:
+        pytest.skip("too large for int32")
+    mask = torch.tensor(FEATURE_MASKS[name], dtype=dtype)
+    net, x, baseline = network(4, 2), examples(3, 4), examples(3, 4, seed=3)
+    made = attributed(net, x, method=method, baselines=baseline, feature_mask=mask)
+    (wanted,) = oracle(net, (x,), (baseline,), (mask.expand(3, 4),))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_method
+@pytest.mark.parametrize("name", ["gaps", "negative", "other ids in each example"])
+def test_masks_cost_what_their_features_cost(method, name):
+    mask = torch.tensor(FEATURE_MASKS[name])
+    attribution = method(network(4), seed=0)
+    attribution.attribute(examples(3, 4), feature_mask=mask)
+    wanted = [2 ** len(set(ids)) for ids in mask.expand(3, 4).tolist()]
+    assert attribution.last_estimate.evaluations.tolist() == wanted
+
+
+@every_method
+def test_masks_that_are_not_contiguous(method):
+    x = examples(2, 2, 3)
+
+    def forward(z):
+        return torch.tanh(z).flatten(1).prod(dim=1) + z[:, 0, 0] * z[:, 1, 2]
+
+    expanded = torch.tensor([[0], [1]]).expand(2, 3)
+    assert not expanded.is_contiguous()
+    for mask in (
+        expanded,
+        expanded[None],
+        expanded.expand(2, 2, 3),
+        torch.tensor([[0, 5, 2], [1, 1, 0]]).T.contiguous().T[None],
+        torch.tensor([0, 1, 1]),  # columns
+        torch.tensor([[[0], [1]]]),  # rows, broadcast within an example
+        torch.tensor(3),
+    ):
+        made = attributed(forward, x, method=method, feature_mask=mask)
+        (wanted,) = oracle(forward, (x,), (0 * x,), (mask.expand(2, 2, 3),))
+        torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_method
+@pytest.mark.parametrize("each_example", [False, True])
+def test_groups_may_reach_across_tensors(method, each_example):
+    x, y = examples(2, 3), examples(2, 2, seed=2)
+
+    def forward(a, b):
+        return a.prod(dim=1) * torch.tanh(b).sum(dim=1) + b[:, 0]
+
+    first = torch.tensor([[0, 0, 1]])
+    second = torch.tensor([[1, 4], [0, 2]]) if each_example else torch.tensor([[1, 4]])
+    made = attributed(forward, (x, y), method=method, feature_mask=(first, second))
+    full = (first.expand(2, 3), second.expand(2, 2))
+    for part, right in zip(made, oracle(forward, (x, y), (0 * x, 0 * y), full), strict=True):
+        torch.testing.assert_close(part, right, **EXACT)
+
+
+@every_method
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ([0, 1, 2], [2, 1, 0]),
+        ([0, 1, 2], [1, 1, 1]),
+        ([2, 1, 0], [0, 1, 2]),
+        ([0, 1, 2], [0, 1, 2]),
+    ],
+    ids=str,
+)
+def test_tensors_may_share_all_their_groups(method, ids):
+    x, y = examples(2, 3), examples(2, 3, seed=2)
+
+    def forward(a, b):
+        return (
+            torch.tanh(a * torch.tensor([1.0, 2.0, 3.0])).prod(dim=1) * b[:, 0] + b[:, 2] * b[:, 1]
+        )
+
+    masks = tuple(torch.tensor(one)[None] for one in ids)
+    made = attributed(forward, (x, y), method=method, feature_mask=masks)
+    full = tuple(mask.expand(2, 3) for mask in masks)
+    for part, right in zip(made, oracle(forward, (x, y), (0 * x, 0 * y), full), strict=True):
+        torch.testing.assert_close(part, right, **EXACT)
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_renaming_groups_changes_nothing_but_the_draws(method):
+    # Ids in the same order are the same players, so even the draws agree.
+    net, x = network(12), examples(2, 12)
+    ids = torch.tensor([0, 0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9])
+    plain = attributed(net, x, method=method, feature_mask=ids, n_samples=200)
+    renamed = attributed(net, x, method=method, feature_mask=ids * 37 - 100, n_samples=200)
+    assert torch.equal(plain, renamed)
+    each = attributed(net, x, method=method, feature_mask=ids.expand(2, 12).clone(), n_samples=200)
+    torch.testing.assert_close(each, plain, **REORDERED)
+
+
+# Additional arguments
+
+
+@every_method
+@pytest.mark.parametrize("per_eval", [None, 1, 3])
+def test_additional_arguments(method, per_eval):
+    x = examples(2, 4)
+    scale = torch.tensor([2.0, -3.0], dtype=torch.float64)
+    edges = torch.tensor([[0, 1, 2], [1, 2, 3], [0, 0, 0]])  # three rows, two examples
+
+    def forward(z, own, number, tensor, edge_index, text, options):
+        assert own.shape == (len(z),)
+        assert number == 2
+        assert tensor.shape == ()
+        assert text == "tanh"
+        assert options == {"a": 1}
+        assert torch.equal(edge_index, edges)
+        pairs = (z[:, edges[0]] * z[:, edges[1]]).sum(dim=1)
+        return torch.tanh(own * pairs) ** number + tensor * z.prod(dim=1)
+
+    given = (scale, 2, torch.tensor(0.5), edges, "tanh", {"a": 1})
+    made = attributed(
+        forward,
+        x,
+        method=method,
+        additional_forward_args=given,
+        perturbations_per_eval=per_eval,
+    )
+    parts = [
+        oracle(
+            lambda z, i=i: forward(z, scale[i : i + 1], *given[1:]), (x[i : i + 1],), (0 * x[:1],)
+        )[0]
+        for i in range(2)
+    ]
+    torch.testing.assert_close(made, torch.cat(parts), **EXACT)
+
+
+@every_method
+def test_a_single_additional_argument_needs_no_tuple(method):
+    x, scale = examples(3, 3), torch.tensor([1.0, 2.0, 3.0])
+    made = attributed(
+        lambda z, s: z.prod(dim=1) * s, x, method=method, additional_forward_args=scale
+    )
+    wanted = attributed(lambda z: z.prod(dim=1), x, method=method) * scale[:, None]
+    torch.testing.assert_close(made, wanted, **EXACT)
+    made = attributed(lambda z, s: z.prod(dim=1) * s, x, method=method, additional_forward_args=2)
+    torch.testing.assert_close(made, wanted / scale[:, None] * 2, **EXACT)
+
+
+# Targets
+
+IMAGE_TARGETS = {
+    "tuple": ((1, 2), [(1, 2)] * 3),
+    "list of tuples": ([(0, 1), (1, 2), (0, 0)], [(0, 1), (1, 2), (0, 0)]),
+}
+TARGETS = {
+    "int": (1, [1, 1, 1]),
+    "last": (-1, [2, 2, 2]),
+    "tuple": ((1,), [1, 1, 1]),
+    "0-d tensor": (torch.tensor(2), [2, 2, 2]),
+    "tensor of one": (torch.tensor([2]), [2, 2, 2]),
+    "tensor": (torch.tensor([2, 0, 1]), [2, 0, 1]),
+    "list": ([2, 0, 1], [2, 0, 1]),
+    "list of tuples": ([(2,), (0,), (1,)], [2, 0, 1]),
+}
+
+
+@every_method
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("per_eval", [None, 2])
+def test_targets(method, name, per_eval):
+    given, chosen = TARGETS[name]
+    net, x = network(4, 3), examples(3, 4)
+    made = attributed(net, x, method=method, target=given, perturbations_per_eval=per_eval)
+    (wanted,) = oracle(net, (x,), (0 * x,))
+    assert made.shape == x.shape
+    torch.testing.assert_close(made, wanted[torch.arange(3), chosen], **EXACT)
+
+
+@every_method
+@pytest.mark.parametrize("name", IMAGE_TARGETS)
+def test_targets_of_outputs_of_several_dimensions(method, name):
+    given, chosen = IMAGE_TARGETS[name]
+    net, x = network(4, 6), examples(3, 4)
+
+    def forward(z):
+        return net(z).reshape(-1, 2, 3)
+
+    made = attributed(forward, x, method=method, target=given)
+    (wanted,) = oracle(forward, (x,), (0 * x,))
+    rows = torch.stack([wanted[i, a, b] for i, (a, b) in enumerate(chosen)])
+    torch.testing.assert_close(made, rows, **EXACT)
+
+
+@every_method
+@pytest.mark.parametrize("n_examples", [1, 3])
+def test_without_a_target_all_outputs_come_first(method, n_examples):
+    net, x = network(4, 6), examples(n_examples, 2, 2)
+
+    def forward(z):
+        return net(z.flatten(1)).reshape(-1, 2, 3)
+
+    made, errors = attributed(forward, x, method=method, return_standard_error=True)
+    assert made.shape == errors.shape == (n_examples, 2, 3, 2, 2)
+    (wanted,) = oracle(forward, (x,), (0 * x,))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_method
+def test_one_output_keeps_its_dimension(method):
+    # As in captum's ShapleyValueSampling: (B, 1) outputs give (B, 1, …) attributions.
+    net, x = network(4), examples(3, 4)
+    assert attributed(net, x, method=method).shape == (3, 1, 4)
+    assert attributed(net, x, method=method, target=0).shape == (3, 4)
+    assert attributed(lambda z: net(z)[:, 0], x, method=method).shape == (3, 4)
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_several_outputs_share_their_coalitions(method):
+    net, x = network(12, 3), examples(2, 12)
+    options = {"cooperators": "random"} if method is Shear else {}
+    together = method(net, seed=0, **options).attribute(x, n_samples=200)
+    for output in range(3):
+        alone = method(net, seed=0, **options).attribute(x, n_samples=200, target=output)
+        torch.testing.assert_close(together[:, output], alone, **REORDERED)
+
+
+# One value for the whole batch
+
+AGGREGATES = {
+    "number": lambda z: float(torch.tanh(z).prod(dim=1).sum()),
+    "0-d tensor": lambda z: torch.tanh(z).prod(dim=1).sum(),
+    "tensor of one": lambda z: torch.tanh(z).prod(dim=1).sum()[None],
+    "whole number": lambda z: int((z > 0).all(dim=1).sum()),
+}
+
+
+@every_method
+@pytest.mark.parametrize("name", AGGREGATES)
+@pytest.mark.parametrize("n_examples", [1, 3])
+@pytest.mark.parametrize("per_eval", [None, 1])
+def test_one_value_for_the_batch(method, name, n_examples, per_eval):
+    recorder = Recorder(AGGREGATES[name])
+    x = examples(n_examples, 4).abs()
+    attribution = method(recorder, seed=0)
+    made = attribution.attribute(x, perturbations_per_eval=per_eval)
+    assert made.shape == (1, 4)
+    assert made.dtype == torch.float64
+
+    def of_batch(whole):
+        return torch.as_tensor([AGGREGATES[name](whole[0])], dtype=torch.float64)
+
+    # To the oracle the batch is one example whose players are columns.
+    mask = torch.arange(4).expand(1, n_examples, 4)
+    (wanted,) = oracle(of_batch, (x[None],), (0 * x[None],), (mask,))
+    torch.testing.assert_close(made[0], wanted[0, 0], **EXACT)
+    assert attribution.last_estimate.evaluations.tolist() == [16]
+
+
+def test_one_value_for_the_batch_with_baselines_groups_and_arguments():
+    x, y, baseline = examples(3, 2), examples(3, 2, seed=4), examples(3, 2, seed=5)
+    weights = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+
+    def forward(a, b, w):
+        return (torch.tanh(a).prod(dim=1) * b.sum(dim=1) * w).sum()
+
+    made = attributed(
+        forward,
+        (x, y),
+        baselines=(baseline, 1.0),
+        feature_mask=(torch.tensor([[0, 1]]), torch.tensor([[1, 2]])),
+        additional_forward_args=weights,
+    )
+    assert [part.shape for part in made] == [(1, 2), (1, 2)]
+    mask = tuple(torch.tensor(ids).expand(1, 3, 2) for ids in ([0, 1], [1, 2]))
+    wanted = oracle(
+        lambda a, b: forward(a[0], b[0], weights)[None],
+        (x[None], y[None]),
+        (baseline[None], torch.ones(1, 3, 2, dtype=torch.float64)),
+        mask,
+    )
+    for part, right in zip(made, wanted, strict=True):
+        torch.testing.assert_close(part[0], right[0, 0], **EXACT)
+
+
+@every_method
+def test_one_value_for_a_batch_whose_examples_differ_from_their_baselines_in_other_features(method):
+    x = torch.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]], dtype=torch.float64)
+    attribution = method(lambda z: ((z + 1).prod(dim=1) ** 2).sum(), seed=0)
+    made = attribution.attribute(x)
+    # By hand: two features interact in the first example, one is there in the second.
+    first = (4 - 1 + 36 - 9) / 2, (9 - 1 + 36 - 4) / 2
+    wanted = torch.tensor([[first[0], 0.0, first[1] + 16 - 1]], dtype=torch.float64)
+    torch.testing.assert_close(made, wanted, **EXACT)
+    assert attribution.last_estimate.evaluations.tolist() == [4]
+
+
+@every_method
+def test_losses_with_their_labels_in_a_closure(method):
+    # The labels fit the whole batch and nothing else, so the forward function must never see more.
+    net, x, labels = network(4, 3), examples(5, 4), torch.tensor([0, 2, 1, 1, 0])
+
+    def loss(z):
+        return torch.nn.functional.cross_entropy(net(z), labels)
+
+    made = attributed(loss, x, method=method)
+    assert made.shape == (1, 4)
+    torch.testing.assert_close(made.sum(), (loss(x) - loss(0 * x)).detach(), **EXACT)
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_one_value_for_the_batch_with_a_small_budget(method):
+    x = examples(3, 12)
+    made, errors = attributed(
+        lambda z: torch.tanh(z).sum(dim=1).square().sum(),
+        x,
+        method=method,
+        n_samples=150,
+        return_standard_error=True,
+    )
+    assert made.shape == errors.shape == (1, 12)
+    total = torch.tanh(x).sum(dim=1).square().sum()
+    torch.testing.assert_close(made.sum(), total, **EXACT)
+    assert (errors > 0).any()
+
+
+# Batches of perturbations
+
+
+@every_method
+@pytest.mark.parametrize("activation", [torch.nn.Tanh, torch.nn.ReLU], ids=["tanh", "relu"])
+@pytest.mark.parametrize("per_eval", [1, 2, 7, 10_000])
+def test_perturbations_per_eval_bounds_every_forward_pass_and_changes_nothing(
+    method, activation, per_eval
+):
+    net, x = network(10, 2, activation=activation), examples(3, 10)
+    given = {} if method is Exact else {"n_samples": 100}
+    wanted = attributed(net, x, method=method, target=0, **given)
+    recorder = Recorder(net)
+    made = attributed(
+        recorder, x, method=method, target=0, perturbations_per_eval=per_eval, **given
+    )
+    torch.testing.assert_close(made, wanted, **REORDERED)
+    assert max(recorder.sizes) <= per_eval * 3
+
+
+@every_method
+@pytest.mark.parametrize("activation", [torch.nn.Tanh, torch.nn.ReLU], ids=["tanh", "relu"])
+def test_batches_are_halved_when_memory_runs_out(method, activation):
+    net, x = network(10, activation=activation), examples(3, 10)
+    given = {} if method is Exact else {"n_samples": 100}
+    wanted = attributed(net, x, method=method, **given)
+    refused = []
+
+    def forward(z):
+        if len(z) > 12:  # M + 1 points of one example still fit
+            refused.append(len(z))
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return net(z)
+
+    torch.testing.assert_close(attributed(forward, x, method=method, **given), wanted, **REORDERED)
+    assert refused
+
+
+@every_method
+def test_forward_is_called_with_whole_batches_of_the_right_kind(method):
+    x, ids = examples(2, 3, dtype=torch.float32), torch.tensor([[1, 2], [3, 4]])
+
+    def forward(a, b):
+        assert type(a) is torch.Tensor
+        assert type(b) is torch.Tensor
+        assert (a.dtype, b.dtype) == (torch.float32, torch.int64)
+        assert (a.device, b.device) == (x.device, ids.device)
+        assert a.shape[1:] == (3,)
+        assert b.shape[1:] == (2,)
+        assert len(a) == len(b) > 0
+        return a.prod(dim=1) * b.sum(dim=1)
+
+    made = attributed(forward, (x, ids), method=method)
+    assert [part.dtype for part in made] == [torch.float32, torch.float32]
+    assert [part.device for part in made] == [x.device, ids.device]
+
+
+def test_keyword_and_default_arguments_of_forward_are_left_alone():
+    def forward(z, power=2, *, scale=1.0):
+        return scale * z.sum(dim=1) ** power
+
+    x = examples(2, 3)
+    torch.testing.assert_close(attributed(forward, x).sum(dim=1), x.sum(dim=1) ** 2, **EXACT)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@every_method
+def test_everything_stays_on_the_device(method):
+    net, x = network(12, 2).cuda(), examples(2, 12).cuda()
+    given = {} if method is Exact else {"n_samples": 200}
+    recorder = Recorder(net)
+    made, errors = attributed(
+        recorder,
+        x,
+        method=method,
+        baselines=torch.zeros(1, 12),  # captum's users forget to move these
+        feature_mask=torch.arange(12),
+        target=torch.tensor([0, 1]),
+        return_standard_error=True,
+        **given,
+    )
+    assert made.device == errors.device == x.device
+    assert all(call[0].device == x.device for call in recorder.calls)
+    wanted = attributed(
+        network(12, 2), x.cpu(), method=method, target=torch.tensor([0, 1]), **given
+    )
+    torch.testing.assert_close(made.cpu(), wanted, rtol=0, atol=1e-8)

@@ -1,0 +1,119 @@
+"""Enumerating, finding duplicates, buying."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapley_adapters.coalition_sets import (
+    all_coalitions,
+    buy,
+    end_points,
+    first_occurrences,
+    pack,
+    unpack,
+)
+
+
+def as_sets(coalitions):
+    """Return each coalition, (n, M), as a frozenset."""
+    return [frozenset(np.flatnonzero(row).tolist()) for row in coalitions]
+
+
+def bought_one_by_one(known, units, budget):
+    """Return the table and the number of units that `buy` must give for one table, by sets."""
+    table, n_units = as_sets(known), 0
+    for unit in units:
+        longer = list(table)
+        for coalition in as_sets(unit):
+            if coalition not in longer:
+                longer.append(coalition)
+        if len(longer) > budget:
+            break
+        table, n_units = longer, n_units + 1
+    return table, n_units
+
+
+@pytest.mark.parametrize("n_players", range(6))
+def test_all_coalitions_are_all_and_numbered_by_their_bits(n_players):
+    coalitions = all_coalitions(n_players)
+    assert coalitions.shape == (2**n_players, n_players)
+    assert (coalitions @ (1 << np.arange(n_players)) == np.arange(2**n_players)).all()
+
+
+def test_end_points_are_nobody_and_everybody():
+    assert as_sets(end_points(3)) == [set(), {0, 1, 2}]
+
+
+# Around the borders of the words of 1, 2, 4, 8 and several times 8 bytes.
+WIDTHS = [1, 7, 8, 9, 16, 17, 32, 33, 64, 65, 130]
+
+
+@pytest.mark.parametrize("n_players", WIDTHS)
+def test_packed_coalitions_keep_their_players_and_set_operations(n_players):
+    first, second = np.random.default_rng(0).random((2, 3, 20, n_players)) < 0.5
+    assert (unpack(pack(first), n_players) == first).all()
+    assert (unpack(pack(first) | pack(second), n_players) == (first | second)).all()
+    assert (unpack(pack(first) & ~pack(second), n_players) == (first & ~second)).all()
+
+
+@pytest.mark.parametrize("differ", [slice(0, 4), slice(-4, None), slice(None)], ids=str)
+@pytest.mark.parametrize("n_players", WIDTHS)
+def test_first_occurrences_as_a_dictionary_finds_them(n_players, differ):
+    """Coalitions that differ in their first players only, in their last only, or anywhere."""
+    rng = np.random.default_rng(n_players)
+    coalitions = np.tile(rng.random((3, 1, n_players)) < 0.5, (1, 40, 1))
+    kinds = rng.random((3, 9, n_players)) < 0.5
+    chosen = np.take_along_axis(kinds, rng.integers(0, 9, (3, 40))[:, :, None], axis=1)
+    coalitions[:, :, differ] = chosen[:, :, differ]
+    for table, found in zip(coalitions, first_occurrences(pack(coalitions)), strict=True):
+        first = {}
+        assert found.tolist() == [
+            first.setdefault(coalition, place) for place, coalition in enumerate(as_sets(table))
+        ]
+
+
+def test_first_occurrences_of_nothing():
+    assert first_occurrences(pack(np.zeros((2, 0, 5), dtype=bool))).shape == (2, 0)
+
+
+@st.composite
+def offers(draw):
+    n_players = draw(st.integers(1, 4))  # few, so that duplicates abound
+    shape = (draw(st.integers(1, 3)), draw(st.integers(0, 7)), draw(st.integers(1, 4)), n_players)
+    bits = draw(st.lists(st.booleans(), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+    known = end_points(n_players)
+    if draw(st.booleans()) and n_players > 1:
+        known = np.concatenate([known, np.eye(n_players, dtype=bool)[:1]])
+    return known, np.array(bits, dtype=bool).reshape(shape), draw(st.integers(0, 18))
+
+
+@given(offers())
+def test_buy_as_one_would_with_sets(offer):
+    known, units, budget = offer
+    purchase = buy(known, pack(units), budget)
+    assert purchase.table.coalitions.shape[1] == purchase.table.counts.max()
+    for row in range(len(units)):
+        expected, n_units = bought_one_by_one(known, units[row], budget)
+        count, table = purchase.table.counts[row], purchase.table.coalitions[row]
+        assert purchase.n_units[row] == n_units
+        assert as_sets(table[:count]) == expected  # the known ones first, each once, in order
+        assert not table[count:].any()
+        assert (table[purchase.positions[row, :n_units]] == units[row, :n_units]).all()
+        assert (purchase.positions[row, n_units:] == 0).all()
+        assert count <= max(budget, len(known))
+
+
+def test_buy_stops_at_the_first_unit_that_is_too_dear():
+    """A prefix is bought: cheaper units further on are not, or the draws would be selected."""
+    single = np.eye(4, dtype=bool)
+    units = np.array([[single[[0, 1]], single[[2, 3]], single[[0, 1]]]])
+    assert buy(end_points(4), pack(units), budget=5).n_units.tolist() == [1]
+
+
+def test_duplicates_are_free():
+    single = np.eye(4, dtype=bool)
+    units = np.array([[single[[0, 0]], single[[0, 1]], single[[1, 0]], single[[2, 3]]]])
+    purchase = buy(end_points(4), pack(units), budget=4)
+    assert purchase.n_units.tolist() == [3]
+    assert purchase.table.counts.tolist() == [4]

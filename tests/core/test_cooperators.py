@@ -1,0 +1,160 @@
+"""Scores of cooperation: from differences of values, from arrays, and which way is taken."""
+
+import numpy as np
+import pytest
+
+import shapley_adapters as core
+from shapley_adapters.cooperators import (
+    checked_cooperators,
+    difference_coalitions,
+    difference_scores,
+)
+from shapley_adapters.errors import (
+    DerivativeError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+)
+from shapley_adapters.estimators.shear import strongest
+from tests.helpers.reference_games import FunctionGame, product_game, random_game
+
+
+def shear(game, cooperators, budget=None, **options):
+    settings = core.Settings(seed=0, budget=budget, cooperators=cooperators)
+    return core.estimate(game, core.Shear(**options), settings)
+
+
+def test_difference_scores_are_their_definition():
+    game = random_game(5, n_rows=2, n_outputs=3)
+    coalitions = difference_coalitions(5)
+    values = game.values[:, coalitions @ (1 << np.arange(5))]
+    scores = difference_scores(game.values[:, -1], values, 5)
+    for row, i, j in np.ndindex(2, 5, 5):
+        value = game.value_of(row)
+        everyone = frozenset(range(5))
+        cross = value(everyone) - value(everyone - {i}) - value(everyone - {j})
+        cross = cross + value(everyone - {i, j})
+        # Twice, as Eq. 11 counts the second derivative and its transpose; over all outputs.
+        expected = 0 if i == j else 2 * np.abs(cross).sum()
+        assert scores[row, i, j] == pytest.approx(expected, abs=1e-12)
+
+
+def test_difference_coalitions_lack_one_or_two_players_each_once():
+    coalitions = difference_coalitions(6)
+    assert len({tuple(row) for row in coalitions.tolist()}) == len(coalitions) == 6 + 15
+    assert set((~coalitions).sum(axis=1)) == {1, 2}
+
+
+def test_strongest_first_and_ties_to_the_player_that_stands_first():
+    scores = np.array([[[0, 1, 5, 1], [2, 0, 2, 2], [0, 0, 0, 0], [1, 3, 2, 0]]], dtype=float)
+    assert strongest(scores, 2).tolist() == [[[2, 1], [0, 2], [0, 1], [1, 2]]]
+
+
+def test_nobody_cooperates_with_itself():
+    scores = np.zeros((1, 5, 5))
+    scores[:, np.eye(5, dtype=bool)] = 9
+    assert not (strongest(scores, 4) == np.arange(5)[:, None]).any()
+
+
+@pytest.mark.parametrize("cooperators", ["auto", "hessian", "gradient", "difference", "random"])
+def test_named_ways_are_taken(cooperators):
+    assert checked_cooperators(cooperators) == cooperators
+
+
+@pytest.mark.parametrize(
+    ("cooperators", "error", "text"),
+    [
+        ("hesian", InvalidArgumentError, "one of 'auto', 'hessian'"),
+        (np.ones(4), InvalidArgumentError, r"shape \(M, M\).*got \(4,\)"),
+        (np.ones((4, 3)), InvalidArgumentError, r"got \(4, 3\)"),
+        (np.ones((2, 2, 4, 4)), InvalidArgumentError, "must have shape"),
+        (-np.ones((4, 4)), InvalidArgumentError, "not negative"),
+        (np.full((4, 4), np.nan), InvalidArgumentError, "finite"),
+        (object(), InvalidArgumentError, "got object"),
+        ([["a", "b"], ["c", "d"]], InvalidArgumentError, "got list"),
+    ],
+)
+def test_cooperators_that_cannot_be_used_are_refused(cooperators, error, text):
+    with pytest.raises(error, match=text):
+        checked_cooperators(cooperators)
+
+
+def test_refusals_are_what_callers_already_catch():
+    assert issubclass(InvalidArgumentError, ValueError)
+    assert issubclass(InvalidArgumentTypeError, TypeError)
+    assert issubclass(DerivativeError, RuntimeError)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (2, 6, 6), (1, 6, 6)])
+def test_arrays_must_fit_the_game(shape):
+    with pytest.raises(InvalidArgumentError, match=r"must be \(6, 6\) or \(3, 6, 6\)"):
+        shear(random_game(6, n_rows=3), np.ones(shape), budget=40)
+
+
+def test_arrays_of_one_row_each_are_used_row_by_row():
+    game = random_game(6, n_rows=3)
+    scores = np.random.default_rng(1).random((3, 6, 6))
+    scores += scores.transpose(0, 2, 1)
+    together = shear(game, scores, budget=40)
+    assert together.cooperators.tolist() == ["array"] * 3
+    for row in range(3):
+        alone = random_game(6)
+        alone.values = game.values[row : row + 1]
+        np.testing.assert_allclose(
+            shear(alone, scores[row], budget=40).values[0], together.values[row], atol=1e-12
+        )
+
+
+def test_the_diagonal_of_an_array_does_not_matter_and_the_array_is_left_alone():
+    game, scores = random_game(6), np.random.default_rng(1).random((6, 6))
+    with_diagonal = scores + 100 * np.eye(6)
+    kept = with_diagonal.copy()
+    np.testing.assert_array_equal(
+        shear(game, with_diagonal, budget=40).values, shear(game, scores, budget=40).values
+    )
+    np.testing.assert_array_equal(with_diagonal, kept)
+
+
+@pytest.mark.parametrize("way", ["hessian", "gradient"])
+def test_derivatives_of_games_without_any_are_refused(way):
+    with pytest.raises(DerivativeError, match=r"not a torch module.*'difference'"):
+        shear(random_game(7), way, budget=90)
+
+
+@pytest.mark.parametrize(
+    ("budget", "source"),
+    # 8 players: 36 coalitions lack one or two; with that of all players, 37.
+    [(74, "difference"), (73, "random")],
+)
+def test_auto_takes_differences_where_they_cost_at_most_half_the_budget(budget, source):
+    game = random_game(8)
+    result = shear(game, "auto", budget=budget)
+    assert result.cooperators.tolist() == [source]
+    assert len(set(game.asked)) == len(game.asked) == result.evaluations[0] <= budget
+
+
+def test_auto_leaves_enough_for_the_estimator():
+    """With 5 players, half of 32 pays for the differences, but what is left does not suffice."""
+    result = shear(random_game(5), "auto", budget=31)
+    assert result.cooperators.tolist() == ["random"]
+
+
+def test_differences_find_the_cooperators_of_an_interaction():
+    """With the other two of a product as cooperators, all that matters is enumerated."""
+    game = product_game(9, [1, 4, 7])
+    values = shear(game, "difference", budget=9 * 8 + 2 + 45).values[0, :, 0]
+    expected = np.zeros(9)
+    expected[[1, 4, 7]] = 1 / 3
+    np.testing.assert_allclose(values, expected, atol=1e-12)
+    # Without knowing them, the same estimator is off.
+    assert np.abs(shear(game, "random", budget=9 * 8 + 2).values[0, :, 0] - expected).max() > 0.01
+
+
+def test_values_of_the_differences_are_not_evaluated_again():
+    game = random_game(7)
+    result = shear(game, "difference", budget=100)
+    assert len(set(game.asked)) == len(game.asked) == result.evaluations[0]
+
+
+def test_random_cooperators_of_many_players():
+    game = FunctionGame(lambda z: z.sum(axis=1), 80)
+    assert shear(game, "random", budget=400).cooperators.tolist() == ["random"]

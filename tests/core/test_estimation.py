@@ -1,0 +1,260 @@
+"""The pipeline: chunks of rows, players set aside, budgets, errors, seeds."""
+
+import re
+
+import numpy as np
+import pytest
+
+import shapley_adapters as core
+from shapley_adapters import estimation
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtError
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.reference_games import FunctionGame, TableGame, random_game
+
+RANDOM = [row for row in ESTIMATORS if not row.is_exact]
+HAS_ERRORS = [row for row in RANDOM if row.options.get("complement") != "none"]
+
+
+def rows_of(table):
+    return pytest.mark.parametrize("row", table, ids=lambda row: row.id)
+
+
+def with_null_players(game, active):
+    """Return `game` with values in which only the `active` players of each row count."""
+    bits = 1 << np.arange(game.n_players)
+    places = np.arange(2**game.n_players)
+    values = np.stack(
+        [
+            values[places & (bits * own).sum()]
+            for values, own in zip(game.values, active, strict=True)
+        ]
+    )
+    return TableGame(values, active=active)
+
+
+def needed(row, game, with_errors=False):
+    """Return the number of evaluations that the refusal of a budget of 1 asks for."""
+    with pytest.raises(BudgetError) as raised:
+        row.estimate(game, budget=1, with_errors=with_errors)
+    return int(re.search(r"needs at least (\d+) evaluations", str(raised.value))[1])
+
+
+@rows_of(ESTIMATORS)
+def test_chunks_of_rows_change_nothing(row, monkeypatch):
+    active = np.ones((6, 6), dtype=bool)
+    active[[1, 4], 2] = False
+    game = with_null_players(random_game(6, n_rows=6, n_outputs=2), active)
+    whole = row.estimate(game, budget=64 if row.is_exact else 55)
+    n_calls = len(game.batch_sizes)
+    for chunk_bytes in (1, 15_000):  # one row, and two
+        monkeypatch.setattr(estimation, "_CHUNK_BYTES", chunk_bytes)
+        game.batch_sizes.clear()
+        chunked = row.estimate(game, budget=64 if row.is_exact else 55)
+        assert len(game.batch_sizes) >= n_calls + 2  # three chunks at least
+        # Sums over the rows' common coalitions may be added in another order: rounding.
+        np.testing.assert_allclose(chunked.values, whole.values, atol=1e-12)
+        np.testing.assert_allclose(chunked.standard_errors, whole.standard_errors, atol=1e-12)
+        np.testing.assert_array_equal(chunked.evaluations, whole.evaluations)
+
+
+@rows_of(RANDOM)
+def test_players_set_aside_get_nothing_and_free_the_budget(row):
+    rng = np.random.default_rng(0)
+    active = np.zeros((4, 9), dtype=bool)
+    for own, n_active in zip(active, [5, 9, 6, 5], strict=True):
+        own[rng.permutation(9)[:n_active]] = True
+    game = with_null_players(random_game(9, n_rows=4), active)
+    result = row.estimate(game, budget=100)
+    assert (result.values[~active] == 0).all()
+    assert (result.standard_errors[~active] == 0).all()
+    # 2^5 and 2^6 coalitions fit a budget of 100, 2^9 do not.
+    is_full = active.sum(axis=1) < 9
+    assert result.evaluations[is_full].tolist() == [32, 64, 32]
+    exact = game_shapley_values(TableGame(game.values))
+    np.testing.assert_allclose(result.values[is_full], exact[is_full], atol=1e-12)
+    assert (result.standard_errors[is_full] == 0).all()
+    assert (result.cooperators[is_full] == "").all()
+    assert 50 < result.evaluations[1] <= 100
+    assert np.abs(result.values - exact)[1].max() > 1e-3
+
+
+@rows_of(RANDOM)
+def test_rows_that_set_players_aside_are_estimated_like_the_smaller_game(row):
+    active = np.array([True, False, True, True, True, False, True, True, True])
+    smaller = random_game(7, n_outputs=2)
+    places = np.arange(2**9)[:, None] >> np.flatnonzero(active) & 1
+    values = smaller.values[:, places @ (1 << np.arange(7))]
+    large = row.estimate(TableGame(values, active=active[None]), budget=90)
+    small = row.estimate(smaller, budget=90)
+    np.testing.assert_allclose(large.values[:, active], small.values, atol=1e-12)
+    np.testing.assert_allclose(large.standard_errors[:, active], small.standard_errors, atol=1e-12)
+    assert large.evaluations == small.evaluations
+
+
+@pytest.mark.parametrize(
+    "n_active", [[0], [0, 0], [0, 4], [1], [1, 4], [1, 1], [1, 0, 4, 2], [4]], ids=str
+)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@rows_of(ESTIMATORS[:1] + ESTIMATORS[1:2] + ESTIMATORS[-1:])
+def test_rows_with_few_active_players_or_none(row, n_active, n_outputs):
+    """A row that equals its reference, or differs in one feature, is nothing unusual."""
+    active = np.arange(4) < np.array(n_active)[:, None]
+    game = with_null_players(random_game(4, n_rows=len(active), n_outputs=n_outputs), active)
+    result = row.estimate(game, budget=16)
+    np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-12)
+
+
+def test_one_player():
+    game = random_game(1, n_rows=2, n_outputs=2)
+    result = core.estimate(game, core.RandomOrder(), core.Settings(seed=0))
+    np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-14)
+    assert result.evaluations.tolist() == [2, 2]
+
+
+def test_default_budget():
+    assert [core.default_budget(m) for m in (1, 31, 32, 100)] == [500, 500, 512, 1600]
+    game = random_game(10)  # more coalitions than the default
+    core.estimate(game, core.RandomOrder(), core.Settings(seed=0))
+    assert 480 <= len(game.asked) <= 500
+
+
+@pytest.mark.parametrize("n_players", [5, 30, 70])
+@rows_of(RANDOM)
+def test_the_default_budget_suffices(row, n_players):
+    game = FunctionGame(lambda z: np.tanh(z.sum(axis=1) / n_players), n_players)
+    with_errors = row in HAS_ERRORS
+    result = row.estimate(game, with_errors=with_errors)
+    assert (result.evaluations <= max(2**5, core.default_budget(n_players), 70 * 71)).all()
+    if with_errors:
+        assert np.isfinite(result.standard_errors).all()
+
+
+def test_the_default_budget_of_enumeration_is_all_coalitions():
+    assert ESTIMATORS[0].estimate(random_game(10)).evaluations == 1024
+
+
+@rows_of(ESTIMATORS)
+@pytest.mark.parametrize("n_players", [6, 7])
+def test_the_refusal_names_a_budget_that_is_just_enough(row, n_players):
+    game = random_game(n_players)
+    least = needed(row, game)
+    assert n_players < least <= 2**n_players
+    row.estimate(game, budget=least)
+    with pytest.raises(BudgetError, match=f"budget={least - 1} is too small: the estimator"):
+        row.estimate(game, budget=least - 1)
+
+
+@pytest.mark.parametrize("n_players", [7, 10])
+def test_budgets_that_the_documentation_promises_to_suffice(n_players):
+    m, differences = n_players, n_players * (n_players + 1) // 2
+    promised = {
+        "exact": 2**m,
+        "random order": 2 * (m - 1) + 2,
+        "random order, single": (m - 1) + 2,
+        **{row.id: 2 * m + 2 for row in ESTIMATORS if row.id.startswith("least squares")},
+        **{row.id: 4 * m + 2 + differences for row in ESTIMATORS if row.id.startswith("shear")},
+        "shear, auto": 4 * m + 2,
+        "shear, random": 4 * m + 2,
+    }
+    game = random_game(m)
+    assert {row.id: needed(row, game) for row in ESTIMATORS} == promised
+
+
+@rows_of(HAS_ERRORS)
+@pytest.mark.parametrize("n_players", [7, 8])
+def test_the_refusal_names_a_budget_that_is_just_enough_for_errors(row, n_players):
+    game = random_game(n_players)
+    least = needed(row, game, with_errors=True)
+    assert needed(row, game) < least <= 2**n_players
+    with pytest.raises(BudgetError, match="to tell standard errors"):
+        row.estimate(game, budget=least - 1, with_errors=True)
+    for seed in range(5):
+        errors = row.estimate(game, budget=least, with_errors=True, seed=seed).standard_errors
+        assert np.isfinite(errors).all()
+
+
+@rows_of(HAS_ERRORS)
+@pytest.mark.parametrize("n_players", [4, 5, 8, 10])
+def test_errors_that_were_asked_for_are_never_missing(row, n_players):
+    """Whatever budget is accepted, up to that of all coalitions."""
+    game = random_game(n_players)
+    least = min(needed(row, game, with_errors=True), 2**n_players)
+    for budget in range(least, min(2**n_players + 1, least + 60), 1 if n_players < 8 else 4):
+        result = row.estimate(game, budget=budget, with_errors=True, seed=budget)
+        assert np.isfinite(result.standard_errors).all(), f"budget={budget}"
+
+
+@pytest.mark.parametrize("n_players", [2, 3, 4])
+def test_the_refusal_never_asks_for_more_than_enumeration_costs(n_players):
+    """It would be wrong to say that 18 are needed where 16 give the exact answer."""
+    game = random_game(n_players)
+    asked = {row.id: needed(row, game) for row in ESTIMATORS}
+    assert {name: least for name, least in asked.items() if least > 2**n_players} == {}
+
+
+def test_the_refusal_speaks_the_hosts_words_and_says_what_exactness_costs():
+    settings = core.Settings(seed=0, budget=9, name="random order", budget_name="max_evals")
+    with pytest.raises(BudgetError) as raised:
+        core.estimate(random_game(7), core.RandomOrder(), settings)
+    assert str(raised.value) == (
+        "max_evals=9 is too small: random order needs at least 14 evaluations for a row of "
+        "7 players; 128 make it exact."
+    )
+    assert isinstance(raised.value, ValueError)
+    assert isinstance(raised.value, ShapleyExtError)
+
+
+def test_a_budget_too_small_for_any_row_is_refused_before_anything_is_evaluated():
+    active = np.array([[True] * 7, [True] * 3 + [False] * 4])
+    game = TableGame(random_game(7, n_rows=2).values, active=active)
+    with pytest.raises(BudgetError, match="7 players"):
+        core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=9))
+    assert game.asked == []
+
+
+def test_enumeration_of_too_many_players_is_refused():
+    game = FunctionGame(lambda z: z.sum(axis=1), 21)
+    for budget in (None, 10_000):
+        with pytest.raises(BudgetError, match=r"2\^21 evaluations.*limit is 20"):
+            core.estimate(game, core.Exact(), core.Settings(seed=0, budget=budget))
+
+
+def test_no_errors_where_nothing_is_random():
+    """What is left of complement='none' is bias."""
+    (row,) = (row for row in ESTIMATORS if row.options.get("complement") == "none")
+    game = random_game(7)
+    with pytest.raises(InvalidArgumentError, match="draws nothing at random"):
+        row.estimate(game, budget=100, with_errors=True)
+    assert np.isnan(row.estimate(game, budget=100).standard_errors).all()
+    assert (row.estimate(game, budget=128, with_errors=True).standard_errors == 0).all()
+    assert (row.estimate(game, with_errors=True).standard_errors == 0).all()  # by default
+
+
+def test_the_result_tells_end_values_costs_and_seed():
+    game = random_game(7, n_rows=3, n_outputs=2)
+    result = core.estimate(game, core.RandomOrder(), core.Settings(seed=5, budget=60))
+    np.testing.assert_array_equal(result.empty_values, game.values[:, 0])
+    np.testing.assert_array_equal(result.grand_values, game.values[:, -1])
+    assert result.values.shape == result.standard_errors.shape == (3, 7, 2)
+    assert result.evaluations.tolist() == np.bincount([row for row, _ in game.asked]).tolist()
+    assert result.backward_passes.tolist() == [0, 0, 0]
+    assert result.cooperators.tolist() == ["", "", ""]
+    assert result.seed == 5
+
+
+def test_the_global_random_state_is_neither_read_nor_moved():
+    np.random.seed(1)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    first = ESTIMATORS[1].estimate(random_game(7), budget=60).values
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+    np.random.seed(2)  # noqa: NPY002
+    np.testing.assert_array_equal(ESTIMATORS[1].estimate(random_game(7), budget=60).values, first)
+
+
+def test_a_progress_bar_counts_the_evaluations(capsys):
+    settings = core.Settings(seed=0, budget=60, progress_delay=0.0, name="counted")
+    core.estimate(random_game(7, n_rows=2), core.RandomOrder(), settings)
+    assert "counted" in capsys.readouterr().err
+    core.estimate(random_game(7), core.RandomOrder(), core.Settings(seed=0, budget=60))
+    assert capsys.readouterr().err == ""

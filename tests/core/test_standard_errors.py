@@ -1,0 +1,63 @@
+"""Squared standard errors against the variance over seeds that they estimate."""
+
+import numpy as np
+import pytest
+
+from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.reference_games import TableGame, product_game, random_game, smooth_game
+
+N_PLAYERS, N_SEEDS = 8, 400
+GAMES = {"smooth": smooth_game, "random": random_game}
+
+# Allowed ratios of the mean squared standard error to the variance over seeds. The variance of
+# 400 seeds, summed over 4 games and 7 free players, is known to about 2 %, hence 10 % to both
+# sides of what is expected:
+BOUNDS = {
+    # independent units: unbiased
+    "RandomOrder": (0.9, 1.1),
+    # a residual is divided by 1 − its leverage h, which makes its square too large by up to
+    # 1/(1 − h); h averages 7/30 or less here
+    "LeastSquares": (0.9, 1.1 / (1 - 7 / 30)),
+    # neighbouring strata are taken to have equal means: too large, never too small. A smooth game
+    # with all its interactions among cooperators would see the most; 1.8 makes errors a third too
+    # large.
+    "Shear": (0.9, 1.8),
+}
+
+
+@pytest.mark.parametrize("kind", GAMES)
+@pytest.mark.parametrize(
+    "row",
+    [row for row in ESTIMATORS if not row.is_exact and row.options.get("complement") != "none"],
+    ids=lambda row: row.id,
+)
+@pytest.mark.parametrize("budget", [110, 190])
+def test_standard_errors_estimate_the_spread_over_seeds(row, kind, budget):
+    game = GAMES[kind](N_PLAYERS, n_rows=4, seed=3)
+    results = [
+        row.estimate(game, budget=budget, seed=seed, with_errors=True) for seed in range(N_SEEDS)
+    ]
+    squares = np.mean([result.standard_errors**2 for result in results], axis=0)
+    variance = np.var([result.values for result in results], axis=0, ddof=1)
+    low, high = BOUNDS[row.estimator.__name__]
+    assert low < squares.sum() / variance.sum() < high
+    # And no single player's is misled: each variance is known to 7 % only, kurtosis aside.
+    assert (squares / variance).min() > 0.65
+
+
+@pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+def test_errors_are_zero_where_every_coalition_is_evaluated(row):
+    result = row.estimate(random_game(6), budget=64, with_errors=True)
+    assert (result.standard_errors == 0).all()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in ESTIMATORS if row.options.get("complement") != "none"],
+    ids=lambda row: row.id,
+)
+def test_errors_vanish_where_chance_has_no_part(row):
+    """On an additive game every draw says the same."""
+    game = TableGame(product_game(7, [2]).values * 3)
+    result = row.estimate(game, budget=128 if row.is_exact else 110, with_errors=True)
+    np.testing.assert_allclose(result.standard_errors, 0, atol=1e-12)

@@ -1,0 +1,258 @@
+"""Who may import whom, read from the sources; and each host package without the other."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = {
+    "shapley_adapters": ROOT / "adapters" / "shapley_adapters",
+    "shap_ext": ROOT / "shap_ext",
+    "captum_ext": ROOT / "captum_ext",
+}
+HOSTS = {"shap", "captum", "shap_ext", "captum_ext"}
+NEEDS_TORCH = {"torch_derivatives", "torch_modules"}
+
+# Each module of the core may import those before it.
+LAYERS = [
+    {"errors", "array_types"},
+    {"arguments", "games", "coalition_sets", "size_distributions", "estimates"},
+    {"constrained_regression", "designs", "batched_evaluation"},
+    {"estimators", "torch_derivatives", "torch_modules"},
+    {"cooperators"},
+    {"row_groups"},
+    {"estimation"},
+    {"__init__"},
+]
+
+
+def files(package):
+    return sorted(SOURCES[package].rglob("*.py"))
+
+
+MODULES = [(package, path) for package in SOURCES for path in files(package)]
+each_module = pytest.mark.parametrize(
+    ("package", "path"), MODULES, ids=[str(path.relative_to(ROOT)) for _, path in MODULES]
+)
+
+
+def nodes(path, *, when_run=False):
+    """Walk the syntax of a module; `when_run` leaves out what only type checkers see."""
+    waiting = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        is_for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if not (when_run and is_for_types):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def imports(package, path, *, when_run=False):
+    """Return the full names of the modules, or of names in them, that a module imports."""
+    inside = [package, *path.relative_to(SOURCES[package]).with_suffix("").parts]
+    found = set()
+    for node in nodes(path, when_run=when_run):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = inside[: -node.level] if node.level else []
+            origin = ".".join([*start, *filter(None, [node.module])])
+            found |= {f"{origin}.{alias.name}" for alias in node.names}
+    return found
+
+
+def packages(package, path, **options):
+    return {name.split(".")[0] for name in imports(package, path, **options)}
+
+
+def core_modules(path):
+    """Return the core's modules that a module of the core imports."""
+    return {
+        name.split(".")[1]
+        for name in imports("shapley_adapters", path)
+        if name.startswith("shapley_adapters.")
+    }
+
+
+def test_all_sources_are_found():
+    assert {package for package, _ in MODULES} == set(SOURCES)
+    assert len(MODULES) > 30
+    found = imports("shapley_adapters", SOURCES["shapley_adapters"] / "estimators" / "exact.py")
+    assert {"numpy", "scipy.special", "shapley_adapters.designs.Solution"} <= found
+
+
+@each_module
+def test_hosts_and_core_keep_apart(package, path):
+    allowed = {
+        "shapley_adapters": set(),
+        "shap_ext": {"shap", "shap_ext"},
+        "captum_ext": {"captum", "captum_ext"},
+    }
+    assert packages(package, path) & HOSTS <= allowed[package]
+
+
+@each_module
+def test_torch_is_imported_where_it_is_needed_only(package, path):
+    """At run time; annotations may name tensors."""
+    if package != "captum_ext" and path.stem not in NEEDS_TORCH:
+        assert "torch" not in packages(package, path, when_run=True)
+
+
+@pytest.mark.parametrize("package", ["shapley_adapters", "shap_ext"])
+def test_modules_that_need_torch_are_imported_lazily(package):
+    for path in files(package):
+        of_module = ast.parse(path.read_text(encoding="utf-8")).body
+        for node in of_module:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                assert not any(name in ast.unparse(node) for name in NEEDS_TORCH), path
+
+
+def test_the_core_imports_one_way():
+    rank = {name: place for place, layer in enumerate(LAYERS) for name in layer}
+    for path in files("shapley_adapters"):
+        inside = path.relative_to(SOURCES["shapley_adapters"])
+        own = inside.parts[0].removesuffix(".py")
+        assert own in rank, f"{inside}: say in LAYERS where it belongs"
+        later = {name for name in core_modules(path) - {own} if rank[name] > rank[own]}
+        assert not later, f"{inside} imports {later}"
+    # Within a layer: no circles of two or more.
+    graph = {path.stem: core_modules(path) for path in SOURCES["shapley_adapters"].glob("*.py")}
+    for layer in LAYERS:
+        left = {name: graph.get(name, set()) & layer - {name} for name in layer}
+        while left:
+            free = {name for name, needs in left.items() if not needs & left.keys()}
+            assert free, f"circular imports among {sorted(left)}"
+            left = {name: needs for name, needs in left.items() if name not in free}
+
+
+def test_estimators_know_neither_the_evaluation_nor_each_other():
+    folder = SOURCES["shapley_adapters"] / "estimators"
+    allowed = {
+        "arguments",
+        "array_types",
+        "coalition_sets",
+        "constrained_regression",
+        "designs",
+        "errors",
+        "size_distributions",
+    }
+    for path in folder.glob("*.py"):
+        assert core_modules(path) <= allowed, path.name
+
+
+def test_private_pieces_of_the_hosts_are_named_in_one_module_each():
+    for package, host in (("shap_ext", "shap"), ("captum_ext", "captum")):
+        for path in files(package):
+            private = {
+                name
+                for name in imports(package, path)
+                if name.startswith(f"{host}.") and any(p.startswith("_") for p in name.split("."))
+            }
+            assert not private or path.stem == f"{host}_internals", path.name
+
+
+@each_module
+def test_modules_are_named_for_what_they_own(package, path):
+    assert path.stem.strip("_") not in {"utils", "util", "helpers", "common", "base", "misc"}
+
+
+@each_module
+def test_no_assert_statements(package, path):
+    """They vanish under `python -O`."""
+    assert [node.lineno for node in nodes(path) if isinstance(node, ast.Assert)] == []
+
+
+@each_module
+def test_no_global_random_state(package, path):
+    allowed = {"np.random.Generator", "np.random.SeedSequence", "np.random.default_rng"}
+    used = {ast.unparse(node) for node in nodes(path) if isinstance(node, ast.Attribute)}
+    numpy_random = {name for name in used if name.count(".") == 2 and ".random." in name}
+    assert {name for name in numpy_random if name.startswith(("np.", "numpy."))} <= allowed
+    assert not {name for name in used if name in {"torch.manual_seed", "torch.rand", "torch.randn"}}
+    assert "random" not in packages(package, path)
+    assert not {name for name in imports(package, path) if name.startswith("numpy.random")} - {
+        "numpy.random.Generator"
+    }
+
+
+# --- with the other host out of reach ---
+
+
+def run_without(blocked, code):
+    """Run `code` in a new interpreter in which the `blocked` modules cannot be imported."""
+    script = f"""
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(name + " is blocked", name=name)
+sys.meta_path.insert(0, Blocker())
+sys.path[:0] = {[str(ROOT), str(ROOT / "adapters")]!r}
+{code}"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_core_needs_no_host_and_no_torch():
+    code = """
+import numpy as np, shapley_adapters as core
+class Sums:
+    n_rows, n_players, evaluations_per_batch = 1, 9, 100
+    def active_players(self): return np.ones((1, 9), dtype=bool)
+    def __call__(self, rows, coalitions): return coalitions.sum(axis=1, keepdims=True) * 1.0
+settings = core.Settings(seed=0, budget=100, cooperators="auto")
+print(core.estimate(Sums(), core.Shear(), settings).values.round(9).ravel().tolist())
+"""
+    assert run_without(["shap", "captum", "torch"], code) == str([1.0] * 9)
+
+
+def test_shap_ext_works_without_captum_and_torch():
+    code = """
+import numpy as np, shap, shap_ext
+for name in shap_ext.algorithms():
+    explainer = shap.Explainer(lambda x: x @ np.arange(9.0), np.zeros((1, 9)), algorithm=name)
+    found = explainer(np.ones((2, 9)), max_evals=512, silent=True)
+    assert np.allclose(found.values, np.arange(9.0)), name
+    if name != "enumeration":
+        found = explainer(np.ones((2, 9)), max_evals=120, silent=True)
+        assert np.allclose(found.values, np.arange(9.0)), name
+print("done")
+"""
+    assert run_without(["captum", "captum_ext", "torch"], code) == "done"
+
+
+def test_captum_ext_works_without_shap():
+    code = """
+import torch, captum_ext
+for name in captum_ext.__all__:
+    if name != "Estimate":
+        method = getattr(captum_ext, name)(lambda x: (x * torch.arange(9.0)).sum(1), seed=0)
+        found = method.attribute(torch.ones(2, 9), n_samples=512)
+        assert torch.allclose(found, torch.arange(9.0).expand(2, 9)), name
+print("done")
+"""
+    assert run_without(["shap", "shap_ext"], code) == "done"
+
+
+def test_importing_and_using_shap_ext_does_not_import_torch():
+    code = """
+import sys, shap
+before = "torch" in sys.modules
+import numpy as np, shap_ext
+explainer = shap_ext.ShearExplainer(lambda x: x.sum(axis=1) ** 2, np.zeros((1, 12)), seed=0)
+explainer(np.ones((1, 12)), max_evals=200, silent=True)
+print(before, "torch" in sys.modules)
+"""
+    before, after = run_without([], code).split()
+    assert after == before  # nor does shap, as of 0.51
+    assert after == "False"
