@@ -55,6 +55,7 @@ class ForwardFunctionGame:
 
     def __post_init__(self) -> None:
         self._takes_nothing = _takes_nothing(self.forward_func)
+        self._is_known = False
 
     @property
     def n_rows(self) -> int:
@@ -85,6 +86,13 @@ class ForwardFunctionGame:
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
+        if not self._is_known and len(rows) > self.n_rows:
+            # The first forward pass holds the examples once, as captum's does: a function that
+            # returns one value for the batch may work for no other number of them.
+            first, rest = slice(self.n_rows), slice(self.n_rows, None)
+            halves = [self(rows[part], coalitions[part]) for part in (first, rest)]
+            return np.concatenate(halves)
+        self._is_known = True
         with torch.no_grad():
             output = self._selected(self.masked(rows, coalitions), rows)
         return output.to(device="cpu", dtype=torch.float64).numpy()

@@ -16,6 +16,7 @@ from shapley_adapters.array_types import ScoreArray
 from shapley_adapters.designs import Estimator
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
+from .column_groups import checked_groups
 from .explanations import explanations
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
@@ -65,6 +66,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         prediction_function(self.model)  # refuses what cannot be called, now rather than later
         check_masker(self.masker)
         self.seed = checked_seed(seed)
+        checked_groups(groups)
         self.groups = groups
         self.last_estimate = None
         self._estimator()  # refuses options that cannot be used
@@ -263,6 +265,8 @@ def _checked_outputs(outputs: Any, n_outputs: int) -> Sequence[int] | None:
         raise InvalidArgumentTypeError(
             f"outputs must be a list of places of outputs; got {type(outputs).__name__}."
         )
+    if len(outputs) == 0:
+        raise InvalidArgumentError("outputs is empty; pass None to explain all outputs.")
     places = [checked_count("outputs", place, minimum=0) for place in outputs]
     if any(place >= n_outputs for place in places):
         raise InvalidArgumentError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
@@ -56,11 +57,11 @@ class ColumnGroups:
         shape = (len(data), len(self.columns))
         numbers, labels = np.full(shape, np.nan), np.empty(shape, dtype=object)
         for player, columns in enumerate(self.columns):
-            block = data[:, columns].astype(np.float64)
             if len(columns) == 1:
-                numbers[:, player] = block[:, 0]
-                labels[:, player] = block[:, 0]
+                labels[:, player] = data[:, columns[0]]
+                numbers[:, player] = _numbers(data[:, columns[0]])
                 continue
+            block = np.stack([_numbers(data[:, column]) for column in columns], axis=1)
             hot = block.argmax(axis=1)
             n_ones, n_zeros = (block == 1).sum(axis=1), (block == 0).sum(axis=1)
             is_one_hot = (n_ones == 1) & (n_zeros == len(columns) - 1)
@@ -74,6 +75,14 @@ class ColumnGroups:
         name, prefix = self.column_names[column], self.names[player]
         rest = name.removeprefix(prefix).lstrip("_=:. ")
         return rest or name
+
+
+def _numbers(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return a column as numbers; NaN where it holds none."""
+    numbers: npt.NDArray[np.float64] = pd.to_numeric(pd.Series(column), errors="coerce").to_numpy(
+        dtype=np.float64, na_value=np.nan
+    )
+    return numbers
 
 
 def make_groups(
@@ -91,7 +100,7 @@ def make_groups(
     names = [str(name) for name in column_names]
     by_name = {name: place for place, name in enumerate(column_names)}
     owner: dict[int, str] = {}
-    for group, members in _checked_items(groups):
+    for group, members in checked_groups(groups):
         for member in members:
             column = _place(member, by_name, group)
             if column in owner:
@@ -113,7 +122,8 @@ def make_groups(
     return ColumnGroups(player_names, members_of, names)
 
 
-def _checked_items(groups: Any) -> list[tuple[str, Sequence[Any]]]:
+def checked_groups(groups: Any) -> list[tuple[str, Sequence[Any]]]:
+    """Return names and columns if `groups` has the right form, whatever the columns are."""
     if groups is None:
         return []
     if not isinstance(groups, Mapping):
@@ -132,10 +142,13 @@ def _checked_items(groups: Any) -> list[tuple[str, Sequence[Any]]]:
 
 
 def _place(member: Any, by_name: Mapping[Any, int], group: str) -> int:
+    if not isinstance(member, Hashable):
+        raise InvalidArgumentTypeError(
+            f"groups[{group!r}] must hold names or places of columns; got {member!r}."
+        )
     if member in by_name:
         return by_name[member]
-    is_place = isinstance(member, (int, np.integer)) and not isinstance(member, bool)
-    if is_place and 0 <= member < len(by_name):
+    if isinstance(member, (int, np.integer)) and 0 <= member < len(by_name):
         return int(member)
     raise InvalidArgumentError(
         f"groups[{group!r}] names column {member!r}, which is not among the {len(by_name)} "

@@ -62,20 +62,19 @@ def checked_dataset(data: Any, place: int = 0) -> Dataset:
             f"{name} must be an array, a DataFrame, a tensor or a list of rows; got "
             f"{type(data).__name__}."
         )
+    if getattr(dataset.values, "ndim", 1) == 0:
+        raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
     if len(dataset.values) == 0:
         raise InvalidArgumentError(f"{name} holds no rows; at least one is needed.")
-    if isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype.kind in "biuf":
-        raise InvalidArgumentError(
-            f"{name} has shape {data.shape}: a table of rows is needed. For one row pass X[None]."
-        )
     return dataset
 
 
 def frame_values(frame: pd.DataFrame) -> npt.NDArray[Any]:
     """Return a frame as one array: numbers where all columns hold numbers, else objects."""
-    values: npt.NDArray[Any] = frame.to_numpy(
-        dtype=None if all(map(_is_number, frame.dtypes)) else object
-    )
+    is_numeric = all(map(_is_number, frame.dtypes))
+    # pandas itself turns numbers and booleans into objects.
+    dtype = np.result_type(*frame.dtypes) if is_numeric and frame.shape[1] else object
+    values: npt.NDArray[Any] = frame.to_numpy(dtype=dtype)
     return values
 
 
@@ -145,7 +144,7 @@ def tabular_game(
     InvalidArgumentError
         If rows and background do not have the same columns in the same order.
     """
-    rows = np.asarray(dataset.values)
+    rows = _table(dataset.values)
     row_shape = rows.shape[1:]
     rows = rows.reshape(len(rows), -1)
     _check_columns(rows, dataset, background)
@@ -167,6 +166,20 @@ def tabular_game(
         row_shape=row_shape,
         linearize_link=linearize_link,
     )
+
+
+def _table(values: Any) -> npt.NDArray[Any]:
+    try:
+        rows = np.asarray(values)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            "X holds rows of different lengths; a table needs rows of the same length."
+        ) from error
+    if rows.ndim < 2:
+        raise InvalidArgumentError(
+            f"X has shape {rows.shape}: a table of rows is needed. For one row pass X[None]."
+        )
+    return rows
 
 
 def masker_game(
@@ -193,10 +206,8 @@ def mask_shapes(masker: Any, inputs: tuple[Any, ...]) -> list[tuple[int, ...]]:
 def _in_precision(
     values: npt.NDArray[Any], predict: Callable[..., Any], is_module: bool
 ) -> npt.NDArray[Any]:
-    """Bring floating-point numbers to the module's precision once, not in each batch."""
-    if not is_module or values.dtype.kind != "f":
-        return values
-    return predict.tensor(values).cpu().numpy()  # type: ignore[attr-defined, no-any-return]
+    """Bring numbers to the module's precision once, not in each batch."""
+    return predict.in_precision(values) if is_module else values  # type: ignore[attr-defined]
 
 
 def _dresser(
@@ -211,24 +222,29 @@ def _dresser(
     dtypes = _column_dtypes(background, dataset)
 
     def as_frame(masked: npt.NDArray[Any]) -> pd.DataFrame:
-        frame = pd.DataFrame(masked, columns=columns)
+        frame = pd.DataFrame(masked, columns=columns, dtype=masked.dtype)
         return frame if dtypes is None else frame.astype(dtypes)
 
     return as_frame
 
 
 def _column_dtypes(background: Background, dataset: Dataset) -> dict[Any, Any] | None:
-    """Return the type of each column that differs from the array's, by position-free name.
+    """Return the type of each column, unless all have that of the array.
 
     A column keeps the type that rows and background share; numbers of two types are promoted.
     """
-    if dataset.dtypes is None or background.columns is None:
+    if background.columns is None:
         return None
-    common = np.result_type(dataset.values, background.values)
+    values = np.asarray(dataset.values)
+    common = np.result_type(values, background.values)
     dtypes = {}
     for place, column in enumerate(background.columns):
-        own = dataset.dtypes.iloc[place]
-        other = own if background.dtypes is None else background.dtypes.iloc[place]
+        own = _column_dtype(dataset.dtypes, values, place)
+        other = _column_dtype(background.dtypes, background.values, place)
+        if dataset.dtypes is None and not _is_number(other):
+            own = other
+        if background.dtypes is None and not _is_number(own):
+            other = own
         if own == other:
             dtype = own
         elif _is_number(own) and _is_number(other):
@@ -238,6 +254,13 @@ def _column_dtypes(background: Background, dataset: Dataset) -> dict[Any, Any] |
         if dtype != common:
             dtypes[column] = dtype
     return dtypes or None
+
+
+def _column_dtype(dtypes: Any, values: npt.NDArray[Any], place: int) -> Any:
+    """Return a column's type as its frame tells it, or else as its values do."""
+    if dtypes is not None:
+        return dtypes.iloc[place]
+    return np.asarray(values[:, place].tolist()).dtype if values.dtype == object else values.dtype
 
 
 def _check_columns(rows: npt.NDArray[Any], dataset: Dataset, background: Background) -> None:

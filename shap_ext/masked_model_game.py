@@ -19,7 +19,7 @@ from shapley_adapters.array_types import (
     ValueArray,
 )
 from shapley_adapters.batched_evaluation import rows_per_batch
-from shapley_adapters.errors import InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from .links import LinkedAverage
 from .models import as_outputs
@@ -202,7 +202,14 @@ class MaskerGame:
             raise InvalidArgumentTypeError(
                 f"masker {type(self.masker).__name__} returned None instead of masked rows."
             )
-        return masked if isinstance(masked, tuple) else (masked,)
+        parts = masked if isinstance(masked, tuple) else (masked,)
+        for part, own in zip(parts, self.inputs[row], strict=False):
+            if np.ndim(own) > 0 and np.ndim(part) == np.ndim(own):
+                raise InvalidArgumentError(
+                    f"masker must return masked rows, one more dimension than its input's "
+                    f"{np.shape(own)}; it returned {np.shape(part)}. Add it by masked[None]."
+                )
+        return parts
 
     def _average(self, row: int) -> LinkedAverage:
         if not self.linearize_link or is_identity(self.average.link):
@@ -215,11 +222,11 @@ class MaskerGame:
 
 
 def _same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
-    """Compare exactly; NaN is the same as NaN."""
-    same = np.asarray(first == second)
-    if first.dtype.kind in "fO":
-        same |= (first != first) & (second != second)  # noqa: PLR0124
-    return same
+    """Compare exactly; missing values are the same as each other."""
+    either, both = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
+    same = np.equal(first, second, dtype=object if first.dtype == object else None)
+    result: BoolArray = np.where(either, both, same).astype(bool)
+    return result
 
 
 def _concatenated(parts: Sequence[Any]) -> Any:

@@ -57,6 +57,8 @@ def as_outputs(output: Any, n_rows: int) -> FloatArray:
     """
     if hasattr(output, "detach"):
         output = output.detach().cpu().numpy()
+    if np.iscomplexobj(output):
+        raise ModelOutputError("The model must return real numbers; it returned complex ones.")
     try:
         values = np.asarray(output, dtype=np.float64)
     except (TypeError, ValueError) as error:

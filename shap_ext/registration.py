@@ -36,6 +36,24 @@ _ALGORITHMS: dict[str, type[CoalitionExplainer]] = {
 }
 
 
+def _as_shap_declares_it(
+    self: Any,
+    model: Any,
+    masker: Any = None,
+    link: Any = shap.links.identity,
+    algorithm: str = "auto",
+    output_names: Any = None,
+    feature_names: Any = None,
+    linearize_link: bool = True,
+    seed: int | None = None,
+    **kwargs: Any,
+) -> None:
+    """Stand for `shap.Explainer.__init__`, whose own signature a foreign wrapper may hide."""
+
+
+_SIGNATURE = inspect.signature(_as_shap_declares_it)
+
+
 def algorithms() -> dict[str, type[CoalitionExplainer]]:
     """Return the registered names and the explainers that they build.
 
@@ -64,14 +82,19 @@ def unregister() -> None:
     with _lock:
         setattr(shap.Explainer, _REGISTRY, {})
         current = shap.Explainer.__init__
-        if getattr(current, "_is_shapley_ext", False):
+        if _is_ours(current):
             shap.Explainer.__init__ = current.__wrapped__
+
+
+def _is_ours(function: Any) -> bool:
+    # Wrappers of others may carry copies of our attributes.
+    return getattr(function, "_shapley_ext_wrapper", None) is function
 
 
 def _is_wrapped() -> bool:
     function: Any = shap.Explainer.__init__
     while function is not None:
-        if getattr(function, "_is_shapley_ext", False):
+        if _is_ours(function):
             return True
         function = getattr(function, "__wrapped__", None)
     return False
@@ -79,6 +102,8 @@ def _is_wrapped() -> bool:
 
 def _wrapped(original: Any) -> Any:
     signature = inspect.signature(original)
+    if "algorithm" not in signature.parameters:
+        signature = _SIGNATURE
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
@@ -94,7 +119,7 @@ def _wrapped(original: Any) -> Any:
 
     # shap's `load` reads the signature of the function itself, past `__wrapped__`.
     __init__.__signature__ = signature  # type: ignore[attr-defined]
-    __init__._is_shapley_ext = True  # type: ignore[attr-defined]
+    __init__._shapley_ext_wrapper = __init__  # type: ignore[attr-defined]
     return __init__
 
 

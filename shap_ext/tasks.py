@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse
 
 from shapley_adapters.errors import (
     InvalidArgumentError,
@@ -29,6 +30,7 @@ from .inputs import (
 )
 from .links import LinkedAverage
 from .masked_model_game import MaskerGame, TabularGame
+from .models import inner_model, is_torch_module
 from .shap_internals import background_of
 
 _MAX_BACKGROUND = 100
@@ -68,9 +70,23 @@ class TaskMaker:
         if not args:
             raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
         datasets = [checked_dataset(data, place) for place, data in enumerate(args)]
+        lengths = [len(dataset.values) for dataset in datasets]
+        if len(set(lengths)) > 1:
+            raise InvalidArgumentError(
+                f"The inputs must have the same number of rows; they have {lengths}."
+            )
+        if is_torch_module(inner_model(self.model)):
+            from shapley_adapters.torch_modules import warn_in_training_mode
+
+            warn_in_training_mode(inner_model(self.model))
         background = self._background(datasets)
         if background is None:
             shapes = mask_shapes(self.masker, tuple(d.values[0] for d in datasets))
+            if sum(np.prod(shape) for shape in shapes) == 0:
+                raise InvalidArgumentError(
+                    f"masker {type(self.masker).__name__} has no players; there is nothing to "
+                    "explain."
+                )
             groups = make_groups(self.groups, self._column_names(datasets, None, shapes))
             game: TabularGame | MaskerGame = masker_game(
                 self.model, self.masker, datasets, groups, self.average, self.linearize_link
@@ -133,7 +149,8 @@ class TaskMaker:
         for dataset, shape in zip(datasets, shapes, strict=True):
             size = int(np.prod(shape))
             names = groups.names[first : first + size] if len(shape) == 1 else None
-            parts.append(Part(first, shape, np.asarray(dataset.values), None, names))
+            # A copy: what the user does to the rows later is not part of the explanation.
+            parts.append(Part(first, shape, np.array(dataset.values), None, names))
             first += size
         return parts
 
@@ -157,14 +174,24 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
             "To use all of them, pass shap.maskers.Independent(data, max_samples=len(data)); to "
             "use fewer, pass a sample or the mean."
         )
+    # A copy: shap's maskers keep the very array.
+    if isinstance(masker, np.ndarray):
+        masker = masker.copy()
     if isinstance(masker, pd.DataFrame):
         # Values as `frame_values` gives them, so that rows and background have one type.
-        masker = pd.DataFrame(frame_values(masker), columns=masker.columns)
+        masker = pd.DataFrame(frame_values(masker).copy(), columns=masker.columns)
     return masker, dtypes
 
 
 def check_masker(masker: Any) -> None:
     """Refuse what is neither background rows nor callable."""
+    if isinstance(masker, np.ndarray):
+        raise InvalidArgumentError(
+            f"masker has shape {masker.shape}; background rows make a table. For one row pass "
+            "masker[None]."
+        )
+    if scipy.sparse.issparse(getattr(masker, "data", masker)):
+        raise InvalidArgumentTypeError("masker is sparse; pass masker.toarray().")
     if masker is not None and background_of(masker) is None and not callable(masker):
         raise InvalidArgumentTypeError(
             "masker must be background rows (an array or a DataFrame), a shap masker, or a "

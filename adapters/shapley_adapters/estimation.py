@@ -86,7 +86,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
 
 
 def _pays_for_all(n_players: int, budget: int) -> bool:
-    return 2**n_players <= budget
+    return bool(2**n_players <= budget)
 
 
 def _least_budget(n_players: int, estimator: Estimator[Any], settings: Settings) -> int:
@@ -94,7 +94,7 @@ def _least_budget(n_players: int, estimator: Estimator[Any], settings: Settings)
     least = estimator.minimum_budget(n_players, settings.with_errors)
     if isinstance(settings.cooperators, str) and settings.cooperators == "difference":
         least += n_players * (n_players + 1) // 2
-    return min(least, 2**n_players)
+    return int(min(least, 2**n_players))
 
 
 @dataclass
@@ -216,13 +216,8 @@ class _Run:
 
     def _end_values(self, evaluate: Evaluator) -> ValueArray:
         """Evaluate the empty coalition and that of all players for each row, (R, 2, K)."""
-        rows = np.arange(self.game.n_rows)
-        ends = [
-            # One at a time: the first call shows hosts what the model does with just these rows.
-            evaluate([Request(rows, CoalitionTable(end[None, None], np.array([1])))])[0]
-            for end in end_points(self.game.n_players)
-        ]
-        return np.concatenate(ends, axis=1)
+        table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
+        return evaluate([Request(np.arange(self.game.n_rows), table)])[0]
 
     def _blank_result(self, ends: ValueArray) -> Estimate:
         shape = (self.game.n_rows, self.game.n_players, ends.shape[2])

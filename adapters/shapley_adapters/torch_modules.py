@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from .array_types import IntArray
-from .errors import warn_user
+from .errors import ModelOutputError, warn_user
 
 _NORMALIZE_BATCHES = torch.nn.modules.batchnorm._BatchNorm
 _DROP_OUT = (
@@ -46,24 +46,42 @@ class ArrayModule:
         self.module = module
         parameters = [*module.parameters(), *module.buffers()]
         floating = [tensor for tensor in parameters if tensor.is_floating_point()]
-        self.dtype = floating[0].dtype if floating else torch.get_default_dtype()
+        self.dtype = floating[0].dtype if floating else None
+        embeddings = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        self.takes_whole_numbers = any(isinstance(m, embeddings) for m in module.modules())
         self.device = parameters[0].device if parameters else torch.device("cpu")
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        """Return `array` as the module takes it; whole numbers stay whole numbers."""
+        """Return `array` as the module takes it.
+
+        In the precision of its parameters; whole numbers stay so where it has embeddings.
+        """
         tensor = torch.as_tensor(np.ascontiguousarray(array))
-        dtype = self.dtype if tensor.is_floating_point() else tensor.dtype
-        return tensor.to(device=self.device, dtype=dtype)
+        keep = self.takes_whole_numbers and not tensor.is_floating_point()
+        return tensor.to(device=self.device, dtype=None if keep else self.dtype)
+
+    def in_precision(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return `array` in that precision, where NumPy has it."""
+        if self.dtype == torch.bfloat16:
+            return array
+        values: npt.NDArray[Any] = self.tensor(array).cpu().numpy()
+        return values
 
     def __call__(self, *arrays: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Return the module's output for the arrays."""
         with torch.no_grad():
             output = self.module(*map(self.tensor, arrays))
-        return output.to(device="cpu", dtype=torch.float64).numpy()  # type: ignore[no-any-return]
+        if not isinstance(output, torch.Tensor):
+            raise ModelOutputError(
+                f"The model must return a tensor; it returned {type(output).__name__}. Wrap it in "
+                "a module that picks the tensor to explain."
+            )
+        return output.to(device="cpu", dtype=torch.float64).numpy()
 
     def ones(self, n_points: int, n_players: int) -> torch.Tensor:
         """Return the presence of `n_points` full coalitions."""
-        return torch.ones(n_points, n_players, dtype=self.dtype, device=self.device)
+        dtype = self.dtype or torch.float64
+        return torch.ones(n_points, n_players, dtype=dtype, device=self.device)
 
     def between(
         self,

@@ -22,7 +22,9 @@ def table(n_rows, seed):
 
 
 def target(x):
-    return x[:, 0] * x[:, 1] - np.sin(2 * x[:, 2]) * x[:, 3] + np.maximum(x[:, 4], x[:, 5]) * x[:, 6]
+    return (
+        x[:, 0] * x[:, 1] - np.sin(2 * x[:, 2]) * x[:, 3] + np.maximum(x[:, 4], x[:, 5]) * x[:, 6]
+    )
 
 
 TRAIN = table(300, 2)
@@ -30,7 +32,9 @@ X = table(N_ROWS, 0)
 
 
 def forest():
-    return sklearn.ensemble.RandomForestRegressor(8, random_state=0).fit(TRAIN, target(TRAIN)).predict
+    return (
+        sklearn.ensemble.RandomForestRegressor(8, random_state=0).fit(TRAIN, target(TRAIN)).predict
+    )
 
 
 def perceptron():

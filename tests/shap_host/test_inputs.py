@@ -1,0 +1,809 @@
+"""Rows, backgrounds, maskers and groups in the forms in which users pass them."""
+
+import itertools
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import shap_ext
+from shapley_adapters.errors import ShapleyExtWarning
+from tests.helpers.estimator_table import ESTIMATORS
+from tests.shap_host.games import (
+    ROUNDING,
+    Seen,
+    curved,
+    curved_columns,
+    network,
+    of_module,
+    oracle,
+    oracle_of,
+    oracle_of_frame,
+    rows,
+)
+
+# No warnings in ordinary use.
+pytestmark = pytest.mark.filterwarnings("error")
+
+every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+NAMES = ["enumeration", "randomorder", "leastsquares", "shear"]
+every_name = pytest.mark.parametrize("name", NAMES)
+
+
+def explain(model, background, explained, name="enumeration", **options):
+    return shap.Explainer(model, background, algorithm=name, seed=0, **options)(explained)
+
+
+# Arrays
+
+
+@every_row
+@pytest.mark.parametrize("n_background", [1, 5])
+def test_every_estimator_is_exact_where_all_coalitions_are_affordable(row, n_background):
+    background, x = rows(n_background, 6, seed=1), rows(3, 6)
+    explainer = row.explainer(curved_columns, background, seed=0, **row.options)
+    sv = explainer(x)
+    np.testing.assert_allclose(sv.values, oracle(curved_columns, x, background), **ROUNDING)
+    np.testing.assert_allclose(
+        sv.base_values, np.tile(curved_columns(background).mean(axis=0), (3, 1)), **ROUNDING
+    )
+    assert (explainer.last_estimate.evaluations == 2**6).all()
+
+
+@every_row
+def test_every_estimator_gives_the_same_from_frames_arrays_and_tensors(row):
+    x, background = rows(3, 9), rows(2, 9, seed=1)
+    options = {} if row.is_exact else {"max_evals": 110}
+    explainer = row.explainer(curved, background, seed=0, **row.options)
+    wanted = explainer(x, **options).values
+    for other in (pd.DataFrame(x), x.tolist(), list(x), torch.as_tensor(x)):
+        np.testing.assert_array_equal(explainer(other, **options).values, wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.int64, bool])
+def test_models_see_the_type_that_rows_and_background_share(dtype):
+    x = (rows(3, 4) > 0).astype(dtype)
+    model = Seen(curved)
+    sv = explain(model, x[:1], x[1:])
+    assert {call.dtype for call in model.calls} == {np.dtype(dtype)}
+    assert sv.data.dtype == dtype
+    np.testing.assert_allclose(sv.values, oracle(curved, x[1:], x[:1]), **ROUNDING)
+
+
+@every_name
+@pytest.mark.parametrize(
+    ("x_type", "background_type"),
+    [(float, int), (int, float), (np.float32, np.int64), (bool, float), (float, bool)],
+)
+def test_nothing_is_truncated_where_types_differ(name, x_type, background_type):
+    x, background = rows(3, 4) * 3, rows(2, 4, seed=1) * 3
+    x, background = x.astype(x_type), background.astype(background_type)
+    sv = explain(curved, background, x, name)
+    # float32 numbers are read exactly by the oracle, too.
+    np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
+
+
+@every_name
+def test_missing_values_of_absent_columns_do_not_leak(name):
+    def model(x):
+        return np.where(np.isnan(x), -1.0, x).prod(axis=1)
+
+    for x, background in [
+        ([[np.nan, 2.0, 3.0]], [[1.0, 0.5, 0.25]]),
+        ([[1.5, 2.0, 3.0]], [[1.0, np.nan, 0.25], [2.0, 0.5, np.nan]]),
+        ([[np.nan, np.nan, 3.0]], [[np.nan, 0.5, 0.25]]),
+        ([[1.5, np.nan, 3.0]], [[1, 2, 4]]),
+    ]:
+        sv = explain(model, np.array(background), np.array(x), name)
+        np.testing.assert_allclose(sv.values, oracle(model, x, background), **ROUNDING)
+
+
+def test_infinite_values_of_absent_columns_do_not_leak():
+    def model(x):
+        return np.clip(x, -3, 3).prod(axis=1)
+
+    x, background = np.array([[np.inf, 2.0, 0.5]]), np.array([[1.0, -np.inf, 0.25]])
+    sv = explain(model, background, x)
+    np.testing.assert_allclose(sv.values, oracle(model, x, background), **ROUNDING)
+
+
+def test_missing_in_row_and_background_alike_is_exactly_zero():
+    def model(x):
+        return np.where(np.isnan(x), -1.0, x).sum(axis=1) ** 2
+
+    sv = explain(model, np.array([[np.nan, 1.0, 2.0]]), np.array([[np.nan, 3.0, 4.0]]))
+    assert sv.values[0, 0] == 0.0
+    assert (sv.values[0, 1:] != 0).all()
+
+
+def test_one_row_without_its_table_is_refused_with_the_remedy():
+    explainer = shap.Explainer(curved, rows(2, 4), algorithm="shear")
+    x = rows(1, 4)[0]
+    for flat in (x, x.tolist(), torch.as_tensor(x)):
+        with pytest.raises(ValueError, match=r"^X .*X\[None\]"):
+            explainer(flat)
+    with pytest.raises(TypeError, match=r"^X is a Series.*X\.iloc\[\[0\]\]"):
+        explainer(pd.Series(x))
+
+
+def test_tensors_with_gradients_and_half_precision_are_read():
+    x = torch.tensor(rows(2, 3), requires_grad=True)
+    sv = explain(curved, np.zeros((1, 3)), x)
+    np.testing.assert_allclose(sv.values, oracle(curved, x.detach(), np.zeros((1, 3))), **ROUNDING)
+    assert isinstance(sv.values, np.ndarray)
+    assert isinstance(sv.data, np.ndarray)
+    half = x.detach().half()
+    sv = explain(curved, np.zeros((1, 3), dtype=np.float16), half)
+    np.testing.assert_allclose(sv.values, oracle(curved, half, np.zeros((1, 3))), **ROUNDING)
+
+
+@every_name
+def test_rows_and_background_are_left_as_they_were(name):
+    x, background = rows(2, 4), rows(1, 4, seed=1)
+    kept = x.copy(), background.copy()
+    explain(curved, background, x, name)
+    np.testing.assert_array_equal(x, kept[0])
+    np.testing.assert_array_equal(background, kept[1])
+
+
+def test_later_changes_of_the_background_do_not_reach_the_explainer():
+    x, background = rows(2, 4), rows(3, 4, seed=1)
+    explainer = shap.Explainer(curved, background, algorithm="shear", seed=0)
+    before = explainer(x).values
+    background[:] = 0
+    np.testing.assert_array_equal(explainer(x).values, before)
+
+
+def test_models_that_write_into_their_input_do_no_harm():
+    def scaling(x):
+        x *= 2
+        return curved(x)
+
+    x, background = rows(2, 4), rows(3, 4, seed=1)
+    for masker in (background.copy(), shap.maskers.Independent(background.copy())):
+        sv = explain(scaling, masker, x)
+        np.testing.assert_allclose(
+            sv.values, oracle(lambda x: curved(2 * x), x, background), **ROUNDING
+        )
+
+
+# Features that equal the background
+
+
+@every_name
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_equal_features_get_zero_and_different_ones_do_not(name, scale):
+    # shap compares by np.isclose: on these scales 1e-9 it takes all features for equal, and on
+    # 1e9 those that differ in the sixth digit.
+    background = np.array([[1.0, 2.0, 3.0, 4.0]]) * scale
+    x = background + np.array([[0.0, 1e-6, 0.0, -1e-6]]) * scale
+
+    def model(x):
+        moved = (x / scale - background / scale) * 1e6
+        return 2 * moved[:, 1] * (1 + moved[:, 3]) + moved[:, 0] + moved[:, 2]
+
+    values = explain(model, background, x, name).values[0]
+    assert values[0] == 0.0
+    assert values[2] == 0.0
+    # v = 2a(1 + b) with a = 1, b = -1: φ_a = 2 - 1, φ_b = -1. The differences keep 9 digits.
+    np.testing.assert_allclose(values[[1, 3]], [1.0, -1.0], rtol=0, atol=1e-7)
+
+
+def test_equal_features_cost_no_evaluations():
+    background = rows(1, 30)
+    x = background.copy()
+    x[0, :5] += 1
+    explainer = shap.Explainer(curved, background, algorithm="shear")
+    sv = explainer(x, max_evals=32)
+    assert explainer.last_estimate.evaluations.tolist() == [32]
+    assert (sv.values[0, 5:] == 0).all()
+    np.testing.assert_allclose(
+        sv.values[0, :5],
+        oracle_of(
+            lambda row, coalition: curved(
+                np.where(np.isin(np.arange(30), list(coalition)), row, background[0])[None]
+            )[0],
+            5,
+            x,
+        )[0],
+        **ROUNDING,
+    )
+    # A feature that equals one background row but not the other counts.
+    two = np.concatenate([background, background + 1])
+    explainer = shap.Explainer(curved, two, algorithm="randomorder")
+    explainer(background, max_evals=100)
+    # The end points and one pair of orders; a second pair, 58 more, does not fit.
+    assert explainer.last_estimate.evaluations.tolist() == [60]
+
+
+def test_a_row_equal_to_the_background_is_all_zero():
+    background = rows(1, 25)
+    for name in NAMES:
+        explainer = shap.Explainer(curved, background, algorithm=name)
+        sv = explainer(background, max_evals=2, error_bounds=True)
+        assert (sv.values == 0).all()
+        assert (sv.error_std == 0).all()
+
+
+# DataFrames
+
+
+MIXED = pd.DataFrame(
+    {
+        "count": np.array([1, 2, 3, 4], dtype=np.int64),
+        "flag": [True, False, True, False],
+        "size": [0.5, 1.5, -2.5, 3.5],
+        "small": np.array([0.25, -1.0, 2.0, 0.5], dtype=np.float32),
+    }
+)
+
+
+def of_mixed(frame):
+    """Use each column by its name."""
+    count, flag = frame["count"].to_numpy(float), frame["flag"].to_numpy(float)
+    return count * frame["size"].to_numpy(float) * (1 + flag) + frame["small"].to_numpy(float) ** 2
+
+
+@every_name
+def test_models_see_frames_with_names_and_types(name):
+    model = Seen(of_mixed)
+    sv = explain(model, MIXED.iloc[:2], MIXED.iloc[2:], name)
+    for frame in model.calls:
+        assert isinstance(frame, pd.DataFrame)
+        pd.testing.assert_series_equal(frame.dtypes, MIXED.dtypes)
+    np.testing.assert_allclose(
+        sv.values, oracle_of_frame(of_mixed, MIXED.iloc[2:], MIXED.iloc[:2]), **ROUNDING
+    )
+    assert sv.feature_names == list(MIXED.columns)
+
+
+def test_data_of_numeric_and_boolean_columns_is_numeric():
+    # Plots take means and colours of it; get_dummies makes such frames.
+    sv = explain(of_mixed, MIXED.iloc[:2], MIXED.iloc[2:])
+    assert sv.data.dtype.kind == "f"
+    np.testing.assert_array_equal(sv.data[0], [3, 1, -2.5, 2])
+
+
+def test_torch_modules_take_frames_of_numbers_and_booleans():
+    net = network(4)
+    sv = explain(net, MIXED.iloc[:2], MIXED.iloc[2:])
+    wanted = oracle(
+        lambda x: of_module(net)(x)[:, 0],
+        MIXED.iloc[2:].to_numpy(float),
+        MIXED.iloc[:2].to_numpy(float),
+    )
+    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
+
+
+@pytest.mark.parametrize("wrap", [lambda b: b, shap.maskers.Independent], ids=["frame", "masker"])
+def test_column_types_that_differ_are_promoted_rather_than_truncated(wrap):
+    x = pd.DataFrame({"count": [3, 5], "flag": [True, False], "size": [1.0, 2.0]})
+    background = pd.DataFrame({"count": [0.5], "flag": [0.25], "size": [0.75]})
+
+    def model(frame):
+        return frame["count"].to_numpy(float) * (1 + frame["flag"].to_numpy(float)) + frame["size"]
+
+    sv = explain(model, wrap(background), x)
+    np.testing.assert_allclose(sv.values, oracle_of_frame(model, x, background), **ROUNDING)
+    np.testing.assert_allclose(sv.base_values, [0.5 * 1.25 + 0.75] * 2)
+
+
+@every_name
+@pytest.mark.parametrize("as_type", ["category", object, "str"])
+def test_columns_of_strings_and_categories_keep_their_type(name, as_type):
+    frame = pd.DataFrame(
+        {
+            "colour": pd.Series(["red", "blue", "green", "red"]).astype(as_type),
+            "size": [1.0, 2.0, 3.0, 4.0],
+            "count": [1, 2, 3, 4],
+        }
+    )
+
+    def model(frame):
+        factor = np.array([{"red": 1.0, "green": 2.0, "blue": 5.0}[c] for c in frame["colour"]])
+        return factor * frame["size"].to_numpy(float) ** frame["count"].to_numpy(float)
+
+    seen = Seen(model)
+    sv = explain(seen, frame.iloc[:2], frame.iloc[2:], name)
+    for call in seen.calls:
+        pd.testing.assert_series_equal(call.dtypes, frame.dtypes)
+    np.testing.assert_allclose(
+        sv.values, oracle_of_frame(model, frame.iloc[2:], frame.iloc[:2]), **ROUNDING
+    )
+    assert sv.data[0].tolist() == ["green", 3.0, 3]
+
+
+def test_background_types_hold_where_the_rows_are_an_array():
+    frame = pd.DataFrame({"colour": pd.Categorical(["red", "blue", "green"]), "count": [1, 2, 3]})
+    model = Seen(lambda frame: frame["colour"].cat.codes * frame["count"].to_numpy(float))
+    sv = explain(model, frame.iloc[:1], frame.iloc[1:].to_numpy())
+    pd.testing.assert_series_equal(model.calls[-1].dtypes, frame.dtypes)
+    # red, blue, green are 2, 0, 1.
+    np.testing.assert_allclose(sv.values, [[-3.0, 1.0], [-2.0, 3.0]], **ROUNDING)
+
+
+def test_nullable_columns_with_missing_values():
+    frame = pd.DataFrame({"count": pd.array([1, None, 3], dtype="Int64"), "size": [1.0, 2.0, 3.0]})
+
+    def model(frame):
+        return frame["count"].fillna(-1).to_numpy(float) * frame["size"].to_numpy(float)
+
+    sv = explain(model, frame.iloc[:1], frame.iloc[1:])
+    np.testing.assert_allclose(sv.values, [[-3.0, 0.0], [4.0, 4.0]], **ROUNDING)
+
+
+def test_frames_without_a_background_frame_reach_the_model_as_arrays():
+    frame = pd.DataFrame(rows(2, 3), columns=list("abc"))
+    model = Seen(curved)
+    sv = explain(model, np.zeros((1, 3)), frame)
+    assert all(type(call) is np.ndarray for call in model.calls)
+    assert sv.feature_names == list("abc")
+
+
+@pytest.mark.parametrize("columns", [[10, 20, 30], [2, 1, 0], [("a", 1), ("a", 2), ("b", 1)]])
+def test_columns_need_not_be_strings(columns):
+    frame = pd.DataFrame(rows(4, 3), columns=pd.Index(columns))
+    model = Seen(lambda frame: curved(frame.to_numpy()))
+    sv = explain(model, frame.iloc[:2], frame.iloc[2:])
+    assert list(model.calls[-1].columns) == list(frame.columns)
+    assert sv.feature_names == [str(column) for column in columns]
+    np.testing.assert_allclose(
+        sv.values, oracle(curved, frame.iloc[2:], frame.iloc[:2]), **ROUNDING
+    )
+
+
+def test_the_index_of_a_frame_does_not_matter():
+    frame = pd.DataFrame(rows(6, 3), columns=list("abc"), index=[7, 7, 3, 1, 0, 9])
+    model = Seen(lambda frame: curved(frame.to_numpy()))
+    sv = explain(model, frame.iloc[:2], frame.iloc[2:])
+    np.testing.assert_allclose(
+        sv.values, oracle(curved, frame.iloc[2:], frame.iloc[:2]), **ROUNDING
+    )
+
+
+def test_swapped_columns_are_refused():
+    frame = pd.DataFrame(rows(4, 3), columns=list("abc"))
+    explainer = shap.Explainer(curved, frame, algorithm="shear")
+    with pytest.raises(ValueError, match="X has the masker's columns in another order"):
+        explainer(frame[["b", "a", "c"]])
+
+
+# Backgrounds and maskers
+
+
+@every_name
+def test_several_background_rows_are_averaged(name):
+    background, x = rows(7, 4, seed=1), rows(2, 4)
+    model = Seen(curved)
+    sv = explain(model, background, x, name)
+    np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
+    assert {len(call) % 7 for call in model.calls} == {0}
+
+
+@every_name
+@pytest.mark.parametrize("masker", [shap.maskers.Independent, shap.maskers.Partition])
+def test_maskers_of_background_rows_give_the_values_of_the_rows(name, masker):
+    background, x = rows(9, 5, seed=1), rows(3, 5)
+    sv = explain(curved, masker(background), x, name)
+    np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
+
+
+def test_maskers_of_frames_give_frames():
+    background = MIXED.iloc[:2]
+    for masker in (shap.maskers.Independent(background), shap.maskers.Partition(background)):
+        model = Seen(of_mixed)
+        sv = explain(model, masker, MIXED.iloc[2:])
+        assert all(isinstance(call, pd.DataFrame) for call in model.calls)
+        np.testing.assert_allclose(
+            sv.values, oracle_of_frame(of_mixed, MIXED.iloc[2:], background), **ROUNDING
+        )
+
+
+def test_clustering_of_partition_maskers_is_handed_on():
+    masker = shap.maskers.Partition(rows(20, 4, seed=1))
+    sv = explain(curved, masker, rows(3, 4))
+    assert sv.clustering.shape == (3, 3, 4)
+    np.testing.assert_array_equal(sv.clustering[1], masker.clustering)
+    theirs = shap.PartitionExplainer(curved, masker)(rows(3, 4))
+    np.testing.assert_array_equal(sv[0].clustering, theirs[0].clustering)
+    assert explain(curved, rows(20, 4), rows(3, 4)).clustering is None
+    grouped = explain(curved, masker, rows(3, 4), groups={"pair": [0, 1]})
+    assert grouped.clustering is None  # it is one of columns, not of players
+
+
+def test_more_background_rows_than_shap_keeps_are_announced():
+    background = rows(130, 3)
+    with pytest.warns(ShapleyExtWarning, match=r"masker has 130 rows, of which 100 are drawn"):
+        explainer = shap.Explainer(curved, background, algorithm="shear")
+    assert len(explainer.masker.data) == 100
+    with pytest.warns(ShapleyExtWarning, match="130 rows"):
+        shap_ext.EnumerationExplainer(curved, pd.DataFrame(background))
+    # As the warning says: this way all are used, in silence.
+    masker = shap.maskers.Independent(background, max_samples=130)
+    sv = explain(curved, masker, rows(1, 3))
+    np.testing.assert_allclose(sv.values, oracle(curved, rows(1, 3), background), **ROUNDING)
+    shap.Explainer(curved, background[:100], algorithm="shear")
+
+
+@every_name
+@pytest.mark.parametrize("as_tuple", [False, True])
+@pytest.mark.parametrize("n_masked", [1, 3])
+def test_functions_as_maskers(name, as_tuple, n_masked):
+    references = rows(n_masked, 4, seed=1)
+
+    def masker(mask, x):
+        masked = np.where(mask, x, references)
+        return (masked,) if as_tuple else masked
+
+    x = rows(2, 4)
+    sv = explain(curved, masker, x, name)
+    np.testing.assert_allclose(sv.values, oracle(curved, x, references), **ROUNDING)
+    np.testing.assert_allclose(sv.base_values, [curved(references).mean()] * 2, **ROUNDING)
+
+
+def test_functions_as_maskers_may_return_frames_and_reuse_their_memory():
+    buffer = np.empty((1, 3))
+
+    def reusing(mask, x):
+        buffer[:] = np.where(mask, x, 0)
+        return buffer
+
+    def of_frames(mask, x):
+        return pd.DataFrame(np.where(mask, x, 0)[None], columns=list("abc"))
+
+    x = rows(2, 3)
+    wanted = oracle(curved, x, np.zeros((1, 3)))
+    np.testing.assert_allclose(explain(curved, reusing, x).values, wanted, **ROUNDING)
+    model = Seen(lambda frame: curved(frame.to_numpy()))
+    np.testing.assert_allclose(explain(model, of_frames, x).values, wanted, **ROUNDING)
+    assert all(list(call.columns) == list("abc") for call in model.calls)
+
+
+def test_functions_as_maskers_may_return_another_number_of_rows_for_each_row():
+    def masker(mask, x):
+        n_rows = 1 if x[0] > 0 else 4
+        return np.where(mask, x, np.arange(float(n_rows))[:, None])
+
+    x = np.array([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]])
+    sv = explain(curved, masker, x)
+    for place, n_rows in enumerate((1, 4)):
+        background = np.repeat(np.arange(float(n_rows))[:, None], 3, axis=1)
+        np.testing.assert_allclose(
+            sv.values[place], oracle(curved, x[[place]], background)[0], **ROUNDING
+        )
+
+
+@every_name
+def test_models_of_several_inputs_give_one_explanation_for_each(name):
+    def model(x, y):
+        return curved(np.concatenate([x, y], axis=1))
+
+    def masker(mask, x, y):
+        return (np.where(mask[:2], x, 0)[None], np.where(mask[2:], y, 0)[None])
+
+    x, y = rows(3, 2), rows(3, 3, seed=1)
+    first, second = shap.Explainer(model, masker, algorithm=name, seed=0)(x, y)
+    wanted = oracle(curved, np.concatenate([x, y], axis=1), np.zeros((1, 5)))
+    np.testing.assert_allclose(first.values, wanted[:, :2], **ROUNDING)
+    np.testing.assert_allclose(second.values, wanted[:, 2:], **ROUNDING)
+    np.testing.assert_array_equal(first.data, x)
+    np.testing.assert_array_equal(second.data, y)
+
+
+def test_maskers_of_images():
+    masker = shap.maskers.Image(0.5, shape=(2, 2, 1))
+
+    def model(x):
+        return curved(x.reshape(len(x), -1))
+
+    x = rows(2, 4).reshape(2, 2, 2, 1)
+    sv = explain(model, masker, x)
+    assert sv.values.shape == x.shape
+    wanted = oracle(curved, x.reshape(2, 4), np.full((1, 4), 0.5))
+    np.testing.assert_allclose(sv.values.reshape(2, 4), wanted, **ROUNDING)
+
+
+# No masker
+
+
+@every_name
+def test_no_masker_means_zeros_and_says_so(name):
+    x = rows(2, 4)
+    explainer = shap.Explainer(curved, algorithm=name, seed=0)
+    with pytest.warns(ShapleyExtWarning, match="No masker was given, so absent features are zero"):
+        sv = explainer(x)
+    np.testing.assert_allclose(sv.values, oracle(curved, x, np.zeros((1, 4))), **ROUNDING)
+
+
+def test_warnings_point_to_the_users_line():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        explainer = shap.Explainer(curved, algorithm="shear")
+        explainer(rows(1, 3))
+        explainer.explain_row(rows(1, 3)[0])
+        shap.Explainer(curved, rows(101, 3), algorithm="shear")
+        shap_ext.ShearExplainer(curved, rows(101, 3))
+        shap_ext.EnumerationExplainer(curved, rows(101, 3))
+    assert [warning.category for warning in caught] == [ShapleyExtWarning] * 5
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+@every_name
+def test_no_masker_with_a_torch_module_and_images(name):
+    net = nn.Sequential(nn.Conv2d(1, 2, 2), nn.ELU(), nn.Flatten(), nn.Linear(8, 3)).double()
+    x = torch.as_tensor(rows(2, 9).reshape(2, 1, 3, 3))
+    explainer = shap.Explainer(net.eval(), algorithm=name, seed=0)
+    with pytest.warns(ShapleyExtWarning, match="absent features are zero"):
+        sv = explainer(x.numpy(), max_evals=512)
+    assert sv.values.shape == (2, 1, 3, 3, 3)
+    assert sv.base_values.shape == (2, 3)
+    wanted = oracle(
+        lambda x: of_module(net)(x.reshape(-1, 1, 3, 3)), x.reshape(2, 9), np.zeros((1, 9))
+    )
+    np.testing.assert_allclose(sv.values.reshape(2, 9, 3), wanted, **ROUNDING)
+    with pytest.warns(ShapleyExtWarning):
+        np.testing.assert_array_equal(explainer(x, max_evals=512).values, sv.values)
+
+
+def test_images_with_a_function_as_masker():
+    net = nn.Sequential(nn.Conv2d(1, 2, 2), nn.Tanh(), nn.Flatten(), nn.Linear(4, 1)).double()
+    x = rows(2, 6).reshape(2, 1, 2, 3)
+    sv = explain(net, lambda mask, x: np.where(mask.reshape(x.shape), x, 0.5)[None], x)
+    wanted = oracle(
+        lambda x: of_module(net)(x.reshape(-1, 1, 2, 3))[:, 0],
+        x.reshape(2, 6),
+        np.full((1, 6), 0.5),
+    )
+    np.testing.assert_allclose(sv.values.reshape(2, 6), wanted, **ROUNDING)
+
+
+def test_no_masker_for_frames_and_lists_is_refused():
+    explainer = shap.Explainer(curved, algorithm="shear")
+    for x in (pd.DataFrame(rows(1, 3)), np.array([["a", "b", "c"]]), ["a text"]):
+        with pytest.raises(ValueError, match=r"masker=None leaves open .* Pass background rows"):
+            explainer(x)
+
+
+# Groups
+
+
+def grouped_oracle(model, explained, background, players):
+    """Return the Shapley values of players that own several columns, (R, players)."""
+
+    def value(row, coalition):
+        masked = np.array(background, dtype=float)
+        for player in coalition:
+            masked[:, players[player]] = row[players[player]]
+        return np.mean(model(masked), axis=0)
+
+    return oracle_of(value, len(players), np.asarray(explained, dtype=float))
+
+
+@every_name
+def test_groups_by_place_and_by_name_are_single_players(name):
+    frame = pd.DataFrame(rows(5, 7), columns=list("abcdefg"))
+    x, background = frame.iloc[:2], frame.iloc[2:]
+    players = [[0], [1, 5], [2], [3, 4, 6]]
+    wanted = grouped_oracle(curved, x, background, players)
+    # Players stand where their first column stands.
+    for groups in (
+        {"rest": ["g", "d", "e"], "pair": ["b", "f"]},
+        {"pair": np.array([1, 5]), "rest": (6, 3, 4)},
+        {"pair": ["b", 5], "rest": ["g", *range(3, 5)]},
+    ):
+        sv = explain(curved, background, x, name, groups=groups)
+        assert sv.feature_names == ["a", "pair", "c", "rest"]
+        np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
+        assert sv.values.shape == sv.data.shape == sv.display_data.shape == (2, 4)
+
+
+@every_row
+def test_every_estimator_takes_groups(row):
+    x, background = rows(2, 8), rows(3, 8, seed=1)
+    players = [[0, 7], [1, 2, 3], [4], [5], [6]]
+    explainer = row.explainer(
+        curved_columns, background, seed=0, groups={"u": [0, 7], "v": [1, 2, 3]}, **row.options
+    )
+    np.testing.assert_allclose(
+        explainer(x).values, grouped_oracle(curved_columns, x, background, players), **ROUNDING
+    )
+
+
+def test_groups_by_feature_names_of_arrays():
+    sv = explain(
+        curved, np.zeros((1, 3)), rows(1, 3), groups={"both": ["u", "w"]}, feature_names=list("uvw")
+    )
+    assert sv.feature_names == ["both", "v"]
+
+
+def test_groups_of_names_that_are_numbers_go_by_name_first():
+    frame = pd.DataFrame(rows(2, 3), columns=[2, 1, 0])
+    sv = explain(curved, frame, frame, groups={"pair": [2, 1]})
+    np.testing.assert_allclose(
+        sv.values, grouped_oracle(curved, frame, frame, [[0, 1], [2]]), **ROUNDING
+    )
+    assert sv.feature_names == ["pair", "0"]
+
+
+ONE_HOT = pd.get_dummies(
+    pd.DataFrame(
+        {
+            "age": [20.0, 30.0, 40.0, 50.0],
+            "colour": ["red", "green", "blue", "red"],
+            "shape": ["round", "flat", "flat", "round"],
+        }
+    ),
+    dtype=float,
+)
+BLOCKS = {
+    "colour": ["colour_blue", "colour_green", "colour_red"],
+    "shape": ["shape_flat", "shape_round"],
+}
+
+
+def of_one_hot(frame):
+    return frame["age"].to_numpy(float) / 10 * (1 + frame["colour_red"].to_numpy(float)) - frame[
+        "colour_green"
+    ].to_numpy(float) * frame["shape_flat"].to_numpy(float)
+
+
+@every_name
+@pytest.mark.parametrize("dtype", [float, int, bool])
+def test_one_hot_blocks_are_players_and_show_the_hot_column(name, dtype):
+    frame = ONE_HOT.astype(dict.fromkeys(ONE_HOT.columns[1:], dtype))
+    seen = Seen(of_one_hot)
+    sv = explain(seen, frame.iloc[2:], frame.iloc[:2], name, groups=BLOCKS)
+    assert sv.feature_names == ["age", "colour", "shape"]
+    pd.testing.assert_series_equal(seen.calls[-1].dtypes, frame.dtypes)
+    wanted = grouped_oracle(
+        lambda x: of_one_hot(pd.DataFrame(x, columns=frame.columns)),
+        frame.iloc[:2].to_numpy(float),
+        frame.iloc[2:].to_numpy(float),
+        [[0], [1, 2, 3], [4, 5]],
+    )
+    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
+    assert sv.display_data.tolist() == [[20.0, "red", "round"], [30.0, "green", "flat"]]
+    np.testing.assert_array_equal(sv.data, [[20.0, 2.0, 1.0], [30.0, 1.0, 0.0]])
+    assert sv.data.dtype == np.float64
+    # The model never sees a block that is half one row's, half another's.
+    for call in seen.calls:
+        assert (call[BLOCKS["colour"]].astype(float).sum(axis=1) == 1).all()
+
+
+def test_blocks_that_are_not_one_hot_say_their_size():
+    x = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 3.0], [1.0, 1.0, 3.0], [0.0, 1.0, 3.0]])
+    sv = explain(curved, np.zeros((1, 3)), x, groups={"pair": [0, 1]}, feature_names=list("abc"))
+    assert sv.display_data[:, 0].tolist() == ["2 columns", "2 columns", "2 columns", "b"]
+    assert np.isnan(sv.data[:3, 0]).all()
+    assert sv.data[3, 0] == 1.0
+    assert sv.display_data[:, 1].tolist() == [3.0] * 4
+
+
+def test_groups_beside_columns_of_strings():
+    frame = pd.DataFrame(
+        {"city": ["Rome", "Bonn"], "size_s": [1, 0], "size_l": [0, 1], "age": [1.5, 2.5]}
+    )
+
+    def model(frame):
+        return (
+            (frame["city"] == "Rome").to_numpy(float)
+            * frame["age"].to_numpy(float)
+            * (1 + frame["size_s"].to_numpy(float))
+        )
+
+    sv = explain(model, frame.iloc[1:], frame.iloc[:1], groups={"size": ["size_s", "size_l"]})
+    assert sv.feature_names == ["city", "size", "age"]
+    assert sv.display_data[0].tolist() == ["Rome", "s", 1.5]
+
+
+def test_groups_of_images_and_with_functions_as_maskers():
+    x = rows(2, 4).reshape(2, 1, 2, 2)
+    groups = {"top": [0, 1], "bottom": [2, 3]}
+    wanted = grouped_oracle(curved, x.reshape(2, 4), np.zeros((1, 4)), [[0, 1], [2, 3]])
+
+    def model(x):
+        return curved(x.reshape(len(x), 4))
+
+    sv = explain(model, lambda mask, x: (x * mask.reshape(x.shape))[None], x, groups=groups)
+    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
+    with pytest.warns(ShapleyExtWarning):
+        sv = explain(model, None, x, groups=groups)
+    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
+    assert sv.feature_names == ["top", "bottom"]
+
+
+def test_groups_that_only_rename_and_groups_that_split_nothing_off():
+    x = rows(1, 3)
+    wanted = oracle(curved, x, np.zeros((1, 3)))
+    sv = explain(curved, np.zeros((1, 3)), x, groups={"alone": [1]})
+    assert sv.feature_names == ["Feature 0", "alone", "Feature 2"]
+    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
+    np.testing.assert_allclose(
+        explain(curved, np.zeros((1, 3)), x, groups={}).values, wanted, **ROUNDING
+    )
+    everyone = explain(curved, np.zeros((1, 3)), x, groups={"all": [0, 1, 2]})
+    np.testing.assert_allclose(everyone.values, wanted.sum(axis=1, keepdims=True), **ROUNDING)
+
+
+@settings(deadline=None, max_examples=40, derandomize=True, database=None)
+@given(st.integers(2, 6), st.integers(0, 2**31), st.integers(1, 3), st.sampled_from(NAMES))
+def test_any_partition_into_groups(n_columns, seed, n_background, name):
+    rng = np.random.default_rng(seed)
+    owner = rng.integers(0, 3, size=n_columns)
+    groups = {f"g{g}": np.flatnonzero(owner == g).tolist() for g in set(owner.tolist()) - {0}}
+    x, background = rng.normal(size=(2, n_columns)), rng.normal(size=(n_background, n_columns))
+    background[:, 0] = x[0, 0]  # one value that is no player in the first row
+    players = [[c] for c in np.flatnonzero(owner == 0)] + list(groups.values())
+    players.sort(key=lambda columns: columns[0])
+    sv = explain(curved, background, x, name, groups=groups)
+    np.testing.assert_allclose(
+        sv.values, grouped_oracle(curved, x, background, players), **ROUNDING
+    )
+
+
+# Threads
+
+
+@pytest.mark.parametrize("kind", ["array", "Independent", "Partition"])
+def test_threads_may_share_a_masker_and_an_explainer(kind):
+    background, x = rows(4, 6, seed=1), rows(32, 6)
+    masker = background if kind == "array" else getattr(shap.maskers, kind)(background)
+    wanted = oracle(curved, x, background)
+    shared = shap.Explainer(curved, masker, algorithm="shear", seed=0)
+
+    def with_shared_explainer(place):
+        return shared(x[[place]]).values[0]
+
+    def with_shared_masker(place):
+        return shap.Explainer(curved, masker, algorithm="enumeration")(x[[place]]).values[0]
+
+    for explain_one in (with_shared_explainer, with_shared_masker):
+        with ThreadPoolExecutor(4) as pool:
+            found = np.array(list(pool.map(explain_one, range(len(x)))))
+        np.testing.assert_allclose(found, wanted, **ROUNDING)
+
+
+# Batches
+
+
+@every_name
+def test_batches_are_as_large_as_asked_for_and_change_nothing(name):
+    x, background = rows(3, 9), rows(5, 9, seed=1)
+    options = {"max_evals": 512 if name == "enumeration" else 120}
+    default = shap.Explainer(curved, background, algorithm=name, seed=0)(x, **options)
+    model = Seen(curved)
+    shap.Explainer(model, background, algorithm=name, seed=0)(x, batch_size=10**6, **options)
+    largest_call = max(model.calls, key=len)
+    for size in (1, 7, np.int64(1000)):
+        model = Seen(curved)
+        explainer = shap.Explainer(model, background, algorithm=name, seed=0)
+        sv = explainer(x, batch_size=size, **options)
+        np.testing.assert_allclose(sv.values, default.values, **ROUNDING)
+        assert max(len(call) for call in model.calls) == min(5 * size, len(largest_call))
+
+
+def test_budget_is_spent_on_evaluations_of_all_background_rows():
+    model = Seen(curved)
+    explainer = shap.Explainer(model, rows(5, 12, seed=1), algorithm="shear", seed=0)
+    explainer(rows(3, 12), max_evals=200)
+    spent = explainer.last_estimate.evaluations
+    assert (spent <= 200).all()
+    assert (spent > 190).all()
+    # Every evaluation is one of 5 model rows, and nothing is run beside them.
+    assert sum(len(call) for call in model.calls) == 5 * spent.sum()
+
+
+def test_each_row_is_explained_as_if_alone():
+    x, background = rows(6, 10), rows(2, 10, seed=1)
+    for name, chosen in itertools.product(NAMES[1:], ([3], [5, 3, 0])):
+        explainer = shap.Explainer(curved, background, algorithm=name, seed=0)
+        together = explainer(x, max_evals=150).values
+        alone = explainer(x[chosen], max_evals=150).values
+        np.testing.assert_allclose(alone, together[chosen], **ROUNDING)

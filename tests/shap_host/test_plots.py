@@ -1,0 +1,367 @@
+"""Every plot of shap for tables takes our explanations, and shows what is in them."""
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+from matplotlib.collections import LineCollection
+
+from tests.helpers.estimator_table import ESTIMATORS
+from tests.shap_host.games import curved, rows
+
+# No warnings of ours in ordinary use; shap's own plots use what matplotlib deprecates.
+pytestmark = [
+    pytest.mark.filterwarnings("error::shapley_adapters.errors.ShapleyExtWarning"),
+    pytest.mark.filterwarnings("ignore:.*:PendingDeprecationWarning"),
+]
+
+N_ROWS = 110  # monitoring plots want more than 100
+COLUMNS = [
+    "age",
+    "colour_blue",
+    "colour_green",
+    "colour_red",
+    "weight",
+    "height",
+    "flag",
+    "hours",
+    "score",
+]
+GROUPS = {"colour": COLUMNS[1:4]}
+
+
+def table():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(N_ROWS, 9)), columns=COLUMNS)
+    frame["age"] = rng.integers(20, 80, N_ROWS)
+    frame[GROUPS["colour"]] = np.eye(3, dtype=int)[rng.integers(0, 3, N_ROWS)]
+    frame["flag"] = rng.random(N_ROWS) < 0.3
+    return frame
+
+
+FRAME = table()
+
+
+def model(frame):
+    x = np.asarray(frame, dtype=float)
+    colour = 2 * x[:, 3] - x[:, 1]
+    return (
+        x[:, 0] / 50 * (1 + colour)
+        + np.tanh(x[:, 4] * x[:, 5])
+        - x[:, 6]
+        + np.cos(x[:, 7] - x[:, 4] * x[:, 8])
+    )
+
+
+def two_outputs(frame):
+    return np.stack([model(frame), -2 * model(frame) ** 2], axis=1)
+
+
+def explain(kind="plain", x=None, **options):
+    """Return an explanation of all rows (R, M)."""
+    x = FRAME if x is None else x
+    build = {"background": FRAME.iloc[:5], "model": model, "algorithm": "shear", "seed": 0}
+    if kind == "grouped":
+        build["groups"] = GROUPS
+    elif kind == "outputs":
+        build |= {"model": two_outputs, "output_names": ["u", "v"]}
+    elif kind == "arrays":
+        build |= {"background": FRAME.iloc[:5].to_numpy(float), "feature_names": COLUMNS}
+        x = x.to_numpy(float)
+    elif kind == "clustered":
+        build["background"] = shap.maskers.Partition(FRAME.astype(float))
+        x = x.astype(float)
+    build |= options
+    names, background = build.pop("model"), build.pop("background")
+    sv = shap.Explainer(names, background, **build)(
+        x, max_evals=100 if kind == "grouped" else 200, error_bounds=True
+    )
+    return sv[:, :, "v"] if kind == "outputs" else sv
+
+
+KINDS = ["plain", "grouped", "outputs", "arrays", "clustered"]
+CACHE = {}
+
+
+@pytest.fixture(params=KINDS)
+def sv(request):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        if request.param not in CACHE:
+            CACHE[request.param] = explain(request.param)
+    return CACHE[request.param]
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    plt.close("all")
+    yield
+    plt.close("all")
+
+
+def drawn():
+    """Render the current figure and return its visible words."""
+    figure = plt.gcf()
+    figure.canvas.draw()
+    assert figure.axes
+    words = []
+    for axes in figure.axes:
+        words += [text.get_text() for text in axes.get_yticklabels() + axes.get_xticklabels()]
+        words += [text.get_text() for text in axes.texts] + [axes.get_xlabel(), axes.get_ylabel()]
+    return " | ".join(words)
+
+
+def test_waterfall(sv):
+    shap.plots.waterfall(sv[0], show=False)
+    words = drawn()
+    if "colour" in sv.feature_names:
+        shown = dict(zip(sv.feature_names, sv[0].display_data, strict=True))["colour"]
+        assert f"{shown} = colour" in words
+    for name in sv.feature_names:
+        assert name in words
+
+
+def error_bars():
+    """Return the horizontal error bars that are drawn, as (left, right), from bottom to top."""
+    plt.gcf().canvas.draw()
+    bars = []
+    for axes in plt.gcf().axes:
+        for container in axes.containers:
+            if type(container).__name__ == "ErrorbarContainer":
+                for lines in container.lines[2]:
+                    assert isinstance(lines, LineCollection)
+                    bars += [sorted(path[:, 0]) for path in lines.get_segments() if path.size]
+    return np.array(bars)
+
+
+@pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+def test_waterfall_draws_the_errors(row):
+    if row.options.get("complement") == "none":
+        pytest.skip("draws nothing at random and refuses error_bounds")
+    x, background = rows(1, 9), rows(2, 9, seed=1)
+    explainer = row.explainer(curved, background, seed=0, **row.options)
+    sv = explainer(x, error_bounds=True, **({} if row.is_exact else {"max_evals": 150}))
+    shap.plots.waterfall(sv[0], max_display=9, show=False)
+    bars = error_bars()
+    order = np.argsort(np.abs(sv[0].values))
+    widths = bars[:, 1] - bars[:, 0]
+    assert len(bars) == 9
+    wanted = 2 * 1.959964 * sv[0].error_std
+    # shap draws positive and negative bars in two goes, so compare them sorted.
+    np.testing.assert_allclose(np.sort(widths), np.sort(wanted[order]), rtol=1e-5, atol=1e-12)
+    assert (widths > 0).all() != row.is_exact
+
+
+def test_waterfall_without_error_bounds_draws_none():
+    explainer = shap.Explainer(curved, rows(2, 9, 1), algorithm="shear", seed=0)
+    shap.plots.waterfall(explainer(rows(1, 9), max_evals=150)[0], max_display=9, show=False)
+    assert len(error_bars()) == 0
+
+
+@pytest.mark.parametrize("kind", ["grouped", "outputs"])
+def test_waterfall_draws_the_errors_of_groups_and_outputs(kind):
+    explained = explain(kind)
+    place = int(np.argmax(explained.error_std.sum(axis=1)))
+    shap.plots.waterfall(explained[place], show=False)
+    bars = error_bars()
+    assert len(bars) == explained.shape[1]
+    assert (bars[:, 1] > bars[:, 0]).sum() > 3
+
+
+def test_bar(sv):
+    shap.plots.bar(sv, show=False)
+    words = drawn()
+    for name in sv.feature_names:
+        assert name in words
+    plt.close("all")
+    shap.plots.bar(sv[0], show=False)
+    drawn()
+    shap.plots.bar(sv.abs.max(0), show=False)
+
+
+def test_bar_draws_the_clustering():
+    clustered = explain("clustered")
+    shap.plots.bar(clustered, show=False, clustering_cutoff=2.0)
+    with_tree = len(plt.gca().lines)
+    plt.close("all")
+    shap.plots.bar(explain("plain"), show=False, clustering_cutoff=2.0)
+    assert with_tree > len(plt.gca().lines)
+    plt.close("all")
+    # Half the rows: the clustering is sliced along.
+    shap.plots.bar(clustered[:10], show=False, clustering_cutoff=2.0)
+    shap.plots.bar(clustered[0], show=False, clustering_cutoff=2.0)
+
+
+def test_bar_of_cohorts(sv):
+    shap.plots.bar(sv.cohorts(["low" if i % 2 else "high" for i in range(N_ROWS)]), show=False)
+    legend = plt.gca().get_legend()
+    assert {text.get_text().split(" ")[0] for text in legend.get_texts()} == {"low", "high"}
+
+
+def test_beeswarm(sv):
+    shap.plots.beeswarm(sv, show=False)
+    words = drawn()
+    for name in sv.feature_names:
+        assert name in words
+    # Points are coloured by the feature's value: grey alone would mean that it is not numeric.
+    coloured = [
+        points
+        for points in plt.gcf().axes[0].collections
+        if points.get_array() is not None and len(np.unique(points.get_array())) > 1
+    ]
+    assert len(coloured) == sv.shape[1]
+
+
+def test_heatmap(sv):
+    shap.plots.heatmap(sv, show=False)
+    drawn()
+
+
+def test_scatter(sv):
+    for place in range(sv.shape[1]):
+        shap.plots.scatter(sv[:, place], show=False)
+        drawn()
+        plt.close("all")
+    shap.plots.scatter(sv[:, "weight"], color=sv[:, "height"], show=False)
+    drawn()
+    plt.close("all")
+    shap.plots.scatter(sv[:, "weight"], color=sv, show=False)
+    drawn()
+
+
+def test_violin(sv):
+    shap.plots.violin(sv, show=False)
+    drawn()
+
+
+def test_force(sv):
+    shap.plots.force(sv[0], matplotlib=True, show=False)
+    drawn()
+    shap.plots.force(sv[:5])  # JavaScript
+    shap.plots.force(sv[0])
+
+
+def test_decision_with_raw_arrays(sv):
+    data = sv.data if sv.display_data is None else sv.display_data
+    shap.plots.decision(
+        sv.base_values[0],
+        sv.values[:20],
+        features=data[:20],
+        feature_names=sv.feature_names,
+        show=False,
+    )
+    drawn()
+    shap.plots.decision(sv[0].base_values, sv[0].values, show=False)
+
+
+def test_group_difference_with_raw_arrays(sv):
+    shap.plots.group_difference(
+        sv.values, np.arange(N_ROWS) % 2 == 0, feature_names=sv.feature_names, show=False
+    )
+    drawn()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of shap, in groups of equal values
+def test_monitoring_with_raw_arrays(sv):
+    shap.plots.monitoring(0, sv.values, pd.DataFrame(sv.data, columns=sv.feature_names), show=False)
+    drawn()
+
+
+def test_embedding_with_raw_arrays(sv):
+    shap.plots.embedding(0, sv.values, feature_names=sv.feature_names, show=False)
+    drawn()
+
+
+def test_partial_dependence_with_an_overlay():
+    x = FRAME.to_numpy(float)[:20]
+
+    def plot(explanation):
+        shap.plots.partial_dependence(
+            4,
+            model,
+            x,
+            ice=False,
+            shap_values=explanation,
+            feature_names=COLUMNS,
+            show=False,
+        )
+        drawn()
+
+    try:
+        plot(shap.ExactExplainer(model, x[:2])(x[:1]))
+    except ValueError as error:  # shap 0.51 hands matplotlib 3.11 ticks of the wrong shape
+        with pytest.raises(ValueError, match=str(error)[:20]):
+            plot(explain("arrays")[:1])
+    else:
+        plot(explain("arrays")[:1])
+
+
+def test_summary_plot_of_old():
+    explained = explain("grouped")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of shap, which is about to drop it
+        shap.summary_plot(
+            explained.values,
+            pd.DataFrame(explained.data, columns=explained.feature_names),
+            show=False,
+        )
+    drawn()
+
+
+def test_one_hot_players_show_their_column():
+    explained = explain("grouped")
+    hot = FRAME[GROUPS["colour"]].to_numpy(float).argmax(axis=1)
+    np.testing.assert_array_equal(explained[:, "colour"].data, hot)
+    for place in (0, 1, 2):
+        shap.plots.waterfall(explained[place], show=False)
+        assert f"{['blue', 'green', 'red'][hot[place]]} = colour" in drawn()
+        plt.close("all")
+
+
+@pytest.mark.parametrize("as_type", ["category", "str"])
+def test_columns_of_strings(as_type):
+    frame = pd.DataFrame(
+        {
+            "colour": pd.Series(["red", "blue", "green"] * 10).astype(as_type),
+            "size": rows(30, 1)[:, 0],
+        }
+    )
+
+    def of_frame(frame):
+        factor = np.array([{"red": 1.0, "green": 2.0, "blue": 5.0}[c] for c in frame["colour"]])
+        return factor * frame["size"].to_numpy(float)
+
+    explained = shap.Explainer(of_frame, frame.iloc[:4], algorithm="shear")(frame)
+    shap.plots.waterfall(explained[0], show=False)
+    assert "red = colour" in drawn()
+    plt.close("all")
+    shap.plots.bar(explained, show=False)
+    drawn()
+    plt.close("all")
+    shap.plots.heatmap(explained, show=False)
+    drawn()
+    plt.close("all")
+    shap.plots.scatter(explained[:, "colour"], show=False)
+    drawn()
+    plt.close("all")
+    shap.plots.beeswarm(explained, show=False)
+    drawn()
+    plt.close("all")
+    shap.plots.force(explained[0], matplotlib=True, show=False)
+
+
+def test_pictures(tmp_path):
+    """Leave pictures for a person to look at."""
+    for kind in ("grouped", "outputs"):
+        explained = explain(kind)
+        for name in ("waterfall", "beeswarm", "bar", "heatmap"):
+            plt.close("all")
+            place = int(np.argmax(explained.error_std.sum(axis=1)))
+            shown = explained[place] if name == "waterfall" else explained
+            getattr(shap.plots, name)(shown, show=False)
+            path = tmp_path / f"{kind}_{name}.png"
+            plt.savefig(path, bbox_inches="tight", dpi=70)
+            assert path.stat().st_size > 5000

@@ -1,0 +1,286 @@
+"""The algorithms in `shap.Explainer`: explicit, reversible, and in nobody's way."""
+
+import functools
+import importlib
+import inspect
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import shap
+import sklearn.ensemble
+from shap import Explainer  # bound before anything here registers again
+from shap.utils._exceptions import InvalidAlgorithmError
+
+import shap_ext
+import shap_ext.registration
+from tests.shap_host.games import ROUNDING, curved, oracle, rows
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+CLASSES = {
+    "enumeration": shap_ext.EnumerationExplainer,
+    "randomorder": shap_ext.RandomOrderExplainer,
+    "leastsquares": shap_ext.LeastSquaresExplainer,
+    "shear": shap_ext.ShearExplainer,
+}
+BACKGROUND, X = rows(2, 4, seed=1), rows(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    """Leave `shap.Explainer` as the import of shap_ext makes it."""
+    before = Explainer.__init__
+    yield
+    Explainer.__init__ = before
+    shap_ext.register()
+    assert Explainer.__init__ is before
+
+
+def bare_init():
+    """Return shap's own `Explainer.__init__`."""
+    return inspect.unwrap(Explainer.__init__)
+
+
+@pytest.mark.parametrize(("name", "explainer"), CLASSES.items())
+def test_names_build_the_classes(name, explainer):
+    assert shap_ext.algorithms()[name] is explainer
+    by_keyword = shap.Explainer(curved, BACKGROUND, algorithm=name)
+    by_place = shap.Explainer(curved, BACKGROUND, shap.links.identity, name)
+    for built in (by_keyword, by_place):
+        assert type(built) is explainer
+        assert isinstance(built, shap.Explainer)
+        np.testing.assert_allclose(built(X).values, oracle(curved, X, BACKGROUND), **ROUNDING)
+
+
+def test_exactly_these_names_are_known():
+    assert shap_ext.algorithms() == CLASSES
+    shap_ext.algorithms().clear()  # a copy
+    assert shap_ext.algorithms() == CLASSES
+
+
+@pytest.mark.parametrize(
+    "name", ["random_order", "random-order", "Random_Order", "RANDOMORDER", "-random__order-"]
+)
+def test_case_hyphen_and_underscore_do_not_matter(name):
+    assert type(Explainer(curved, BACKGROUND, algorithm=name)) is shap_ext.RandomOrderExplainer
+
+
+@pytest.mark.parametrize("name", ["random order", "shear2", "she", "", "Exact", "sheär"])
+def test_unknown_names_are_still_refused_by_shap(name):
+    with pytest.raises(InvalidAlgorithmError, match="Unknown algorithm type passed"):
+        shap.Explainer(curved, BACKGROUND, algorithm=name)
+
+
+def test_early_bound_class_knows_the_names():
+    assert Explainer is shap.Explainer
+    code = (
+        "from shap import Explainer; import numpy as np; import shap_ext\n"
+        "made = Explainer(lambda x: x.sum(axis=1), np.zeros((1, 3)), algorithm='shear')\n"
+        "assert type(made) is shap_ext.ShearExplainer\n"
+        "assert isinstance(made, Explainer)\n"
+        "print(made(np.ones((1, 3))).values.round(6).tolist())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "[[1.0, 1.0, 1.0]]", done.stderr
+
+
+def test_everything_given_arrives():
+    built = shap.Explainer(
+        curved,
+        BACKGROUND,
+        shap.links.logit,
+        "shear",
+        ["out"],
+        list("abcd"),
+        False,
+        5,
+        groups={"both": ["a", "c"]},
+        complement="uniform",
+        antithetic=False,
+        efficient=False,
+        cooperators="random",
+    )
+    assert built.link is shap.links.logit
+    assert (built.output_names, built.feature_names) == (["out"], list("abcd"))
+    assert (built.linearize_link, built.seed) == (False, 5)
+    assert built.groups == {"both": ["a", "c"]}
+    assert (built.complement, built.antithetic) == ("uniform", False)
+    assert (built.efficient, built.cooperators) == (False, "random")
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_wrong_arguments_are_type_errors(name):
+    with pytest.raises(TypeError, match="sed"):
+        shap.Explainer(curved, BACKGROUND, algorithm=name, sed=1)
+    with pytest.raises(TypeError, match="model"):
+        shap.Explainer(masker=BACKGROUND, algorithm=name)
+    with pytest.raises(TypeError, match="masker"):
+        shap.Explainer(curved, BACKGROUND, masker=BACKGROUND, algorithm=name)
+    with pytest.raises(TypeError, match="maxevals"):
+        shap.Explainer(curved, BACKGROUND, algorithm=name)(X, maxevals=100)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "exact", "permutation", "partition", "tree"])
+def test_built_in_algorithms_stay_identical(algorithm):
+    model = curved
+    if algorithm == "tree":
+        forest = sklearn.ensemble.RandomForestRegressor(n_estimators=3, random_state=0)
+        model = forest.fit(rows(30, 4), curved(rows(30, 4)))
+
+    def explain():
+        # A few of shap's own explainers draw from the global generator.
+        np.random.seed(0)  # noqa: NPY002
+        explainer = shap.Explainer(model, BACKGROUND, algorithm=algorithm, seed=3)
+        return type(explainer), explainer(X)
+
+    registered = explain()
+    shap_ext.unregister()
+    assert Explainer.__init__ is bare_init()
+    bare = explain()
+    assert registered[0] is bare[0]
+    np.testing.assert_array_equal(registered[1].values, bare[1].values)
+    np.testing.assert_array_equal(registered[1].base_values, bare[1].base_values)
+
+
+def test_built_in_classes_and_subclasses_are_untouched():
+    class Own(shap.Explainer):
+        def __init__(self, model, masker, extra):
+            super().__init__(model, masker, algorithm="shear")  # in a subclass shap ignores it
+            self.extra = extra
+
+    own = Own(curved, BACKGROUND, 1)
+    assert type(own) is Own
+    assert own.extra == 1
+    assert type(shap.PermutationExplainer(curved, BACKGROUND)) is shap.PermutationExplainer
+    assert type(shap.ExactExplainer(curved, BACKGROUND)) is shap.ExactExplainer
+
+
+def test_signature_and_name_of_the_constructor_are_kept():
+    shap_ext.unregister()
+    bare = inspect.signature(Explainer.__init__), inspect.getfullargspec(Explainer.__init__)
+    doc = Explainer.__init__.__doc__
+    shap_ext.register()
+    assert inspect.signature(Explainer.__init__) == bare[0]
+    assert inspect.getfullargspec(Explainer.__init__) == bare[1]
+    assert Explainer.__init__.__doc__ == doc
+    assert Explainer.__init__.__name__ == "__init__"
+
+
+def test_registering_again_changes_nothing():
+    before = Explainer.__init__
+    shap_ext.register()
+    shap_ext.register()
+    assert Explainer.__init__ is before
+    assert before.__wrapped__ is bare_init()  # one layer
+
+
+def test_unregister_restores_the_very_original():
+    original = bare_init()
+    shap_ext.unregister()
+    assert Explainer.__init__ is original
+    assert shap_ext.algorithms() == {}
+    with pytest.raises(InvalidAlgorithmError):
+        shap.Explainer(curved, BACKGROUND, algorithm="shear")
+    shap_ext.unregister()  # nothing left to do
+    assert Explainer.__init__ is original
+    # The classes themselves do not need the registration.
+    assert shap_ext.ShearExplainer(curved, BACKGROUND)(X).shape == (3, 4)
+
+
+def test_explainers_outlive_the_registration():
+    explainer = shap.Explainer(curved, BACKGROUND, algorithm="shear", seed=0)
+    before = explainer(X).values
+    shap_ext.unregister()
+    np.testing.assert_array_equal(explainer(X).values, before)
+
+
+@pytest.mark.parametrize("polite", [True, False], ids=["functools.wraps", "bare wrapper"])
+def test_wrapper_of_others_on_top_survives(polite):
+    ours, calls = Explainer.__init__, []
+
+    def foreign(self, *args, **kwargs):
+        calls.append(type(self))
+        ours(self, *args, **kwargs)
+
+    Explainer.__init__ = functools.wraps(ours)(foreign) if polite else foreign
+    theirs = Explainer.__init__
+    assert type(shap.Explainer(curved, BACKGROUND, algorithm="shear")) is shap_ext.ShearExplainer
+    assert calls
+    shap_ext.unregister()
+    assert Explainer.__init__ is theirs  # not ours to remove
+    with pytest.raises(InvalidAlgorithmError):
+        shap.Explainer(curved, BACKGROUND, algorithm="shear")
+    shap_ext.register()
+    assert type(shap.Explainer(curved, BACKGROUND, algorithm="shear")) is shap_ext.ShearExplainer
+    if polite:
+        assert Explainer.__init__ is theirs
+
+
+def test_reloading_the_module_does_no_harm():
+    before = Explainer.__init__
+    reloaded = importlib.reload(shap_ext.registration)
+    assert reloaded.algorithms() == CLASSES
+    reloaded.register()
+    assert Explainer.__init__ is before
+    assert type(shap.Explainer(curved, BACKGROUND, algorithm="shear")) is shap_ext.ShearExplainer
+    reloaded.unregister()
+    assert Explainer.__init__ is bare_init()
+
+
+def test_threads_register_while_others_construct():
+    start = threading.Barrier(8)
+
+    def register(_):
+        start.wait()
+        for _ in range(200):
+            shap_ext.register()
+
+    def construct(_):
+        start.wait()
+        return {
+            type(shap.Explainer(curved, BACKGROUND, algorithm=name))
+            for _ in range(20)
+            for name in ("shear", "permutation")
+        }
+
+    with ThreadPoolExecutor(8) as pool:
+        done = [pool.submit(register if i % 2 else construct, i) for i in range(8)]
+        found = [future.result() for future in done]
+    wanted = {shap_ext.ShearExplainer, shap.PermutationExplainer}
+    assert [types for types in found if types is not None] == [wanted] * 4
+    assert Explainer.__init__.__wrapped__ is bare_init()
+
+
+def test_threads_register_and_unregister_leave_one_layer_or_none():
+    def toggle(i):
+        for _ in range(100):
+            shap_ext.unregister() if i % 2 else shap_ext.register()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(toggle, range(4)))
+    current = Explainer.__init__
+    assert current is bare_init() or current.__wrapped__ is bare_init()
+
+
+def test_own_names_never_shadow_those_of_shap(monkeypatch):
+    monkeypatch.setitem(shap_ext.registration._ALGORITHMS, "exact", shap_ext.ShearExplainer)
+    with pytest.raises(ValueError, match="'exact' is shap's own"):
+        shap_ext.register()
+    assert type(shap.Explainer(curved, BACKGROUND, algorithm="exact")) is shap.ExactExplainer
+
+
+def test_explain_by_name_is_explain_by_class():
+    for name, explainer in CLASSES.items():
+        by_name = shap.Explainer(curved, rows(1, 9), algorithm=name, seed=4)
+        by_class = explainer(curved, rows(1, 9), seed=4)
+        budget = "auto" if name == "enumeration" else 100
+        np.testing.assert_array_equal(
+            by_name(rows(2, 9, 5), max_evals=budget).values,
+            by_class(rows(2, 9, 5), max_evals=budget).values,
+        )

@@ -1,0 +1,602 @@
+"""What comes back: the fields of the Explanation, reproducibility, and saved explainers."""
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+import time
+
+import cloudpickle
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+import torch
+
+import shap_ext
+from shapley_adapters.errors import BudgetError
+from tests.helpers.estimator_table import ESTIMATORS
+from tests.shap_host.games import (
+    ROUNDING,
+    curved,
+    curved_columns,
+    network,
+    oracle,
+    probability,
+    rows,
+)
+
+# No warnings in ordinary use.
+pytestmark = pytest.mark.filterwarnings("error")
+
+NAMES = ["enumeration", "randomorder", "leastsquares", "shear"]
+every_name = pytest.mark.parametrize("name", NAMES)
+every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+COLUMNS = list("abcdefghi")
+X, BACKGROUND = rows(3, 9), rows(2, 9, seed=1)
+
+
+def build(name="shear", model=curved, background=BACKGROUND, seed=0, **options):
+    return shap.Explainer(model, background, algorithm=name, seed=seed, **options)
+
+
+def budget(name, n_evaluations=110):
+    """Leave something to chance where the estimator does; 2^9 = 512 coalitions are all."""
+    return {} if name == "enumeration" else {"max_evals": n_evaluations}
+
+
+# Fields
+
+
+@every_name
+@pytest.mark.parametrize(
+    ("model", "n_outputs"),
+    [(curved, None), (lambda x: curved(x)[:, None], None), (curved_columns, 3)],
+)
+def test_shapes(name, model, n_outputs):
+    tail = () if n_outputs is None else (n_outputs,)
+    sv = build(name, model)(X, error_bounds=True, **budget(name, 150))
+    assert type(sv) is shap.Explanation
+    assert sv.values.shape == sv.shape == (3, 9, *tail)
+    assert sv.values.dtype == np.float64
+    assert type(sv.base_values) is np.ndarray
+    assert sv.base_values.shape == (3, *tail)
+    assert sv.base_values.dtype == np.float64
+    assert type(sv.data) is np.ndarray
+    for field in (sv.error_std, sv.lower_bounds, sv.upper_bounds):
+        assert field.shape == sv.values.shape
+        assert field.dtype == np.float64
+    assert sv.feature_names == [f"Feature {i}" for i in range(9)]
+
+
+@every_name
+def test_one_row_and_one_feature(name):
+    sv = build(name, background=np.zeros((1, 1)))(np.array([[2.0]]))
+    np.testing.assert_allclose(sv.values, [[curved([[2.0]])[0] - curved([[0.0]])[0]]], **ROUNDING)
+    assert sv.base_values.shape == (1,)
+    sv = build(name, curved_columns, np.zeros((1, 1)))(np.array([[2.0], [0.0], [1.0]]))
+    assert sv.values.shape == (3, 1, 3)
+    assert (sv.values[1] == 0).all()
+
+
+@every_name
+def test_rows_that_differ_from_the_background_in_a_single_feature(name):
+    background = rows(1, 4)
+    x = np.repeat(background, 3, axis=0)
+    x[0, 2] += 1.0
+    x[1, [0, 3]] += 1.0
+    sv = build(name, background=background)(x)
+    np.testing.assert_allclose(sv.values, oracle(curved, x, background), **ROUNDING)
+
+
+@every_row
+def test_values_and_base_sum_to_the_output(row):
+    options = {} if row.is_exact else {"max_evals": 150}
+    sv = row.explainer(curved, BACKGROUND, seed=0, **row.options)(X, **options)
+    gap = np.abs(sv.values.sum(axis=1) + sv.base_values - curved(X)).max()
+    assert (gap < 1e-11) == row.is_efficient, gap
+
+
+@every_name
+def test_without_error_bounds_there_are_none(name):
+    sv = build(name)(X, **budget(name))
+    assert sv.error_std is None
+    assert sv.lower_bounds is None
+    assert sv.upper_bounds is None
+    assert sv.main_effects is None
+    assert sv.clustering is None
+    assert sv.display_data is None
+    assert sv.output_names is None
+
+
+@every_name
+def test_error_bounds_are_95_percent_intervals_of_the_standard_errors(name):
+    explainer = build(name)
+    plain = explainer(X, **budget(name, 150))
+    sv = explainer(X, error_bounds=True, **budget(name, 150))
+    np.testing.assert_array_equal(sv.values, plain.values)
+    np.testing.assert_array_equal(sv.error_std, explainer.last_estimate.standard_errors[..., 0])
+    np.testing.assert_allclose(sv.upper_bounds - sv.values, 1.959964 * sv.error_std, atol=1e-6)
+    np.testing.assert_allclose(sv.values - sv.lower_bounds, 1.959964 * sv.error_std, atol=1e-6)
+    assert (sv.error_std == 0).all() == (name == "enumeration")
+    assert np.isfinite(sv.error_std).all()
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_error_bounds_cover_the_truth_as_often_as_they_should(name):
+    x = rows(1, 9)
+    truth = oracle(curved, x, BACKGROUND)[0]
+    hits = []
+    for seed in range(60):
+        sv = build(name, seed=seed)(x, max_evals=150, error_bounds=True)
+        hits.append((sv.lower_bounds[0] <= truth) & (truth <= sv.upper_bounds[0]))
+    # 540 intervals, about 9 x 60 dependent ones. Few draws make normal intervals a little short,
+    # SHEAR's pairing of strata makes them long. Half the true error would cover 67 %.
+    assert np.mean(hits) > 0.85
+
+
+@pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+def test_errors_are_told_at_every_budget_that_is_accepted(row):
+    if row.options.get("complement") == "none":
+        pytest.skip("draws nothing at random and refuses error_bounds")
+    explainer, accepted = row.explainer(curved, BACKGROUND, seed=0, **row.options), 0
+    for n_evaluations in range(20, 160, 5):
+        try:
+            sv = explainer(X, max_evals=n_evaluations, error_bounds=True)
+        except BudgetError:
+            continue
+        accepted += 1
+        assert np.isfinite(sv.error_std).all(), n_evaluations
+        assert (sv.error_std > 0).any(), n_evaluations
+    assert (accepted > 5) != row.is_exact
+
+
+def test_exact_results_have_no_error():
+    sv = build("shear")(X, max_evals=512, error_bounds=True)
+    assert (sv.error_std == 0).all()
+    np.testing.assert_array_equal(sv.lower_bounds, sv.values)
+
+
+@pytest.mark.parametrize(
+    ("rows_named", "names_given", "background_named", "wanted"),
+    [
+        (True, True, True, "rows"),
+        (True, True, False, "rows"),
+        (True, False, False, "rows"),
+        (False, True, True, "given"),
+        (False, True, False, "given"),
+        (False, False, True, "rows"),  # the background has the same columns as the rows
+        (False, False, False, "default"),
+    ],
+)
+def test_whose_feature_names_count(rows_named, names_given, background_named, wanted):
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    background = pd.DataFrame(BACKGROUND, columns=COLUMNS) if background_named else BACKGROUND
+    given = [name.upper() for name in COLUMNS]
+    explainer = build(
+        "enumeration",
+        lambda x: curved(np.asarray(x)),
+        background,
+        feature_names=given if names_given else None,
+    )
+    sv = explainer(frame if rows_named else X)
+    default = [f"Feature {i}" for i in range(9)]
+    assert sv.feature_names == {"rows": COLUMNS, "given": given, "default": default}[wanted]
+    assert explainer.feature_names == (given if names_given else None)
+
+
+@every_name
+def test_data_are_the_rows(name):
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    for x in (X, frame, X.tolist(), torch.as_tensor(X)):
+        sv = build(name)(x, **budget(name))
+        np.testing.assert_array_equal(sv.data, X)
+        assert type(sv.data) is np.ndarray
+
+
+def test_names_may_be_any_sequence():
+    explainer = build(
+        model=curved_columns,
+        feature_names=pd.Index(COLUMNS),
+        output_names=np.array(["u", "v", "w"]),
+    )
+    sv = explainer(X, max_evals=110)
+    assert sv.feature_names == COLUMNS
+    assert explainer.output_names == ["u", "v", "w"]
+    assert list(sv.output_names) == ["u", "v", "w"]
+
+
+@every_name
+def test_slices(name):
+    options = {"feature_names": COLUMNS, "output_names": ["u", "v", "w"]}
+    sv = build(name, curved_columns, **options)(X, error_bounds=True, **budget(name, 150))
+    one = sv[1]
+    assert one.shape == (9, 3)
+    assert one.base_values.shape == (3,)
+    np.testing.assert_array_equal(one.data, X[1])
+    column = sv[:, 2]
+    assert column.shape == (3, 3)
+    assert column.feature_names == "c"
+    np.testing.assert_array_equal(column.data, X[:, 2])
+    np.testing.assert_array_equal(sv[:, "c"].values, sv.values[:, 2])
+    for output in (sv[..., 1], sv[:, :, 1], sv[:, :, "v"]):
+        assert output.shape == (3, 9)
+        np.testing.assert_array_equal(output.values, sv.values[..., 1])
+        np.testing.assert_array_equal(output.base_values, sv.base_values[..., 1])
+        np.testing.assert_array_equal(output.upper_bounds, sv.upper_bounds[..., 1])
+        np.testing.assert_array_equal(output.error_std, sv.error_std[..., 1])
+        np.testing.assert_array_equal(output.data, X)
+    single = sv[0, :, 1]
+    assert np.ndim(single.base_values) == 0
+    assert single.shape == single.lower_bounds.shape == (9,)
+    several = sv[1:]
+    assert several.shape == (2, 9, 3)
+    np.testing.assert_array_equal(several.error_std, sv.error_std[1:])
+    assert len(sv) == 3
+
+
+def test_reductions_and_cohorts():
+    sv = build(feature_names=COLUMNS)(rows(12, 9), max_evals=110)
+    np.testing.assert_allclose(sv.abs.mean(0).values, np.abs(sv.values).mean(axis=0))
+    assert sv.sum(0).shape == (9,)
+    cohorts = sv.cohorts(["low" if row[0] < 0 else "high" for row in sv.data])
+    assert set(cohorts.cohorts) == {"low", "high"}
+    assert sum(len(part) for part in cohorts.cohorts.values()) == 12
+    by_tree = sv.cohorts(2)
+    assert len(by_tree.cohorts) == 2
+
+
+def test_slices_of_groups_keep_what_is_shown():
+    x = np.array([[1.0, 0, 3], [0, 1, 4]])
+    sv = build(
+        "shear", curved, np.zeros((1, 3)), groups={"kind": [0, 1]}, feature_names=list("xyz")
+    )(x, error_bounds=True)
+    assert sv[0].display_data.tolist() == ["x", 3.0]
+    assert sv[:, "kind"].display_data.tolist() == ["x", "y"]
+    assert sv[0].feature_names == ["kind", "z"]
+
+
+def test_compute_time_is_that_of_the_call():
+    def slow(x):
+        time.sleep(0.02)
+        return curved(x)
+
+    started = time.perf_counter()
+    sv = build(model=slow)(X, max_evals=110)
+    assert 0.02 < sv.compute_time <= time.perf_counter() - started + 0.01
+
+
+@every_name
+def test_last_estimate_says_what_was_spent(name):
+    explainer = build(name, curved_columns)
+    assert explainer.last_estimate is None
+    sv = explainer(X, **budget(name))
+    spent = explainer.last_estimate
+    assert isinstance(spent, shap_ext.Estimate)
+    np.testing.assert_array_equal(spent.values, sv.values)
+    np.testing.assert_array_equal(spent.empty_values, sv.base_values)
+    np.testing.assert_allclose(spent.grand_values, curved_columns(X), **ROUNDING)
+    assert spent.seed == explainer.seed == 0
+    assert (spent.evaluations <= (512 if name == "enumeration" else 110)).all()
+    assert (spent.evaluations > (511 if name == "enumeration" else 80)).all()
+    wanted = {"shear": "difference"}.get(name, "")
+    assert spent.cooperators.tolist() == [wanted] * 3
+    assert (spent.backward_passes == 0).all()
+
+
+# One row
+
+
+@every_name
+@pytest.mark.parametrize("model", [curved, curved_columns])
+def test_explain_row_gives_what_the_call_gives(name, model):
+    explainer = build(name, model, feature_names=COLUMNS)
+    sv = explainer(X, error_bounds=True, **budget(name, 150))
+    for place, row in enumerate(X):
+        made = explainer.explain_row(row, error_bounds=True, **budget(name, 150))
+        np.testing.assert_allclose(made["values"], sv.values[place], **ROUNDING)
+        np.testing.assert_allclose(made["expected_values"], sv.base_values[place], **ROUNDING)
+        np.testing.assert_allclose(made["error_std"], sv.error_std[place], **ROUNDING)
+        assert made["mask_shapes"] == [(9,)]
+        assert made["main_effects"] is None
+
+
+@every_name
+def test_explain_row_takes_what_shap_passes(name):
+    # As shap's own __call__ calls it.
+    made = build(name).explain_row(
+        X[0],
+        max_evals=512,
+        main_effects=False,
+        error_bounds=False,
+        batch_size="auto",
+        outputs=None,
+        silent=True,
+    )
+    theirs = shap.ExactExplainer(curved, BACKGROUND)
+    wanted = theirs.explain_row(
+        X[0],
+        max_evals=512,
+        main_effects=False,
+        error_bounds=False,
+        batch_size=10,
+        outputs=None,
+        interactions=False,
+        silent=True,
+    )
+    np.testing.assert_allclose(made["values"], wanted["values"], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(made["expected_values"], wanted["expected_values"], atol=1e-9)
+    assert [tuple(shape) for shape in made["mask_shapes"]] == [
+        tuple(shape) for shape in wanted["mask_shapes"]
+    ]
+    assert set(wanted) <= set(made)
+
+
+def test_explain_row_of_groups_and_images():
+    made = build("shear", groups={"pair": [0, 1]}).explain_row(X[0], max_evals=110)
+    assert made["values"].shape == (8,)
+    assert made["mask_shapes"] == [(8,)]
+
+    def of_images(x):
+        return curved(x.reshape(len(x), -1))
+
+    masker = lambda mask, x: (x * mask.reshape(x.shape))[None]  # noqa: E731
+    made = build("shear", of_images, masker).explain_row(X[0].reshape(3, 3), max_evals=110)
+    assert made["values"].shape == (9,)
+    assert made["mask_shapes"] == [(3, 3)]
+
+
+# Reproducibility
+
+
+@every_name
+def test_the_same_call_twice_gives_the_same(name):
+    explainer = build(name)
+    first, second = explainer(X, **budget(name)), explainer(X, **budget(name))
+    np.testing.assert_array_equal(first.values, second.values)
+    np.testing.assert_array_equal(build(name)(X, **budget(name)).values, first.values)
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_the_seed_decides(name):
+    by_seed = [build(name, seed=seed)(X, **budget(name)).values for seed in (0, 1)]
+    assert (by_seed[0] != by_seed[1]).any()
+    drawn = build(name, seed=None)
+    assert isinstance(drawn.seed, int)
+    assert drawn.seed != build(name, seed=None).seed
+    again = build(name, seed=drawn.seed)
+    np.testing.assert_array_equal(drawn(X, **budget(name)).values, again(X, **budget(name)).values)
+    np.testing.assert_array_equal(
+        build(name, seed=np.int64(1))(X, **budget(name)).values, by_seed[1]
+    )
+
+
+@every_name
+@pytest.mark.parametrize("seed", [None, 5])
+def test_global_random_states_are_not_touched(name, seed):
+    net = network(9)  # whose making draws from torch's
+    np.random.seed(7)  # noqa: NPY002
+    torch.manual_seed(7)
+    before, torch_before = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    for masker in (BACKGROUND, shap.maskers.Independent(BACKGROUND)):
+        build(name, net, masker, seed=seed)(X, **budget(name))
+    after = np.random.get_state()  # noqa: NPY002
+    assert before[0] == after[0]
+    assert (before[1] == after[1]).all()
+    assert before[2:] == after[2:]
+    assert torch.equal(torch_before, torch.get_rng_state())
+
+
+def test_global_random_states_do_not_matter():
+    values = []
+    for state in (1, 2):
+        np.random.seed(state)  # noqa: NPY002
+        torch.manual_seed(state)
+        values.append(build()(X, max_evals=110).values)
+    np.testing.assert_array_equal(*values)
+
+
+# Copies and files
+
+
+def full(name="shear", model=curved_columns, background=BACKGROUND):
+    """Return an explainer with nothing at its default."""
+    own = {
+        "shear": {
+            "cooperators": "random",
+            "complement": "uniform",
+            "antithetic": False,
+            "efficient": False,
+        },
+        "leastsquares": {"paired": False, "sizes": "leverage"},
+        "randomorder": {"antithetic": False},
+        "enumeration": {},
+    }
+    return build(
+        name,
+        model,
+        background,
+        seed=11,
+        feature_names=COLUMNS,
+        output_names=["u", "v", "w"],
+        linearize_link=False,
+        groups={"pair": ["a", "i"]},
+        **own[name],
+    )
+
+
+def assert_same(restored, explainer, explained=X):
+    name = type(explainer).name
+    assert type(restored) is type(explainer)
+    options = ["seed", "feature_names", "output_names", "linearize_link", "groups"]
+    options += ["cooperators", "complement", "antithetic", "efficient", "paired", "sizes"]
+    for option in options:
+        assert getattr(restored, option, None) == getattr(explainer, option, None), option
+    evals = {} if name == "enumeration" else {"max_evals": 110}
+    first, second = explainer(explained, **evals), restored(explained, **evals)
+    np.testing.assert_array_equal(first.values, second.values)
+    np.testing.assert_array_equal(first.base_values, second.base_values)
+    assert first.feature_names == second.feature_names
+    assert list(first.output_names) == list(second.output_names)
+
+
+def through_joblib(explainer):
+    stream = io.BytesIO()
+    joblib.dump(explainer, stream)
+    stream.seek(0)
+    return joblib.load(stream)
+
+
+COPIES = {
+    "pickle": lambda e: pickle.loads(pickle.dumps(e)),
+    "joblib": through_joblib,
+    "cloudpickle": lambda e: pickle.loads(cloudpickle.dumps(e)),
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+}
+
+
+@every_name
+@pytest.mark.parametrize("way", COPIES)
+def test_copies_are_the_same(name, way):
+    explainer = full(name)
+    assert_same(COPIES[way](explainer), explainer)
+    explainer(X, **budget(name))  # after use, too
+    copied = COPIES[way](explainer)
+    np.testing.assert_array_equal(copied.last_estimate.values, explainer.last_estimate.values)
+    assert_same(copied, explainer)
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_copies_of_explainers_of_modules_and_frames(way):
+    net = network(9, 3)
+    explainer = full(model=net)
+    assert_same(COPIES[way](explainer), explainer)
+    frame = pd.DataFrame((X * 3).round().astype(int), columns=COLUMNS)
+    background = pd.DataFrame(BACKGROUND, columns=COLUMNS)
+    explainer = full(model=of_frame, background=background)
+    assert_same(COPIES[way](explainer), explainer, frame)
+
+
+def of_frame(frame):
+    return curved_columns(frame[COLUMNS].to_numpy(float))
+
+
+def test_cloudpickle_takes_lambdas():
+    explainer = build(model=lambda x: curved(x) + 1, link=lambda y: y + 1)
+    copied = pickle.loads(cloudpickle.dumps(explainer))
+    np.testing.assert_array_equal(
+        copied(X, max_evals=110).values, explainer(X, max_evals=110).values
+    )
+
+
+def test_other_processes_give_the_same(tmp_path):
+    explainer = full("shear")
+    path = tmp_path / "explainer.pkl"
+    path.write_bytes(pickle.dumps(explainer))
+    code = (
+        "import pickle, sys, pathlib, numpy as np\n"
+        f"explainer = pickle.loads(pathlib.Path({str(path)!r}).read_bytes())\n"
+        "assert 'shap_ext' in sys.modules\n"
+        "from tests.shap_host.games import rows\n"
+        f"np.save({str(tmp_path / 'values.npy')!r}, explainer(rows(3, 9), max_evals=110).values)"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "values.npy"), explainer(X, max_evals=110).values
+    )
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_joblib_workers_explain(backend):
+    explainer = build("shear")
+    wanted = explainer(X, max_evals=110).values
+    with joblib.parallel_config(backend=backend):
+        parts = joblib.Parallel(n_jobs=2)(
+            joblib.delayed(explainer)(X[[place]], max_evals=110) for place in range(3)
+        )
+    np.testing.assert_allclose(np.concatenate([p.values for p in parts]), wanted, **ROUNDING)
+
+
+def saved(explainer, cls):
+    stream = io.BytesIO()
+    explainer.save(stream)
+    stream.seek(0)
+    return cls.load(stream)
+
+
+@every_name
+@pytest.mark.parametrize("through", ["class", "shap.Explainer", "base"])
+def test_saved_explainers_keep_everything(name, through):
+    explainer = full(name)
+    cls = {
+        "class": type(explainer),
+        "shap.Explainer": shap.Explainer,
+        "base": type(explainer).__mro__[1],
+    }[through]
+    restored = saved(explainer, cls)
+    assert_same(restored, explainer)
+
+
+def test_saved_links_are_kept():
+    explainer = build(model=probability, link=shap.links.logit)
+    restored = saved(explainer, shap_ext.ShearExplainer)
+    np.testing.assert_array_equal(
+        restored(X, max_evals=110).values, explainer(X, max_evals=110).values
+    )
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda b: b, shap.maskers.Independent, shap.maskers.Partition],
+    ids=["frame", "Independent", "Partition"],
+)
+def test_saved_explainers_of_frames(wrap):
+    background = pd.DataFrame(rows(5, 9, seed=1), columns=COLUMNS)
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    explainer = full(model=of_frame, background=wrap(background))
+    assert_same(saved(explainer, shap.Explainer), explainer, frame)
+
+
+def test_saved_explainers_keep_the_types_of_the_background():
+    # Rows of whole numbers against a background of fractions.
+    background = pd.DataFrame(BACKGROUND, columns=COLUMNS)
+    frame = pd.DataFrame((X * 3).round().astype(int), columns=COLUMNS)
+    explainer = full(model=of_frame, background=background)
+    assert_same(saved(explainer, shap.Explainer), explainer, frame)
+
+
+def test_saved_without_masker():
+    restored = saved(shap.Explainer(curved, algorithm="shear", seed=2), shap.Explainer)
+    assert restored.masker is None
+    assert restored.seed == 2
+    with pytest.warns(UserWarning, match="zero"):
+        restored(X, max_evals=110)
+
+
+def test_saved_modules():
+    explainer = full(model=network(9, 3))
+    assert_same(saved(explainer, shap_ext.ShearExplainer), explainer)
+
+
+def test_several_explainers_in_one_file():
+    stream = io.BytesIO()
+    first, second = full("shear"), full("leastsquares")
+    first.save(stream)
+    second.save(stream)
+    stream.seek(0)
+    assert_same(shap.Explainer.load(stream), first)
+    assert_same(shap.Explainer.load(stream), second)
+
+
+def test_saved_cooperators_that_are_an_array():
+    scores = np.abs(rows(9, 9))
+    restored = saved(build("shear", cooperators=scores), shap.Explainer)
+    np.testing.assert_array_equal(restored.cooperators, scores)
+
+
+def test_shap_loads_its_own_files_as_before():
+    theirs = shap.PermutationExplainer(curved, BACKGROUND)
+    assert type(saved(theirs, shap.Explainer)) is shap.PermutationExplainer
