@@ -223,8 +223,13 @@ class MaskerGame:
 
 def _same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
     """Compare exactly; missing values are the same as each other."""
+    if first.dtype != object:
+        same_numbers: BoolArray = np.equal(first, second)
+        if first.dtype.kind == "f":
+            same_numbers |= np.isnan(first) & np.isnan(second)
+        return same_numbers
     either, both = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
-    same = np.equal(first, second, dtype=object if first.dtype == object else None)
+    same = np.equal(first, second, dtype=object)
     result: BoolArray = np.where(either, both, same).astype(bool)
     return result
 
