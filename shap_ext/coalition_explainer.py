@@ -69,7 +69,6 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         checked_groups(groups)
         self.groups = groups
         self.last_estimate = None
-        self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
@@ -131,6 +130,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             raise InvalidArgumentError(
                 "main_effects=True is not supported: these estimators do not single them out."
             )
+        outputs = _checked_outputs(outputs)
         settings = Settings(
             seed=self.seed,
             budget=_count_or_auto("max_evals", max_evals),
@@ -149,7 +149,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             result,
             task.parts,
             error_bounds=error_bounds,
-            outputs=_checked_outputs(outputs, n_outputs),
+            outputs=_among(outputs, n_outputs),
             output_names=self._checked_output_names(n_outputs),
             clustering=task.clustering(self.masker),
             compute_time=time.time() - started,
@@ -258,7 +258,7 @@ def _count_or_auto(name: str, value: Any) -> int | None:
     return checked_count(name, value)
 
 
-def _checked_outputs(outputs: Any, n_outputs: int) -> Sequence[int] | None:
+def _checked_outputs(outputs: Any) -> list[int] | None:
     if outputs is None:
         return None
     if isinstance(outputs, (str, bytes)) or not isinstance(outputs, (Sequence, np.ndarray)):
@@ -267,9 +267,12 @@ def _checked_outputs(outputs: Any, n_outputs: int) -> Sequence[int] | None:
         )
     if len(outputs) == 0:
         raise InvalidArgumentError("outputs is empty; pass None to explain all outputs.")
-    places = [checked_count("outputs", place, minimum=0) for place in outputs]
-    if any(place >= n_outputs for place in places):
+    return [checked_count("outputs", place, minimum=0) for place in outputs]
+
+
+def _among(outputs: Sequence[int] | None, n_outputs: int) -> Sequence[int] | None:
+    if outputs is not None and max(outputs) >= n_outputs:
         raise InvalidArgumentError(
-            f"outputs={places} names outputs beyond the model's {n_outputs}, counted from 0."
+            f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
         )
-    return places
+    return outputs

@@ -96,10 +96,11 @@ class RandomOrderExplainer(CoalitionExplainer):
         algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
         antithetic: bool = True,
     ) -> None:
-        self.antithetic = antithetic
         super().__init__(
             model, masker, link, feature_names, output_names, linearize_link, seed, groups
         )
+        self.antithetic = antithetic
+        self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.RandomOrder:
         return core.RandomOrder(self.antithetic)
@@ -146,11 +147,12 @@ class LeastSquaresExplainer(CoalitionExplainer):
         paired: bool = True,
         sizes: str = "kernel",
     ) -> None:
-        self.paired = paired
-        self.sizes = sizes
         super().__init__(
             model, masker, link, feature_names, output_names, linearize_link, seed, groups
         )
+        self.paired = paired
+        self.sizes = sizes
+        self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.LeastSquares:
         return core.LeastSquares(self.paired, self.sizes)
@@ -212,13 +214,14 @@ class ShearExplainer(CoalitionExplainer):
         antithetic: bool = True,
         efficient: bool = True,
     ) -> None:
+        super().__init__(
+            model, masker, link, feature_names, output_names, linearize_link, seed, groups
+        )
         self.cooperators = cooperators
         self.complement = complement
         self.antithetic = antithetic
         self.efficient = efficient
-        super().__init__(
-            model, masker, link, feature_names, output_names, linearize_link, seed, groups
-        )
+        self._estimator()  # refuses options that cannot be used
         checked_cooperators(cooperators)
 
     def _estimator(self) -> core.Shear:
@@ -234,5 +237,5 @@ for _explainer in (
     LeastSquaresExplainer,
     ShearExplainer,
 ):
-    # Under `python -O O` there are no docstrings to complete.
+    # Under `python -OO` there are no docstrings to complete.
     _explainer.__doc__ = (_explainer.__doc__ or "").format(parameters=_SHARED_PARAMETERS)
