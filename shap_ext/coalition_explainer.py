@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,8 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             model,
             masker,
             link=link,
-            feature_names=None if feature_names is None else list(feature_names),
-            output_names=None if output_names is None else list(output_names),
+            feature_names=_checked_names("feature_names", feature_names),
+            output_names=_checked_names("output_names", output_names),
             linearize_link=checked_flag("linearize_link", linearize_link),
         )
         prediction_function(self.model)  # refuses what cannot be called, now rather than later
@@ -248,6 +248,14 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
                 f"output_names holds {len(names)} names, but the model has {n_outputs} outputs."
             )
         return names
+
+
+def _checked_names(name: str, names: Any) -> list[Any] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidArgumentTypeError(f"{name} must be a list of names; got {names!r}.")
+    return list(names)
 
 
 def _count_or_auto(name: str, value: Any) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import shap
 from shap._serializable import Deserializer, Serializer
 
@@ -15,11 +16,14 @@ BUILT_IN_ALGORITHMS = frozenset(
 
 
 def background_of(masker: Any) -> Any:
-    """Return the background of a masker that only puts background values in, else None.
+    """Return the background of a masker that only puts background values in, (B, D), else None.
 
-    These maskers keep state between calls and multiply by the mask, so that NaN leaks; their
-    background is all that is needed to mask without them.
+    Arrays that shap leaves as they are, such as images, are backgrounds themselves. shap's tabular
+    maskers keep state between calls and multiply by the mask, so that NaN leaks; their background
+    is all that is needed to mask without them.
     """
+    if isinstance(masker, np.ndarray):
+        return masker.reshape(len(masker), -1)
     plain = (shap.maskers.Independent, shap.maskers.Partition)
     tabular_call = shap.maskers.Independent.__call__
     if isinstance(masker, plain) and type(masker).__call__ is tabular_call:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse
+import shap
 
 from shapley_adapters.errors import (
     InvalidArgumentError,
@@ -160,9 +161,11 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
 
     A table of many rows is sampled as shap does it, but not in silence.
     """
+    if hasattr(masker, "detach"):
+        masker = masker.detach().cpu().numpy()
     dtypes = masker.dtypes if isinstance(masker, pd.DataFrame) else None
     is_table = isinstance(masker, pd.DataFrame) or (
-        isinstance(masker, np.ndarray) and masker.ndim == 2
+        isinstance(masker, np.ndarray) and masker.ndim >= 2
     )
     if not is_table:
         return masker, dtypes
@@ -174,9 +177,10 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
             "To use all of them, pass shap.maskers.Independent(data, max_samples=len(data)); to "
             "use fewer, pass a sample or the mean."
         )
-    # A copy: shap's maskers keep the very array.
     if isinstance(masker, np.ndarray):
-        masker = masker.copy()
+        # shap itself samples tables only. A copy, because its maskers keep the very array.
+        is_sampled_here = masker.ndim > 2 and len(masker) > _MAX_BACKGROUND
+        masker = shap.sample(masker, _MAX_BACKGROUND) if is_sampled_here else masker.copy()
     if isinstance(masker, pd.DataFrame):
         # Values as `frame_values` gives them, so that rows and background have one type.
         masker = pd.DataFrame(frame_values(masker).copy(), columns=masker.columns)
@@ -185,7 +189,7 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
 
 def check_masker(masker: Any) -> None:
     """Refuse what is neither background rows nor callable."""
-    if isinstance(masker, np.ndarray):
+    if isinstance(masker, np.ndarray) and masker.ndim < 2:
         raise InvalidArgumentError(
             f"masker has shape {masker.shape}; background rows make a table. For one row pass "
             "masker[None]."

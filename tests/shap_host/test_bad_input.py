@@ -192,6 +192,8 @@ CASES = {
     "a group is named as a column": Call(
         VALUE, "groups names a player 'a'", x=FRAME, build={"groups": {"a": ["b", "c"]}}
     ),
+    "feature_names is a text": Call(TYPE, "feature_names must", build={"feature_names": "ab"}),
+    "output_names is a number": Call(TYPE, "output_names must", build={"output_names": 3}),
     # The seed and the options of the methods
     "seed is a fraction": Call(TYPE, "seed must be", build={"seed": 1.5}),
     "seed is a generator": Call(TYPE, "seed must", build={"seed": np.random.default_rng(0)}),

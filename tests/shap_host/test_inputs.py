@@ -552,6 +552,28 @@ def test_no_masker_with_a_torch_module_and_images(name):
         np.testing.assert_array_equal(explainer(x, max_evals=512).values, sv.values)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor], ids=["array", "tensor"])
+def test_images_with_images_as_background(kind):
+    net = nn.Sequential(nn.Conv2d(1, 2, 2), nn.Tanh(), nn.Flatten(), nn.Linear(8, 1)).double()
+    x, background = rows(2, 9).reshape(2, 1, 3, 3), rows(3, 9, seed=1).reshape(3, 1, 3, 3)
+    explainer = shap.Explainer(net, kind(background), algorithm="shear", seed=0)
+    sv = explainer(kind(x), max_evals=512)
+    wanted = oracle(
+        lambda x: of_module(net)(x.reshape(-1, 1, 3, 3))[:, 0],
+        x.reshape(2, 9),
+        background.reshape(3, 9),
+    )
+    assert sv.values.shape == x.shape
+    np.testing.assert_allclose(sv.values.reshape(2, 9), wanted, **ROUNDING)
+
+
+def test_many_images_as_background_are_sampled_and_said_to_be():
+    background = rows(101, 8).reshape(101, 2, 2, 2)
+    with pytest.warns(ShapleyExtWarning, match="101 rows"):
+        explainer = shap.Explainer(lambda x: x.sum(axis=(1, 2, 3)), background, algorithm="shear")
+    assert len(explainer.masker) == 100
+
+
 def test_images_with_a_function_as_masker():
     net = nn.Sequential(nn.Conv2d(1, 2, 2), nn.Tanh(), nn.Flatten(), nn.Linear(4, 1)).double()
     x = rows(2, 6).reshape(2, 1, 2, 3)
