@@ -79,6 +79,8 @@ class ColumnGroups:
 
 def _numbers(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return a column as numbers; NaN where it holds none."""
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64)
     numbers: npt.NDArray[np.float64] = pd.to_numeric(pd.Series(column), errors="coerce").to_numpy(
         dtype=np.float64, na_value=np.nan
     )

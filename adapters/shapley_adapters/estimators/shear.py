@@ -294,8 +294,8 @@ def _contributions(design: ShearDesign, values: ValueArray) -> FloatArray:
 def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
     """Sum `amounts`, (R, U, K), over the units of each group, (R, n_groups, K)."""
     n_rows, n_units, n_outputs = amounts.shape
-    ones = np.ones(n_units)
-    member = scipy.sparse.csr_array((ones, (groups, np.arange(n_units))), (n_groups, n_units))
+    each = np.arange(n_units + 1)
+    member = scipy.sparse.csc_array((np.ones(n_units), groups, each), (n_groups, n_units))
     columns = np.ascontiguousarray(amounts.transpose(1, 0, 2)).reshape(n_units, -1)
     sums: FloatArray = (member @ columns).reshape(n_groups, n_rows, n_outputs).transpose(1, 0, 2)
     return sums
@@ -311,16 +311,21 @@ def _variances(design: ShearDesign, contributions: FloatArray, is_bought: BoolAr
     n_strata = len(design.stratum_weights)
     if not design.is_random:
         return np.full((n_rows, n_players, contributions.shape[2]), np.nan)
-    n_groups = max(1, n_strata // 2)
-    of_stratum = np.arange(n_players * n_strata) // min(2, n_strata)
-    of_unit = of_stratum[design.strata]
-    bought = is_bought[:, :, None].astype(float)
-    counts = _sum_by(of_unit, n_players * n_groups, bought)
-    means = _sum_by(of_unit, n_players * n_groups, bought * contributions) / counts
+    together = min(2, n_strata)
+    n_groups = n_players * n_strata // together
+    of_unit = design.strata // together
+
+    def of_groups(per_stratum: FloatArray) -> FloatArray:
+        sums: FloatArray = per_stratum.reshape(n_rows, n_groups, together).sum(axis=2)
+        return sums[:, :, None]
+
+    counts = of_groups(design.draws.astype(np.float64))
+    bought = is_bought[:, :, None]
+    means = _sum_by(of_unit, n_groups, bought * contributions) / counts
     deviations = bought * (contributions - means[:, of_unit])
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = _sum_by(of_unit, n_players * n_groups, deviations**2) / (counts - 1)
-    weight = np.tile(design.stratum_weights**2, n_players) / design.draws  # (R, M · P)
-    weight = _sum_by(of_stratum, n_players * n_groups, weight[:, :, None])
-    variances: FloatArray = (weight * spread).reshape(n_rows, n_players, n_groups, -1).sum(axis=2)
+        spread = _sum_by(of_unit, n_groups, deviations**2) / (counts - 1)
+    weights = of_groups(np.tile(design.stratum_weights**2, n_players) / design.draws)
+    of_player = (weights * spread).reshape(n_rows, n_players, n_groups // n_players, -1)
+    variances: FloatArray = of_player.sum(axis=2)
     return variances
