@@ -59,9 +59,9 @@ class ColumnGroups:
         for player, columns in enumerate(self.columns):
             if len(columns) == 1:
                 labels[:, player] = data[:, columns[0]]
-                numbers[:, player] = _numbers(data[:, columns[0]])
+                numbers[:, player] = _numbers(data[:, columns])[:, 0]
                 continue
-            block = np.stack([_numbers(data[:, column]) for column in columns], axis=1)
+            block = _numbers(data[:, columns])
             hot = block.argmax(axis=1)
             n_ones, n_zeros = (block == 1).sum(axis=1), (block == 0).sum(axis=1)
             is_one_hot = (n_ones == 1) & (n_zeros == len(columns) - 1)
@@ -77,13 +77,12 @@ class ColumnGroups:
         return rest or name
 
 
-def _numbers(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return a column as numbers; NaN where it holds none."""
-    if column.dtype.kind in "biuf":
-        return column.astype(np.float64)
-    numbers: npt.NDArray[np.float64] = pd.to_numeric(pd.Series(column), errors="coerce").to_numpy(
-        dtype=np.float64, na_value=np.nan
-    )
+def _numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return columns as numbers; NaN where they hold none."""
+    if columns.dtype.kind in "biuf":
+        return columns.astype(np.float64)
+    frame = pd.DataFrame(columns).apply(pd.to_numeric, errors="coerce")
+    numbers: npt.NDArray[np.float64] = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers
 
 

@@ -50,7 +50,8 @@ class LinkedAverage:
 
 
 def _mean(outputs: FloatArray) -> FloatArray:
-    means: FloatArray = outputs.mean(axis=1)
+    # Of one background row there is nothing to average, and taking a mean of ones is slow.
+    means: FloatArray = outputs[:, 0] if outputs.shape[1] == 1 else outputs.mean(axis=1)
     return means
 
 
