@@ -30,6 +30,8 @@ class Floor:
         Evaluations in one call of the model.
     masking : str
         One of `MASKINGS`: what spreads players to columns and fills in the reference.
+    with_curvatures : bool
+        Whether to take the second derivatives of all rows, too: 1 + M backward passes a row.
     """
 
     benchmark: AdultBenchmark
@@ -37,6 +39,7 @@ class Floor:
     row_of: IntArray
     batch_size: int
     masking: str
+    with_curvatures: bool = False
 
     @classmethod
     def fastest(cls, benchmark: AdultBenchmark, n_evaluations: int) -> Floor:
@@ -59,6 +62,8 @@ class Floor:
             for start in range(0, len(outputs), self.batch_size):
                 batch = slice(start, start + self.batch_size)
                 outputs[batch] = self.benchmark.model(self._masked(batch)).numpy()
+        if self.with_curvatures:
+            self._curvatures()
         return outputs
 
     def seconds(self) -> float:
@@ -77,3 +82,16 @@ class Floor:
         present = torch.from_numpy(self.present[batch])[:, torch.from_numpy(players)]
         rows = torch.from_numpy(benchmark.rows)[torch.from_numpy(self.row_of[batch])]
         return torch.where(present, rows, torch.from_numpy(benchmark.reference))
+
+    def _curvatures(self) -> torch.Tensor:
+        """Return ∂²v/∂z_i∂z_j of all rows where every player is present, z = 1, (R, M, M)."""
+        rows = torch.from_numpy(self.benchmark.rows)
+        reference = torch.from_numpy(self.benchmark.reference)
+        present = torch.ones(len(rows), self.benchmark.n_players, requires_grad=True)
+        spread = present[:, torch.from_numpy(self.benchmark.player_of_column)]
+        output = self.benchmark.model(reference + spread * (rows - reference))
+        (slope,) = torch.autograd.grad(output.sum(), present, create_graph=True)
+        curvatures = [
+            torch.autograd.grad(column, present, retain_graph=True)[0] for column in slope.sum(0)
+        ]
+        return torch.stack(curvatures, dim=1)

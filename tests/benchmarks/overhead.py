@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,9 @@ class Timing:
         Quartiles, over the rounds, of its time over the floor's.
     cpu_ratio : float
         Median of the same by processor time, which other programs disturb less.
+    full_ratio : float
+        Median over the rounds of its time over that of a floor that takes the same backward
+        passes, too.
     batch_size, masking
         What made the fastest floor.
     """
@@ -63,6 +66,7 @@ class Timing:
     floor_milliseconds: float
     ratios: tuple[float, float, float]
     cpu_ratio: float
+    full_ratio: float
     batch_size: int
     masking: str
 
@@ -120,12 +124,13 @@ def _measure(arguments: argparse.Namespace) -> Timing:
     work = Work(benchmark, benchmark.model, n_rows, arguments.evaluations)
     evaluations, backward_passes = spent(kind, work)
     floor = Floor.fastest(benchmark, round(evaluations))
+    full_floor = replace(floor, with_curvatures=backward_passes > 0)
     explain = kind.make(work).run
     explain()
-    rounds = [(_timed(floor), _timed(explain), _timed(floor)) for _ in range(arguments.rounds)]
-
-    times = np.array(rounds)  # (rounds, before / explanation / after, wall / processor)
-    per_row = np.array([arguments.rows, n_rows, arguments.rows])[:, None]
+    calls = (floor, explain, floor, full_floor)
+    times = np.array([[_timed(call) for call in calls] for _ in range(arguments.rounds)])
+    # (rounds, before / explanation / after / with backward passes, wall / processor)
+    per_row = np.array([arguments.rows, n_rows, arguments.rows, arguments.rows])[:, None]
     times = 1e3 * times / per_row
     floors = (times[:, 0] + times[:, 2]) / 2
     ratios = times[:, 1] / floors
@@ -138,6 +143,7 @@ def _measure(arguments: argparse.Namespace) -> Timing:
         floor_milliseconds=float(np.median(floors[:, 0])),
         ratios=tuple(np.quantile(ratios[:, 0], [0.25, 0.5, 0.75])),
         cpu_ratio=float(np.median(ratios[:, 1])),
+        full_ratio=float(np.median(times[:, 1, 0] / times[:, 3, 0])),
         batch_size=floor.batch_size,
         masking=floor.masking,
     )
@@ -161,10 +167,11 @@ def _print_configuration(arguments: argparse.Namespace, n_players: int) -> None:
         "evaluations of all rows.\n"
         "ratio: time over that of the floor, median of paired rounds (quartiles). Contenders "
         "with fewer rows are compared row by row.\n"
+        "full: time over that of a floor that takes the same backward passes, too.\n"
     )
     print(
         f"{'contender':38}{'rows':>5}{'evaluations':>12}{'backward':>9}{'ms a row':>9}"
-        f"{'floor':>7}{'ratio':>8} {'(quartiles)':14}{'by CPU':>7}  fastest floor"
+        f"{'floor':>7}{'ratio':>8} {'(quartiles)':14}{'by CPU':>7}{'full':>7}  fastest floor"
     )
 
 
@@ -175,7 +182,7 @@ def _print_line(timing: Timing) -> None:
         f"{timing.name:38}{timing.n_rows:5}{timing.evaluations:12.1f}"
         f"{timing.backward_passes:9.1f}{timing.milliseconds:9.3f}"
         f"{timing.floor_milliseconds:7.3f}{median:8.2f} {quartiles:14}{timing.cpu_ratio:7.2f}"
-        f"  {timing.masking}, batches of {timing.batch_size}",
+        f"{timing.full_ratio:7.2f}  {timing.masking}, batches of {timing.batch_size}",
         flush=True,
     )
 
