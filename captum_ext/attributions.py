@@ -24,6 +24,9 @@ class Exact(CoalitionAttribution):
         The model, or any function of the inputs.
     seed : int, optional
         Taken for uniformity; nothing is random here.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
 
     Examples
     --------
@@ -50,6 +53,9 @@ class RandomOrder(CoalitionAttribution):
         The model, or any function of the inputs.
     seed : int, optional
         Seed of the orders.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
     antithetic : bool
         Whether each order comes with its reverse.
 
@@ -67,9 +73,10 @@ class RandomOrder(CoalitionAttribution):
         forward_func: Callable[..., Any],
         *,
         seed: int | None = None,
+        value_function: Any = "raw",
         antithetic: bool = True,
     ) -> None:
-        super().__init__(forward_func, seed=seed)
+        super().__init__(forward_func, seed=seed, value_function=value_function)
         self.antithetic = antithetic
         self._estimator()  # refuses options that cannot be used
 
@@ -77,12 +84,61 @@ class RandomOrder(CoalitionAttribution):
         return core.RandomOrder(self.antithetic)
 
 
+class Semivalue(CoalitionAttribution):
+    """Shapley values from marginal contributions, drawn for each feature alone.
+
+    ApproSemivalue (Castro et al., 2009; Zhang et al., SimSHAP, 2023, Eq. 2). Unbiased. Random
+    orders draw from the same distribution at half the price: prefer them. Needs at least 4 M + 2
+    evaluations.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of the draws.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
+    antithetic : bool
+        Whether each coalition comes with its complement among the other features.
+    efficient : bool
+        Whether what the attributions lack of the difference of the outputs is shared equally.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import Semivalue
+    >>> x = torch.arange(1.0, 13.0)[None]
+    >>> Semivalue(lambda x: x.sum(1) ** 2, seed=0).attribute(x, n_samples=100)[0, :3]
+    tensor([ 78., 156., 234.])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        antithetic: bool = True,
+        efficient: bool = True,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.antithetic = antithetic
+        self.efficient = efficient
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.Semivalue:
+        return core.Semivalue(self.antithetic, self.efficient)
+
+
 class LeastSquares(CoalitionAttribution):
     """Shapley values as the solution of a weighted regression (KernelSHAP).
 
     The attributions sum to the difference of the outputs exactly. Consistent, with a bias that
-    vanishes with the inverse of the budget. The counterpart of `captum.attr.KernelShap`, solved
-    for all examples at once. Needs at least 2 M + 2 evaluations.
+    vanishes with the inverse of the budget, or unbiased, at the price of a larger variance. The
+    counterpart of `captum.attr.KernelShap`, solved for all examples at once. Needs at least 2 M + 2
+    evaluations; the unbiased form needs 4.
 
     Parameters
     ----------
@@ -90,10 +146,18 @@ class LeastSquares(CoalitionAttribution):
         The model, or any function of the inputs.
     seed : int, optional
         Seed of the coalitions.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
     paired : bool
         Whether each coalition comes with its complement; quadratic models are exact then.
     sizes : {"kernel", "leverage"}
         Whether coalition sizes are drawn by the Shapley kernel or by their leverage, uniformly.
+    replacement : bool
+        Whether coalitions are drawn with replacement, or each once, with the weights that match.
+    unbiased : bool
+        Whether to solve with the exact matrix (Covert and Lee, Improving KernelSHAP, AISTATS 2021)
+        in place of that of the draws.
 
     Examples
     --------
@@ -109,16 +173,71 @@ class LeastSquares(CoalitionAttribution):
         forward_func: Callable[..., Any],
         *,
         seed: int | None = None,
+        value_function: Any = "raw",
         paired: bool = True,
         sizes: str = "kernel",
+        replacement: bool = True,
+        unbiased: bool = False,
     ) -> None:
-        super().__init__(forward_func, seed=seed)
+        super().__init__(forward_func, seed=seed, value_function=value_function)
         self.paired = paired
         self.sizes = sizes
+        self.replacement = replacement
+        self.unbiased = unbiased
         self._estimator()  # refuses options that cannot be used
 
-    def _estimator(self) -> core.LeastSquares:
-        return core.LeastSquares(self.paired, self.sizes)
+    def _estimator(self) -> core.LeastSquares | core.UnbiasedLeastSquares:
+        return core.least_squares(self.paired, self.sizes, self.replacement, self.unbiased)
+
+
+class SimSemivalue(CoalitionAttribution):
+    """Shapley values from one draw of coalitions for all features, signed by membership.
+
+    The estimator of SimSHAP (Zhang et al., 2023, Table 1 and Eq. 14), and draw by draw the same as
+    the unbiased form of least squares. Unbiased; the attributions sum to the difference of the
+    outputs exactly. Works with any budget from 4 evaluations on, but has a larger variance than
+    random orders.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of the draws.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
+    paired : bool
+        Whether each coalition comes with its complement.
+    centred : bool
+        Whether values count from the straight line between the outputs without and with all
+        features, which lowers the variance and leaves the expectation; the paper's form does not.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import SimSemivalue
+    >>> x = torch.arange(1.0, 13.0)[None]
+    >>> SimSemivalue(lambda x: x.sum(1) ** 2, seed=0).attribute(x, n_samples=100)[0, :3]
+    tensor([ 78., 156., 234.])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        paired: bool = True,
+        centred: bool = True,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.paired = paired
+        self.centred = centred
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.SimSemivalue:
+        return core.SimSemivalue(self.paired, self.centred)
 
 
 class Shear(CoalitionAttribution):
@@ -136,6 +255,9 @@ class Shear(CoalitionAttribution):
         The model, or any function of the inputs.
     seed : int, optional
         Seed of the draws.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
     cooperators : {"auto", "hessian", "gradient", "difference", "random"} or array
         How the strongest cooperators are found. `"hessian"`: second derivatives (Eq. 11), 1 + M
         backward passes. `"gradient"`: differences of first derivatives, M + 1 backward passes,
@@ -168,12 +290,13 @@ class Shear(CoalitionAttribution):
         forward_func: Callable[..., Any],
         *,
         seed: int | None = None,
+        value_function: Any = "raw",
         cooperators: Any = "auto",
         complement: str = "posterior",
         antithetic: bool = True,
         efficient: bool = True,
     ) -> None:
-        super().__init__(forward_func, seed=seed)
+        super().__init__(forward_func, seed=seed, value_function=value_function)
         self.cooperators = cooperators
         self.complement = complement
         self.antithetic = antithetic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from captum.attr import PerturbationAttribution
 from torch import Tensor
@@ -14,7 +14,9 @@ from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray, ScoreArray
 from shapley_adapters.designs import Estimator
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.tolerances import checked_tolerance
 from shapley_adapters.torch_modules import warn_in_training_mode
+from shapley_adapters.value_functions import checked_value_function
 
 from .captum_internals import (
     BaselineType,
@@ -22,6 +24,7 @@ from .captum_internals import (
     TensorOrTupleOfTensorsGeneric,
     counted_usage,
 )
+from .class_values import ClassValueGame, class_value_game
 from .feature_groups import from_feature_mask
 from .forward_function_game import BatchGame, ForwardFunctionGame, OneValueForBatchError
 from .inputs import checked_baselines, checked_inputs, checked_target
@@ -42,13 +45,21 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
 
     last_estimate: Estimate | None
 
-    def __init__(self, forward_func: Callable[..., Any], *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+    ) -> None:
         if not callable(forward_func):
             raise InvalidArgumentTypeError(
                 f"forward_func must be callable; got {type(forward_func).__name__}."
             )
         super().__init__(forward_func)
         self.seed = checked_seed(seed)
+        checked_value_function(value_function)
+        self.value_function = value_function
         self.last_estimate = None
 
     def _estimator(self) -> Estimator[Any]:
@@ -70,6 +81,7 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         perturbations_per_eval: int | None = None,
         return_standard_error: bool = False,
         show_progress: bool = False,
+        tolerance: float | str | None = None,
     ) -> Any:
         """Attribute the output of the forward function to its inputs.
 
@@ -99,6 +111,11 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
             Whether to return the standard errors, too.
         show_progress : bool
             Whether to show a progress bar.
+        tolerance : float or str, optional
+            The standard error at which an example needs no further evaluations: a number in units
+            of the output, or a percentage of the distance between the example's largest and
+            smallest attribution, as in `"1%"`. `n_samples` stays the limit, by default twenty times
+            as high; examples that reach it first are warned of.
 
         Returns
         -------
@@ -128,6 +145,7 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
             cooperators=self._cooperators(),
             with_errors=return_standard_error,
+            tolerance=checked_tolerance(tolerance),
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),
             budget_name="n_samples",
@@ -154,6 +172,8 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         perturbations_per_eval: int | None,
     ) -> _Call:
         tensors = checked_inputs(inputs)
+        target = checked_target(target, len(tensors[0]))
+        value_function = checked_value_function(self.value_function)
         if additional is None:
             additional = ()
         game = ForwardFunctionGame(
@@ -161,37 +181,41 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
             inputs=tensors,
             baselines=checked_baselines(baselines, tensors),
             groups=from_feature_mask(feature_mask, tensors),
-            target=checked_target(target, len(tensors[0])),
+            target=target if value_function.is_raw else None,
             additional_forward_args=additional if isinstance(additional, tuple) else (additional,),
         )
         if perturbations_per_eval is not None:
             checked_count("perturbations_per_eval", perturbations_per_eval)
-        return _Call(game, perturbations_per_eval, isinstance(inputs, tuple))
+        valued = None if value_function.is_raw else class_value_game(game, value_function, target)
+        return _Call(game, valued, perturbations_per_eval, isinstance(inputs, tuple))
+
+
+_AnyGame: TypeAlias = ForwardFunctionGame | ClassValueGame | BatchGame
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of `attribute`, its arguments checked."""
+    """One call of `attribute`, its arguments checked; with what is made of its outputs, if any."""
 
     game: ForwardFunctionGame
+    valued: ClassValueGame | None
     perturbations_per_eval: int | None
     is_tuple: bool
 
-    def estimate(
-        self, estimator: Estimator[Any], settings: Settings
-    ) -> tuple[ForwardFunctionGame | BatchGame, Estimate]:
+    def estimate(self, estimator: Estimator[Any], settings: Settings) -> tuple[_AnyGame, Estimate]:
         """Estimate for each example, or for the batch where it has only one value."""
         per_forward = self.perturbations_per_eval
         batch_size = None if per_forward is None else per_forward * self.game.n_rows
         batched = replace(settings, batch_size=batch_size)
+        game: _AnyGame = self.game if self.valued is None else self.valued
         try:
-            return self.game, estimate(self.game, estimator, batched)
+            return game, estimate(game, estimator, batched)
         except OneValueForBatchError:
             game = self._batch_game()
             return game, estimate(game, estimator, settings)
 
     def formatted(
-        self, game: ForwardFunctionGame | BatchGame, per_player: AttributionArray
+        self, game: _AnyGame, per_player: AttributionArray
     ) -> Tensor | tuple[Tensor, ...]:
         """Return amounts of players in the container of the inputs."""
         tensors = as_tensors(
@@ -200,6 +224,11 @@ class _Call:
         return tensors if self.is_tuple else tensors[0]
 
     def _batch_game(self) -> BatchGame:
+        if self.valued is not None:
+            raise InvalidArgumentError(
+                f"value_function={self.valued.value_function.kind!r} needs an output for each "
+                "class and example, but forward_func returns one value for the whole batch."
+            )
         if self.perturbations_per_eval not in (None, 1):
             raise InvalidArgumentError(
                 "perturbations_per_eval must be 1 where forward_func returns one value for the "

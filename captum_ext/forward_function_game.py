@@ -15,6 +15,7 @@ from torch import Tensor
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
+from shapley_adapters.value_functions import Reduction
 
 from .captum_internals import select_targets
 from .feature_groups import FeatureGroups
@@ -96,6 +97,16 @@ class ForwardFunctionGame:
         with torch.no_grad():
             output = self._selected(self.masked(rows, coalitions), rows)
         return output.to(device="cpu", dtype=torch.float64).numpy()
+
+    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        """Return the values that `reduce` makes of the outputs, one for each class."""
+        outputs = self(rows, coalitions)
+        if len(self.output_shape) > 1:
+            raise InvalidArgumentError(
+                "value_function needs outputs of shape (B, classes); those of forward_func have "
+                f"shape (B, {', '.join(map(str, self.output_shape))})."
+            )
+        return reduce(outputs[:, None], rows)
 
     def masked(self, rows: IntArray, coalitions: CoalitionArray) -> tuple[Tensor, ...]:
         """Return the inputs of each row with absent numbers replaced by the baseline's."""

@@ -3,13 +3,15 @@
 Importing this package makes `shap.Explainer` know them by name: see `algorithms`.
 """
 
-from shapley_adapters import Estimate
+from shapley_adapters import Estimate, ValueFunction
 
 from .explainers import (
     EnumerationExplainer,
     LeastSquaresExplainer,
     RandomOrderExplainer,
+    SemivalueExplainer,
     ShearExplainer,
+    SimSemivalueExplainer,
 )
 from .registration import algorithms, register, unregister
 
@@ -18,7 +20,10 @@ __all__ = [
     "Estimate",
     "LeastSquaresExplainer",
     "RandomOrderExplainer",
+    "SemivalueExplainer",
     "ShearExplainer",
+    "SimSemivalueExplainer",
+    "ValueFunction",
     "algorithms",
     "register",
     "unregister",

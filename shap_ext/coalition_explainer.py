@@ -15,12 +15,14 @@ from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import ScoreArray
 from shapley_adapters.designs import Estimator
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.tolerances import checked_tolerance
+from shapley_adapters.value_functions import ValuedGame, ValueFunction, checked_value_function
 
 from .column_groups import checked_groups
 from .explanations import explanations
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
-from .shap_internals import Deserializer, Serializer
+from .shap_internals import Deserializer, Serializer, is_identity
 from .tasks import TaskMaker, bounded_background, check_masker
 
 _BAR_DELAY = 10.0
@@ -52,6 +54,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         linearize_link: bool = True,
         seed: int | None = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
+        value_function: Any = "raw",
         algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
     ) -> None:
         masker, self._background_dtypes = bounded_background(masker)
@@ -68,6 +71,8 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         self.seed = checked_seed(seed)
         checked_groups(groups)
         self.groups = groups
+        self.value_function = value_function
+        _check_value_function(checked_value_function(value_function), self.link)
         self.last_estimate = None
 
     def _estimator(self) -> Estimator[Any]:
@@ -86,6 +91,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         batch_size: int | str = "auto",
         outputs: Sequence[int] | None = None,
         silent: bool = False,
+        tolerance: float | str | None = None,
     ) -> Any:
         """Explain the model's output for each row.
 
@@ -109,6 +115,11 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             Which outputs to explain; all by default.
         silent : bool
             Whether to show no progress bar; otherwise one appears after ten seconds.
+        tolerance : float or str, optional
+            The standard error at which a row needs no further evaluations: a number in units of
+            the values, or a percentage of the distance between the row's largest and smallest
+            value, as in `"1%"`. `max_evals` stays the limit, by default twenty times as high; rows
+            that reach it first are warned of.
 
         Returns
         -------
@@ -137,12 +148,15 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             batch_size=_count_or_auto("batch_size", batch_size),
             cooperators=self._cooperators(),
             with_errors=checked_flag("error_bounds", error_bounds),
+            tolerance=checked_tolerance(tolerance),
             progress_delay=None if checked_flag("silent", silent) else _BAR_DELAY,
             name=self.name,
             budget_name="max_evals",
         )
         task = self._tasks()(args)
-        result = estimate(task.game, self._estimator(), settings)
+        value_function = checked_value_function(self.value_function)
+        game = task.game if value_function.is_raw else ValuedGame(task.game, value_function)
+        result = estimate(game, self._estimator(), settings)
         self.last_estimate = result
         n_outputs = result.values.shape[2]
         return explanations(
@@ -164,6 +178,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         batch_size: int | str = "auto",
         outputs: Sequence[int] | None = None,
         silent: bool = False,
+        tolerance: float | str | None = None,
     ) -> dict[str, Any]:
         """Explain one row; returns what shap's own explainers return for a row."""
         made = self(
@@ -174,6 +189,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             batch_size=batch_size,
             outputs=outputs,
             silent=silent,
+            tolerance=tolerance,
         )
         parts = made if isinstance(made, list) else [made]
         shapes = [part.values.shape[1 : 1 + len(np.shape(part.data[0]))] for part in parts]
@@ -240,6 +256,8 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         )
 
     def _checked_output_names(self, n_outputs: int) -> Sequence[str] | None:
+        if not checked_value_function(self.value_function).is_raw:
+            return None  # they name the classes, of which one value was made
         names: Sequence[str] | None = self.output_names
         if names is None:
             names = getattr(inner_model(self.model), "output_names", None)
@@ -248,6 +266,14 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
                 f"output_names holds {len(names)} names, but the model has {n_outputs} outputs."
             )
         return names
+
+
+def _check_value_function(value_function: ValueFunction, link: Any) -> None:
+    if not value_function.is_raw and not is_identity(link):
+        raise InvalidArgumentError(
+            f"value_function={value_function.kind!r} makes values of the outputs themselves; leave "
+            "link=shap.links.identity, or explain the raw outputs through the link."
+        )
 
 
 def _checked_names(name: str, names: Any) -> list[Any] | None:

@@ -20,6 +20,7 @@ from shapley_adapters.array_types import (
 )
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.value_functions import Reduction
 
 from .links import LinkedAverage
 from .models import as_outputs
@@ -100,13 +101,17 @@ class TabularGame:
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), averaged over the background."""
+        return self.reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
+
+    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        """Return the values that `reduce` makes of the outputs for the background rows."""
         n_background, n_columns = self.background.shape
         absent = (~coalitions)[:, self.players]
         masked = self.rows[np.repeat(rows, n_background)].reshape(-1, n_background, n_columns)
         np.copyto(masked, self.background, where=absent[:, None])
         joined = masked.reshape(-1, n_columns)
         outputs = as_outputs(self.predict(self.dress(joined)), len(joined))
-        return self.average(outputs.reshape(len(rows), n_background, -1))
+        return reduce(outputs.reshape(len(rows), n_background, -1), rows)
 
     # What follows makes this a DifferentiableGame. Derivatives are those of the averaged output
     # itself; a link does not change by much which players interact.
@@ -180,10 +185,16 @@ class MaskerGame:
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), each the average over its masked rows."""
+        return self.reduced(
+            rows, coalitions, lambda outputs, row: self._average(int(row[0]))(outputs)
+        )
+
+    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        """Return the values that `reduce` makes of the outputs for the masked rows of each pair."""
         pairs = zip(rows, coalitions[:, self.players], strict=True)
         outputs = self._outputs([(int(row), mask) for row, mask in pairs])
         return np.concatenate(
-            [self._average(int(row))(own[None]) for row, own in zip(rows, outputs, strict=True)]
+            [reduce(own[None], rows[place : place + 1]) for place, own in enumerate(outputs)]
         )
 
     def _outputs(self, pairs: list[tuple[int, npt.NDArray[np.bool_]]]) -> list[FloatArray]:

@@ -21,7 +21,9 @@ from .explainers import (
     EnumerationExplainer,
     LeastSquaresExplainer,
     RandomOrderExplainer,
+    SemivalueExplainer,
     ShearExplainer,
+    SimSemivalueExplainer,
 )
 from .shap_internals import BUILT_IN_ALGORITHMS
 
@@ -32,7 +34,9 @@ _ALGORITHMS: dict[str, type[CoalitionExplainer]] = {
     "enumeration": EnumerationExplainer,
     "leastsquares": LeastSquaresExplainer,
     "randomorder": RandomOrderExplainer,
+    "semivalue": SemivalueExplainer,
     "shear": ShearExplainer,
+    "simsemivalue": SimSemivalueExplainer,
 }
 
 

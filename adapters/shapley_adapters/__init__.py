@@ -9,8 +9,14 @@ from .estimation import Settings, default_budget, estimate
 from .estimators.exact import Exact
 from .estimators.least_squares import LeastSquares
 from .estimators.random_order import RandomOrder
+from .estimators.semivalue import Semivalue
 from .estimators.shear import Shear
+from .estimators.sim_semivalue import SimSemivalue
+from .estimators.unbiased_least_squares import UnbiasedLeastSquares
 from .games import DifferentiableGame, Game
+from .least_squares_forms import least_squares
+from .tolerances import Tolerance
+from .value_functions import ValueFunction
 
 __all__ = [
     "DifferentiableGame",
@@ -19,8 +25,14 @@ __all__ = [
     "Game",
     "LeastSquares",
     "RandomOrder",
+    "Semivalue",
     "Settings",
     "Shear",
+    "SimSemivalue",
+    "Tolerance",
+    "UnbiasedLeastSquares",
+    "ValueFunction",
     "default_budget",
     "estimate",
+    "least_squares",
 ]

@@ -29,6 +29,21 @@ class CoalitionTable:
         """Whether one table serves all rows."""
         return len(self.coalitions) == 1
 
+    def first(self, n: int) -> CoalitionTable:
+        """Return the first n coalitions of each row, or all where there are fewer."""
+        return CoalitionTable(self.coalitions[:, :n], np.minimum(self.counts, n))
+
+    def after(self, n: int) -> CoalitionTable:
+        """Return what comes after the first n coalitions of each row."""
+        return CoalitionTable(self.coalitions[:, n:], np.maximum(self.counts - n, 0))
+
+    def of_rows(self, places: IntArray) -> CoalitionTable:
+        """Return the tables of some of the rows."""
+        if self.is_shared:
+            return self
+        counts = self.counts[places]
+        return CoalitionTable(self.coalitions[places, : counts.max(initial=0)], counts)
+
 
 @dataclass(frozen=True)
 class Purchase:
@@ -99,6 +114,22 @@ def buy(known: CoalitionArray, units: WordArray, budget: int) -> Purchase:
     positions = slots.ravel()[of_all_tables].reshape(n_tables, n_units, unit_size)
     positions[np.arange(n_units) >= n_bought[:, None]] = 0
     return Purchase(CoalitionTable(unpack(table, n_players), counts), positions, n_bought)
+
+
+def units_within(positions: IntArray, n_coalitions: int) -> IntArray:
+    """Count the first units that the first coalitions of the table serve, (T,).
+
+    Parameters
+    ----------
+    positions : array, (T, U, S)
+        Where the coalitions of each unit stand in the table, as `buy` returns them. Units that
+        were not bought must be told apart by their number.
+    n_coalitions : int
+        How many coalitions of the table there are.
+    """
+    is_served = positions.max(axis=2) < n_coalitions
+    counts: IntArray = np.logical_and.accumulate(is_served, axis=1).sum(axis=1)
+    return counts
 
 
 def first_occurrences(words: WordArray) -> IntArray:

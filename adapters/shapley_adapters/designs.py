@@ -7,7 +7,14 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from .array_types import AttributionArray, BoolArray, CoalitionArray, ScoreArray, ValueArray
+from .array_types import (
+    AttributionArray,
+    BoolArray,
+    CoalitionArray,
+    IntArray,
+    ScoreArray,
+    ValueArray,
+)
 from .coalition_sets import CoalitionTable
 
 
@@ -21,6 +28,10 @@ class DesignRequest:
         M, at least 2.
     budget : int
         Distinct coalitions that each row may have; less than 2^M.
+    planned : int
+        How many of them the row is expected to need: `budget`, or less where a tolerance may stop
+        it early. What has to be decided before anything is drawn is decided for this number; it
+        is at least the estimator's minimum.
     rng : numpy.random.Generator
         Source of all random choices.
     known : array, (n, M)
@@ -34,6 +45,7 @@ class DesignRequest:
 
     n_players: int
     budget: int
+    planned: int
     rng: np.random.Generator
     known: CoalitionArray
     scores: ScoreArray | None = None
@@ -41,11 +53,21 @@ class DesignRequest:
 
 
 class Design(Protocol):
-    """The coalitions to evaluate; estimators add what they need to solve."""
+    """The coalitions to evaluate; estimators add what they need to solve.
+
+    They stand in the order in which they are to be evaluated, so that the first of them make a
+    smaller design.
+    """
 
     @property
     def table(self) -> CoalitionTable:
         """The distinct coalitions, the known ones first."""
+
+    def within(self, n_coalitions: int) -> Design:
+        """Return the design that the first coalitions of each row make."""
+
+    def of_rows(self, places: IntArray) -> Design:
+        """Return the design of some of the rows, given by their places."""
 
 
 @dataclass(frozen=True)

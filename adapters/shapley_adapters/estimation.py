@@ -12,12 +12,18 @@ from tqdm.auto import tqdm
 from .array_types import BoolArray, IntArray, ScoreArray, ValueArray
 from .batched_evaluation import Evaluator, Request
 from .coalition_sets import CoalitionTable, end_points
-from .designs import Design, DesignRequest, Estimator
-from .errors import BudgetError
+from .designs import Design, DesignRequest, Estimator, Solution
+from .errors import BudgetError, warn_user
 from .estimates import Estimate
 from .estimators.exact import FullDesign, full_design, solve_full
 from .games import Game
+from .open_rows import OpenRows
 from .row_groups import RowGroup, Scoring, group_rows
+from .tolerances import Tolerance
+
+_LOOKS_FROM = 4
+"""How many times the evaluations that standard errors need at least are made before a row may stop:
+errors told from fewer are often too small, and stopping picks the moments when they are."""
 
 _CHUNK_BYTES = 2**28
 """Bound on the coalitions and values held at a time; a chunk has at least one row."""
@@ -39,6 +45,8 @@ class Settings:
         How SHEAR finds cooperators; None for all other estimators.
     with_errors : bool
         Whether standard errors are wanted, so that a budget too small for them is refused.
+    tolerance : Tolerance, optional
+        The standard error at which a row stops before its budget is spent.
     progress_delay : float, optional
         Seconds after which a progress bar appears; no bar where None.
     name : str
@@ -52,14 +60,23 @@ class Settings:
     batch_size: int | None = None
     cooperators: str | ScoreArray | None = None
     with_errors: bool = False
+    tolerance: Tolerance | None = None
     progress_delay: float | None = None
     name: str = "the estimator"
     budget_name: str = "budget"
 
+    @property
+    def needs_errors(self) -> bool:
+        """Whether the estimate has to tell its standard errors."""
+        return self.with_errors or self.tolerance is not None
 
-def default_budget(n_players: int) -> int:
-    """Return the evaluations for each row when the user names none: 16 a player, at least 500."""
-    return max(500, 16 * n_players)
+
+def default_budget(n_players: int, with_tolerance: bool = False) -> int:
+    """Return the evaluations for each row when the user names none: 16 a player, at least 500.
+
+    Twenty times as many where a tolerance ends most rows earlier.
+    """
+    return max(500, 16 * n_players) * (20 if with_tolerance else 1)
 
 
 def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
@@ -78,7 +95,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     active = game.active_players()
     budget = settings.budget
     if budget is None:
-        budget = default_budget(game.n_players)
+        budget = default_budget(game.n_players, settings.tolerance is not None)
         most_active = int(active.sum(axis=1).max())
         if not _pays_for_all(most_active, budget):
             budget = max(budget, _least_budget(most_active, estimator, settings))
@@ -91,7 +108,7 @@ def _pays_for_all(n_players: int, budget: int) -> bool:
 
 def _least_budget(n_players: int, estimator: Estimator[Any], settings: Settings) -> int:
     """Return the evaluations without which a row of that many players cannot be estimated."""
-    least = estimator.minimum_budget(n_players, settings.with_errors)
+    least = estimator.minimum_budget(n_players, settings.needs_errors)
     if isinstance(settings.cooperators, str) and settings.cooperators == "difference":
         least += n_players * (n_players + 1) // 2
     return int(min(least, 2**n_players))
@@ -104,6 +121,7 @@ class _Run:
     settings: Settings
     budget: int
     _shared: dict[int, Design] = field(default_factory=dict)
+    _missed: list[tuple[int, float]] = field(default_factory=list)
 
     def estimate(self, active: BoolArray) -> Estimate:
         for n_active in np.unique(active.sum(axis=1)):
@@ -114,24 +132,47 @@ class _Run:
             result = self._blank_result(ends)
             for rows in self._chunks(ends.shape[2]):
                 self._estimate_chunk(group_rows(rows, active[rows], ends[rows]), evaluate, result)
+        self._warn_of_missed_rows()
         return result
 
     def _estimate_chunk(
         self, groups: list[RowGroup], evaluate: Evaluator, result: Estimate
     ) -> None:
-        groups = self._scored(groups, evaluate)
-        designs = [self._design(group) for group in groups]
-        # All groups in one go, so that batches are full however few rows a group has.
-        requests = [
-            group.request(_without_first(design.table, len(group.known)))
-            for group, design in zip(groups, designs, strict=True)
-        ]
-        for group, design, new in zip(groups, designs, evaluate(requests), strict=True):
-            everything_known = new.shape[1] == 0
-            values = group.known_values
-            if not everything_known:
-                values = np.concatenate([values, new], axis=1)
-            self._record(group, design, values, result)
+        open_rows = [self._opened(group) for group in self._scored(groups, evaluate)]
+        while open_rows:
+            # All groups in one go, so that batches are full however few rows a group has.
+            found = evaluate([rows.request() for rows in open_rows])
+            open_rows = [
+                left
+                for rows, values in zip(open_rows, found, strict=True)
+                for left in self._left_open(rows.with_values(values), result)
+            ]
+
+    def _opened(self, group: RowGroup) -> OpenRows:
+        design = self._design(group)
+        is_whole = self.settings.tolerance is None or isinstance(design, FullDesign)
+        limit = int(design.table.counts.max()) if is_whole else self._planned(group.n_players)
+        return OpenRows(group, design, group.known_values, limit)
+
+    def _left_open(self, rows: OpenRows, result: Estimate) -> list[OpenRows]:
+        """Record the rows that are done, and return the others with their next round."""
+        tolerance = self.settings.tolerance
+        solution = self._solve(rows)
+        everyone = np.arange(len(rows.group.rows))
+        is_met = np.ones(len(everyone), dtype=bool)
+        if tolerance is not None:
+            is_met = tolerance.is_met(solution)
+        can_be_full = _pays_for_all(rows.group.n_players, self.budget)
+        if rows.is_last_round and (is_met.all() or not can_be_full):
+            self._record(rows, everyone, solution, result)
+            if tolerance is not None and not is_met.all():
+                self._missed.append((int((~is_met).sum()), tolerance.largest_excess(solution)))
+            return []
+        self._record(rows, everyone[is_met], solution, result)
+        if is_met.all():
+            return []
+        left = rows.of_rows(everyone[~is_met])
+        return left.one_by_one() if rows.is_last_round else [left.next_round()]
 
     def _scored(self, groups: list[RowGroup], evaluate: Evaluator) -> list[RowGroup]:
         """Score the rows for which cooperators have to be chosen."""
@@ -142,8 +183,9 @@ class _Run:
             if self._is_full(group.n_players):
                 scored.append(group)
                 continue
-            needed = self.estimator.minimum_budget(group.n_players, self.settings.with_errors)
-            find = Scoring(self.settings.cooperators, self.budget, needed, self.settings.seed)
+            needed = self.estimator.minimum_budget(group.n_players, self.settings.needs_errors)
+            budget = self._planned(group.n_players)
+            find = Scoring(self.settings.cooperators, budget, needed, self.settings.seed)
             scored += find(group, evaluate)
         return scored
 
@@ -163,30 +205,49 @@ class _Run:
     def _design_request(self, group: RowGroup) -> DesignRequest:
         # A stream of its own for each number of players: which other rows there are, and how many
         # players they have, must not matter.
-        sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(group.n_players,))
+        n_players = group.n_players
+        sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(n_players,))
+        planned, budget = self._planned(n_players), self.budget
+        if _pays_for_all(n_players, budget):
+            # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
+            budget = max(planned, 2 ** (n_players - 1))
         return DesignRequest(
-            n_players=group.n_players,
-            budget=self.budget,
+            n_players=n_players,
+            budget=budget,
+            planned=planned,
             rng=np.random.default_rng(sequence),
             known=group.known,
             scores=group.scores,
             informed=None if group.sources is None else group.sources != "random",
         )
 
+    def _solve(self, rows: OpenRows) -> Solution:
+        if isinstance(rows.design, FullDesign):
+            return solve_full(rows.design, rows.values)
+        design = rows.design if rows.is_last_round else rows.design.within(rows.limit)
+        solution: Solution = self.estimator.solve(design, rows.values)
+        return solution
+
     def _record(
-        self, group: RowGroup, design: Design, values: ValueArray, result: Estimate
+        self, open_rows: OpenRows, places: IntArray, solution: Solution, result: Estimate
     ) -> None:
-        if isinstance(design, FullDesign):
-            solution = solve_full(design, values)
-        else:
-            solution = self.estimator.solve(design, values)
+        """Write down what was found for some of the rows, given by their places."""
+        group = open_rows.group.of_rows(places)
         rows = group.rows
-        result.values[rows[:, None], group.players] = solution.values
-        result.standard_errors[rows[:, None], group.players] = solution.standard_errors
-        result.evaluations[rows] = design.table.counts
+        result.values[rows[:, None], group.players] = solution.values[places]
+        result.standard_errors[rows[:, None], group.players] = solution.standard_errors[places]
+        evaluations = open_rows.evaluations
+        result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[places]
         if group.sources is not None and group.backward_passes is not None:
             result.cooperators[rows] = group.sources
             result.backward_passes[rows] = group.backward_passes
+
+    def _planned(self, n_players: int) -> int:
+        """Return up to how many evaluations a row of that many players goes before it may stop."""
+        if self.settings.tolerance is None:
+            return self.budget
+        least = _least_budget(n_players, self.estimator, self.settings)
+        return min(self.budget, max(_LOOKS_FROM * least, 4 * n_players))
 
     def _check_budget(self, n_players: int) -> None:
         if self._is_full(n_players):
@@ -200,8 +261,18 @@ class _Run:
                 f"{' to tell standard errors' if self.settings.with_errors else ''}{exact}."
             )
 
+    def _warn_of_missed_rows(self) -> None:
+        if self._missed:
+            n_rows = sum(count for count, _ in self._missed)
+            worst = max(excess for _, excess in self._missed)
+            warn_user(
+                f"{n_rows} of {self.game.n_rows} rows did not reach the tolerance within "
+                f"{self.settings.budget_name}={self.budget}: standard errors are up to "
+                f"{worst:.3g} times as large. Raise {self.settings.budget_name} or the tolerance."
+            )
+
     def _is_full(self, n_players: int) -> bool:
-        return _pays_for_all(n_players, self.budget)
+        return _pays_for_all(n_players, self._planned(n_players))
 
     def _progress_bar(self, active: BoolArray) -> tqdm[Any]:
         delay = self.settings.progress_delay
@@ -240,7 +311,3 @@ class _Run:
         size = max(1, _CHUNK_BYTES // row_bytes)
         for start in range(0, self.game.n_rows, size):
             yield np.arange(start, min(start + size, self.game.n_rows))
-
-
-def _without_first(table: CoalitionTable, n_known: int) -> CoalitionTable:
-    return CoalitionTable(table.coalitions[:, n_known:], table.counts - n_known)

@@ -53,13 +53,22 @@ class RowGroup:
             return Request(self.rows, table)
         return Request(self.rows, table, self.players, self.n_game_players)
 
-    def only(self, keep: BoolArray) -> RowGroup:
+    def only(self, keep: BoolArray | IntArray) -> RowGroup:
         """Return the group of some of its rows, before they are scored."""
         return replace(
             self,
             rows=self.rows[keep],
             players=self.players[keep],
             known_values=self.known_values[keep],
+        )
+
+    def of_rows(self, places: IntArray) -> RowGroup:
+        """Return the group of some of its rows, given by their places, after they are scored."""
+        return replace(
+            self.only(places),
+            scores=None if self.scores is None else self.scores[places],
+            sources=None if self.sources is None else self.sources[places],
+            backward_passes=None if self.backward_passes is None else self.backward_passes[places],
         )
 
     def knowing(self, coalitions: CoalitionArray, values: ValueArray) -> RowGroup:

@@ -77,6 +77,7 @@ def test_arguments_are_captums_in_captums_order(method):
         "perturbations_per_eval",
         "return_standard_error",
         "show_progress",
+        "tolerance",
     ]
     theirs = list(inspect.signature(captum.attr.ShapleyValueSampling.attribute).parameters)
     assert names[:8] == theirs[:8]

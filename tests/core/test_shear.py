@@ -30,6 +30,7 @@ def design_of(scores, budget, seed=0, **options):
     request = DesignRequest(
         n_players=n_players,
         budget=budget,
+        planned=budget,
         rng=np.random.default_rng(seed),
         known=end_points(n_players),
         scores=scores,

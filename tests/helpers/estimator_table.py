@@ -16,8 +16,10 @@ class Row:
     ----------
     options : dict
         Options of the estimator, named alike everywhere.
-    is_unbiased, is_efficient, exact_on_quadratic : bool
+    is_unbiased, is_efficient, exact_on_additive, exact_on_quadratic : bool
         What its documentation promises; efficiency and exactness hold up to rounding.
+    ignores_level : bool
+        Whether adding a constant to the game changes no estimate.
     keeps_null_players : bool
         Whether a null player that nobody has set aside gets exactly 0.
     """
@@ -30,7 +32,9 @@ class Row:
     is_unbiased: bool = True
     is_efficient: bool = True
     keeps_null_players: bool = True
+    exact_on_additive: bool = True
     exact_on_quadratic: bool = True
+    ignores_level: bool = True
     is_exact: bool = False
 
     @property
@@ -40,6 +44,8 @@ class Row:
 
     def build(self):
         """Return the core's estimator."""
+        if self.estimator is core.UnbiasedLeastSquares:  # an option of least squares in the hosts
+            return self.estimator(paired=self.options["paired"])
         return self.estimator(**{k: v for k, v in self.options.items() if k != "cooperators"})
 
     def estimate(self, game, budget=None, seed=0, **settings):
@@ -77,6 +83,74 @@ ESTIMATORS = [
         )
         for paired in (True, False)
         for sizes in ("kernel", "leverage")
+    ),
+    *(
+        Row(
+            f"least squares, no replacement, {'paired' if paired else 'single'}, {sizes}",
+            core.LeastSquares,
+            shap_ext.LeastSquaresExplainer,
+            captum_ext.LeastSquares,
+            {"paired": paired, "sizes": sizes, "replacement": False},
+            is_unbiased=False,  # only in the limit
+            keeps_null_players=False,
+            exact_on_quadratic=paired,
+        )
+        for paired, sizes in ((True, "kernel"), (True, "leverage"), (False, "kernel"))
+    ),
+    *(
+        Row(
+            f"unbiased least squares, {'paired' if paired else 'single'}",
+            core.UnbiasedLeastSquares,
+            shap_ext.LeastSquaresExplainer,
+            captum_ext.LeastSquares,
+            {"unbiased": True, "paired": paired},
+            keeps_null_players=False,
+            exact_on_additive=False,
+            exact_on_quadratic=False,
+        )
+        for paired in (True, False)
+    ),
+    *(
+        Row(
+            f"sim-semivalue, {name}",
+            core.SimSemivalue,
+            shap_ext.SimSemivalueExplainer,
+            captum_ext.SimSemivalue,
+            options,
+            keeps_null_players=False,
+            exact_on_additive=False,
+            exact_on_quadratic=False,
+            ignores_level=name != "as printed",
+        )
+        for name, options in (
+            ("paired", {}),
+            ("single", {"paired": False}),
+            ("as printed", {"paired": False, "centred": False}),
+        )
+    ),
+    Row(
+        "semivalue",
+        core.Semivalue,
+        shap_ext.SemivalueExplainer,
+        captum_ext.Semivalue,
+        keeps_null_players=False,
+    ),
+    Row(
+        "semivalue, single",
+        core.Semivalue,
+        shap_ext.SemivalueExplainer,
+        captum_ext.Semivalue,
+        {"antithetic": False},
+        keeps_null_players=False,
+        exact_on_quadratic=False,
+    ),
+    Row(
+        "semivalue, not efficient",
+        core.Semivalue,
+        shap_ext.SemivalueExplainer,
+        captum_ext.Semivalue,
+        {"efficient": False},
+        is_efficient=False,
     ),
     _shear("shear", options={"cooperators": "difference"}),
     _shear("shear, auto"),

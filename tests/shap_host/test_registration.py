@@ -25,7 +25,9 @@ CLASSES = {
     "enumeration": shap_ext.EnumerationExplainer,
     "randomorder": shap_ext.RandomOrderExplainer,
     "leastsquares": shap_ext.LeastSquaresExplainer,
+    "semivalue": shap_ext.SemivalueExplainer,
     "shear": shap_ext.ShearExplainer,
+    "simsemivalue": shap_ext.SimSemivalueExplainer,
 }
 BACKGROUND, X = rows(2, 4, seed=1), rows(3, 4)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.special
 
-from ..array_types import CoalitionArray, FloatArray, ValueArray
+from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalition_sets import CoalitionTable, all_coalitions, end_points, first_occurrences, pack
 from ..designs import DesignRequest, Solution
 from ..errors import BudgetError
@@ -18,9 +18,17 @@ MAX_PLAYERS = 20
 
 @dataclass(frozen=True)
 class FullDesign:
-    """All 2^M coalitions."""
+    """All 2^M coalitions. There is no smaller design of the kind: it is evaluated whole."""
 
     table: CoalitionTable
+
+    def within(self, _: int) -> FullDesign:
+        """Return the design itself."""
+        return self
+
+    def of_rows(self, _: IntArray) -> FullDesign:
+        """Return the design itself: all rows share it."""
+        return self
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.special
 
 from ..arguments import checked_choice, checked_flag
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
-from ..coalition_sets import CoalitionTable, buy, pack
+from ..coalition_sets import CoalitionTable, buy, pack, units_within
 from ..constrained_regression import ConstrainedFit, fit_with_fixed_sum
 from ..designs import DesignRequest, Solution
 from ..size_distributions import (
     SIZE_DISTRIBUTIONS,
+    capped_shares,
+    distinct_subsets,
     kernel_mass,
     random_subsets,
+    randomly_rounded,
     size_probabilities,
 )
 
@@ -31,16 +35,64 @@ class LeastSquaresDesign:
         The distinct coalitions, shared by all rows.
     positions : array, (n, S)
         Where the coalition of each equation, and its complement where S is 2, stand in the table.
-    fit : ConstrainedFit
-        The regression, prepared.
+    members : array, (n, M)
+        The coalition of each equation.
+    weights : array, (n,)
+        Weight of each equation; of a drawn one, times the number of draws.
     is_drawn : array, (n,)
-        Which equations were drawn at random; the others are there in any case.
+        Which equations were drawn at random; the others come first and are there in any case.
+    stratum_sizes : array, (n,)
+        Among how many an equation was drawn without replacement; infinite where with.
     """
 
     table: CoalitionTable
     positions: IntArray
-    fit: ConstrainedFit
+    members: CoalitionArray
+    weights: FloatArray
     is_drawn: BoolArray
+    stratum_sizes: FloatArray
+
+    def within(self, n_coalitions: int) -> LeastSquaresDesign:
+        """Return the equations that the first coalitions of the table serve."""
+        n = int(units_within(self.positions[None], n_coalitions)[0])
+        return LeastSquaresDesign(
+            self.table.first(n_coalitions),
+            self.positions[:n],
+            self.members[:n],
+            self.weights[:n],
+            self.is_drawn[:n],
+            self.stratum_sizes[:n],
+        )
+
+    def of_rows(self, _: IntArray) -> LeastSquaresDesign:
+        """Return the design itself: all rows share it."""
+        return self
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether each coalition comes with its complement."""
+        return bool(self.positions.shape[1] == 2)
+
+    @cached_property
+    def fit(self) -> ConstrainedFit:
+        """The regression, prepared."""
+        n_drawn = max(int(self.is_drawn.sum()), 1)
+        weights = np.where(self.is_drawn, self.weights / n_drawn, self.weights)
+        # Of a pair only the odd part of the game depends on the attributions: with the sum
+        # fixed, (v(S) − v(N∖S)) / 2 = Σ φ_i (1[i ∈ S] − 1/2).
+        regressors = self.members.astype(np.float64) - (0.5 if self.is_paired else 0.0)
+        return fit_with_fixed_sum(regressors, weights)
+
+    @cached_property
+    def unseen(self) -> FloatArray:
+        """Which part of its stratum an equation's draws have left out, (n_drawn,)."""
+        sizes = self.stratum_sizes[self.is_drawn]
+        # Strata differ in their sizes of coalitions, and so do these numbers.
+        of_size = self.members[self.is_drawn].sum(axis=1)
+        n_players = self.members.shape[1]
+        stratum = np.minimum(of_size, n_players - of_size) if self.is_paired else of_size
+        unseen: FloatArray = 1 - np.bincount(stratum)[stratum] / sizes
+        return unseen
 
 
 @dataclass(frozen=True)
@@ -48,17 +100,28 @@ class LeastSquares:
     """Regression of the values on who is present, weighted by the Shapley kernel.
 
     Sizes of which so many coalitions would be drawn that all of them can be taken are taken whole,
-    from the smallest and largest sizes inwards, and the rest is drawn with replacement. Efficiency
-    holds exactly. Consistent; the bias vanishes with the inverse of the budget. With `paired`, a
-    coalition comes with its complement, and quadratic games come out exactly.
+    from the smallest and largest sizes inwards, and the rest is drawn. Efficiency holds exactly.
+    Consistent; the bias vanishes with the inverse of the budget.
+
+    Parameters
+    ----------
+    paired : bool
+        Take each coalition together with its complement; quadratic games are exact then.
+    sizes : {"kernel", "leverage"}
+        How the sizes of drawn coalitions are distributed.
+    replacement : bool
+        Draw with replacement, or take so many different coalitions of each size as would be
+        expected of the draws, weighted by the inverse of their chance to be taken.
     """
 
     paired: bool = True
     sizes: str = "kernel"
+    replacement: bool = True
 
     def __post_init__(self) -> None:
         checked_flag("paired", self.paired)
         checked_choice("sizes", self.sizes, SIZE_DISTRIBUTIONS)
+        checked_flag("replacement", self.replacement)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return what single players, their complements and the end points cost.
@@ -72,35 +135,67 @@ class LeastSquares:
         """Choose sizes to take whole and draw the rest."""
         n_players = request.n_players
         unit_size = 2 if self.paired else 1
-        n_affordable = (request.budget - 2) // unit_size
-        plan = _plan_sizes(n_players, self.sizes, n_affordable, self.paired)
+        n_planned = (request.planned - 2) // unit_size
+        plan = _plan_sizes(n_players, self.sizes, n_planned, self.paired)
         whole = _whole_sizes(n_players, plan.n_whole, self.paired)
-        # Duplicates are free, so offer more draws than the budget pays for at full price.
-        n_offered = 4 * (n_affordable - len(whole)) if plan.draw_probabilities.size else 0
-        drawn_sizes = request.rng.choice(
-            plan.drawn_sizes, size=n_offered, p=plan.draw_probabilities
-        )
-        drawn = random_subsets(drawn_sizes, n_players, request.rng)
-        first = np.concatenate([whole, drawn])
+        n_wanted = (request.budget - 2) // unit_size - len(whole)
+        draw = self._with_replacement if self.replacement else self._without_replacement
+        drawn = draw(plan, n_wanted, request.rng)
+        first = np.concatenate([whole, drawn.members])
         units = np.stack([first, ~first], axis=1) if self.paired else first[:, None]
         purchase = buy(request.known, pack(units)[None], request.budget)
-        n_units = purchase.n_units[0]
-        n_drawn = n_units - len(whole)
-        sizes = first[:n_units].sum(axis=1)
-        is_drawn = np.arange(n_units) >= len(whole)
-        # A drawn pair may have been drawn by either of its two, a whole pair stands there once.
-        whole_weight = unit_size * plan.whole_weight(sizes)
-        weights = np.where(is_drawn, plan.drawn_weight(sizes) / max(n_drawn, 1), whole_weight)
-        # Of a pair only the odd part of the game depends on the attributions: with the sum
-        # fixed, (v(S) − v(N∖S)) / 2 = Σ φ_i (1[i ∈ S] − 1/2).
-        regressors = first[:n_units] - (0.5 if self.paired else 0.0)
-        fit = fit_with_fixed_sum(regressors, weights)
-        return LeastSquaresDesign(purchase.table, purchase.positions[0, :n_units], fit, is_drawn)
+        n = purchase.n_units[0]
+        whole_weights = unit_size * plan.whole_weight(whole.sum(axis=1))
+        return LeastSquaresDesign(
+            table=purchase.table,
+            positions=purchase.positions[0, :n],
+            members=first[:n],
+            weights=np.concatenate([whole_weights, drawn.weights])[:n],
+            is_drawn=np.arange(n) >= len(whole),
+            stratum_sizes=np.concatenate([np.full(len(whole), np.inf), drawn.stratum_sizes])[:n],
+        )
+
+    def _with_replacement(self, plan: _SizePlan, n_wanted: int, rng: np.random.Generator) -> _Drawn:
+        # Duplicates are free, so offer more draws than the budget pays for at full price.
+        n_offered = 4 * n_wanted if plan.draw_probabilities.size else 0
+        sizes = rng.choice(plan.drawn_sizes, size=n_offered, p=plan.draw_probabilities)
+        members = random_subsets(sizes, plan.n_players, rng)
+        return _Drawn(members, plan.drawn_weight(sizes), np.full(n_offered, np.inf))
+
+    def _without_replacement(
+        self, plan: _SizePlan, n_wanted: int, rng: np.random.Generator
+    ) -> _Drawn:
+        """Draw different coalitions of each size, or pair of sizes, in random order."""
+        n_players = plan.n_players
+        strata = [
+            sorted({size, n_players - size}) if self.paired else [size]
+            for size in plan.drawn_sizes
+            if not self.paired or 2 * size <= n_players
+        ]
+        places = [np.array(sizes) - 1 for sizes in strata]
+        n_units = np.array([plan.counts[p].sum() / (2 if self.paired else 1) for p in places])
+        if n_wanted == 0 or not strata:
+            nothing = np.zeros(0)
+            return _Drawn(np.zeros((0, n_players), dtype=bool), nothing, nothing)
+        probability = np.array([plan.probability[p].sum() for p in places])
+        expected = capped_shares(probability, n_units, n_wanted)
+        counts = randomly_rounded(expected, rng)
+        members = [
+            distinct_subsets(int(count), size, n_players, self.paired, rng)
+            for (size, *_), count in zip(strata, counts, strict=True)
+        ]
+        weights = [plan.mass[p].sum() for p in places] / expected * expected.sum()
+        order = rng.permutation(int(counts.sum()))
+        return _Drawn(
+            np.concatenate(members)[order],
+            np.repeat(weights, counts)[order],
+            np.repeat(n_units, counts)[order],
+        )
 
     def solve(self, design: LeastSquaresDesign, values: ValueArray) -> Solution:
         """Solve the regression; errors by the sandwich of the drawn equations' residuals."""
         empty, grand = values[:, :1], values[:, 1:2]
-        if self.paired:
+        if design.is_paired:
             first, second = values[:, design.positions[:, 0]], values[:, design.positions[:, 1]]
             targets = (first - second) / 2
         else:
@@ -116,7 +211,8 @@ def _standard_errors(
 
     Each drawn equation moves the solution by its influence. The draws are independent, so the
     variance of their sum is estimated by their spread. Dividing a residual by one minus its
-    leverage makes up for the part of it that the fit has absorbed.
+    leverage makes up for the part of it that the fit has absorbed. What is drawn without
+    replacement errs only by what it has left out.
     """
     n_drawn = int(design.is_drawn.sum())
     if n_drawn < 2:
@@ -124,11 +220,20 @@ def _standard_errors(
     residuals = design.fit.residuals(targets, attributions)[:, design.is_drawn]
     slack = np.maximum(1 - design.fit.leverages[design.is_drawn], 1e-12)
     residuals = residuals / slack[:, None]
-    influence = design.fit.operator[:, design.is_drawn]
+    influence = design.fit.operator[:, design.is_drawn] * np.sqrt(design.unseen)
     total = influence @ residuals
     squares = influence**2 @ residuals**2
     variances = (squares - total**2 / n_drawn) * n_drawn / (n_drawn - 1)
     return np.sqrt(np.maximum(variances, 0.0))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Drawn coalitions, their weights times the number of draws, and the sizes of their strata."""
+
+    members: CoalitionArray
+    weights: FloatArray
+    stratum_sizes: FloatArray
 
 
 @dataclass(frozen=True)
@@ -143,6 +248,10 @@ class _SizePlan:
     mass: FloatArray
     counts: FloatArray
     probability: FloatArray
+
+    @property
+    def n_players(self) -> int:
+        return len(self.mass) + 1
 
     @property
     def drawn_sizes(self) -> IntArray:

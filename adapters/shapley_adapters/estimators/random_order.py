@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, IntArray, ValueArray
-from ..coalition_sets import CoalitionTable, buy, pack
+from ..coalition_sets import CoalitionTable, buy, pack, units_within
 from ..designs import DesignRequest, Solution
 
 
@@ -30,6 +30,16 @@ class RandomOrderDesign:
     table: CoalitionTable
     ranks: IntArray
     chains: IntArray
+
+    def within(self, n_coalitions: int) -> RandomOrderDesign:
+        """Return the orders that the first coalitions of the table serve."""
+        of_unit = self.chains.reshape(1, len(self.chains), -1)
+        n = int(units_within(of_unit, n_coalitions)[0])
+        return RandomOrderDesign(self.table.first(n_coalitions), self.ranks[:n], self.chains[:n])
+
+    def of_rows(self, _: IntArray) -> RandomOrderDesign:
+        """Return the design itself: all rows share it."""
+        return self
 
 
 @dataclass(frozen=True)

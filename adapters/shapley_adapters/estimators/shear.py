@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -19,8 +19,9 @@ from ..array_types import (
     ValueArray,
     WordArray,
 )
-from ..coalition_sets import CoalitionTable, buy, pack
+from ..coalition_sets import CoalitionTable, buy, pack, units_within
 from ..designs import DesignRequest, Solution
+from ..efficiency import share_residual
 from ..errors import InvalidArgumentError
 
 COMPLEMENTS = ("posterior", "uniform", "none")
@@ -62,6 +63,32 @@ class ShearDesign:
     n_units: IntArray
     shares: FloatArray
     is_random: bool
+
+    def within(self, n_coalitions: int) -> ShearDesign:
+        """Return the units that the first coalitions of each row serve."""
+        n_units = np.minimum(self.n_units, units_within(self.positions, n_coalitions))
+        most = int(n_units.max())
+        n_strata = self.draws.shape[1]
+        is_served = np.arange(most) < n_units[:, None]
+        return replace(
+            self,
+            table=self.table.first(n_coalitions),
+            positions=np.where(is_served[:, :, None], self.positions[:, :most], 0),
+            strata=self.strata[:most],
+            draws=_draws(self.strata[:most], n_units, n_strata),
+            n_units=n_units,
+        )
+
+    def of_rows(self, places: IntArray) -> ShearDesign:
+        """Return the design of some of the rows."""
+        return replace(
+            self,
+            table=self.table.of_rows(places),
+            positions=self.positions[places],
+            draws=self.draws[places],
+            n_units=self.n_units[places],
+            shares=self.shares[places],
+        )
 
 
 @dataclass(frozen=True)
@@ -110,7 +137,7 @@ class Shear:
         """Draw every stratum once, then spend what is left on the heaviest ones."""
         scores = cast(ScoreArray, request.scores)
         n_players = request.n_players
-        n_cooperators = cooperator_count(n_players, request.budget - len(request.known))
+        n_cooperators = cooperator_count(n_players, request.planned - len(request.known))
         cooperators = strongest(scores, n_cooperators)  # (R, M, K)
         weights = stratum_weights(n_cooperators)
         strata = self._strata(request, weights)
@@ -138,13 +165,7 @@ class Shear:
         owners = design.strata // len(design.stratum_weights)
         attributions = _sum_by(owners, n_players, unit_weights[:, :, None] * contributions)
         variances = _variances(design, contributions, is_bought)
-        total = values[:, 1] - values[:, 0]
-        residuals = total[:, None] - attributions.sum(axis=1, keepdims=True)  # (R, 1, K)
-        shares = design.shares[:, :, None]
-        attributions += shares * residuals
-        # φ_i takes its share of every player's error, its own included.
-        variances = (1 - 2 * shares) * variances + shares**2 * variances.sum(axis=1, keepdims=True)
-        return Solution(attributions, np.sqrt(np.maximum(variances, 0.0)))
+        return share_residual(attributions, variances, values, design.shares)
 
     def _strata(self, request: DesignRequest, weights: FloatArray) -> IntArray:
         """Return the stratum of each unit on offer: each once, then repeats of the heaviest."""

@@ -1,0 +1,54 @@
+"""The sim-semivalue: one draw of coalitions for all players, signed by membership."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..arguments import checked_flag
+from ..array_types import ValueArray
+from ..designs import DesignRequest, Solution
+from ..kernel_draws import KernelDraws, draw_by_kernel, solution_by_draws
+from ..size_distributions import kernel_total
+
+
+@dataclass(frozen=True)
+class SimSemivalue:
+    """Sim-semivalue, `simshap.txt` Table 1 and Eq. 14.
+
+    A coalition of s players, drawn by the Shapley kernel, adds γ (M − s) v(S) to its members and
+    takes γ s v(S) from the others. Unbiased, and efficient exactly, because what a draw gives and
+    takes is the same.
+
+    Parameters
+    ----------
+    paired : bool
+        Draw each coalition together with its complement.
+    centred : bool
+        Count values from the straight line between v(∅) and v(N); see `KernelDraws.targets`. The
+        paper's form does not.
+    """
+
+    paired: bool = True
+    centred: bool = True
+
+    def __post_init__(self) -> None:
+        checked_flag("paired", self.paired)
+        checked_flag("centred", self.centred)
+
+    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
+        """Return the cost of one draw and the end points; of two draws for errors."""
+        del n_players  # a draw serves all players
+        return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
+
+    def design(self, request: DesignRequest) -> KernelDraws:
+        """Draw coalitions until the budget is spent."""
+        return draw_by_kernel(request, self.paired)
+
+    def solve(self, design: KernelDraws, values: ValueArray) -> Solution:
+        """Average what the draws give and take."""
+        n_players = design.members.shape[1]
+        sizes = design.members.sum(axis=1, keepdims=True)
+        # (M − s) for members and −s for the others. A pair's complement has the same coefficients
+        # with the other sign.
+        coefficients = kernel_total(n_players) * (n_players * design.members - sizes)
+        return solution_by_draws(design, coefficients, values, self.centred)

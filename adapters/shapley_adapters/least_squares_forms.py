@@ -1,0 +1,29 @@
+"""The forms of least squares as one choice, for the hosts."""
+
+from __future__ import annotations
+
+from .arguments import checked_flag
+from .errors import InvalidArgumentError
+from .estimators.least_squares import LeastSquares
+from .estimators.unbiased_least_squares import UnbiasedLeastSquares
+
+
+def least_squares(
+    paired: bool, sizes: str, replacement: bool, unbiased: bool
+) -> LeastSquares | UnbiasedLeastSquares:
+    """Return the regression of the draws, or the form with the exact matrix.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the unbiased form is asked for other draws than its own.
+    """
+    regression = LeastSquares(paired, sizes, replacement)
+    if not checked_flag("unbiased", unbiased):
+        return regression
+    if sizes != "kernel" or not replacement:
+        raise InvalidArgumentError(
+            "unbiased=True draws independently by the Shapley kernel; leave sizes='kernel' and "
+            f"replacement=True. Got sizes={sizes!r}, replacement={replacement!r}."
+        )
+    return UnbiasedLeastSquares(paired)

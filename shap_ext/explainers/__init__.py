@@ -1,0 +1,17 @@
+"""The explainers: each is its options and its estimator."""
+
+from .enumeration import EnumerationExplainer
+from .least_squares import LeastSquaresExplainer
+from .random_order import RandomOrderExplainer
+from .semivalue import SemivalueExplainer
+from .shear import ShearExplainer
+from .sim_semivalue import SimSemivalueExplainer
+
+__all__ = [
+    "EnumerationExplainer",
+    "LeastSquaresExplainer",
+    "RandomOrderExplainer",
+    "SemivalueExplainer",
+    "ShearExplainer",
+    "SimSemivalueExplainer",
+]

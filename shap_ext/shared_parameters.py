@@ -1,0 +1,35 @@
+"""The parameters that all explainers share, for their docstrings."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+ExplainerT = TypeVar("ExplainerT", bound=type)
+
+_PARAMETERS = """model : callable, torch module, or estimator with predict_proba or predict
+        What to explain. Torch modules may be handed over as they are.
+    masker : array, DataFrame, shap masker, function, or None
+        Background rows, or anything that shap takes for a masker. Without one, absent features of
+        arrays are zero, which a warning says.
+    link : callable
+        Link function between the model's output and the units of the explanation.
+    feature_names, output_names : sequence of str, optional
+        Names, for plots.
+    linearize_link : bool
+        Whether background rows are weighted so that additive models stay additive, as in shap.
+    seed : int, optional
+        Seed of all random choices.
+    groups : mapping of names to columns, optional
+        Columns that go together as one player, by name or place, such as one-hot blocks.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. Leaves one
+        output, and goes with the identity link only.
+    algorithm : str, optional
+        Ignored; shap passes it."""
+
+
+def documented(explainer: ExplainerT) -> ExplainerT:
+    """Put the shared parameters where the docstring has `{parameters}`."""
+    # Under `python -OO` there are no docstrings to complete.
+    explainer.__doc__ = (explainer.__doc__ or "").format(parameters=_PARAMETERS)
+    return explainer

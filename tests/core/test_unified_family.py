@@ -1,0 +1,207 @@
+"""The estimators of SimSHAP's Table 1, beside each other and against their formulas."""
+
+import numpy as np
+import pytest
+
+import shapley_adapters as core
+from shapley_adapters.designs import DesignRequest
+from shapley_adapters.size_distributions import (
+    capped_shares,
+    distinct_subsets,
+    kernel_mass,
+    kernel_total,
+    randomly_rounded,
+)
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.reference_games import FunctionGame, random_game, smooth_game
+
+
+def run(estimator, game, budget, seed=0, **settings):
+    return core.estimate(game, estimator, core.Settings(seed=seed, budget=budget, **settings))
+
+
+def drawn(estimator, n_players, budget, seed=0):
+    """Return the coalitions that an estimator of shared draws asks for."""
+    asked = []
+
+    def value(coalitions):
+        asked.append(coalitions.copy())
+        return coalitions.sum(axis=1)
+
+    run(estimator, FunctionGame(value, n_players), budget, seed)
+    return np.concatenate(asked)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("n_players", [3, 7, 11])
+def test_sim_semivalue_is_unbiased_least_squares_draw_by_draw(paired, centred, n_players):
+    budget = 2 ** min(n_players, 8) - 1
+    game = random_game(n_players, n_rows=2, n_outputs=2)
+    for n in (budget, max(6, budget // 3)):
+        first = run(core.SimSemivalue(paired, centred), game, min(n, budget), seed=n)
+        second = run(core.UnbiasedLeastSquares(paired, centred), game, min(n, budget), seed=n)
+        np.testing.assert_allclose(first.values, second.values, atol=1e-10)
+        np.testing.assert_allclose(first.standard_errors, second.standard_errors, atol=1e-10)
+        np.testing.assert_array_equal(first.evaluations, second.evaluations)
+
+
+def test_sim_semivalue_is_its_formula():
+    """Table 1's last row, draw by draw; γ and the bias written out."""
+    n_players = 9
+    game = random_game(n_players)
+    found = run(core.SimSemivalue(paired=False, centred=False), game, budget=40, seed=5)
+    n_each = {}
+    for _, place in game.asked[2:]:
+        n_each[place] = n_each.get(place, 0) + 1
+    # Duplicates are evaluated once, but count as often as they are drawn: draw again.
+    rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(n_players,)))
+    sizes = rng.choice(np.arange(1, n_players), size=4 * 38, p=kernel_mass(n_players))
+    ranks = rng.permuted(np.tile(np.arange(n_players), (len(sizes), 1)), axis=1)
+    places = (ranks < sizes[:, None]) @ (1 << np.arange(n_players))
+    seen, kept = set(), []
+    for place in places:
+        seen.add(int(place))
+        if len(seen) > 38:
+            break
+        kept.append(place)
+    assert set(kept) == set(n_each)
+    gamma = sum(1 / (s * (n_players - s)) for s in range(1, n_players))
+    value = game.values[0, :, 0]
+    expected = np.full(n_players, (value[-1] - value[0]) / n_players)
+    for place in kept:
+        is_in = place >> np.arange(n_players) & 1
+        size = is_in.sum()
+        coefficient = gamma * ((n_players - size) * is_in - size * (1 - is_in))
+        expected += coefficient * value[place] / len(kept)
+    np.testing.assert_allclose(found.values[0, :, 0], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_players", [2, 3, 6])
+def test_table_1_in_expectation(n_players):
+    """p times a, summed over all coalitions, T and b applied: three rows, one value."""
+    game = random_game(n_players)
+    value = game.values[0, :, 0]
+    places = np.arange(1, 2**n_players - 1)
+    members = places[:, None] >> np.arange(n_players) & 1
+    sizes = members.sum(axis=1)
+    gamma = kernel_total(n_players)
+    counts = np.array([np.prod([(n_players - j) / (j + 1) for j in range(s)]) for s in sizes])
+    probability = 1 / (gamma * counts * sizes * (n_players - sizes))
+    assert probability.sum() == pytest.approx(1)
+    np.testing.assert_allclose(
+        [probability[sizes == s].sum() for s in range(1, n_players)], kernel_mass(n_players)
+    )
+    bias = (value[-1] - value[0]) / n_players
+    least_squares = (probability * value[places]) @ members
+    transform = gamma * (n_players * np.eye(n_players) - 1)
+    sim = gamma * ((n_players - sizes)[:, None] * members - sizes[:, None] * (1 - members))
+    exact = game_shapley_values(game)[0, :, 0]
+    np.testing.assert_allclose(transform @ least_squares + bias, exact, atol=1e-10)
+    np.testing.assert_allclose((probability * value[places]) @ sim + bias, exact, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("paired", "sizes"), [(True, "kernel"), (False, "kernel"), (True, "leverage")]
+)
+@pytest.mark.parametrize("budget", [62, 120, 250, 500])
+def test_without_replacement_every_coalition_is_new_and_the_budget_is_spent(paired, sizes, budget):
+    estimator = core.LeastSquares(paired, sizes, replacement=False)
+    coalitions = drawn(estimator, 9, budget)
+    assert len(np.unique(coalitions, axis=0)) == len(coalitions) == budget
+
+
+def test_without_replacement_sizes_are_drawn_in_their_proportions():
+    """Counts differ by less than one from those expected, so that the sum over seeds is close."""
+    n_players, budget = 12, 502
+    counts = np.zeros(n_players + 1)
+    for seed in range(200):
+        sizes = drawn(core.LeastSquares(replacement=False), n_players, budget, seed).sum(axis=1)
+        counts += np.bincount(sizes, minlength=n_players + 1)
+    counts /= 200
+    # Sizes 1 and 2 are whole; what is left goes by the kernel's mass.
+    assert counts[[0, 1, 2, 10, 11, 12]].tolist() == [1, 12, 66, 66, 12, 1]
+    mass = kernel_mass(n_players)[2:9]
+    expected = (budget - 2 - 156) * mass / mass.sum()
+    np.testing.assert_allclose(counts[3:10], expected, atol=4 * np.sqrt(0.25 / 200))
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_without_replacement_errs_less_where_much_of_a_size_is_taken(paired):
+    game = smooth_game(9, n_rows=20, seed=2)
+    exact = game_shapley_values(game)
+    errors = [
+        np.mean(
+            [
+                (run(core.LeastSquares(paired, "kernel", way), game, 350, seed).values - exact) ** 2
+                for seed in range(30)
+            ]
+        )
+        for way in (True, False)
+    ]
+    assert errors[1] < 0.8 * errors[0]
+
+
+def test_normal_equations_without_replacement_are_unbiased():
+    """The weighted sum of 1_S 1_Sᵀ over the equations has the kernel's as its expectation."""
+    n_players = 8
+    total = np.zeros((n_players, n_players))
+    n_seeds = 400
+    estimator = core.LeastSquares(paired=False, replacement=False)
+    for seed in range(n_seeds):
+        request = DesignRequest(
+            n_players=n_players,
+            budget=90,
+            planned=90,
+            rng=np.random.default_rng(seed),
+            known=np.array([[False], [True]]).repeat(n_players, axis=1),
+        )
+        design = estimator.design(request)
+        weights = design.weights / np.where(design.is_drawn, design.is_drawn.sum(), 1)
+        total += design.members.T @ (weights[:, None] * design.members) / n_seeds
+    sizes = np.arange(1, n_players)
+    both = kernel_mass(n_players) @ (sizes * (sizes - 1)) / (n_players * (n_players - 1))
+    expected = np.full((n_players, n_players), both) + (0.5 - both) * np.eye(n_players)
+    np.testing.assert_allclose(total, expected, atol=0.005)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 19, 20])
+def test_distinct_subsets(count):
+    rng = np.random.default_rng(0)
+    found = distinct_subsets(count, 3, 6, False, rng)
+    assert found.shape == (count, 6)
+    assert (found.sum(axis=1) == 3).all()
+    assert len(np.unique(found, axis=0)) == count
+    halves = distinct_subsets(count // 2, 3, 6, True, rng)
+    both = np.concatenate([halves, ~halves])
+    assert len(np.unique(both, axis=0)) == 2 * (count // 2)
+
+
+@pytest.mark.parametrize("by_halves", [True, False])
+@pytest.mark.parametrize("count", [3, 8])  # by drawing, and by listing all
+def test_distinct_subsets_are_drawn_uniformly(by_halves, count):
+    rng = np.random.default_rng(1)
+    n_there = 10 if by_halves else 20
+    seen = np.zeros(64)
+    for _ in range(2000):
+        chosen = distinct_subsets(count if by_halves else 2 * count, 3, 6, by_halves, rng)
+        places = chosen @ (1 << np.arange(6))
+        seen[np.minimum(places, 63 - places) if by_halves else places] += 1
+    share = count / n_there * (1 if by_halves else 2)
+    spread = np.sqrt(2000 * share * (1 - share))
+    assert (seen > 0).sum() == n_there
+    assert np.abs(seen[seen > 0] - 2000 * share).max() < 4.5 * spread
+
+
+def test_capped_shares():
+    shares = capped_shares(np.array([0.5, 0.3, 0.2]), np.array([2.0, 10.0, 10.0]), 10)
+    np.testing.assert_allclose(shares, [2, 4.8, 3.2])
+    np.testing.assert_allclose(capped_shares(np.ones(2), np.array([1.0, 2.0]), 9), [1, 2])
+
+
+def test_rounding_keeps_expectation_and_sum():
+    expected = np.array([0.2, 3.7, 2.0, 1.1])
+    rounded = np.array([randomly_rounded(expected, np.random.default_rng(s)) for s in range(4000)])
+    assert set(rounded.sum(axis=1)) == {7}
+    assert (np.abs(rounded - expected) < 1).all()
+    np.testing.assert_allclose(rounded.mean(axis=0), expected, atol=4 * np.sqrt(0.25 / 4000))

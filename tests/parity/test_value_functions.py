@@ -1,0 +1,219 @@
+"""Value functions through both hosts: the same numbers, with SHEAR's derivatives, and plots."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import log_softmax
+from torch import nn
+
+import captum_ext
+import shap_ext
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.value_functions import KINDS
+from tests.captum_host.networks import examples, network
+from tests.helpers.brute_force import masked_model_values, shapley_values
+from tests.helpers.estimator_table import ESTIMATORS
+
+M, K, R = 9, 3, 3
+SAME = {"rtol": 0, "atol": 1e-10}
+
+
+class Softmax(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        return torch.softmax(self.net(x), dim=1)
+
+
+@pytest.fixture(params=["logits", "probabilities"])
+def net(request):
+    net = network(M, K)
+    return net if request.param == "logits" else Softmax(net).eval()
+
+
+def definition(kind, net, row, background):
+    """Return the game of one row straight from the definition."""
+
+    def outputs(x):
+        found = net(torch.as_tensor(x)).detach().numpy()
+        return np.log(found) if isinstance(net, Softmax) else log_softmax(found, axis=1)
+
+    def raw(x):
+        return net(torch.as_tensor(x)).detach().numpy()
+
+    own = outputs(row[None])[0]
+    first, second = own.argsort()[::-1][:2]
+    if kind == "margin":
+        return masked_model_values(lambda x: raw(x)[:, first] - raw(x)[:, second], row, background)
+    probability = masked_model_values(lambda x: np.exp(outputs(x)), row, background)
+    if kind == "log_probability":
+        return lambda coalition: np.log(probability(coalition)[first])
+    return lambda coalition: np.exp(own) @ np.log(probability(coalition))
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("n_background", [1, 4])
+def test_exact_values_are_those_of_the_definition(net, kind, n_background):
+    rows, background = examples(R, M).numpy(), examples(n_background, M, seed=5).numpy()
+    explainer = shap_ext.EnumerationExplainer(net, background, value_function=kind)
+    found = explainer(rows, silent=True)
+    assert found.values.shape == (R, M)
+    assert found.base_values.shape == (R,)
+    expected = [shapley_values(M, definition(kind, net, row, background)) for row in rows]
+    np.testing.assert_allclose(found.values, expected, **SAME)
+    if n_background == 1:
+        method = captum_ext.Exact(net, value_function=kind)
+        made = method.attribute(torch.as_tensor(rows), baselines=torch.as_tensor(background))
+        assert made.shape == (R, M)
+        np.testing.assert_allclose(made.numpy(), expected, **SAME)
+
+
+@pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_both_hosts_agree(row, kind):
+    net = network(M, K)
+    rows, background = examples(R, M), examples(1, M, seed=5)
+    budget = 2**M if row.is_exact else 150
+    explainer = row.explainer(net, background.numpy(), seed=3, value_function=kind, **row.options)
+    explanation = explainer(rows.numpy(), max_evals=budget, silent=True)
+    method = row.attribution(net, seed=3, value_function=kind, **row.options)
+    made = method.attribute(rows, baselines=background, n_samples=budget)
+    np.testing.assert_allclose(explanation.values, made.numpy(), **SAME)
+    np.testing.assert_array_equal(
+        explainer.last_estimate.cooperators, method.last_estimate.cooperators
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("way", ["hessian", "gradient"])
+def test_scores_are_those_of_the_value(net, kind, way):
+    """η of the value function, by hand, as cooperators of one's own."""
+    rows, background = examples(R, M), examples(1, M, seed=5)
+    step = (rows - background)[:, :, None] * (rows - background)[:, None, :]
+
+    def value(x, full):
+        out = net(x[None])[0]
+        logs = torch.log(out) if isinstance(net, Softmax) else torch.log_softmax(out, 0)
+        top = net(full[None])[0].argsort(descending=True)
+        if kind == "margin":
+            return out[top[0]] - out[top[1]]
+        if kind == "log_probability":
+            return logs[top[0]]
+        weights = net(full[None])[0].detach()
+        weights = weights if isinstance(net, Softmax) else torch.softmax(weights, 0)
+        return (weights * logs).sum()
+
+    if way == "hessian":
+        scores = torch.stack(
+            [
+                2 * torch.autograd.functional.hessian(lambda x, r=r: value(x, r), r) * s
+                for r, s in zip(rows, step, strict=True)
+            ]
+        ).abs()
+    else:
+        move = rows - background
+        slope = torch.autograd.functional.jacobian
+        scores = torch.zeros(R, M, M, dtype=torch.float64)
+        for n, r in enumerate(rows):
+            at_full = slope(lambda x, r=r: value(x, r), r) * move[n]
+            for j in range(M):
+                without = r.clone()
+                without[j] = background[0, j]
+                change = (slope(lambda x, r=r: value(x, r), without) * move[n] - at_full).abs()
+                scores[n, j] += change
+                scores[n, :, j] += change
+    options = {"n_samples": 200, "baselines": background}
+    shear = captum_ext.Shear(net, seed=1, value_function=kind, cooperators=way)
+    by_hand = captum_ext.Shear(net, seed=1, value_function=kind, cooperators=scores.numpy())
+    np.testing.assert_allclose(
+        shear.attribute(rows, **options), by_hand.attribute(rows, **options), **SAME
+    )
+
+
+def test_targets_name_the_class():
+    net = network(M, K)
+    rows = examples(R, M)
+    for target in (1, torch.tensor([0, 2, 1]), [0, 2, 1]):
+        method = captum_ext.Exact(net, value_function="log_probability")
+        found = method.attribute(rows, target=target)
+        logs = captum_ext.Exact(lambda x: torch.log_softmax(net(x), 1))
+        np.testing.assert_allclose(found, logs.attribute(rows, target=target), **SAME)
+
+
+def test_integer_scores_and_classes_of_a_value_function():
+    net = network(M, K)
+    rows = examples(R, M)
+    margin = captum_ext.ValueFunction("margin", classes=(2, 0))
+    found = captum_ext.Exact(net, value_function=margin).attribute(rows)
+    expected = captum_ext.Exact(lambda x: net(x)[:, 2] - net(x)[:, 0]).attribute(rows)
+    np.testing.assert_allclose(found, expected, **SAME)
+
+
+@pytest.mark.parametrize(
+    ("options", "call", "match"),
+    [
+        ({"value_function": "expected_log_probability"}, {"target": 1}, "target must be None"),
+        (
+            {"value_function": captum_ext.ValueFunction("margin", classes=1)},
+            {"target": 1},
+            "both name a class",
+        ),
+        ({"value_function": "margin"}, {"target": (1,)}, "target must be one class"),
+        ({"value_function": "margin"}, {"target": 7}, "class 7, but the model has 3"),
+    ],
+)
+def test_targets_that_do_not_go_with_a_value_function(options, call, match):
+    if call["target"] == (1,):
+        call = {"target": [(1,), (0,), (2,)]}
+    with pytest.raises(InvalidArgumentError, match=match):
+        captum_ext.RandomOrder(network(M, K), **options).attribute(examples(R, M), **call)
+
+
+def test_outputs_that_are_not_those_of_a_classifier():
+    x = examples(R, M)
+    method = captum_ext.RandomOrder(lambda x: x.sum(), value_function="margin")
+    with pytest.raises(InvalidArgumentError, match="one value for the whole batch"):
+        method.attribute(x)
+    method = captum_ext.RandomOrder(lambda x: x.reshape(-1, 3, 3), value_function="margin")
+    with pytest.raises(InvalidArgumentError, match=r"outputs of shape \(B, classes\)"):
+        method.attribute(x)
+
+
+def test_links_and_value_functions_do_not_mix():
+    import shap
+
+    with pytest.raises(InvalidArgumentError, match=r"link=shap.links.identity"):
+        shap_ext.ShearExplainer(
+            network(M, K), np.zeros((1, M)), link=shap.links.logit, value_function="margin"
+        )
+
+
+def test_classifiers_of_scikit_learn_by_predict_proba():
+    from sklearn.ensemble import RandomForestClassifier
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(80, 5)), rng.integers(3, size=80)
+    model = RandomForestClassifier(5, random_state=0).fit(x, y)
+    explainer = shap_ext.EnumerationExplainer(model, x[:10], value_function="log_probability")
+    found = explainer(x[:2], silent=True)
+    top = model.predict_proba(x[:2]).argmax(axis=1)
+    for n in range(2):
+        game = masked_model_values(model.predict_proba, x[n], x[:10])
+        expected = shapley_values(5, lambda c, g=game, k=top[n]: np.log(max(g(c)[k], 1e-15)))
+        # Zero probabilities are lifted before they are averaged: far less than this.
+        np.testing.assert_allclose(found.values[n], expected, atol=1e-9)
+
+
+def test_saved_explainers_keep_their_value_function(tmp_path):
+    explainer = shap_ext.RandomOrderExplainer(
+        network(M, K), np.zeros((1, M)), seed=1, value_function=shap_ext.ValueFunction("margin")
+    )
+    path = tmp_path / "explainer"
+    with path.open("wb") as file:
+        explainer.save(file)
+    with path.open("rb") as file:
+        loaded = shap_ext.RandomOrderExplainer.load(file)
+    x = examples(R, M).numpy()
+    np.testing.assert_array_equal(loaded(x, silent=True).values, explainer(x, silent=True).values)
