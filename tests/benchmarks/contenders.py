@@ -53,6 +53,13 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "no complement (Eq. 13)": {"complement": "none"},
     "not efficient": {"efficient": False},
 }
+FAMILY: list[tuple[str, tuple[str], dict[str, Any]]] = [
+    ("leastsquares, no replacement", ("leastsquares",), {"replacement": False}),
+    ("leastsquares, unbiased", ("leastsquares",), {"unbiased": True}),
+    ("simsemivalue as printed", ("simsemivalue",), {"paired": False, "centred": False}),
+    ("semivalue", ("semivalue",), {}),
+]
+"""The rest of SimSHAP's Table 1; the paired and centred sim-semivalue is unbiased least squares."""
 
 
 def contenders(benchmark: AdultBenchmark, game: TabulatedGame) -> list[Contender]:
@@ -74,6 +81,7 @@ def contenders(benchmark: AdultBenchmark, game: TabulatedGame) -> list[Contender
         Contender("randomorder (ours)", "ours", ours("randomorder")),
         Contender("leastsquares, kernel (ours)", "ours", ours("leastsquares")),
         Contender("leastsquares, leverage (ours)", "ours", ours("leastsquares", sizes="leverage")),
+        *(Contender(name, "ours", ours(*arguments, **o)) for name, arguments, o in FAMILY),
         Contender("KS, pooled", "paper", peer(pooled_regression, paired=False)),
         Contender("KS-Pair, pooled", "paper", peer(pooled_regression, paired=True)),
         Contender("KS, averaged", "paper", peer(averaged_small_regressions, paired=False)),
