@@ -1,0 +1,91 @@
+"""The parity table: estimators × hosts × kinds of input and model.
+
+Each cell compares an estimator, called as a user of the host calls it, with the Shapley values of
+the same masked model by their definition, one coalition at a time:
+
+- where the budget pays for all coalitions, number by number, to the tolerance that the kind states
+  with its reason;
+- where it does not, on average over seeds: the mean is as close as chance has it.
+
+and then draws the result by the host's own plot or visualiser.
+"""
+
+import functools
+import warnings
+
+import numpy as np
+import pytest
+
+from tests.helpers.estimator_table import ESTIMATORS
+from tests.parity import shap_kinds, torch_kinds
+
+KINDS = [*shap_kinds.KINDS, *torch_kinds.KINDS]
+NAMES = [
+    "exact",
+    "random order",
+    "least squares, paired, kernel",
+    "least squares, no replacement, paired, kernel",
+    "unbiased least squares, paired",
+    "sim-semivalue, paired",
+    "semivalue",
+    "shear, auto",
+]
+TABLE = [row for row in ESTIMATORS if row.id in NAMES]
+N_SEEDS = 40
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*:PendingDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+def test_the_table_is_as_large_as_it_should_be():
+    assert len(TABLE) == len(NAMES)
+    assert len({str(kind) for kind in KINDS}) == len(KINDS)
+    assert len(TABLE) * len(KINDS) >= 150
+
+
+@functools.cache
+def built(kind):
+    """Return the case and its exact values, made once for all estimators."""
+    case = kind.build()
+    return case, case.exact()
+
+
+def over(table):
+    return pytest.mark.parametrize("row", table, ids=lambda row: row.id)
+
+
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
+
+
+@each_kind
+@over(TABLE)
+def test_all_coalitions_give_the_exact_values_and_a_picture(row, kind):
+    case, exact = built(kind)
+    result, values = case.run(row, 2**case.n_players, 0)
+    np.testing.assert_allclose(values, exact, rtol=0, atol=kind.atol)
+    assert np.abs(exact).max() > 10 * kind.atol  # not nothing against nothing
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what hosts' plots use of matplotlib and pandas
+        case.draw(result)
+
+
+@each_kind
+@over([row for row in TABLE if not row.is_exact])
+def test_few_coalitions_are_right_on_average(row, kind):
+    """Means over seeds, at R · M · K numbers: |z| > 5 happens once in 10^4 cells by chance.
+
+    The bias of least squares, of the order of one over the budget, is allowed a third of the
+    spread of one estimate.
+    """
+    case, exact = built(kind)
+    budget = max(2 ** (case.n_players - 1), 4 * case.n_players + 2)
+    drawn = np.array([case.run(row, budget, seed)[1] for seed in range(N_SEEDS)])
+    spread = drawn.std(axis=0, ddof=1)
+    allowed = 5 * spread / np.sqrt(N_SEEDS) + kind.atol
+    if not row.is_unbiased:
+        allowed = allowed + spread / 3
+    assert (np.abs(drawn.mean(axis=0) - exact) <= allowed).all()
+    # And the seed matters, so that this was an average of something.
+    assert spread.max() > 1e-6
