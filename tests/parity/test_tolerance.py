@@ -1,0 +1,72 @@
+"""`tolerance=` through both hosts, as their users pass it."""
+
+import numpy as np
+import pytest
+import torch
+
+import captum_ext
+import shap_ext
+from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
+from tests.captum_host.networks import examples, network
+from tests.helpers.estimator_table import ESTIMATORS
+from tests.shap_host.games import curved
+
+M, R = 12, 4
+STOPS = [row for row in ESTIMATORS if not row.is_exact and row.options.get("complement") != "none"]
+
+
+def over(table):
+    return pytest.mark.parametrize("row", table, ids=lambda row: row.id)
+
+
+@over(STOPS)
+def test_both_hosts_stop_at_the_same_evaluations(row):
+    net = network(M, 2)
+    rows, background = examples(R, M), examples(1, M, seed=5)
+    explainer = row.explainer(net, background.numpy(), seed=3, **row.options)
+    explanation = explainer(rows.numpy(), tolerance="15%", max_evals=4096, silent=True)
+    method = row.attribution(net, seed=3, **row.options)
+    made = method.attribute(rows, baselines=background, tolerance="15%", n_samples=4096)
+    np.testing.assert_allclose(explanation.values, made.movedim(1, 2).numpy(), atol=1e-10)
+    spent = explainer.last_estimate.evaluations
+    np.testing.assert_array_equal(spent, method.last_estimate.evaluations)
+    errors = explainer.last_estimate.standard_errors
+    assert (errors.max(axis=1) <= 0.15 * np.ptp(explanation.values, axis=1)).all()
+
+
+def test_error_bounds_come_with_a_tolerance():
+    x = np.random.default_rng(0).normal(size=(R, M))
+    explainer = shap_ext.RandomOrderExplainer(curved, np.zeros((1, M)), seed=0)
+    explanation = explainer(x, tolerance=0.05, error_bounds=True, silent=True)
+    assert 0 < explanation.error_std.max() <= 0.05
+    method = captum_ext.RandomOrder(lambda x: torch.as_tensor(curved(x.numpy())), seed=0)
+    made, errors = method.attribute(torch.as_tensor(x), tolerance=0.05, return_standard_error=True)
+    np.testing.assert_allclose(made, explanation.values, atol=1e-10)
+    np.testing.assert_allclose(errors, explanation.error_std, atol=1e-10)
+
+
+def test_a_row_by_itself_stops_where_it_stops_among_others():
+    x = np.random.default_rng(0).normal(size=(R, M))
+    explainer = shap_ext.LeastSquaresExplainer(curved, np.zeros((1, M)), seed=0)
+    together = explainer(x, tolerance=0.05, silent=True).values
+    alone = explainer.explain_row(x[2], tolerance=0.05, silent=True)["values"]
+    np.testing.assert_allclose(alone, together[2], atol=1e-12)
+
+
+@pytest.mark.parametrize("tolerance", [0, "5", "much"])
+def test_tolerances_of_no_use_are_refused_by_both_hosts(tolerance):
+    explainer = shap_ext.RandomOrderExplainer(curved, np.zeros((1, M)), seed=0)
+    with pytest.raises(InvalidArgumentError, match="tolerance must be a positive number"):
+        explainer(np.ones((1, M)), tolerance=tolerance)
+    with pytest.raises(InvalidArgumentError, match="tolerance must be a positive number"):
+        captum_ext.RandomOrder(network(M)).attribute(torch.ones(1, M), tolerance=tolerance)
+
+
+def test_rows_that_do_not_get_there_are_warned_of_in_the_hosts_words():
+    x = np.random.default_rng(0).normal(size=(R, M))
+    explainer = shap_ext.RandomOrderExplainer(curved, np.zeros((1, M)), seed=0)
+    with pytest.warns(ShapleyExtWarning, match="4 of 4 rows .* max_evals=300"):
+        explainer(x, tolerance=1e-6, max_evals=300, silent=True)
+    method = captum_ext.RandomOrder(lambda x: torch.as_tensor(curved(x.numpy())), seed=0)
+    with pytest.warns(ShapleyExtWarning, match="4 of 4 rows .* n_samples=300"):
+        method.attribute(torch.as_tensor(x), tolerance=1e-6, n_samples=300)
