@@ -3,10 +3,16 @@
 from shapley_adapters import Estimate, ValueFunction
 
 from .attributions import Exact, LeastSquares, RandomOrder, Semivalue, Shear, SimSemivalue
+from .baselines import BaselineDistribution
+from .data_loaders import DataLoaderAttribution
+from .language_models import LLMAttribution
 
 __all__ = [
+    "BaselineDistribution",
+    "DataLoaderAttribution",
     "Estimate",
     "Exact",
+    "LLMAttribution",
     "LeastSquares",
     "RandomOrder",
     "Semivalue",

@@ -49,7 +49,9 @@ def class_value_game(
 
 def _classes(target: Any, n_examples: int, kind: str) -> IntArray:
     classes = target.cpu().numpy() if isinstance(target, Tensor) else np.asarray(target)
-    if classes.dtype.kind not in "iu" or classes.size not in (1, n_examples) or classes.ndim > 1:
+    # A tuple is captum's index of several dimensions, not one class for each example.
+    n_allowed = (1,) if isinstance(target, tuple) else (1, n_examples)
+    if classes.dtype.kind not in "iu" or classes.size not in n_allowed or classes.ndim > 1:
         raise InvalidArgumentError(
             f"target must be one class, or one for each example, where value_function={kind!r}; "
             f"got {target!r}."

@@ -89,9 +89,12 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         ----------
         inputs : Tensor or tuple of Tensors
             The inputs; the first dimension counts the B examples.
-        baselines : scalar, Tensor, or tuple of them, optional
-            Values of absent features: numbers, or tensors shaped like the inputs, whose first
-            dimension may be 1. Zero by default.
+        baselines : scalar, Tensor, tuple of them, or callable, optional
+            Values of absent features. A number; a tensor with one row, or with one for each
+            example; or a distribution, with any other number of rows or marked by
+            `BaselineDistribution`: then the output is averaged over the rows, and an evaluation
+            costs a row of the forward function for each of them. A callable is called once, with
+            the inputs if it takes an argument, and may return any of these. Zero by default.
         target : int, tuple, Tensor or list, optional
             Which output to explain, in any of captum's forms. Without it, all outputs are
             explained at once.
@@ -105,8 +108,8 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
             The budget: how many coalitions are evaluated for each example. By default 16 a
             feature, at least 500; where it pays for all 2^M coalitions, the result is exact.
         perturbations_per_eval : int, optional
-            How many coalitions of all examples go into one forward pass. By default as many as
-            fill a batch of bounded memory.
+            How many masked copies of all examples go into one forward pass at most. By default as
+            many as fill a batch of bounded memory.
         return_standard_error : bool
             Whether to return the standard errors, too.
         show_progress : bool
@@ -176,18 +179,19 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         value_function = checked_value_function(self.value_function)
         if additional is None:
             additional = ()
+        if perturbations_per_eval is not None:
+            checked_count("perturbations_per_eval", perturbations_per_eval)
         game = ForwardFunctionGame(
             forward_func=self.forward_func,
             inputs=tensors,
-            baselines=checked_baselines(baselines, tensors),
+            baselines=checked_baselines(baselines, tensors, inputs),
             groups=from_feature_mask(feature_mask, tensors),
             target=target if value_function.is_raw else None,
             additional_forward_args=additional if isinstance(additional, tuple) else (additional,),
+            perturbations_per_eval=perturbations_per_eval,
         )
-        if perturbations_per_eval is not None:
-            checked_count("perturbations_per_eval", perturbations_per_eval)
         valued = None if value_function.is_raw else class_value_game(game, value_function, target)
-        return _Call(game, valued, perturbations_per_eval, isinstance(inputs, tuple))
+        return _Call(game, valued, isinstance(inputs, tuple))
 
 
 _AnyGame: TypeAlias = ForwardFunctionGame | ClassValueGame | BatchGame
@@ -199,13 +203,12 @@ class _Call:
 
     game: ForwardFunctionGame
     valued: ClassValueGame | None
-    perturbations_per_eval: int | None
     is_tuple: bool
 
     def estimate(self, estimator: Estimator[Any], settings: Settings) -> tuple[_AnyGame, Estimate]:
         """Estimate for each example, or for the batch where it has only one value."""
-        per_forward = self.perturbations_per_eval
-        batch_size = None if per_forward is None else per_forward * self.game.n_rows
+        is_given = self.game.perturbations_per_eval is not None
+        batch_size = self.game.evaluations_per_batch if is_given else None
         batched = replace(settings, batch_size=batch_size)
         game: _AnyGame = self.game if self.valued is None else self.valued
         try:
@@ -229,10 +232,10 @@ class _Call:
                 f"value_function={self.valued.value_function.kind!r} needs an output for each "
                 "class and example, but forward_func returns one value for the whole batch."
             )
-        if self.perturbations_per_eval not in (None, 1):
+        if self.game.perturbations_per_eval not in (None, 1):
             raise InvalidArgumentError(
                 "perturbations_per_eval must be 1 where forward_func returns one value for the "
-                f"whole batch; got {self.perturbations_per_eval}."
+                f"whole batch; got {self.game.perturbations_per_eval}."
             )
         if self.game.groups.differ_by_example:
             raise InvalidArgumentError(

@@ -13,6 +13,8 @@ from torch import Tensor
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
+from .inputs import check_plain
+
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
@@ -131,7 +133,8 @@ def _flat(mask: Tensor, tensor: Tensor, index: int) -> IntArray:
         raise InvalidArgumentTypeError(
             f"feature_mask[{index}] must be a tensor; got {type(mask).__name__}."
         )
-    if mask.is_floating_point() or mask.is_complex() or mask.dtype == torch.bool:
+    check_plain(f"feature_mask[{index}]", mask)
+    if mask.is_floating_point() or mask.dtype == torch.bool:
         raise InvalidArgumentTypeError(
             f"feature_mask[{index}] must hold whole numbers; got {mask.dtype}. Use mask.long()."
         )

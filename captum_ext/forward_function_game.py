@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
-from shapley_adapters.batched_evaluation import rows_per_batch
-from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
+from shapley_adapters.batched_evaluation import in_batches, rows_per_batch
+from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
+from shapley_adapters.torch_modules import how_to_pick
 from shapley_adapters.value_functions import Reduction
 
+from .baselines import Baselines
 from .captum_internals import select_targets
 from .feature_groups import FeatureGroups
+from .inputs import takes_nothing
 
 
 class OneValueForBatchError(Exception):
@@ -33,12 +34,17 @@ class ForwardFunctionGame:
     ----------
     forward_func : callable
         The forward function.
-    inputs, baselines : tuple of tensors
-        Values of present and absent numbers; the first dimension of a baseline may be 1.
+    inputs : tuple of tensors
+        Values of present numbers.
+    baselines : Baselines
+        Values of absent numbers. The output is averaged over a distribution of them, each draw of
+        which costs a row of the forward function.
     groups : FeatureGroups
         The players.
     target, additional_forward_args
         As captum takes them; those that belong to examples follow their example.
+    perturbations_per_eval : int, optional
+        How many masked copies of the examples one call of the forward function holds at most.
     output_shape : tuple of int
         Shape of the selected output of one example; known after the first evaluation.
     output_dtype : torch.dtype
@@ -47,15 +53,16 @@ class ForwardFunctionGame:
 
     forward_func: Callable[..., Any]
     inputs: tuple[Tensor, ...]
-    baselines: tuple[Tensor, ...]
+    baselines: Baselines
     groups: FeatureGroups
     target: Any = None
     additional_forward_args: tuple[Any, ...] = ()
+    perturbations_per_eval: int | None = None
     output_shape: tuple[int, ...] = field(default=(), init=False)
     output_dtype: torch.dtype = field(default=torch.float32, init=False)
 
     def __post_init__(self) -> None:
-        self._takes_nothing = _takes_nothing(self.forward_func)
+        self._takes_nothing = takes_nothing(self.forward_func)
         self._is_known = False
 
     @property
@@ -69,52 +76,81 @@ class ForwardFunctionGame:
         return self.groups.n_players
 
     @property
-    def evaluations_per_batch(self) -> int:
-        """How many masked examples make a good batch."""
+    def rows_per_forward(self) -> int:
+        """How many masked examples go into one call of the forward function."""
+        if self.perturbations_per_eval is not None:
+            return self.perturbations_per_eval * self.n_rows
         example_bytes = sum(t[0].numel() * t.element_size() for t in self.inputs)
         return rows_per_batch(example_bytes, self.inputs[0].device.type)
+
+    @property
+    def evaluations_per_batch(self) -> int:
+        """How many evaluations make a good batch, each a row for every draw of the baselines."""
+        return max(1, self.rows_per_forward // self.baselines.n_draws)
 
     def active_players(self) -> BoolArray:
         """Tell where inputs differ from baselines; NaN differs from all but NaN."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
-        for index, (given, absent) in enumerate(zip(self.inputs, self.baselines, strict=True)):
-            differs = given != absent
-            if given.is_floating_point():
-                differs &= ~(given.isnan() & absent.isnan())
-            flat = differs.reshape(self.n_rows, given[0].numel()).cpu().numpy()
-            active |= self.groups.any_of(flat, index)
+        for index, given in enumerate(self.inputs):
+            active |= self.groups.any_of(self.baselines.differ_from(given, index), index)
         return active
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
-        if not self._is_known and len(rows) > self.n_rows:
-            # The first forward pass holds the examples once, as captum's does: a function that
-            # returns one value for the batch may work for no other number of them.
-            first, rest = slice(self.n_rows), slice(self.n_rows, None)
-            halves = [self(rows[part], coalitions[part]) for part in (first, rest)]
-            return np.concatenate(halves)
-        self._is_known = True
-        with torch.no_grad():
-            output = self._selected(self.masked(rows, coalitions), rows)
-        return output.to(device="cpu", dtype=torch.float64).numpy()
+        outputs = self._outputs(rows, coalitions)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs.mean(axis=1)
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs, one for each class."""
-        outputs = self(rows, coalitions)
+        outputs = self._outputs(rows, coalitions)
         if len(self.output_shape) > 1:
             raise InvalidArgumentError(
                 "value_function needs outputs of shape (B, classes); those of forward_func have "
                 f"shape (B, {', '.join(map(str, self.output_shape))})."
             )
-        return reduce(outputs[:, None], rows)
+        return reduce(outputs, rows)
 
-    def masked(self, rows: IntArray, coalitions: CoalitionArray) -> tuple[Tensor, ...]:
+    def masked(
+        self, rows: IntArray, coalitions: CoalitionArray, draws: IntArray | None = None
+    ) -> tuple[Tensor, ...]:
         """Return the inputs of each row with absent numbers replaced by the baseline's."""
         absent = ~coalitions
         return tuple(
-            _filled(given, baseline, rows, self.groups.spread(absent, rows, index))
-            for index, (given, baseline) in enumerate(zip(self.inputs, self.baselines, strict=True))
+            self.baselines.filled(
+                given, index, rows, draws, self.groups.spread(absent, rows, index)
+            )
+            for index, given in enumerate(self.inputs)
         )
+
+    def _outputs(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return the selected outputs for each draw of the baselines, (P, draws, K)."""
+        n_pairs, n_draws = len(rows), self.baselines.n_draws
+        collected: list[ValueArray] = []
+
+        def collect(start: int, stop: int) -> None:
+            part: Any = slice(start, stop)
+            draws = None
+            if n_draws > 1:
+                draws, part = np.divmod(np.arange(start, stop), n_pairs)
+            with torch.no_grad():
+                masked = self.masked(rows[part], coalitions[part], draws)
+                output = self._selected(masked, rows[part])
+            collected.append(output.to(device="cpu", dtype=torch.float64).numpy())
+
+        total, first = n_pairs * n_draws, 0
+        was_known, self._is_known = self._is_known, True
+        if not was_known and total > self.n_rows:
+            # The first forward pass holds the examples once, as captum's does: a function that
+            # returns one value for the batch may work for no other number of them.
+            first = min(self.n_rows, self.rows_per_forward)
+            collect(0, first)
+        if n_pairs > 1 or n_draws == 1:
+            collect(first, total)  # as many as the caller has found to fit
+        else:
+            size = self.rows_per_forward
+            in_batches(total - first, size, lambda i, j: collect(first + i, first + j))
+        outputs = np.concatenate(collected)
+        return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).swapaxes(0, 1)
 
     # What follows makes this a DifferentiableGame.
 
@@ -132,13 +168,22 @@ class ForwardFunctionGame:
         return torch.ones(n_points, self.n_players, dtype=first.dtype, device=first.device)
 
     def presence_values(self, rows: IntArray, presence: Tensor) -> Tensor:
-        """Return the selected outputs on the line from baselines to inputs."""
+        """Return the selected outputs on the lines from baselines to inputs, averaged."""
+        n_pairs, n_draws = len(rows), self.baselines.n_draws
+        draw, pair = np.divmod(np.arange(n_pairs * n_draws), n_pairs)
+        rows, presence = rows[pair], presence.repeat(n_draws, 1)
         points = []
-        for index, (given, absent) in enumerate(zip(self.inputs, self.baselines, strict=True)):
-            start = _of_rows(absent, rows)
+        for index, given in enumerate(self.inputs):
+            start = self.baselines.of_rows(index, rows, draw)
             degree = self.groups.spread_tensor(presence, rows, index).reshape(start.shape)
-            points.append(start + degree * (given[rows] - start))
-        return self._selected(tuple(points), rows)
+            if start.is_inference():  # autograd cannot save it
+                start = start.clone()
+            # Exact at both ends, which matters to models that compare or convert.
+            points.append(torch.lerp(start, given[rows], degree.to(start)))
+        outputs = self._selected(tuple(points), rows)
+        if not outputs.is_floating_point():
+            raise DerivativeError(f"forward_func returns {outputs.dtype} numbers.")
+        return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).mean(dim=0)
 
     def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
         """Call the forward function; one without parameters is called without inputs."""
@@ -183,7 +228,8 @@ class ForwardFunctionGame:
 class BatchGame:
     """One game for the whole batch, for forward functions that return one value for all examples.
 
-    Each evaluation masks all examples alike and is one call of the forward function.
+    Each evaluation masks all examples alike and is one call of the forward function, for each draw
+    of the baselines.
     """
 
     examples: ForwardFunctionGame
@@ -215,12 +261,15 @@ class BatchGame:
         game = self.examples
         everyone = np.arange(game.n_rows)
         alike = np.broadcast_to(coalition, (game.n_rows, len(coalition)))
-        with torch.no_grad():
-            masked = game.masked(everyone, alike)
-            output = game.call(masked, game.additional_forward_args)
-        if isinstance(output, Tensor):
-            self.output_dtype = output.dtype
-        return float(output)
+        values = []
+        for draw in range(game.baselines.n_draws):
+            with torch.no_grad():
+                masked = game.masked(everyone, alike, np.full(game.n_rows, draw))
+                output = game.call(masked, game.additional_forward_args)
+            if isinstance(output, Tensor):
+                self.output_dtype = output.dtype
+            values.append(float(output))
+        return float(np.mean(values))
 
 
 def _check_output(output: Any, n_expected: int) -> None:
@@ -228,8 +277,12 @@ def _check_output(output: Any, n_expected: int) -> None:
         raise OneValueForBatchError
     if not isinstance(output, Tensor):
         raise ModelOutputError(
-            f"forward_func must return a tensor or a number; it returned {type(output).__name__}. "
-            "Wrap it in a function that picks the tensor to explain."
+            f"forward_func must return a tensor or a number; {how_to_pick(output)}"
+        )
+    if output.is_complex() or output.layout != torch.strided:
+        kind = "complex" if output.is_complex() else "sparse"
+        raise ModelOutputError(
+            f"forward_func must return a dense tensor of real numbers; it returned a {kind} one."
         )
     if output.dim() == 0 or (output.numel() == 1 and n_expected > 1):
         raise OneValueForBatchError
@@ -238,35 +291,6 @@ def _check_output(output: Any, n_expected: int) -> None:
             f"forward_func must return one entry for each of its {n_expected} examples; its "
             f"output has shape {tuple(output.shape)}."
         )
-
-
-def _filled(
-    given: Tensor, baseline: Tensor, rows: IntArray, absent: npt.NDArray[np.bool_]
-) -> Tensor:
-    """Return the rows of `given` with the baseline's numbers where they are absent.
-
-    Numbers are selected, not multiplied: NaN and infinities of the other side must not leak.
-    """
-    shape = (len(rows), *given.shape[1:])
-    if given.device.type != "cpu" or given.dtype == torch.bfloat16:
-        where = torch.as_tensor(absent.reshape(shape), device=given.device)
-        return torch.where(where, _of_rows(baseline, rows), given[rows])
-    # NumPy gathers and copies several times faster than torch does on a CPU.
-    filled = given.numpy()[rows]
-    source = baseline.numpy() if len(baseline) == 1 else baseline.numpy()[rows]
-    np.copyto(filled, source, where=absent.reshape(shape))
-    return torch.from_numpy(filled)
-
-
-def _of_rows(baseline: Tensor, rows: IntArray) -> Tensor:
-    return baseline.expand(len(rows), *baseline.shape[1:]) if len(baseline) == 1 else baseline[rows]
-
-
-def _takes_nothing(function: Callable[..., Any]) -> bool:
-    try:
-        return len(inspect.signature(function).parameters) == 0
-    except ValueError:  # builtins have no signature; they do take inputs
-        return False
 
 
 def _brief(target: Any) -> str:

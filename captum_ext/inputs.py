@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+
+from .baselines import BaselineDistribution, Baselines
 
 
 def checked_inputs(inputs: Any) -> tuple[Tensor, ...]:
@@ -25,10 +29,7 @@ def checked_inputs(inputs: Any) -> tuple[Tensor, ...]:
                 f"inputs[{index}] has no dimensions; the first one must count the examples. Use "
                 "x[None]."
             )
-        if tensor.is_complex():
-            raise InvalidArgumentTypeError(
-                f"inputs[{index}] is complex; split it into real and imaginary parts."
-            )
+        check_plain(f"inputs[{index}]", tensor)
     lengths = [len(tensor) for tensor in tensors]
     if not lengths or lengths[0] == 0:
         raise InvalidArgumentError("inputs holds no examples; at least one is needed.")
@@ -36,11 +37,39 @@ def checked_inputs(inputs: Any) -> tuple[Tensor, ...]:
         raise InvalidArgumentError(
             f"inputs must all have the same number of examples; got {lengths}."
         )
-    return tuple(tensor.detach() for tensor in tensors)
+    return tuple(tensor.detach().resolve_neg() for tensor in tensors)
 
 
-def checked_baselines(baselines: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Return `baselines` as one tensor for each input, in its type and on its device.
+def check_plain(name: str, tensor: Tensor) -> None:
+    """Refuse tensors whose numbers cannot be replaced one by one."""
+    if tensor.is_complex():
+        raise InvalidArgumentTypeError(
+            f"{name} is complex; split it into real and imaginary parts."
+        )
+    if tensor.is_nested or tensor.layout != torch.strided:
+        kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        raise InvalidArgumentTypeError(
+            f"{name} is a {kind} tensor; pass it dense, and convert it within forward_func."
+        )
+    if tensor.is_quantized:
+        raise InvalidArgumentTypeError(
+            f"{name} is quantized; pass x.dequantize(), and quantize it within forward_func."
+        )
+    if tensor.is_meta:
+        raise InvalidArgumentTypeError(f"{name} is on the meta device and holds no numbers.")
+
+
+def checked_baselines(baselines: Any, inputs: tuple[Tensor, ...], given: Any = None) -> Baselines:
+    """Return `baselines` in the inputs' types and on their devices.
+
+    Parameters
+    ----------
+    baselines : None, number, tensor, function, or tuple of the first three
+        What the user passed. A function is called once, with the inputs if it takes an argument.
+    inputs : tuple of tensors
+        The checked inputs.
+    given : tensor or tuple of tensors, optional
+        The inputs in the user's container, for a function.
 
     Raises
     ------
@@ -48,21 +77,52 @@ def checked_baselines(baselines: Any, inputs: tuple[Tensor, ...]) -> tuple[Tenso
         If there are too few or too many, if a shape does not fit, or if an input of whole numbers
         would have to cut a fractional baseline.
     """
+    if callable(baselines):
+        baselines = _made(baselines, inputs if given is None else given)
     if baselines is None:
-        given: tuple[Any, ...] = (None,) * len(inputs)
+        parts: tuple[Any, ...] = (None,) * len(inputs)
     else:
-        given = baselines if isinstance(baselines, tuple) else (baselines,)
-    if len(given) != len(inputs):
+        parts = baselines if isinstance(baselines, tuple) else (baselines,)
+    if len(parts) != len(inputs):
         raise InvalidArgumentError(
-            f"baselines must hold one entry for each of the {len(inputs)} inputs; got {len(given)}."
+            f"baselines must be a tuple of one entry for each of the {len(inputs)} inputs; got "
+            f"{len(parts)}."
         )
-    return tuple(
+    tensors = tuple(
         _baseline(one, tensor, index)
-        for index, (one, tensor) in enumerate(zip(given, inputs, strict=True))
+        for index, (one, tensor) in enumerate(zip(parts, inputs, strict=True))
     )
+    are_drawn = tuple(
+        len(baseline) > 1
+        and (isinstance(one, BaselineDistribution) or len(baseline) != len(tensor))
+        for one, baseline, tensor in zip(parts, tensors, inputs, strict=True)
+    )
+    return Baselines(tensors, are_drawn, _n_draws(tensors, are_drawn))
+
+
+def _made(function: Callable[..., Any], given: Any) -> Any:
+    """Call a function that makes baselines, as captum's DeepLiftShap does."""
+    baselines = function() if takes_nothing(function) else function(given)
+    if baselines is None or callable(baselines):
+        raise InvalidArgumentTypeError(
+            "baselines, a function, must return numbers or tensors; it returned "
+            f"{type(baselines).__name__}."
+        )
+    return baselines
+
+
+def _n_draws(tensors: tuple[Tensor, ...], are_drawn: tuple[bool, ...]) -> int:
+    counts = {len(one) for one, drawn in zip(tensors, are_drawn, strict=True) if drawn}
+    if len(counts) > 1:
+        raise InvalidArgumentError(
+            f"baselines holds distributions of {' and '.join(map(str, sorted(counts)))} rows for "
+            "several inputs. Their rows belong together, so that there must be as many of each."
+        )
+    return counts.pop() if counts else 1
 
 
 def _baseline(baseline: Any, tensor: Tensor, index: int) -> Tensor:
+    """Return one baseline with its rows along the first dimension."""
     if baseline is None:
         return torch.zeros_like(tensor[:1])
     if isinstance(baseline, numbers.Real):
@@ -74,20 +134,22 @@ def _baseline(baseline: Any, tensor: Tensor, index: int) -> Tensor:
         raise InvalidArgumentTypeError(
             f"baselines[{index}] must be a number or a tensor; got {type(baseline).__name__}."
         )
-    if baseline.dim() == 0:
-        return _cast(baseline, tensor, index).expand(1, *tensor.shape[1:])
-    if baseline.shape[1:] != tensor.shape[1:] or len(baseline) not in (1, len(tensor)):
+    check_plain(f"baselines[{index}]", baseline)
+    plain = baseline.detach().resolve_neg().as_subclass(Tensor)
+    if plain.dim() == 0:
+        return _cast(plain, tensor, index).expand(1, *tensor.shape[1:])
+    if plain.shape[1:] != tensor.shape[1:] or len(plain) == 0:
         raise InvalidArgumentError(
-            f"baselines[{index}] has shape {tuple(baseline.shape)}; it must be that of its input, "
-            f"{tuple(tensor.shape)}, or have 1 as its first dimension."
+            f"baselines[{index}] has shape {tuple(plain.shape)}; it must be (rows, "
+            f"{', '.join(map(str, tensor.shape[1:]))}) for an input of shape "
+            f"{tuple(tensor.shape)}: with one row, one for each example, or any other number of "
+            "rows, over which the output is averaged."
         )
-    return _cast(baseline.detach(), tensor, index)
+    return _cast(plain, tensor, index)
 
 
 def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
     """Bring a baseline to its input's type, unless that would do more than round it."""
-    if baseline.is_complex():
-        raise InvalidArgumentTypeError(f"baselines[{index}] is complex; its input is not.")
     cast = baseline.to(device=tensor.device, dtype=tensor.dtype)
     if tensor.is_floating_point():
         is_kept = bool((cast.isfinite().cpu() | ~baseline.isfinite().cpu()).all())
@@ -124,3 +186,11 @@ def checked_target(target: Any, n_examples: int) -> Any:
         f"target must have one entry for each of the {n_examples} examples, or be a single "
         f"number; got {tuple(target.shape) if isinstance(target, Tensor) else len(target)}."
     )
+
+
+def takes_nothing(function: Callable[..., Any]) -> bool:
+    """Tell whether a function has no parameters."""
+    try:
+        return len(inspect.signature(function).parameters) == 0
+    except ValueError:  # builtins have no signature; they do take inputs
+        return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,12 @@ from .array_types import CoalitionArray, FloatArray, IntArray, ScoreArray, Value
 from .errors import DerivativeError, InvalidArgumentError, warn_user
 from .games import DifferentiableGame, Game
 
+if TYPE_CHECKING:
+    from .torch_derivatives import DerivativeScores
+
 COOPERATORS = ("auto", "hessian", "gradient", "difference", "random")
+
+_OTHER_WAYS = "Use 'difference', which needs evaluations only, or 'auto'."
 
 
 @dataclass
@@ -36,6 +41,13 @@ class Scores:
 
     def __post_init__(self) -> None:
         self.backward_passes = np.zeros(len(self.sources), dtype=np.intp)
+
+    def add(
+        self, places: IntArray, values: ScoreArray, sources: npt.NDArray[np.str_] | str
+    ) -> None:
+        """Enter the scores of the rows at `places`."""
+        self.values[places] = values
+        self.sources[places] = sources
 
 
 def checked_cooperators(cooperators: Any) -> str | ScoreArray:
@@ -63,12 +75,17 @@ def checked_cooperators(cooperators: Any) -> str | ScoreArray:
 
 
 def scores_before_evaluation(
-    game: Game, rows: IntArray, cooperators: str | ScoreArray, batch_size: int | None = None
+    game: Game,
+    rows: IntArray,
+    cooperators: str | ScoreArray,
+    batch_size: int | None = None,
+    differences_fit: bool = True,
 ) -> Scores:
     """Return what is known about the players' interactions before any coalition is evaluated.
 
     `"auto"` takes the second derivatives; for rows where they all vanish, as in networks of
-    straight pieces, the differences of the first. Rows that neither serves are left open.
+    straight pieces, the differences of the first. Rows that neither serves are left open, and so
+    are those where part of the model hides from derivatives, if `differences_fit` the budget.
 
     Raises
     ------
@@ -82,22 +99,9 @@ def scores_before_evaluation(
         scores.values[:] = fitting if fitting.ndim == 2 else fitting[rows]
         scores.sources[:] = "array"
     elif cooperators in ("hessian", "gradient"):
-        if not _is_differentiable(game):
-            raise DerivativeError(
-                f"cooperators={cooperators!r} needs derivatives, but {_obstacle(game)}. Use "
-                "cooperators='difference', which needs evaluations only, or 'auto'."
-            )
-        _add_derivatives(scores, game, rows, cooperators, batch_size)
-        _check_explicit(scores, cooperators)
+        _add_as_asked(scores, game, rows, cooperators, batch_size)
     elif cooperators == "auto" and _is_differentiable(game):
-        for way in ("hessian", "gradient"):
-            try:
-                _add_derivatives(scores, game, rows, way, batch_size)
-                # Second derivatives that all vanish say nothing about networks of straight pieces.
-                if way == "hessian":
-                    scores.sources[~scores.values.any(axis=(1, 2))] = ""
-            except DerivativeError:
-                continue  # `sources` records what was used in the end
+        _add_what_serves(scores, game, rows, batch_size, differences_fit)
     return scores
 
 
@@ -131,36 +135,88 @@ def difference_scores(grand: ValueArray, lacking: ValueArray, n_players: int) ->
     return scores
 
 
-def _add_derivatives(
-    scores: Scores, game: DifferentiableGame, rows: IntArray, way: str, batch_size: int | None
+def _add_as_asked(
+    scores: Scores, game: Game, rows: IntArray, way: str, batch_size: int | None
 ) -> None:
-    """Score the rows that are still open by `way`; those with non-finite scores stay open."""
+    """Score all rows by `way`; say why that is impossible, or what speaks against it."""
+    if not _is_differentiable(game):
+        raise DerivativeError(
+            f"cooperators={way!r} needs derivatives, but {_obstacle(game)}. {_OTHER_WAYS}"
+        )
+    try:
+        found = _derivatives(game, rows, way, batch_size)
+    except DerivativeError as error:
+        once = "'gradient', which differentiates once, or " if way == "hessian" else ""
+        raise DerivativeError(
+            f"cooperators={way!r}: {error} {_OTHER_WAYS.replace('Use ', f'Use {once}')}"
+        ) from error
+    is_finite = np.isfinite(found.values).all(axis=(1, 2))
+    if not is_finite.all():
+        raise DerivativeError(
+            f"cooperators={way!r}: the derivatives are not finite for {(~is_finite).sum()} rows. "
+            f"{_OTHER_WAYS}"
+        )
+    scores.add(np.arange(len(rows)), found.values, way)
+    scores.backward_passes += found.backward_passes
+    _warn_of_partial(way, int(found.are_partial.sum()), len(rows))
+    n_empty = int((found.are_empty & ~found.are_partial).sum())
+    if n_empty:
+        kind = "second" if way == "hessian" else "first"
+        where = "ReLU networks" if way == "hessian" else "models that round or compare"
+        other = "gradient" if way == "hessian" else "difference"
+        warn_user(
+            f"cooperators={way!r}: all {kind} derivatives vanish for {n_empty} rows, as they do "
+            f"in {where}, so that the cooperators there are arbitrary. Use {other!r}."
+        )
+
+
+def _add_what_serves(
+    scores: Scores,
+    game: DifferentiableGame,
+    rows: IntArray,
+    batch_size: int | None,
+    differences_fit: bool,
+) -> None:
+    """Score each row by the first way that says something about it."""
+    partial = Scores(scores.values.copy(), scores.sources.copy())
+    for way in ("hessian", "gradient"):
+        is_open = np.flatnonzero(scores.sources == "")
+        if len(is_open) == 0:
+            return
+        try:
+            found = _derivatives(game, rows[is_open], way, batch_size)
+        except DerivativeError:
+            continue  # `sources` records what was used in the end
+        scores.backward_passes[is_open] += found.backward_passes
+        serves = np.isfinite(found.values).all(axis=(1, 2)) & ~found.are_empty
+        for kept, choice in ((scores, ~found.are_partial), (partial, found.are_partial)):
+            chosen = choice & serves
+            kept.add(is_open[chosen], found.values[chosen], way)
+    left = np.flatnonzero((scores.sources == "") & (partial.sources != ""))
+    if len(left) > 0 and not differences_fit:
+        # Better than cooperators drawn at random.
+        scores.add(left, partial.values[left], partial.sources[left])
+        _warn_of_partial("auto", len(left), len(rows))
+
+
+def _derivatives(
+    game: DifferentiableGame, rows: IntArray, way: str, batch_size: int | None
+) -> DerivativeScores:
     # Imported here, so that models without derivatives never load torch.
     from .torch_derivatives import gradient_scores, hessian_scores
 
-    is_open = np.flatnonzero(scores.sources == "")
-    if len(is_open) == 0:
-        return
     take = hessian_scores if way == "hessian" else gradient_scores
-    values, n_passes = take(game, rows[is_open], batch_size)
-    scores.backward_passes[is_open] += n_passes
-    served = np.isfinite(values).all(axis=(1, 2))
-    scores.values[is_open[served]] = values[served]
-    scores.sources[is_open[served]] = way
+    return take(game, rows, batch_size)
 
 
-def _check_explicit(scores: Scores, way: str) -> None:
-    if (scores.sources == "").any():
-        raise DerivativeError(
-            f"cooperators={way!r}: the derivatives are not finite for "
-            f"{(scores.sources == '').sum()} rows. Use cooperators='difference' or 'auto'."
-        )
-    n_flat = int((~scores.values.any(axis=(1, 2))).sum())
-    if way == "hessian" and n_flat:
-        warn_user(
-            f"cooperators='hessian': all second derivatives vanish for {n_flat} rows, as they do "
-            "in ReLU networks, so that the cooperators there are arbitrary. Use 'gradient'."
-        )
+def _warn_of_partial(cooperators: str, n_partial: int, n_rows: int) -> None:
+    if n_partial <= n_rows // 100:  # a row that happens to be at a kink looks the same
+        return
+    warn_user(
+        f"cooperators={cooperators!r}: the derivatives do not explain how the output changes for "
+        f"{n_partial} rows, as if part of the model rounded, detached or converted its input. The "
+        "cooperators there may be poor; 'difference' finds them by evaluations."
+    )
 
 
 def _is_differentiable(game: Game) -> TypeGuard[DifferentiableGame]:

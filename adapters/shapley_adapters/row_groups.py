@@ -123,7 +123,11 @@ class Scoring:
     def __call__(self, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
         """Return the group with scores, in two where its rows come by them differently."""
         found = scores_before_evaluation(
-            evaluate.game, group.rows, self.cooperators, evaluate.batch_size
+            evaluate.game,
+            group.rows,
+            self.cooperators,
+            evaluate.batch_size,
+            self._differences_fit(group.n_players),
         )
         scores = _of_players(found.values, group.players)
         parts = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,34 +11,83 @@ import numpy.typing as npt
 import torch
 
 from .array_types import IntArray
-from .errors import ModelOutputError, warn_user
+from .errors import DerivativeError, ModelOutputError, warn_user
 
-_NORMALIZE_BATCHES = torch.nn.modules.batchnorm._BatchNorm
 _DROP_OUT = (
     torch.nn.modules.dropout._DropoutNd,  # its rate is `p`
     torch.nn.MultiheadAttention,  # its rate, and that of the next, is `dropout`
     torch.nn.RNNBase,
 )
+_CHANGE = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.RReLU)
+_KEEP_STATISTICS = torch.nn.modules.instancenorm._InstanceNorm  # if they track them
+_ELSEWHERE = {"DropPath": "drop_prob", "StochasticDepth": "p"}
+"""Layers of timm and torchvision that skip themselves at random, and what holds their rate."""
 
 
-def warn_in_training_mode(module: Any) -> None:
-    """Warn if a layer of `module` behaves differently in training mode, and is in it."""
+def warn_in_training_mode(model: Any) -> None:
+    """Warn if a layer of `model` behaves differently in training mode, and is in it.
+
+    Looks into modules, their methods, and partial functions of either.
+    """
+    while isinstance(model, functools.partial):
+        model = model.func
+    module = getattr(model, "__self__", model)
     if not isinstance(module, torch.nn.Module):
         return
-    names = {type(layer).__name__ for layer in module.modules() if _changes_in_training(layer)}
+    names = {_name(layer) for layer in module.modules() if _changes_in_training(layer)}
     if names:
         warn_user(
             f"The model is in training mode, in which {', '.join(sorted(names))} make its output "
-            "random or dependent on the batch. Call model.eval() first."
+            "random or dependent on the batch, or change with each call. Call model.eval() first."
         )
 
 
+def _name(layer: torch.nn.Module) -> str:
+    # Layers of a scripted module keep the name of their class, and nothing else of it.
+    return str(getattr(layer, "original_name", type(layer).__name__))
+
+
+def _kind(layer: torch.nn.Module) -> type:
+    if not isinstance(layer, torch.jit.ScriptModule):
+        return type(layer)
+    original = getattr(torch.nn, _name(layer), None)
+    return original if isinstance(original, type) else object
+
+
 def _changes_in_training(layer: torch.nn.Module) -> bool:
+    kind, name = _kind(layer), _name(layer)
     if not layer.training:
         return False
-    if isinstance(layer, _DROP_OUT):
+    if issubclass(kind, _DROP_OUT):
         return float(getattr(layer, "p", getattr(layer, "dropout", 0.0))) > 0
-    return isinstance(layer, (_NORMALIZE_BATCHES, torch.nn.RReLU))
+    if issubclass(kind, _KEEP_STATISTICS):
+        return bool(getattr(layer, "track_running_stats", False))
+    if name in _ELSEWHERE:
+        return float(getattr(layer, _ELSEWHERE[name], None) or 0.0) > 0
+    return issubclass(kind, _CHANGE) or name == "_SpectralNorm"
+
+
+def how_to_pick(output: Any) -> str:
+    """Say what to wrap a model in that returns `output` in place of a tensor."""
+    kind = type(output).__name__
+    names: Iterable[Any] = getattr(output, "_fields", ()) if isinstance(output, tuple) else ()
+    if isinstance(output, Mapping):
+        names = output
+    picks = [_pick(output, name) for name in names if isinstance(name, str)]
+    if not picks and isinstance(output, (tuple, list)):
+        picks = [f"output[{place}]" for place in range(len(output))]
+    if not picks:
+        return f"it returned {kind}. Wrap it in a module or function that returns a tensor."
+    choice = ", ".join(picks[:4]) + (", …" if len(picks) > 4 else "")
+    return (
+        f"it returned {kind}. Wrap it in a module or function that returns the tensor to explain: "
+        f"one of {choice}."
+    )
+
+
+def _pick(output: Any, name: str) -> str:
+    # A mapping may offer its items as attributes, too, as those of transformers do.
+    return f"output.{name}" if name in dir(output) else f"output[{name!r}]"
 
 
 class ArrayModule:
@@ -46,9 +97,11 @@ class ArrayModule:
         self.module = module
         parameters = [*module.parameters(), *module.buffers()]
         floating = [tensor for tensor in parameters if tensor.is_floating_point()]
-        self.dtype = floating[0].dtype if floating else None
+        self.dtype = floating[0].dtype if floating else _precision_without_parameters(module)
         embeddings = (torch.nn.Embedding, torch.nn.EmbeddingBag)
-        self.takes_whole_numbers = any(isinstance(m, embeddings) for m in module.modules())
+        self.takes_whole_numbers = any(
+            issubclass(_kind(layer), embeddings) for layer in module.modules()
+        )
         self.device = parameters[0].device if parameters else torch.device("cpu")
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
@@ -72,10 +125,7 @@ class ArrayModule:
         with torch.no_grad():
             output = self.module(*map(self.tensor, arrays))
         if not isinstance(output, torch.Tensor):
-            raise ModelOutputError(
-                f"The model must return a tensor; it returned {type(output).__name__}. Wrap it in "
-                "a module that picks the tensor to explain."
-            )
+            raise ModelOutputError(f"The model must return a tensor; {how_to_pick(output)}")
         return output.to(device="cpu", dtype=torch.float64).numpy()
 
     def ones(self, n_points: int, n_players: int) -> torch.Tensor:
@@ -106,10 +156,22 @@ class ArrayModule:
         shape : tuple of int
             Shape of one input of the module, D numbers in all.
         """
-        start = self.tensor(background)
-        move = self.tensor(inputs)[:, None] - start  # (P, B, D)
+        start, end = self.tensor(background), self.tensor(inputs)[:, None]
         column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
-        points = start + presence.gather(1, column)[:, None] * move
+        # Exact at both ends, which matters to models that compare or convert.
+        points = torch.lerp(start, end, presence.gather(1, column)[:, None])  # (P, B, D)
         outputs = self.module(points.reshape(-1, *shape))
+        if not isinstance(outputs, torch.Tensor):
+            raise ModelOutputError(f"The model must return a tensor; {how_to_pick(outputs)}")
+        if not outputs.is_floating_point():
+            raise DerivativeError(f"The model returns {outputs.dtype} numbers.")
         averages: torch.Tensor = outputs.reshape(len(inputs), len(background), -1).mean(dim=1)
         return averages
+
+
+def _precision_without_parameters(module: torch.nn.Module) -> torch.dtype | None:
+    """Return the precision of quantised layers, whose weights are no parameters, or None."""
+    kinds = (type(layer).__module__ for layer in module.modules())
+    return (
+        torch.float32 if any(kind.startswith("torch.ao.nn.quantized") for kind in kinds) else None
+    )

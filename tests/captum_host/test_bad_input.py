@@ -1,13 +1,14 @@
 """Wrong calls: what is raised, and which argument the message names."""
 
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from captum_ext import Exact, LeastSquares, RandomOrder, Shear
+from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear
 from shapley_adapters.errors import (
     BudgetError,
     DerivativeError,
@@ -103,7 +104,7 @@ CASES = [
     # Baselines
     argument("baselines of another width", VALUE, r"baselines\[0\]", baselines=torch.zeros(2, 3)),
     argument("baselines without a batch", VALUE, r"baselines\[0\]", baselines=torch.zeros(4)),
-    argument("a distribution of baselines", VALUE, r"baselines\[0\]", baselines=torch.zeros(9, 4)),
+    argument("no rows of baselines", VALUE, r"baselines\[0\]", baselines=torch.zeros(0, 4)),
     argument("too many baselines", VALUE, "baselines", baselines=(0, 0)),
     argument("too few baselines", VALUE, "baselines", inputs=(X, X), baselines=torch.zeros(2, 4)),
     argument("a string as baseline", TYPE, r"baselines\[0\]", baselines="mean"),
@@ -297,6 +298,154 @@ CASES = [
     ),
 ]
 
+# What only some inputs, baselines and tools make possible
+MORE_CASES = [
+    # The forward function
+    made("complex output", ModelOutputError, "forward_func", forward_func=lambda x: x * 1j),
+    made("sparse output", ModelOutputError, "forward_func", forward_func=lambda x: x.to_sparse()),
+    made(
+        "a future as output",
+        ModelOutputError,
+        "forward_func",
+        forward_func=lambda x: torch.futures.Future(),
+    ),
+    made(
+        "an object with logits",
+        ModelOutputError,
+        "forward_func",
+        forward_func=lambda x: SimpleNamespace(logits=x),
+    ),
+    # Inputs
+    with_inputs("a text", TYPE, r"inputs\[0\]", "the cat"),
+    with_inputs("a dict", TYPE, r"inputs\[0\]", {"input_ids": IDS}),
+    with_inputs("a tuple in a tuple", TYPE, r"inputs\[0\]", ((X,),)),
+    with_inputs("sparse", TYPE, r"inputs\[0\].*sparse_coo", X.to_sparse()),
+    with_inputs("the second is sparse", TYPE, r"inputs\[1\].*sparse_coo", (X, X.to_sparse())),
+    with_inputs("without numbers", TYPE, r"inputs\[0\].*meta", X.to("meta")),
+    # Baselines
+    argument(
+        "a distribution of another width",
+        VALUE,
+        r"baselines\[0\].*\(rows, 4\)",
+        baselines=torch.zeros(9, 3),
+    ),
+    argument(
+        "distributions that do not belong together",
+        VALUE,
+        "baselines.*3 and 5",
+        inputs=(X, X),
+        baselines=(torch.zeros(3, 4), torch.zeros(5, 4)),
+    ),
+    argument(
+        "a distribution with a fraction for token ids",
+        VALUE,
+        r"baselines\[0\]",
+        inputs=IDS,
+        baselines=torch.tensor([[0.0] * 4, [0.5] * 4, [1.0] * 4]),
+    ),
+    argument(
+        "one marked distribution for two inputs",
+        VALUE,
+        "baselines.*2 inputs",
+        inputs=(X, X),
+        baselines=BaselineDistribution(torch.zeros(3, 4)),
+    ),
+    argument("a list for two inputs", VALUE, "baselines.*tuple", inputs=(X, X), baselines=[0, 0]),
+    argument("a dict as baselines", TYPE, r"baselines\[0\]", baselines={"x": 0}),
+    argument("a sparse baseline", TYPE, r"baselines\[0\].*sparse", baselines=X.to_sparse()),
+    argument("a function that returns nothing", TYPE, "baselines", baselines=lambda: None),
+    argument("a function that returns one", TYPE, "baselines", baselines=lambda: lambda: 0),
+    argument(
+        "a function that returns an array",
+        TYPE,
+        r"baselines\[0\].*ndarray",
+        baselines=lambda x: np.zeros((3, 4)),
+    ),
+    argument(
+        "a function that returns too many", VALUE, "baselines.*got 2", baselines=lambda x: (x, x)
+    ),
+    argument(
+        "a function that returns another width",
+        VALUE,
+        r"baselines\[0\]",
+        baselines=lambda x: x[:, :2],
+    ),
+    argument(
+        "a function in a tuple", TYPE, r"baselines\[1\]", inputs=(X, X), baselines=(0, lambda: 0)
+    ),
+    # Targets
+    argument("a NumPy array as target", TYPE, "target", target=np.array([0, 1])),
+    argument("a dict as target", TYPE, "target", target={0: 1}),
+    argument("a tuple of words", VALUE, "target", target=("cat",)),
+    argument("a target before the outputs", VALUE, "target", target=-4),
+    argument("tuples that are too deep", VALUE, "target", target=[(0, 1), (0, 1)]),
+    argument("an empty list of targets", VALUE, "target", target=[]),
+    # Feature masks
+    argument("two masks for one", VALUE, "feature_mask", feature_mask=(IDS, IDS)),
+    argument("a number as mask", TYPE, r"feature_mask\[0\]", feature_mask=3),
+    argument("a sparse mask", TYPE, r"feature_mask\[0\].*sparse", feature_mask=IDS.to_sparse()),
+    argument("a complex mask", TYPE, r"feature_mask\[0\]", feature_mask=IDS.to(torch.complex64)),
+    argument(
+        "the second mask is of another width",
+        VALUE,
+        r"feature_mask\[1\]",
+        inputs=(X, X),
+        feature_mask=(IDS, IDS[:, :2]),
+    ),
+    # Budgets, batches, tolerances and flags
+    argument("endless samples", TYPE, "n_samples", n_samples=float("inf")),
+    argument("a tensor of samples", TYPE, "n_samples", n_samples=torch.tensor(100)),
+    argument("a flag for batches", TYPE, "perturbations_per_eval", perturbations_per_eval=True),
+    argument("fewer than none", VALUE, "perturbations_per_eval", perturbations_per_eval=-1),
+    argument("no flag", TYPE, "return_standard_error", return_standard_error=None),
+    argument("a negative tolerance", VALUE, "tolerance", tolerance=-0.1),
+    argument("a tolerance of NaN", VALUE, "tolerance", tolerance=float("nan")),
+    argument("a tolerance without a percentage", VALUE, "tolerance", tolerance="0.1"),
+    argument("a flag as tolerance", TYPE, "tolerance", tolerance=True),
+    # Value functions
+    option("an unknown value function", VALUE, "value_function", Exact, value_function="logit"),
+    option("no value function", TYPE, "value_function", Exact, value_function=None),
+    Case(
+        "a class for the expectation over all",
+        VALUE,
+        "target.*expected_log_probability",
+        options={"value_function": "expected_log_probability"},
+        arguments={"target": 1},
+    ),
+    Case(
+        "a tuple as class",
+        VALUE,
+        "target.*log_probability",
+        options={"value_function": "log_probability"},
+        arguments={"target": (0, 1)},
+    ),
+    Case(
+        "a value function of one value for the batch",
+        VALUE,
+        "value_function.*forward_func",
+        forward_func=lambda x: x.sum(),
+        options={"value_function": "log_probability"},
+    ),
+]
+CASES += MORE_CASES
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        ([[0.0]], TYPE),
+        (np.zeros((2, 4)), TYPE),
+        (None, TYPE),
+        (torch.tensor(0.0), VALUE),
+        (torch.zeros(0, 4), VALUE),
+    ],
+    ids=["list", "array", "None", "no dimension", "no rows"],
+)
+def test_distributions_of_something_else(rows, kind):
+    with pytest.raises(kind, match="rows"):
+        BaselineDistribution(rows)
+
+
 BUILT_IN = {
     InvalidArgumentError: ValueError,
     InvalidArgumentTypeError: TypeError,
@@ -316,7 +465,8 @@ def test_wrong_calls(case):
 
 
 def test_the_table_is_long_enough_and_its_names_differ():
-    assert len(CASES) >= 15
+    assert len(CASES) >= 100
+    assert len(MORE_CASES) >= 20
     assert len({case.id for case in CASES}) == len(CASES)
 
 

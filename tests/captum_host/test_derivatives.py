@@ -1,5 +1,6 @@
 """SHEAR's cross-contributions from derivatives, through captum's arguments."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -14,7 +15,9 @@ from captum_ext.forward_function_game import ForwardFunctionGame
 from captum_ext.inputs import checked_baselines, checked_inputs
 from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
 from shapley_adapters.torch_derivatives import gradient_scores, hessian_scores
+from shapley_adapters.torch_modules import warn_in_training_mode
 from tests.captum_host.networks import Recorder, examples, network
+from tests.helpers.stubborn_networks import CASES, scripted
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
@@ -64,23 +67,24 @@ def run(forward_func, inputs, cooperators="auto", n_samples=BUDGET, **arguments)
 
 def test_hessian_scores_are_eq_11():
     net, x, baseline = network(5), examples(3, 5), examples(3, 5, seed=4)
-    scores, n_passes = hessian_scores(game_of(net, x, baseline, target=0), np.arange(3))
+    found = hessian_scores(game_of(net, x, baseline, target=0), np.arange(3))
+    scores = found.values
     for example in range(3):
         hessian = hessian_of(lambda z: net(z)[:, 0], x[example])
         moved = (x - baseline)[example].abs()
         wanted = moved[:, None] * (hessian + hessian.T).abs() * moved
         np.testing.assert_allclose(scores[example], off_diagonal(wanted), **ROUNDING)
         assert (off_diagonal(wanted) > 1e-4).sum() > 10  # not zero against zero
-    assert n_passes == 1 + 5
+    assert found.backward_passes.tolist() == [1 + 5] * 3
 
 
 def test_scores_of_groups_are_contracted_with_their_directions():
     net, x, baseline = network(6), examples(2, 6), examples(2, 6, seed=4)
     ids = torch.tensor([4, 0, 0, 2, 4, 4])
     game = game_of(net, x, baseline, ids, target=0)
-    scores, n_passes = hessian_scores(game, np.arange(2))
-    steep, _ = gradient_scores(game, np.arange(2))
-    assert n_passes == 1 + 3
+    found = hessian_scores(game, np.arange(2))
+    scores, steep = found.values, gradient_scores(game, np.arange(2)).values
+    assert found.backward_passes.tolist() == [1 + 3] * 2
     members = torch.stack([ids == label for label in (0, 2, 4)]).double()
     for example in range(2):
         moves = members * (x - baseline)[example]  # (M, D)
@@ -94,7 +98,7 @@ def test_scores_of_groups_are_contracted_with_their_directions():
 def test_scores_of_groups_that_differ_by_example():
     net, x = network(4), examples(2, 4)
     mask = torch.tensor([[0, 0, 1, 1], [1, 0, 1, 0]])
-    scores, _ = hessian_scores(game_of(net, x, None, mask, target=0), np.arange(2))
+    scores = hessian_scores(game_of(net, x, None, mask, target=0), np.arange(2)).values
     for example in range(2):
         moves = torch.stack([mask[example] == label for label in (0, 1)]) * x[example]
         hessian = hessian_of(lambda z: net(z)[:, 0], x[example])
@@ -110,7 +114,7 @@ def test_scores_of_several_inputs_with_arguments_and_targets():
         return net(torch.cat([a, b], dim=1))
 
     game = game_of(forward, (x, y), (0.5, None), target=torch.tensor([2, 0]))
-    scores, _ = hessian_scores(game, np.arange(2))
+    scores = hessian_scores(game, np.arange(2)).values
     both = torch.cat([x, y], dim=1)
     moved = torch.cat([x - 0.5, y], dim=1).abs()
     for example, target in enumerate((2, 0)):
@@ -141,33 +145,35 @@ def gradient_change(function, x, moves):
 def test_gradient_scores_are_changes_of_slopes(activation):
     net, x = network(5, activation=activation), examples(3, 5)
     baseline = examples(3, 5, seed=4)
-    scores, n_passes = gradient_scores(game_of(net, x, baseline, target=0), np.arange(3))
+    found = gradient_scores(game_of(net, x, baseline, target=0), np.arange(3))
+    scores = found.values
     for example in range(3):
         moves = torch.diag((x - baseline)[example])
         wanted = off_diagonal(gradient_change(lambda z: net(z)[:, 0], x[example], moves))
         np.testing.assert_allclose(scores[example], wanted, **ROUNDING)
         assert (wanted > 1e-4).sum() > 5
-    assert n_passes == 1 + 5
+    assert found.backward_passes.tolist() == [1 + 5] * 3
 
 
 @pytest.mark.parametrize("take", [hessian_scores, gradient_scores])
 def test_several_outputs_add_up(take):
     net, x = network(4, 3), examples(2, 4)
-    together, n_together = take(game_of(net, x), np.arange(2))
+    together = take(game_of(net, x), np.arange(2))
     parts = [take(game_of(net, x, target=output), np.arange(2)) for output in range(3)]
-    np.testing.assert_allclose(together, sum(scores for scores, _ in parts), **ROUNDING)
-    assert n_together == sum(n for _, n in parts) == 3 * (1 + 4)
+    np.testing.assert_allclose(together.values, sum(part.values for part in parts), **ROUNDING)
+    assert together.backward_passes.tolist() == [3 * (1 + 4)] * 2
+    assert (sum(part.backward_passes for part in parts) == together.backward_passes).all()
 
 
 @pytest.mark.parametrize("take", [hessian_scores, gradient_scores])
 def test_scores_of_chosen_rows_and_small_batches(take, monkeypatch):
     net, x = network(4), examples(5, 4)
     game = game_of(net, x, target=0)
-    everything, _ = take(game, np.arange(5))
-    some, _ = take(game, np.array([4, 1]))
+    everything = take(game, np.arange(5)).values
+    some = take(game, np.array([4, 1])).values
     np.testing.assert_allclose(some, everything[[4, 1]], **ROUNDING)
     monkeypatch.setattr(ForwardFunctionGame, "evaluations_per_batch", 1)
-    one_by_one, _ = take(game, np.arange(5))
+    one_by_one = take(game, np.arange(5)).values
     np.testing.assert_allclose(one_by_one, everything, **ROUNDING)
 
 
@@ -314,7 +320,7 @@ PICKS = {
     "detach": (lambda x: SMOOTH(x.detach()), "difference"),
     "numpy": (lambda x: torch.as_tensor(np.tanh(x.numpy()).prod(axis=1)), "difference"),
     "step": (lambda x: (SMOOTH(x) > 0).double(), "difference"),
-    "round": (lambda x: torch.round(3 * SMOOTH(x)), "gradient"),
+    "round": (lambda x: torch.round(3 * SMOOTH(x)), "difference"),
 }
 
 
@@ -517,6 +523,83 @@ def test_evaluations_take_no_derivatives(activation):
     assert sum(with_gradients) == (1 if activation is nn.Tanh else 1 + 1 + N_FEATURES)
 
 
+# The same for networks of all kinds
+
+
+def by_hand(function, x, moment):
+    """Return moment(output, point, directions) for each output in turn."""
+    n_outputs = function(x[None].clone()).numel()
+    moves = torch.diag(x)
+    return [
+        moment(lambda z, k=k: function(z[None] * 1.0).reshape(-1)[k], x, moves)
+        for k in range(n_outputs)
+    ]
+
+
+@pytest.mark.parametrize("name", [n for n, c in CASES.items() if c.is_smooth])
+def test_hessian_scores_of_all_smooth_networks(name):
+    net, x = CASES[name].build(), examples(2, N_FEATURES)
+    found = hessian_scores(game_of(net, x), np.arange(2))
+    for example in range(2):
+        moments = by_hand(
+            net,
+            x[example],
+            lambda f, z, moves: moves @ torch.autograd.functional.hessian(f, z) @ moves,
+        )
+        wanted = off_diagonal(sum(2 * moment.abs() for moment in moments))
+        np.testing.assert_allclose(found.values[example], wanted, **ROUNDING)
+        assert np.abs(wanted).max() > 1e-3
+    assert not found.are_partial.any()
+
+
+@pytest.mark.parametrize("name", [n for n, c in CASES.items() if c.has_slopes])
+def test_gradient_scores_of_all_differentiable_networks(name):
+    net, x = CASES[name].build(), examples(2, N_FEATURES)
+    found = gradient_scores(game_of(net, x), np.arange(2))
+    for example in range(2):
+        moments = by_hand(net, x[example], slope_changes)
+        wanted = off_diagonal(sum(moment.abs() + moment.T.abs() for moment in moments))
+        np.testing.assert_allclose(found.values[example], wanted, **ROUNDING)
+    assert not found.are_partial.any()
+
+
+def slope_changes(function, x, moves):
+    """Return how much the slope of i (rows) changes when j (columns) leaves."""
+
+    def slopes(at):
+        return moves @ torch.autograd.functional.jacobian(function, at)
+
+    return torch.stack([slopes(x) - slopes(x - move) for move in moves], dim=1)
+
+
+def test_custom_functions_with_right_second_derivatives_pass_the_check():
+    x = examples(50, N_FEATURES)
+    net = CASES["custom function"].build()
+    found = hessian_scores(game_of(net, x), np.arange(50))
+    assert not found.are_partial.any()
+    # One backward pass more, to see how the slopes change.
+    assert found.backward_passes.tolist() == [1 + N_FEATURES + 1] * 50
+
+
+def test_hidden_parts_are_found_in_almost_all_examples():
+    x = examples(200, N_FEATURES)
+    for name, case in CASES.items():
+        if "in part" not in name:
+            continue
+        take = gradient_scores if case.auto == "difference" else hessian_scores
+        found = take(game_of(case.build(), x), np.arange(200))
+        # Only where what is hidden cancels when all features leave together does it stay hidden.
+        assert found.are_partial.mean() > 0.9, name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.Tanh])
+def test_no_parts_are_missed_in_networks_that_hide_none(dtype, activation):
+    net, x = network(N_FEATURES, activation=activation, dtype=dtype), examples(500, N_FEATURES)
+    found = gradient_scores(game_of(net, x.to(dtype)), np.arange(500))
+    assert found.are_partial.mean() <= 0.01  # kinks within the step look the same
+
+
 # The caller's state
 
 
@@ -599,6 +682,70 @@ def test_train_mode_warns_of_dropout_inside_other_layers(name):
     x, groups = examples(2, N_FEATURES, dtype=torch.float32), torch.arange(N_FEATURES) // 3
     with pytest.warns(ShapleyExtWarning, match="training mode"):
         Exact(net.train()).attribute(x, feature_mask=groups)
+
+
+def test_train_mode_is_seen_behind_methods_partial_functions_and_scripts():
+    net = in_training("dropout", True)
+    forms = {
+        "method": net.forward,
+        "partial": functools.partial(functools.partial(net), *()),
+        "script": scripted(net),
+    }
+    for forward in forms.values():
+        with pytest.warns(ShapleyExtWarning, match="training mode.*Dropout"):
+            run(forward, examples(4, N_FEATURES), "random")
+
+
+class DropPath(nn.Module):
+    """As in timm."""
+
+    def __init__(self, drop_prob):
+        super().__init__()
+        self.drop_prob = drop_prob
+
+    def forward(self, x):
+        return x
+
+
+@pytest.mark.parametrize(
+    ("layer", "name"),
+    [
+        (nn.RReLU(), "RReLU"),
+        (nn.AlphaDropout(0.1), "AlphaDropout"),
+        (nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4)), "SpectralNorm"),
+        (nn.InstanceNorm1d(4, track_running_stats=True), "InstanceNorm1d"),
+        (DropPath(0.1), "DropPath"),
+        (nn.LSTM(4, 4, 2, dropout=0.1), "LSTM"),
+        (nn.InstanceNorm1d(4), ""),
+        (nn.Dropout(0.0), ""),
+        (DropPath(0.0), ""),
+        (nn.LSTM(4, 4, 2), ""),
+        (nn.LayerNorm(4), ""),
+        (nn.ReLU(), ""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_layers_that_change_in_training(layer, name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_in_training_mode(nn.Sequential(layer).train())
+    assert len(caught) == bool(name)
+    assert all(name in str(warning.message) for warning in caught)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_in_training_mode(nn.Sequential(layer).eval())
+
+
+def test_seed_does_not_reach_dropout_but_torchs_own_does():
+    net, x = in_training("dropout", False), examples(3, N_FEATURES)
+    made = []
+    for torch_seed in (0, 0, 1):
+        with torch.random.fork_rng():
+            torch.manual_seed(torch_seed)
+            with pytest.warns(ShapleyExtWarning, match="training mode"):
+                made.append(Shear(net, seed=0, cooperators="random").attribute(x, n_samples=BUDGET))
+    assert (made[0] == made[1]).all()
+    assert (made[0] - made[2]).abs().max() > 1e-3
 
 
 def test_warning_of_train_mode_points_at_the_callers_line():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import shapley_adapters as core
 from shapley_adapters.cooperators import (
@@ -13,6 +14,7 @@ from shapley_adapters.errors import (
     DerivativeError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
+    ShapleyExtWarning,
 )
 from shapley_adapters.estimators.shear import strongest
 from tests.helpers.reference_games import FunctionGame, product_game, random_game
@@ -158,3 +160,108 @@ def test_values_of_the_differences_are_not_evaluated_again():
 def test_random_cooperators_of_many_players():
     game = FunctionGame(lambda z: z.sum(axis=1), 80)
     assert shear(game, "random", budget=400).cooperators.tolist() == ["random"]
+
+
+# Derivatives that serve some rows only
+
+
+class WholeNumbers(FunctionGame):
+    """A game with derivatives in name, which nothing may ask for."""
+
+    derivative_obstacle = "the rows hold whole numbers"
+
+    def fully_present(self, n_points):
+        raise AssertionError
+
+    presence_values = fully_present
+
+
+def test_obstacles_are_believed():
+    game = WholeNumbers(lambda z: z.prod(axis=1), 7)
+    assert shear(game, "auto", budget=90).cooperators.tolist() == ["difference"]
+    with pytest.raises(DerivativeError, match="the rows hold whole numbers.*'difference'"):
+        shear(game, "hessian", budget=90)
+
+
+class RowsOfKinds(FunctionGame):
+    """A game of tensors, in which each row has a function of its own."""
+
+    derivative_obstacle = None
+
+    def __init__(self, functions, n_players):
+        super().__init__(None, n_players, n_rows=len(functions))
+        self.functions = functions
+        self.calls = []
+
+    def fully_present(self, n_points):
+        return torch.ones(n_points, self.n_players, dtype=torch.float64)
+
+    def presence_values(self, rows, presence):
+        self.calls.append(rows.tolist())
+        made = [self.functions[row](presence[place]) for place, row in enumerate(rows)]
+        return torch.stack(made)[:, None]
+
+    def __call__(self, rows, coalitions):
+        with torch.no_grad():
+            return self.presence_values(rows, torch.as_tensor(coalitions).double()).numpy()
+
+
+def smooth(z):
+    return torch.tanh(z).prod() + z[0] * z[1]
+
+
+def hidden(z):
+    return smooth(z) + (z.detach() ** 2).sum()
+
+
+def infinite(z):
+    return smooth(z) + (z - z.detach()).abs().pow(1.5).sum()
+
+
+def not_a_number(z):
+    return smooth(z) + (z - z.detach()).abs().pow(0.5).sum()
+
+
+KINDS = {
+    "smooth": (smooth, "hessian"),
+    "straight": (lambda z: (z.sum() - 6.5).clamp(min=0), "gradient"),
+    "infinite curvature": (infinite, "gradient"),
+    "infinite slope": (not_a_number, "difference"),
+    "flat": (lambda z: torch.round(z.sum() / 3), "difference"),
+    "hidden part": (hidden, "difference"),
+    "linear": (lambda z: z.sum(), "gradient"),
+}
+
+
+def test_each_row_takes_the_first_way_that_says_something_about_it():
+    functions = [function for function, _ in KINDS.values()]
+    wanted = [source for _, source in KINDS.values()]
+    together = shear(RowsOfKinds(functions, 7), "auto", budget=90)
+    assert together.cooperators.tolist() == wanted
+    for row, function in enumerate(functions):
+        alone = shear(RowsOfKinds([function], 7), "auto", budget=90)
+        assert alone.cooperators.tolist() == [wanted[row]]
+        np.testing.assert_allclose(alone.values[0], together.values[row], rtol=0, atol=1e-12)
+
+
+def test_hidden_parts_are_put_up_with_where_differences_do_not_fit():
+    functions = [smooth, hidden, not_a_number]
+    with pytest.warns(ShapleyExtWarning, match="cooperators='auto'.* 1 rows.*'difference'"):
+        result = shear(RowsOfKinds(functions, 7), "auto", budget=40)
+    # Of 7 players, differences cost 28; not a number is worse than what hides a part.
+    assert result.cooperators.tolist() == ["hessian", "gradient", "random"]
+
+
+def test_rows_without_finite_derivatives_are_counted_in_the_refusal():
+    game = RowsOfKinds([smooth, infinite, infinite], 7)
+    with pytest.raises(DerivativeError, match="not finite for 2 rows.*'difference'"):
+        shear(game, "hessian", budget=90)
+    assert shear(game, "gradient", budget=90).cooperators.tolist() == ["gradient"] * 3
+
+
+def test_rows_that_are_served_are_not_looked_at_again():
+    game = RowsOfKinds([smooth, lambda z: (z.sum() - 6.5).clamp(min=0)], 7)
+    result = shear(game, "auto", budget=90)
+    assert result.backward_passes.tolist() == [8, 16]
+    with_gradients = [rows for rows in game.calls if set(rows) == {1} and len(rows) == 8]
+    assert len(with_gradients) == 1

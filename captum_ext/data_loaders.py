@@ -1,0 +1,54 @@
+"""captum's attribution of metrics over a data loader, with the methods of this package."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+import captum.attr
+import torch
+
+from shapley_adapters.arguments import checked_count
+from shapley_adapters.errors import InvalidArgumentError
+
+from .coalition_attribution import CoalitionAttribution
+
+
+class DataLoaderAttribution(captum.attr.DataLoaderAttribution):  # type: ignore[misc]
+    """`captum.attr.DataLoaderAttribution` that takes the methods of this package, too.
+
+    Explains one metric of a whole data set, such as its accuracy, by the features of its examples:
+    an absent feature takes the baseline in all of them. An evaluation is a pass over the data;
+    `perturbations_per_pass` of them share it. Attributions have the shape (1, metric shape, shape
+    of an example). What was spent is in `attr_method.last_estimate`.
+
+    Parameters
+    ----------
+    attr_method : Attribution
+        `captum.attr.FeatureAblation` or a method of this package.
+    n_samples : int, optional
+        The budget of a method of this package; its own default where None.
+    """
+
+    attr_method: Any
+
+    def __init__(self, attr_method: Any, n_samples: int | None = None) -> None:
+        if not isinstance(attr_method, CoalitionAttribution):
+            if n_samples is not None:
+                raise InvalidArgumentError(
+                    f"n_samples={n_samples!r} has no meaning for {type(attr_method).__name__}, "
+                    "which has no budget; leave it out."
+                )
+            super().__init__(attr_method)
+            return
+        # captum allows its own class only, so that one stands in while it sets itself up.
+        super().__init__(captum.attr.FeatureAblation(attr_method.forward_func))
+        method: Any = copy.copy(attr_method)
+        # captum's masks have derivatives for some of the features only.
+        method.forward_func = torch.no_grad()(self.attr_method.forward_func)
+        if n_samples is not None:
+            # captum's `attribute` does not pass anything on.
+            checked_count("n_samples", n_samples)
+            method.attribute = functools.partial(method.attribute, n_samples=n_samples)
+        self.attr_method = method

@@ -1,0 +1,421 @@
+"""Distributions of baselines, and functions that make baselines."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import DeepLiftShap, NoiseTunnel
+from captum.metrics import sensitivity_max
+from torch import nn
+
+from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear, ValueFunction
+from captum_ext.feature_groups import from_feature_mask
+from captum_ext.forward_function_game import ForwardFunctionGame
+from captum_ext.inputs import checked_baselines, checked_inputs
+from shapley_adapters.errors import NonFiniteValueError
+from tests.captum_host.networks import Recorder, examples, network, oracle
+from tests.helpers.estimator_table import ESTIMATORS
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+EXACT = {"rtol": 0, "atol": 1e-10}
+B, DRAWS = 2, 3
+X = examples(B, 4)
+BACKGROUND = examples(DRAWS, 4, seed=5)
+
+every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+
+
+def averaged_oracle(forward_func, inputs, baselines, **more):
+    """Return the mean of the oracle's values over the draws; a value's mean is linear in it."""
+    draws = [oracle(forward_func, inputs, draw, **more) for draw in zip(*baselines, strict=True)]
+    return tuple(torch.stack(parts).mean(dim=0) for parts in zip(*draws, strict=True))
+
+
+def each_draw(background, n_examples):
+    """Return each row of a background as a baseline of all examples."""
+    return [row.expand(n_examples, *row.shape) for row in background]
+
+
+# What is computed
+
+
+@every_row
+def test_the_output_is_averaged_over_a_distribution(row):
+    net = network(4, 2)
+    made = row.attribution(net, seed=0, **row.options).attribute(X, baselines=BACKGROUND)
+    (wanted,) = averaged_oracle(net, (X,), (each_draw(BACKGROUND, B),))
+    torch.testing.assert_close(made, wanted, **EXACT)
+    ends = net(X) - net(BACKGROUND).mean(dim=0)
+    torch.testing.assert_close(made.sum(dim=-1), ends.detach(), **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        (RandomOrder, {}),
+        (LeastSquares, {}),
+        (Shear, {"cooperators": np.arange(144.0).reshape(12, 12)}),
+    ],
+)
+def test_small_budgets_give_the_mean_over_the_single_baselines(method, options):
+    # These estimates are linear in the values, and equal seeds evaluate equal coalitions.
+    net, x, background = network(12), examples(B, 12), examples(DRAWS, 12, seed=5)
+    attribution = method(net, seed=0, **options)
+    made = attribution.attribute(x, baselines=background, n_samples=100)
+    assert attribution.last_estimate.evaluations.max() <= 100
+    each = [attribution.attribute(x, baselines=one[None], n_samples=100) for one in background]
+    torch.testing.assert_close(made, torch.stack(each).mean(dim=0), **EXACT)
+
+
+def test_as_many_baselines_as_examples_are_shared_only_when_marked():
+    net, background = network(4), examples(B, 4, seed=5)
+    paired = Exact(net).attribute(X, baselines=background)
+    shared = Exact(net).attribute(X, baselines=BaselineDistribution(background))
+    torch.testing.assert_close(paired, oracle(net, (X,), (background,))[0], **EXACT)
+    (wanted,) = averaged_oracle(net, (X,), (each_draw(background, B),))
+    torch.testing.assert_close(shared, wanted, **EXACT)
+    assert not torch.allclose(paired, shared)
+
+
+def test_a_distribution_of_one_row_is_a_baseline():
+    net, one = network(4), examples(1, 4, seed=5)
+    marked = Exact(net).attribute(X, baselines=BaselineDistribution(one))
+    assert torch.equal(marked, Exact(net).attribute(X, baselines=one))
+    assert type(marked) is torch.Tensor
+
+
+def test_examples_explained_alone_get_the_same():
+    net, background = network(4), BaselineDistribution(examples(B, 4, seed=5))
+    together = Exact(net).attribute(X, baselines=background)
+    alone = [Exact(net).attribute(one[None], baselines=background) for one in X]
+    torch.testing.assert_close(together, torch.cat(alone), **EXACT)
+
+
+@every_row
+def test_inputs_may_differ_in_how_their_baselines_are_given(row):
+    x, y, z = examples(B, 2), examples(B, 2, 1, seed=2), torch.tensor([[1], [2]])
+
+    def forward(a, b, c):
+        return a.prod(dim=1) * torch.tanh(b).sum(dim=(1, 2)) + c[:, 0] * a[:, 0] * b[:, 0, 0]
+
+    of_x, of_y = examples(DRAWS, 2, seed=5), examples(B, 2, 1, seed=6)
+    made = row.attribution(forward, seed=0, **row.options).attribute(
+        (x, y, z), baselines=(of_x, of_y, 7)
+    )
+    full = (each_draw(of_x, B), [of_y] * DRAWS, [torch.full_like(z, 7)] * DRAWS)
+    for part, wanted in zip(made, averaged_oracle(forward, (x, y, z), full), strict=True):
+        torch.testing.assert_close(part, wanted, **EXACT)
+
+
+def test_draws_of_several_inputs_belong_together():
+    x, y = examples(B, 2), examples(B, 3, seed=2)
+
+    def forward(a, b):
+        return a.prod(dim=1) * b.prod(dim=1)
+
+    of_x, of_y = examples(DRAWS, 2, seed=5), examples(DRAWS, 3, seed=6)
+    made = Exact(forward).attribute((x, y), baselines=(of_x, of_y))
+    full = (each_draw(of_x, B), each_draw(of_y, B))
+    wanted = averaged_oracle(forward, (x, y), full)
+    for part, right in zip(made, wanted, strict=True):
+        torch.testing.assert_close(part, right, **EXACT)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_distributions_of_low_precision(dtype):
+    net = network(4)
+    x, background = examples(B, 4, dtype=dtype), examples(DRAWS, 4, dtype=dtype, seed=5)
+    made = Exact(lambda z: net(z.double())).attribute(x, baselines=background)
+    (wanted,) = averaged_oracle(lambda z: net(z.double()), (x,), (each_draw(background, B),))
+    assert made.dtype == dtype
+    # The mean is taken in float64; only the result is rounded.
+    torch.testing.assert_close(made.double(), wanted, rtol=torch.finfo(dtype).eps / 2, atol=1e-7)
+
+
+def test_distributions_of_token_ids():
+    torch.manual_seed(0)
+    table = nn.Embedding(20, 3).double()
+    ids, background = torch.tensor([[1, 2, 3, 4]]), torch.tensor([[0, 9, 0, 4], [5, 2, 0, 4]])
+
+    def forward(tokens):
+        return table(tokens).prod(dim=1).sum(dim=1)
+
+    made = Exact(forward).attribute(ids, baselines=background)
+    (wanted,) = averaged_oracle(forward, (ids,), (each_draw(background, 1),))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+def test_masks_targets_and_arguments_follow_their_example():
+    net, scale = network(4, 3), examples(B, 1, seed=8)
+    mask, target = torch.tensor([[0, 0, 1, 2], [2, 1, 1, 0]]), torch.tensor([2, 0])
+    made = Exact(lambda x, s: net(x) * s).attribute(
+        X,
+        baselines=BACKGROUND,
+        target=target,
+        additional_forward_args=(scale,),
+        feature_mask=mask,
+    )
+    (wanted,) = averaged_oracle(
+        lambda x, s: net(x) * s,
+        (X,),
+        (each_draw(BACKGROUND, B),),
+        masks=(mask,),
+        additional=(scale,),
+    )
+    torch.testing.assert_close(made, wanted[torch.arange(B), target], **EXACT)
+
+
+def test_probabilities_are_averaged_before_their_logarithm():
+    net = network(4, 3)
+    method = Exact(net, value_function=ValueFunction("log_probability", "logits"))
+    made = method.attribute(X, baselines=BACKGROUND, target=1)
+    empty = torch.softmax(net(BACKGROUND), dim=1).mean(dim=0)[1].log()
+    full = torch.log_softmax(net(X), dim=1)[:, 1]
+    torch.testing.assert_close(made.sum(dim=1), (full - empty).detach(), **EXACT)
+
+
+def test_one_value_for_the_batch_is_averaged_too():
+    net = network(4)
+    made = Exact(lambda x: net(x).square().sum()).attribute(X, baselines=BACKGROUND)
+
+    def of_batch(whole):
+        return net(whole[0]).square().sum()[None]
+
+    (wanted,) = averaged_oracle(
+        of_batch,
+        (X[None],),
+        ([one.expand(1, *X.shape) for one in BACKGROUND],),
+        masks=(torch.arange(4).expand(1, *X.shape),),
+    )
+    torch.testing.assert_close(made, wanted[:, 0], **EXACT)
+
+
+def test_agrees_with_deep_lift_shap_on_a_linear_model():
+    linear = nn.Linear(4, 2).double()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its hooks
+        theirs = DeepLiftShap(linear).attribute(X, baselines=BACKGROUND, target=1)
+    ours = Exact(linear).attribute(X, baselines=BACKGROUND, target=1)
+    torch.testing.assert_close(ours, theirs.detach(), **EXACT)
+
+
+# What it costs
+
+
+def test_features_that_equal_all_baselines_cost_nothing():
+    x, background = X.clone(), BACKGROUND.clone()
+    background[:, 1] = x[:, 1] = 0.5  # constant, and the input's
+    background[:, 2] = x[:, 2] = float("nan")  # missing everywhere
+    background[:, 3] = 0.25  # constant, and not the input's
+    background[0, 0] = x[0, 0]  # varies
+    method = Exact(lambda z: torch.nan_to_num(z, nan=3.0).prod(dim=1))
+    made = method.attribute(x, baselines=background)
+    assert method.last_estimate.evaluations.tolist() == [4, 4]
+    assert (made[:, [0, 3]] != 0).all()
+    assert (made[:, [1, 2]] == 0).all()
+
+
+@pytest.mark.parametrize("per_eval", [1, 2, 7, 1000])
+@pytest.mark.parametrize("method", [Exact, Shear])
+def test_perturbations_per_eval_bounds_rows_and_changes_nothing(method, per_eval):
+    net = network(4)
+    forward = Recorder(net)
+    made = method(forward, seed=0).attribute(
+        X, baselines=BACKGROUND, perturbations_per_eval=per_eval
+    )
+    assert max(forward.sizes) <= per_eval * B
+    assert sum(forward.sizes) == 16 * B * DRAWS
+    torch.testing.assert_close(
+        made, method(net, seed=0).attribute(X, baselines=BACKGROUND), **EXACT
+    )
+
+
+def test_batches_stay_full_and_bounded_where_there_are_many_draws():
+    # 200 draws of 40,000 numbers in float64: 64 MiB, the bound, hold 209 rows.
+    forward = Recorder(lambda x: x.sum(dim=1))
+    background = examples(200, 1, seed=5).expand(200, 40_000)
+    mask = torch.arange(40_000)[None] // 20_000
+    Exact(forward).attribute(
+        examples(1, 1).expand(1, 40_000), baselines=background, feature_mask=mask
+    )
+    assert sum(forward.sizes) == 4 * 200
+    # The first call holds the example once.
+    assert forward.sizes[0] == 1
+    assert max(forward.sizes) * 40_000 * 8 <= 2**26
+    assert len(forward.sizes) <= 1 + 4 * 4
+
+
+def test_draws_are_split_when_memory_runs_out():
+    net = network(4)
+
+    def forward(x):
+        if len(x) > 5:
+            raise RuntimeError("out of memory")
+        return net(x)
+
+    background = examples(23, 4, seed=5)
+    made = Exact(forward).attribute(X, baselines=background)
+    wanted = Exact(net).attribute(X, baselines=background)
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+# Derivatives
+
+
+def test_derivatives_are_those_of_the_average():
+    net = network(4, activation=nn.Tanh)
+    tensors = checked_inputs(X)
+    game = ForwardFunctionGame(
+        net, tensors, checked_baselines(BACKGROUND, tensors), from_feature_mask(None, tensors)
+    )
+    rows = np.array([1])
+
+    def by_hand(presence):
+        points = BACKGROUND + presence * (X[1] - BACKGROUND)
+        return net(points).mean()
+
+    presence = torch.tensor([[1.0, 0.3, 1.0, 0.8]], dtype=torch.float64)
+    found = torch.autograd.functional.hessian(
+        lambda p: game.presence_values(rows, p[None]).sum(), presence[0]
+    )
+    wanted = torch.autograd.functional.hessian(by_hand, presence[0])
+    torch.testing.assert_close(found, wanted, **EXACT)
+    several = game.presence_values(np.array([0, 1, 1]), presence.repeat(3, 1))
+    assert several.shape == (3, 1)
+    torch.testing.assert_close(several[1, 0], by_hand(presence[0]), **EXACT)
+
+
+@pytest.mark.parametrize("cooperators", ["hessian", "gradient"])
+def test_shear_finds_cooperators_over_a_distribution(cooperators):
+    def forward(x):  # players work together in pairs
+        return sum(torch.tanh(x[:, i] * x[:, i + 6]) for i in range(6))
+
+    x, background = examples(B, 12), examples(DRAWS, 12, seed=5)
+    method = Shear(forward, seed=0, cooperators=cooperators)
+    made = method.attribute(x, baselines=background, n_samples=200)
+    assert set(method.last_estimate.cooperators) == {cooperators}
+    # One cooperator says it all, so that nothing is left to chance.
+    wanted = Exact(forward).attribute(x, baselines=background)
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+# Functions
+
+
+@pytest.mark.parametrize("takes_inputs", [False, True])
+def test_functions_are_called_once(takes_inputs):
+    net, calls = network(4), []
+
+    def of_inputs(given):
+        calls.append(given)
+        return BACKGROUND
+
+    def of_nothing():
+        calls.append(None)
+        return BACKGROUND
+
+    function = of_inputs if takes_inputs else of_nothing
+    made = Exact(net).attribute(X, baselines=function)
+    assert len(calls) == 1
+    if takes_inputs:
+        assert calls[0] is X
+    assert torch.equal(made, Exact(net).attribute(X, baselines=BACKGROUND))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        0.5,
+        BACKGROUND[:1],
+        X.flip(0),
+        BaselineDistribution(X.flip(0)),
+        (BACKGROUND,),
+    ],
+    ids=["number", "one", "each example", "distribution", "tuple"],
+)
+def test_functions_may_return_all_forms(made):
+    net = network(4)
+    by_function = Exact(net).attribute(X, baselines=lambda given: made)
+    assert torch.equal(by_function, Exact(net).attribute(X, baselines=made))
+
+
+def test_functions_get_the_container_of_the_inputs():
+    def forward(a, b):
+        return a.prod(dim=1) * b[:, 0]
+
+    y = examples(B, 2, seed=2)
+    got = []
+
+    def function(given):
+        got.append(given)
+        return tuple(part.mean(dim=0, keepdim=True) for part in given)
+
+    made = Exact(forward).attribute((X, y), baselines=function)
+    assert isinstance(got[0], tuple)
+    means = (X.mean(dim=0, keepdim=True), y.mean(dim=0, keepdim=True))
+    for part, wanted in zip(made, Exact(forward).attribute((X, y), baselines=means), strict=True):
+        assert torch.equal(part, wanted)
+
+
+def test_errors_of_the_function_itself_are_not_dressed_up():
+    def function(_given):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        Exact(network(4)).attribute(X, baselines=function)
+
+
+# In captum's tools
+
+
+def test_marked_distributions_stay_so_where_sensitivity_lengthens_batches():
+    # Two perturbations of each of two examples: as many as baselines.
+    net, background = network(4), BaselineDistribution(examples(4, 4, seed=5))
+    method = Exact(net)
+    sizes = []
+
+    def explain(inputs, baselines):
+        sizes.append(len(inputs[0]))
+        made = method.attribute(inputs, baselines=baselines, target=0)
+        plain = baselines.as_subclass(torch.Tensor)
+        (wanted,) = averaged_oracle(net, inputs, (each_draw(plain, len(inputs[0])),))
+        torch.testing.assert_close(made[0], wanted[:, 0], **EXACT)
+        return made
+
+    found = sensitivity_max(explain, X, baselines=background, n_perturb_samples=2)
+    assert sizes == [2, 4]
+    assert (found > 0).all()
+
+
+def test_noise_tunnels_draw_from_a_distribution():
+    linear = nn.Linear(4, 1).double()
+    same = X[:1].expand(DRAWS, 4)  # whichever row is drawn, it is this one
+    made = NoiseTunnel(Exact(linear)).attribute(
+        X,
+        baselines=same,
+        draw_baseline_from_distrib=True,
+        nt_samples=5,
+        stdevs=0.0,
+        target=0,
+    )
+    wanted = Exact(linear).attribute(X, baselines=X[:1], target=0)
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+def test_marked_tensors_copy_and_pickle():
+    marked = BaselineDistribution(BACKGROUND)
+    for twin in (copy.deepcopy(marked), pickle.loads(pickle.dumps(marked)), marked.float()):
+        assert isinstance(twin, BaselineDistribution)
+        assert twin.shape == BACKGROUND.shape
+    assert torch.equal(copy.deepcopy(marked), BACKGROUND)
+
+
+def test_a_draw_that_is_not_finite_is_not_averaged_away():
+    background = BACKGROUND.clone()
+    background[1, 0] = float("inf")
+    with pytest.raises(NonFiniteValueError):
+        Exact(lambda x: x.sum(dim=1)).attribute(X, baselines=background)

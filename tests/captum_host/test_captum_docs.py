@@ -1,0 +1,82 @@
+"""The examples of docs/using_with_captum.md, run one after the other as a reader would."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from tests.captum_host.networks import examples
+from tests.captum_host.test_language_models import TOKENIZER, TinyLanguageModel
+
+PAGE = Path(__file__).parents[2] / "docs" / "using_with_captum.md"
+
+
+class Net(nn.Module):
+    """A classifier with a named layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden = nn.Linear(5, 4)
+        self.head = nn.Linear(4, 3)
+        self.double().eval()
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.hidden(x)))
+
+
+class TextNet(nn.Module):
+    """A classifier of tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(10, 3)
+        self.head = nn.Linear(3, 2)
+        self.double().eval()
+
+    def forward(self, tokens):
+        return self.head(torch.tanh(self.embedding(tokens).prod(dim=1)))
+
+
+class CachingModel(TinyLanguageModel):
+    """With the methods by which captum reuses what earlier tokens took."""
+
+    def prepare_inputs_for_generation(self, input_ids, **_):
+        return {"input_ids": input_ids}
+
+    def _update_model_kwargs_for_generation(self, _outputs, arguments):
+        return arguments
+
+
+@pytest.fixture
+def names():
+    """Return what the page takes for granted."""
+    data, ids = examples(30, 5), torch.tensor([[1, 4, 2, 8]])
+    return {
+        "net": Net(),
+        "x": data[:3],
+        "reference": data[3:4],
+        "training_data": data,
+        "text_net": TextNet(),
+        "token_ids": ids,
+        "padding_id": 0,
+        "padding_ids": 0 * ids,
+        "language_model": CachingModel(),
+        "tokenizer": TOKENIZER,
+        "data_loader": DataLoader(TensorDataset(data), batch_size=8),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:In order to make embedding layers")
+def test_the_examples_run(names):
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) >= 7
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), names)
+        made = names["attributions"]
+        assert all(part.isfinite().all() for part in (made if isinstance(made, tuple) else (made,)))
+    assert names["per_token"].shape == (1, 4)
+    # of "a mat", by "the cat sat on"; captum 0.8 counts its mark at the start of a text, too
+    assert names["result"].token_attr.shape[1] == 5

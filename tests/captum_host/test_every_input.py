@@ -1,0 +1,308 @@
+"""Every form of input that captum's own methods take, for every estimator with all its options.
+
+Few features, so that the default budget pays for all coalitions and the oracle tells the result;
+what is drawn at random with less is tested with the estimators themselves.
+"""
+
+import pytest
+import torch
+from captum.attr import (
+    LayerIntegratedGradients,
+    TokenReferenceBase,
+    configure_interpretable_embedding_layer,
+    remove_interpretable_embedding_layer,
+)
+from captum.attr._core.layer.layer_activation import LayerActivation
+from torch import nn
+
+from captum_ext import Exact, Shear
+from tests.captum_host.networks import Recorder, examples, network, oracle
+from tests.helpers.estimator_table import ESTIMATORS
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+EXACT = {"rtol": 0, "atol": 1e-10}
+IDS = torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]])
+REFERENCE = torch.tensor([[0, 0, 7, 0]])
+
+every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+
+
+def built(row, forward_func):
+    return row.attribution(forward_func, seed=0, **row.options)
+
+
+class TextClassifier(nn.Module):
+    """Embeds tokens, and mixes neighbours, so that they work together."""
+
+    def __init__(self):
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.embedding = nn.Embedding(12, 3)
+        self.mix = nn.Conv1d(3, 5, 2)
+        self.head = nn.Linear(5, 2)
+        self.double().eval()
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=generator))
+
+    def forward(self, tokens, scale=1.0):
+        states = torch.tanh(self.mix(self.embedding(tokens).transpose(1, 2)))
+        return self.head(states.sum(dim=2)) * scale
+
+
+@pytest.fixture
+def classifier():
+    return TextClassifier()
+
+
+@pytest.fixture
+def wanted(classifier):
+    """Return what each token gets, (B, outputs, T)."""
+    return oracle(classifier, (IDS,), (REFERENCE.expand(2, 4),))[0]
+
+
+# Tokens and embeddings
+
+
+@every_row
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32], ids=str)
+def test_token_ids_with_token_ids_as_baselines(row, dtype, classifier, wanted):
+    for baselines in (REFERENCE.to(dtype), REFERENCE.expand(2, 4), REFERENCE.to(torch.uint8)):
+        made = built(row, classifier).attribute(IDS.to(dtype), baselines=baselines)
+        torch.testing.assert_close(made, wanted, **EXACT)
+        assert made.dtype == torch.float64  # of the output
+
+
+@every_row
+def test_references_made_by_captum(row, classifier):
+    reference = TokenReferenceBase(reference_token_idx=11).generate_reference(4, device="cpu")
+    made = built(row, classifier).attribute(IDS, baselines=reference[None], target=1)
+    (right,) = oracle(classifier, (IDS,), (reference.expand(2, 4),))
+    torch.testing.assert_close(made, right[:, 1], **EXACT)
+
+
+@every_row
+def test_embeddings_of_an_interpretable_layer(row, classifier, wanted):
+    with pytest.warns(UserWarning, match="interpretable embedding layer"):
+        layer = configure_interpretable_embedding_layer(classifier, "embedding")
+    try:
+        given, absent = (layer.indices_to_embeddings(ids) for ids in (IDS, REFERENCE))
+        made = built(row, classifier).attribute(
+            given, baselines=absent, feature_mask=torch.arange(4)[None, :, None]
+        )
+    finally:
+        remove_interpretable_embedding_layer(classifier, layer)
+    assert made.shape == (2, 2, 4, 3)
+    # Every number of a token's embedding gets what the token gets.
+    torch.testing.assert_close(made, wanted[..., None].expand(made.shape), **EXACT)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        torch.arange(4)[None, :, None],
+        torch.arange(4)[:, None],
+        torch.arange(4)[None, :, None].expand(2, 4, 3),
+        torch.arange(4)[None, :, None].repeat(2, 1, 1) + torch.tensor([0, 9])[:, None, None],
+    ],
+    ids=["(1, T, 1)", "(T, 1)", "(B, T, E)", "(B, T, 1) of its own"],
+)
+def test_masks_that_make_a_token_a_feature(mask, classifier, wanted):
+    def forward(embeddings):
+        states = torch.tanh(classifier.mix(embeddings.transpose(1, 2)))
+        return classifier.head(states.sum(dim=2))
+
+    given, absent = (classifier.embedding(ids).detach() for ids in (IDS, REFERENCE))
+    method = Exact(forward)
+    made = method.attribute(given, baselines=absent, feature_mask=mask)
+    torch.testing.assert_close(made, wanted[..., None].expand(made.shape), **EXACT)
+    assert method.last_estimate.evaluations.tolist() == [2**4] * 2
+
+
+def test_shear_takes_derivatives_by_embeddings_and_none_by_token_ids(classifier):
+    ids = torch.arange(1, 11)[None]  # 2^10 coalitions
+
+    def forward(embeddings):
+        return classifier.head(torch.tanh(classifier.mix(embeddings.transpose(1, 2))).sum(dim=2))
+
+    given, absent = classifier.embedding(ids).detach(), classifier.embedding(0 * ids).detach()
+    by_embedding = Shear(forward, seed=0)
+    by_embedding.attribute(
+        given,
+        baselines=absent,
+        target=0,
+        feature_mask=torch.arange(10)[:, None],
+        n_samples=200,
+    )
+    assert by_embedding.last_estimate.cooperators.tolist() == ["hessian"]
+    by_id = Shear(classifier, seed=0)
+    by_id.attribute(ids, target=0, n_samples=200)
+    assert by_id.last_estimate.cooperators.tolist() == ["difference"]
+
+
+@every_row
+def test_tokens_with_positions_and_a_mask_as_further_arguments(row, classifier):
+    def forward(tokens, positions, keep, scale):
+        shifted = classifier.embedding(tokens) + 0.1 * positions[..., None]
+        states = torch.tanh(classifier.mix((shifted * keep[..., None]).transpose(1, 2)))
+        return classifier.head(states.sum(dim=2)) * scale
+
+    positions = torch.arange(4).expand(2, 4)
+    keep = torch.tensor([[1, 1, 1, 0], [1, 1, 1, 1]])
+    made = built(row, forward).attribute(
+        IDS, baselines=0, additional_forward_args=(positions, keep, 2.0)
+    )
+    (right,) = oracle(forward, (IDS,), (0 * IDS,), additional=(positions, keep, 2.0))
+    torch.testing.assert_close(made, right, **EXACT)
+    assert (made[0, :, 3].abs() < 1e-12).all()  # padding
+
+
+# Layers, as captum's layer methods take them
+
+
+def replacing(net, layer):
+    """Return the forward function of what follows a layer; the inputs come second."""
+
+    def forward(activation, *inputs):
+        handle = layer.register_forward_hook(lambda *_: activation)
+        try:
+            return net(*inputs)
+        finally:
+            handle.remove()
+
+    return forward
+
+
+@every_row
+def test_activations_of_a_layer(row, classifier, wanted):
+    layer = LayerActivation(classifier, classifier.embedding)
+    made = built(row, replacing(classifier, classifier.embedding)).attribute(
+        layer.attribute(IDS),
+        baselines=layer.attribute(REFERENCE),
+        additional_forward_args=(IDS,),
+        feature_mask=torch.arange(4)[None, :, None],
+    )
+    torch.testing.assert_close(made, wanted[..., None].expand(made.shape), **EXACT)
+    # The layer is left as it was.
+    torch.testing.assert_close(layer.attribute(IDS), classifier.embedding(IDS).detach())
+
+
+def test_activations_of_a_layer_agree_with_layer_integrated_gradients_where_that_is_exact():
+    # What follows the first layer is quadratic in pairs of its units, where both give half of a
+    # product to each.
+    first = nn.Linear(3, 4).double()
+    net = nn.Sequential(first, Products())
+    x, baseline = examples(2, 3), examples(1, 3, seed=5)
+    theirs = LayerIntegratedGradients(net, first).attribute(
+        x, baselines=baseline.expand(2, 3), target=0, n_steps=20
+    )
+    layer = LayerActivation(net, first)
+    ours = Shear(replacing(net, first), seed=0).attribute(
+        layer.attribute(x),
+        baselines=layer.attribute(baseline),
+        additional_forward_args=(x,),
+        target=0,
+    )
+    # captum's steps are in float32.
+    torch.testing.assert_close(ours, theirs.detach(), rtol=0, atol=1e-7)
+
+
+class Products(nn.Module):
+    """Multiplies neighbouring units."""
+
+    def forward(self, units):
+        return (units[:, ::2] * units[:, 1::2]).sum(dim=1, keepdim=True)
+
+
+# Tuples
+
+
+@every_row
+def test_tuples_of_tensors_of_different_shapes_and_types(row, classifier):
+    table, image = examples(2, 2), examples(2, 1, 2, 2, seed=3)
+    embed = classifier.embedding
+
+    def forward(ids, numbers, pixels, weight):
+        words = embed(ids).sum(dim=2).prod(dim=1)
+        seen = torch.tanh(pixels.flatten(1).sum(dim=1))
+        return words * numbers.prod(dim=1) + seen * numbers[:, 0] * weight
+
+    ids, weight = IDS[:, :2], torch.tensor([1.0, 2.0], dtype=torch.float64)
+    mask = (
+        torch.tensor([[0, 1]]),
+        torch.tensor([[2, 2], [3, 2]]),  # of each example its own
+        torch.tensor([[[[4, 5], [4, 4]]]]),
+    )
+    made = built(row, forward).attribute(
+        (ids, table, image),
+        baselines=(7, examples(2, 2, seed=8), None),
+        additional_forward_args=(weight,),
+        feature_mask=mask,
+    )
+    right = oracle(
+        forward,
+        (ids, table, image),
+        (torch.full_like(ids, 7), examples(2, 2, seed=8), 0 * image),
+        masks=tuple(m.expand(t.shape) for m, t in zip(mask, (ids, table, image), strict=True)),
+        additional=(weight,),
+    )
+    assert [part.shape for part in made] == [ids.shape, table.shape, image.shape]
+    for part, want in zip(made, right, strict=True):
+        torch.testing.assert_close(part, want, **EXACT)
+
+
+@every_row
+def test_masks_of_each_example_its_own(row):
+    net, x = network(5, 2), examples(3, 5)
+    mask = torch.tensor([[0, 0, 1, 2, 2], [5, 1, 1, 1, 5], [3, 3, 3, 3, 3]])
+    made = built(row, net).attribute(x, feature_mask=mask)
+    (right,) = oracle(net, (x,), (0 * x,), masks=(mask,))
+    torch.testing.assert_close(made, right, **EXACT)
+
+
+# Precision
+
+
+@every_row
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_half_precision(row, dtype):
+    # The model runs in half precision; values are summed in float64, and the result is rounded
+    # once: what enumeration of the same half-precision outputs gives, to half a unit.
+    net, x = network(4, 2, dtype=dtype), examples(2, 4, dtype=dtype)
+    forward = Recorder(net)
+    made = built(row, forward).attribute(x, baselines=torch.full((1, 4), 0.5, dtype=dtype))
+    assert all(call[0].dtype == dtype for call in forward.calls)
+    assert made.dtype == dtype
+    (right,) = oracle(net, (x,), (torch.full((2, 4), 0.5, dtype=dtype),))
+    # A batch of one may be multiplied in another order: two units of outputs below 4.
+    torch.testing.assert_close(
+        made.double(), right, rtol=torch.finfo(dtype).eps, atol=8 * torch.finfo(dtype).eps
+    )
+
+
+@every_row
+def test_values_are_summed_in_double_precision(row):
+    # Differences of 2^-8 on top of 2^0: bfloat16 sums of sixteen would lose most of them.
+    def forward(x):
+        return (x.double().sum(dim=1) / 256 + 1).to(torch.bfloat16).double()
+
+    x = torch.ones(1, 4, dtype=torch.bfloat16)
+    made = built(row, forward).attribute(x)
+    (right,) = oracle(forward, (x,), (0 * x,))
+    torch.testing.assert_close(made.double(), right, rtol=2**-8, atol=0)
+
+
+@every_row
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_autocast_models(row, dtype):
+    net, x = network(4, 2, dtype=torch.float32), examples(2, 4, dtype=torch.float32)
+
+    def forward(z):
+        with torch.autocast("cpu", dtype=dtype):
+            return net(z)
+
+    made = built(row, forward).attribute(x)
+    assert made.dtype == torch.float32
+    (right,) = oracle(forward, (x,), (0 * x,))
+    torch.testing.assert_close(made.double(), right, rtol=0, atol=8 * torch.finfo(dtype).eps)

@@ -1,0 +1,232 @@
+"""SHEAR's cross-contributions from derivatives, through shap's arguments."""
+
+import functools
+
+import numpy as np
+import pytest
+import shap
+import torch
+from torch import nn
+
+from shap_ext import ShearExplainer
+from shap_ext.links import LinkedAverage
+from shap_ext.masked_model_game import TabularGame
+from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
+from shapley_adapters.torch_derivatives import gradient_scores, hessian_scores
+from shapley_adapters.torch_modules import ArrayModule
+from tests.helpers.stubborn_networks import CASES, N_FEATURES, examples, fixed, layers, scripted
+
+ROUNDING = {"rtol": 1e-9, "atol": 1e-10}
+GROUPS = np.array([3, 0, 0, 1, 2, 3, 1, 1, 4, 2, 0, 4])
+
+built = functools.cache(lambda name: CASES[name].build())
+SMOOTH = [name for name, case in CASES.items() if case.is_smooth]
+ONCE = [name for name, case in CASES.items() if case.has_slopes]
+
+
+def game_of(net, rows, background, players=None):
+    players = np.arange(rows.shape[1]) if players is None else players
+    average = LinkedAverage(shap.links.identity)
+    module = ArrayModule(net)
+    return TabularGame(
+        module, rows, background, players, average, lambda x: x, module, rows.shape[1:]
+    )
+
+
+def directions(row, reference, players):
+    """Return how far each player moves each column, (M, D)."""
+    members = players == np.arange(players.max() + 1)[:, None]
+    return torch.as_tensor(members * (row - reference))
+
+
+def by_hand(net, row, background, players, moment):
+    """Average moment(output, point, directions) over the background, for each output in turn."""
+    n_outputs = net(torch.tensor(row[None])).numel()  # a copy, because some write into it
+    return [
+        sum(
+            moment(
+                lambda z, k=k: net(z[None] * 1.0).reshape(-1)[k],
+                torch.as_tensor(row),
+                directions(row, reference, players),
+            )
+            for reference in background
+        )
+        / len(background)
+        for k in range(n_outputs)
+    ]
+
+
+def curvature(function, point, moves):
+    return moves @ torch.autograd.functional.hessian(function, point) @ moves.T
+
+
+def slope_changes(function, point, moves):
+    """Return how much the slope of i (rows) changes when j (columns) leaves."""
+
+    def slopes(at):
+        return moves @ torch.autograd.functional.jacobian(function, at)
+
+    return torch.stack([slopes(point) - slopes(point - move) for move in moves], dim=1)
+
+
+def off_diagonal(scores):
+    return (scores - torch.diag(scores.diag())).detach().numpy()
+
+
+@pytest.mark.parametrize("players", [np.arange(N_FEATURES), GROUPS], ids=["columns", "groups"])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_second_derivatives_are_contracted_and_averaged(name, players):
+    net = built(name)
+    rows, background = examples(2).numpy(), examples(3, seed=5).numpy()
+    found = hessian_scores(game_of(net, rows, background, players), np.arange(2))
+    for row in range(2):
+        moments = by_hand(net, rows[row], background, players, curvature)
+        wanted = off_diagonal(sum(2 * moment.abs() for moment in moments))
+        np.testing.assert_allclose(found.values[row], wanted, **ROUNDING)
+        assert np.abs(wanted).max() > 1e-3
+    assert not found.are_partial.any()
+    assert found.backward_passes.tolist()[0] >= len(moments) * (1 + players.max() + 1)
+
+
+@pytest.mark.parametrize("players", [np.arange(N_FEATURES), GROUPS], ids=["columns", "groups"])
+@pytest.mark.parametrize("name", ONCE)
+def test_changes_of_slopes_are_averaged(name, players):
+    net = built(name)
+    rows, background = examples(2).numpy(), examples(3, seed=5).numpy()
+    found = gradient_scores(game_of(net, rows, background, players), np.arange(2))
+    for row in range(2):
+        reference = _mean_slope_changes(net, rows[row], background, players)
+        np.testing.assert_allclose(found.values[row], reference, **ROUNDING)
+    assert not found.are_partial.any()
+    assert found.backward_passes.tolist() == [found.backward_passes[0]] * 2
+
+
+def _mean_slope_changes(net, row, background, players):
+    moments = by_hand(net, row, background, players, slope_changes)
+    return off_diagonal(sum(moment.abs() + moment.T.abs() for moment in moments))
+
+
+def test_columns_are_present_or_absent_exactly():
+    """-1.1 + (3 - -1.1) is less than 3, and rounds down to 2."""
+    seen = []
+
+    class Lookup(nn.Module):
+        def forward(self, x):
+            if x.requires_grad:
+                seen.extend(x[:, 0].tolist())
+            return x.tanh().sum(dim=1)
+
+    rows, background = np.full((1, N_FEATURES), 3.0), np.full((1, N_FEATURES), -1.1)
+    assert -1.1 + (3.0 - -1.1) < 3.0
+    ShearExplainer(Lookup(), background, seed=0, cooperators="gradient")(rows, max_evals=200)
+    assert set(seen) == {3.0, -1.1}
+
+
+def kinked(x):
+    """Return an output whose second derivative is infinite, and whose first is not."""
+    return x.sum(dim=1).tanh() + (x - x.detach()).abs().pow(1.5).sum(dim=1)
+
+
+PIECES = [
+    lambda x: x.sum(dim=1).clamp(min=0),
+    lambda x: nn.functional.elu(x.sum(dim=1)),
+    kinked,
+    lambda x: torch.round(x.sum(dim=1)),
+]
+
+
+class Pieces(nn.Module):
+    """One of the functions, as the last column says."""
+
+    def forward(self, x):
+        made = torch.zeros(len(x), dtype=x.dtype)
+        for kind, piece in enumerate(PIECES):
+            here = x[:, -1].round() == kind
+            made[here] = piece(x[here])
+        return made
+
+
+def test_rows_choose_for_themselves():
+    rows = np.abs(examples(4).numpy())
+    rows[1] *= -1
+    rows[:, -1] = np.arange(4)
+    background = np.append(np.zeros(N_FEATURES - 1), -1.0)[None]  # which is none of them
+    explainer = ShearExplainer(Pieces(), background, seed=0)
+    together = explainer(rows, max_evals=200)
+    assert explainer.last_estimate.cooperators.tolist() == [
+        "gradient",
+        "hessian",
+        "gradient",
+        "difference",
+    ]
+    for row in range(4):
+        alone = explainer(rows[row : row + 1], max_evals=200)
+        np.testing.assert_allclose(alone.values[0], together.values[row], rtol=0, atol=1e-12)
+
+
+def test_functions_around_a_network_have_no_derivatives():
+    net = layers(nn.Tanh)()
+
+    def predict(x):
+        return net(torch.as_tensor(x)).detach().numpy()
+
+    rows, background = examples(2).numpy(), np.zeros((1, N_FEATURES))
+    explainer = ShearExplainer(predict, background, seed=0)
+    explainer(rows, max_evals=200)
+    assert explainer.last_estimate.cooperators.tolist() == ["difference"] * 2
+    explicit = ShearExplainer(predict, background, seed=0, cooperators="hessian")
+    with pytest.raises(DerivativeError, match="not a torch module.*'difference'.*'auto'"):
+        explicit(rows, max_evals=200)
+
+
+@pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
+def test_scripted_embeddings_take_whole_numbers(kind):
+    class Tokens(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = kind(30, 3)
+
+        def forward(self, ids):
+            return self.embedding(ids).tanh().reshape(len(ids), -1).sum(dim=1)
+
+    net = fixed(Tokens())
+    ids = CASES["embedding"].inputs(2)
+    made = ShearExplainer(scripted(net), np.zeros((1, 12), dtype=int), seed=0)(ids.numpy())
+    total = (net(ids) - net(torch.zeros_like(ids))).detach().numpy()
+    np.testing.assert_allclose(made.values.sum(axis=1), total, rtol=0, atol=1e-10)
+
+
+def in_training(*made):
+    return nn.Sequential(nn.Linear(N_FEATURES, 4), *made, nn.Linear(4, 1)).double().train()
+
+
+def test_equal_calls_in_training_mode_are_equal_after_the_same_torch_seed_only():
+    """The seed is that of the coalitions; dropout draws from torch's own generator."""
+    rows, background = examples(3).numpy(), np.zeros((1, N_FEATURES))
+    explainer = ShearExplainer(in_training(nn.Dropout(0.5)), background, seed=0)
+    made = []
+    for torch_seed in (0, 0, 1):
+        with torch.random.fork_rng():
+            torch.manual_seed(torch_seed)
+            with pytest.warns(ShapleyExtWarning, match="training mode.*Dropout"):
+                made.append(explainer(rows, max_evals=200).values)
+    np.testing.assert_array_equal(made[0], made[1])
+    assert np.abs(made[0] - made[2]).max() > 1e-3
+
+
+def test_batch_norm_in_training_mode_warns_and_is_left_in_it():
+    """Its gradients leak from row to row, so that no scores of it are right."""
+    net = in_training(nn.BatchNorm1d(4), nn.Tanh())
+    rows, background = examples(8).numpy(), np.zeros((1, N_FEATURES))
+    with pytest.warns(ShapleyExtWarning, match=r"training mode.*BatchNorm1d.*model\.eval\(\)"):
+        ShearExplainer(net, background, seed=0)(rows, max_evals=200)
+    assert net.training
+    game = game_of(net, rows, background)
+    together = hessian_scores(game, np.arange(8)).values
+    apart = hessian_scores(game, np.arange(4)).values
+    assert np.abs(together[:4] - apart).max() > 1e-3
+    net.eval()
+    together = hessian_scores(game, np.arange(8)).values
+    np.testing.assert_allclose(
+        together[:4], hessian_scores(game, np.arange(4)).values, rtol=0, atol=1e-12
+    )
