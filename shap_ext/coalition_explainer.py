@@ -22,7 +22,7 @@ from .column_groups import checked_groups
 from .explanations import explanations
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
-from .shap_internals import Deserializer, Serializer, is_identity
+from .shap_internals import Deserializer, Serializer, is_identity, is_op_chain, saver_of
 from .tasks import TaskMaker, bounded_background, check_masker
 
 _BAR_DELAY = 10.0
@@ -89,7 +89,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         main_effects: bool = False,
         error_bounds: bool = False,
         batch_size: int | str = "auto",
-        outputs: Sequence[int] | None = None,
+        outputs: Any = None,
         silent: bool = False,
         tolerance: float | str | None = None,
     ) -> Any:
@@ -111,8 +111,9 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         batch_size : int or "auto"
             How many coalitions are evaluated in one call of the model. By default as many as fill
             a batch of bounded memory.
-        outputs : sequence of int, optional
-            Which outputs to explain; all by default.
+        outputs : sequence of int, or chain of operations, optional
+            Which outputs to explain; all by default. A chain such as
+            `shap.Explanation.argsort.flip[:2]` is applied to each row's own outputs.
         silent : bool
             Whether to show no progress bar; otherwise one appears after ten seconds.
         tolerance : float or str, optional
@@ -164,7 +165,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             task.parts,
             error_bounds=error_bounds,
             outputs=_among(outputs, n_outputs),
-            output_names=self._checked_output_names(n_outputs),
+            output_names=task.output_names or self._checked_output_names(n_outputs),
             clustering=task.clustering(self.masker),
             compute_time=time.time() - started,
         )
@@ -176,7 +177,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         main_effects: bool = False,
         error_bounds: bool = False,
         batch_size: int | str = "auto",
-        outputs: Sequence[int] | None = None,
+        outputs: Any = None,
         silent: bool = False,
         tolerance: float | str | None = None,
     ) -> dict[str, Any]:
@@ -192,7 +193,8 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             tolerance=tolerance,
         )
         parts = made if isinstance(made, list) else [made]
-        shapes = [part.values.shape[1 : 1 + len(np.shape(part.data[0]))] for part in parts]
+        n_output_axes = np.ndim(parts[0].base_values) - 1
+        shapes = [part.values.shape[1 : part.values.ndim - n_output_axes] for part in parts]
         flat = [
             part.values[0].reshape(int(np.prod(shape)), *part.values.shape[1 + len(shape) :])
             for part, shape in zip(parts, shapes, strict=True)
@@ -216,7 +218,11 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         masker_saver: str | Callable[..., Any] = ".save",
     ) -> None:
         """Write the explainer with all its options, its seed and its names to a file."""
-        super().save(out_file, model_saver, masker_saver)
+        super().save(
+            out_file,
+            saver_of(self.model, model_saver),
+            saver_of(self.masker, masker_saver),
+        )
         saved = ("model", "masker", "link", "algorithm")
         options = {
             name: getattr(self, name)
@@ -292,9 +298,9 @@ def _count_or_auto(name: str, value: Any) -> int | None:
     return checked_count(name, value)
 
 
-def _checked_outputs(outputs: Any) -> list[int] | None:
-    if outputs is None:
-        return None
+def _checked_outputs(outputs: Any) -> Any:
+    if outputs is None or is_op_chain(outputs):
+        return outputs
     if isinstance(outputs, (str, bytes)) or not isinstance(outputs, (Sequence, np.ndarray)):
         raise InvalidArgumentTypeError(
             f"outputs must be a list of places of outputs; got {type(outputs).__name__}."
@@ -304,8 +310,8 @@ def _checked_outputs(outputs: Any) -> list[int] | None:
     return [checked_count("outputs", place, minimum=0) for place in outputs]
 
 
-def _among(outputs: Sequence[int] | None, n_outputs: int) -> Sequence[int] | None:
-    if outputs is not None and max(outputs) >= n_outputs:
+def _among(outputs: Any, n_outputs: int) -> Any:
+    if outputs is not None and not is_op_chain(outputs) and max(outputs) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
         )

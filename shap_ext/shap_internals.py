@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, TypeGuard
 
 import numpy as np
+import scipy.sparse
 import shap
 from shap._serializable import Deserializer, Serializer
+from shap.utils import OpChain
 
-__all__ = ["BUILT_IN_ALGORITHMS", "Deserializer", "Serializer", "background_of", "is_identity"]
+__all__ = [
+    "BUILT_IN_ALGORITHMS",
+    "Deserializer",
+    "Serializer",
+    "arguments_of",
+    "background_of",
+    "chosen_by",
+    "image_shape",
+    "inner_masker",
+    "inpaints",
+    "is_identity",
+    "is_op_chain",
+    "keeps_row_between_calls",
+    "masks_each_place_alone",
+    "own_copy",
+    "row_output_names",
+]
 
 BUILT_IN_ALGORITHMS = frozenset(
     ["auto", "exact", "permutation", "partition", "tree", "additive", "linear", "deep"]
@@ -24,6 +43,8 @@ def background_of(masker: Any) -> Any:
     """
     if isinstance(masker, np.ndarray):
         return masker.reshape(len(masker), -1)
+    if scipy.sparse.issparse(masker):
+        return masker
     plain = (shap.maskers.Independent, shap.maskers.Partition)
     tabular_call = shap.maskers.Independent.__call__
     if isinstance(masker, plain) and type(masker).__call__ is tabular_call:
@@ -34,3 +55,90 @@ def background_of(masker: Any) -> Any:
 def is_identity(link: Any) -> bool:
     """Tell whether `link` is shap's identity."""
     return link is shap.links.identity
+
+
+def is_op_chain(outputs: Any) -> TypeGuard[OpChain]:
+    """Tell whether `outputs` is a chain such as `shap.Explanation.argsort.flip[:2]`."""
+    return isinstance(outputs, OpChain)
+
+
+def chosen_by(chain: OpChain, values: Any) -> Any:
+    """Return the places that a chain picks among the outputs of one row."""
+    return chain.apply(shap.Explanation(values)).values
+
+
+def own_copy(masker: Any) -> Any:
+    """Return a copy that nobody else calls, of a masker of shap; None for a user's.
+
+    shap's maskers remember the latest row: texts are tokenized anew at each change of rows, and
+    Image tells rows apart by `id`, which another row may get. What they remember is replaced, never
+    written into, so that a shallow copy will do.
+    """
+    if type(masker) is shap.maskers.Text:
+        own = copy.copy(masker)
+        own._s = None
+        return own
+    if type(masker) is shap.maskers.Image:
+        own = copy.copy(masker)
+        own.last_xid = None
+        return own
+    if type(masker) is shap.maskers.Fixed:
+        return masker
+    return None
+
+
+def inner_masker(masker: Any) -> Any:
+    """Return the masker inside a FixedComposite or an OutputComposite, else None."""
+    wrappers = (shap.maskers.FixedComposite, shap.maskers.OutputComposite)
+    return masker.masker if type(masker) in wrappers else None
+
+
+def arguments_of(composite: Any) -> list[int]:
+    """Return how many inputs each masker of a Composite takes."""
+    return list(composite.arg_counts)
+
+
+def image_shape(masker: Any) -> tuple[int, ...] | None:
+    """Return the shape of the images that an Image masker is built for, else None."""
+    return tuple(masker.input_shape) if isinstance(masker, shap.maskers.Image) else None
+
+
+def inpaints(masker: Any) -> bool:
+    """Tell whether a masker fills in images, for which it brings them to 8 bits."""
+    is_image = isinstance(masker, shap.maskers.Image)
+    return is_image and isinstance(masker.mask_value, str) and masker.blur_kernel is None
+
+
+def masks_each_place_alone(masker: Any) -> bool:
+    """Tell whether what an absent place becomes does not depend on the other places."""
+    return type(masker) is shap.maskers.Image and not inpaints(masker)
+
+
+def keeps_row_between_calls(model: Any) -> bool:
+    """Tell whether a model of shap takes all rows of a call for variants of one explained row."""
+    return isinstance(model, (shap.models.TeacherForcing, shap.models.TopKLM))
+
+
+def row_output_names(model: Any, fixed: Any) -> list[str]:
+    """Make a model that keeps its row learn it; return the names of the row's outputs.
+
+    Parameters
+    ----------
+    model : TeacherForcing or TopKLM
+        A copy for this row.
+    fixed : array, (1, …)
+        What the model gets beside the masked row: the target, or the row as it is.
+    """
+    if isinstance(model, shap.models.TeacherForcing):
+        model.update_output_names(fixed)
+    else:
+        model.update_cache_X(fixed)
+    return [str(name) for name in model.output_names]
+
+
+def saver_of(value: Any, saver: Any) -> Any:
+    """Return what writes a model or masker: itself only where it can, else pickle.
+
+    shap 0.46 takes for granted that it can.
+    """
+    return "auto" if saver == ".save" and not hasattr(value, "save") else saver

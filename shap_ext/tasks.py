@@ -7,51 +7,47 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import scipy.sparse
-import shap
 
-from shapley_adapters.errors import (
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    warn_user,
-)
+from shapley_adapters.array_types import IntArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
+from .backgrounds import Background, bounded_background, check_masker, zero_background
 from .column_groups import ColumnGroups, make_groups
-from .explanations import Part
-from .inputs import (
-    Background,
-    Dataset,
-    checked_dataset,
-    frame_values,
-    mask_shapes,
-    masker_game,
-    tabular_game,
-    zero_background,
-)
+from .datasets import Dataset, checked_dataset
+from .explanations import Part, packed
+from .inputs import masker_game, tabular_game
 from .links import LinkedAverage
-from .masked_model_game import MaskerGame, TabularGame
+from .masked_model_game import TabularGame
+from .masked_rows import MaskedRow
+from .masker_game import MaskerGame, RowBoundGame
 from .models import inner_model, is_torch_module
-from .shap_internals import background_of
+from .row_makers import masked_rows, with_targets
+from .sparse_game import SparseGame
 
-_MAX_BACKGROUND = 100
-"""How many rows shap keeps of a table that is handed over as a masker."""
+__all__ = ["Task", "TaskMaker", "bounded_background", "check_masker"]
 
 
 @dataclass(frozen=True)
 class Task:
     """What one call explains: the game, and how each input shows its part of the players."""
 
-    game: TabularGame | MaskerGame
+    game: TabularGame | SparseGame | MaskerGame
     parts: list[Part]
-    groups: ColumnGroups
+    groups: ColumnGroups | None
+
+    @property
+    def output_names(self) -> list[list[str]] | None:
+        """The names of each row's outputs, where every row has outputs of its own."""
+        return self.game.output_names if isinstance(self.game, RowBoundGame) else None
 
     def clustering(self, masker: Any) -> Any:
         """Return the masker's clustering of the features for each row, for bar plots."""
         clustering = getattr(masker, "clustering", None)
-        if not isinstance(clustering, np.ndarray) or self.groups.any_joint:
+        is_joint = self.groups is not None and self.groups.any_joint
+        if not isinstance(clustering, np.ndarray) or is_joint or len(self.parts) > 1:
             return None
-        return np.repeat(clustering[None], self.game.n_rows, axis=0)
+        # A view: that of images is large.
+        return np.broadcast_to(clustering, (self.game.n_rows, *clustering.shape))
 
 
 @dataclass(frozen=True)
@@ -70,8 +66,10 @@ class TaskMaker:
         """Check the rows and make their game."""
         if not args:
             raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
-        datasets = [checked_dataset(data, place) for place, data in enumerate(args)]
-        lengths = [len(dataset.values) for dataset in datasets]
+        background = Background.of_masker(self.masker, self.background_dtypes)
+        is_table = background is not None or self.masker is None
+        datasets = [checked_dataset(data, place, is_table) for place, data in enumerate(args)]
+        lengths = [dataset.n_rows for dataset in datasets]
         if len(set(lengths)) > 1:
             raise InvalidArgumentError(
                 f"The inputs must have the same number of rows; they have {lengths}."
@@ -80,53 +78,94 @@ class TaskMaker:
             from shapley_adapters.torch_modules import warn_in_training_mode
 
             warn_in_training_mode(inner_model(self.model))
-        background = self._background(datasets)
-        if background is None:
-            shapes = mask_shapes(self.masker, tuple(d.values[0] for d in datasets))
-            if sum(np.prod(shape) for shape in shapes) == 0:
-                raise InvalidArgumentError(
-                    f"masker {type(self.masker).__name__} has no players; there is nothing to "
-                    "explain."
-                )
-            groups = make_groups(self.groups, self._column_names(datasets, None, shapes))
-            game: TabularGame | MaskerGame = masker_game(
-                self.model, self.masker, datasets, groups, self.average, self.linearize_link
-            )
-        else:
-            if len(datasets) > 1:
-                raise InvalidArgumentError(
-                    f"{len(datasets)} datasets were passed, but the masker's background is one "
-                    "table. Pass a function of a mask and the inputs as masker=."
-                )
-            shapes = [datasets[0].row_shape]
-            groups = make_groups(self.groups, self._column_names(datasets, background, shapes))
-            game = tabular_game(
-                self.model, background, datasets[0], groups, self.average, self.linearize_link
-            )
-        return Task(game, self._parts(datasets, shapes, groups), groups)
-
-    def _background(self, datasets: Sequence[Dataset]) -> Background | None:
         if self.masker is None:
-            return zero_background(self.model, datasets)
-        values = background_of(self.masker)
-        if values is None:
-            return None
-        columns = getattr(self.masker, "feature_names", None)
-        return Background(
-            np.asarray(values), None if columns is None else list(columns), self.background_dtypes
+            background = zero_background(self.model, datasets)
+        if background is None:
+            return self._of_masker(datasets)
+        return self._of_background(background, datasets)
+
+    def _of_background(self, background: Background, datasets: Sequence[Dataset]) -> Task:
+        if len(datasets) > 1:
+            raise InvalidArgumentError(
+                f"{len(datasets)} datasets were passed, but the masker's background is one "
+                "table. Pass a function of a mask and the inputs as masker=."
+            )
+        (dataset,) = datasets
+        shape = dataset.row_shape
+        names = self._column_names(datasets, [shape], background)
+        groups = make_groups(self.groups, names)
+        game = tabular_game(
+            self.model, background, dataset, groups, self.average, self.linearize_link
         )
+        return Task(game, _parts(datasets, [[shape] * dataset.n_rows], groups), groups)
+
+    def _of_masker(self, datasets: Sequence[Dataset]) -> Task:
+        masker, explained = with_targets(self.masker, datasets)
+        rows = masked_rows(masker, explained, is_torch_module(inner_model(self.model)))
+        shapes = [list(of_input) for of_input in zip(*(row.shapes for row in rows), strict=True)]
+        if all(row.n_places == 0 for row in rows):
+            raise InvalidArgumentError(
+                f"masker {type(self.masker).__name__} has no players; there is nothing to explain."
+            )
+        if any(len(set(of_input)) > 1 for of_input in shapes) or self._are_named_by_masker(rows):
+            return self._of_rows_apart(explained, rows, shapes)
+        names = self._column_names(explained, [of_input[0] for of_input in shapes])
+        groups = make_groups(self.groups, names)
+        places = [groups.players] * len(rows)
+        game = self._masker_game(rows, places, len(groups.names))
+        return Task(game, _parts(explained, shapes, groups, rows), groups)
+
+    def _of_rows_apart(
+        self,
+        datasets: Sequence[Dataset],
+        rows: Sequence[MaskedRow],
+        shapes: Sequence[list[tuple[int, ...]]],
+    ) -> Task:
+        """Make the task of rows with features of their own, such as texts."""
+        for name in ("groups", "feature_names"):
+            if getattr(self, name) is not None:
+                raise InvalidArgumentError(
+                    f"{name} cannot be used: each row of X has features of its own, such as tokens."
+                )
+        sizes = np.array([[int(np.prod(shape)) for shape in row.shapes] for row in rows])
+        firsts = np.concatenate([[0], np.cumsum(sizes.max(axis=0))])
+        places = [
+            np.concatenate(
+                [np.arange(size) + first for size, first in zip(own, firsts, strict=False)]
+            )
+            for own in sizes
+        ]
+        game = self._masker_game(rows, places, int(firsts[-1]))
+        parts = [
+            Part(int(first), of_input, _shown(dataset, rows, place), None, _names(rows, place))
+            for place, (dataset, of_input, first) in enumerate(
+                zip(datasets, shapes, firsts, strict=False)
+            )
+        ]
+        return Task(game, parts, None)
+
+    def _masker_game(
+        self, rows: Sequence[MaskedRow], places: Sequence[IntArray], n_players: int
+    ) -> MaskerGame:
+        return masker_game(self.model, rows, places, n_players, self.average, self.linearize_link)
+
+    def _are_named_by_masker(self, rows: Sequence[MaskedRow]) -> bool:
+        is_named = any(names is not None for names in rows[0].names)
+        return is_named and self.feature_names is None and self.groups is None
 
     def _column_names(
         self,
         datasets: Sequence[Dataset],
-        background: Background | None,
         shapes: Sequence[tuple[int, ...]],
+        background: Background | None = None,
     ) -> list[Any]:
         """Return the names of all columns: the rows', else the user's, else the background's."""
         n_columns = int(sum(np.prod(shape) for shape in shapes))
         names = datasets[0].columns if len(datasets) == 1 else None
         if names is None:
             names = self.feature_names
+        if names is None and len(datasets) > 1:
+            return _joined_names(datasets, shapes)
         if names is None and background is not None:
             names = background.columns
         if names is None:
@@ -137,67 +176,56 @@ class TaskMaker:
             )
         return list(names)
 
-    def _parts(
-        self, datasets: Sequence[Dataset], shapes: Sequence[tuple[int, ...]], groups: ColumnGroups
-    ) -> list[Part]:
-        if groups.any_joint:
-            if len(datasets) > 1:
-                raise InvalidArgumentError("groups needs a model with one input.")
-            data = np.asarray(datasets[0].values).reshape(len(datasets[0].values), -1)
-            numbers, labels = groups.summarize(data)
-            return [Part(0, (len(groups.names),), numbers, labels, groups.names)]
-        parts, first = [], 0
-        for dataset, shape in zip(datasets, shapes, strict=True):
-            size = int(np.prod(shape))
-            names = groups.names[first : first + size] if len(shape) == 1 else None
-            # A copy: what the user does to the rows later is not part of the explanation.
-            parts.append(Part(first, shape, np.array(dataset.values), None, names))
-            first += size
-        return parts
+
+def _joined_names(datasets: Sequence[Dataset], shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """Return the names of frames' columns, and numbers for those of other inputs."""
+    names: list[Any] = []
+    for dataset, shape in zip(datasets, shapes, strict=True):
+        size = int(np.prod(shape))
+        is_named = dataset.columns is not None and size == len(dataset.columns)
+        numbered = [f"Feature {column}" for column in range(len(names), len(names) + size)]
+        names += (dataset.columns or []) if is_named else numbered
+    return names
 
 
-def bounded_background(masker: Any) -> tuple[Any, Any]:
-    """Return the masker, and the column types of a DataFrame.
-
-    A table of many rows is sampled as shap does it, but not in silence.
-    """
-    if hasattr(masker, "detach"):
-        masker = masker.detach().cpu().numpy()
-    dtypes = masker.dtypes if isinstance(masker, pd.DataFrame) else None
-    is_table = isinstance(masker, pd.DataFrame) or (
-        isinstance(masker, np.ndarray) and masker.ndim >= 2
-    )
-    if not is_table:
-        return masker, dtypes
-    if len(masker) == 0:
-        raise InvalidArgumentError("masker holds no background rows; at least one is needed.")
-    if len(masker) > _MAX_BACKGROUND:
-        warn_user(
-            f"masker has {len(masker)} rows, of which {_MAX_BACKGROUND} are drawn as background. "
-            "To use all of them, pass shap.maskers.Independent(data, max_samples=len(data)); to "
-            "use fewer, pass a sample or the mean."
-        )
-    if isinstance(masker, np.ndarray):
-        # shap itself samples tables only. A copy, because its maskers keep the very array.
-        is_sampled_here = masker.ndim > 2 and len(masker) > _MAX_BACKGROUND
-        masker = shap.sample(masker, _MAX_BACKGROUND) if is_sampled_here else masker.copy()
-    if isinstance(masker, pd.DataFrame):
-        # Values as `frame_values` gives them, so that rows and background have one type.
-        masker = pd.DataFrame(frame_values(masker).copy(), columns=masker.columns)
-    return masker, dtypes
+def _parts(
+    datasets: Sequence[Dataset],
+    shapes: Sequence[list[tuple[int, ...]]],
+    groups: ColumnGroups,
+    rows: Sequence[MaskedRow] | None = None,
+) -> list[Part]:
+    if groups.any_joint:
+        if len(datasets) > 1:
+            raise InvalidArgumentError("groups needs a model with one input.")
+        data = datasets[0].shown()
+        numbers, labels = groups.summarize(data.reshape(len(data), -1))
+        of_groups = [(len(groups.names),)] * len(data)
+        return [Part(0, of_groups, numbers, labels, groups.names)]
+    parts, first = [], 0
+    for place, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
+        size = int(np.prod(of_input[0]))
+        names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
+        data = dataset.shown() if rows is None else _shown(dataset, rows, place)
+        parts.append(Part(first, of_input, data, None, names))
+        first += size
+    return parts
 
 
-def check_masker(masker: Any) -> None:
-    """Refuse what is neither background rows nor callable."""
-    if isinstance(masker, np.ndarray) and masker.ndim < 2:
-        raise InvalidArgumentError(
-            f"masker has shape {masker.shape}; background rows make a table. For one row pass "
-            "masker[None]."
-        )
-    if scipy.sparse.issparse(getattr(masker, "data", masker)):
-        raise InvalidArgumentTypeError("masker is sparse; pass masker.toarray().")
-    if masker is not None and background_of(masker) is None and not callable(masker):
-        raise InvalidArgumentTypeError(
-            "masker must be background rows (an array or a DataFrame), a shap masker, or a "
-            f"function of a mask and a row; got {type(masker).__name__}."
-        )
+def _shown(dataset: Dataset, rows: Sequence[MaskedRow], place: int) -> Any:
+    """Return what plots show: the rows, or what the masker makes of them, as shap packs it."""
+    shown = [row.shown[place] for row in rows]
+    if any(one is None for one in shown):
+        return dataset.shown()
+    return tuple(packed(one) for one in shown)
+
+
+def _names(rows: Sequence[MaskedRow], place: int) -> list[Any] | None:
+    """Return the names of each row's features; None where they are pixels."""
+    if any(len(row.shapes[place]) != 1 for row in rows):
+        return None
+    names = []
+    for row in rows:
+        own = row.names[place]
+        size = row.shapes[place][0]
+        names.append([f"Feature {column}" for column in range(size)] if own is None else own)
+    return names

@@ -9,7 +9,26 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 import pytest
 
+from tests.helpers.optional import HAS_TORCH
+
 REPOSITORY = Path(__file__).parents[1]
+
+NEEDS_TORCH = [
+    "captum_host/*",
+    "parity/test_adult.py",
+    "parity/test_captum_parity.py",
+    "parity/test_derivative_table.py",
+    "parity/test_hosts_agree.py",
+    "parity/test_tolerance.py",
+    "parity/test_value_functions.py",
+    "shap_host/test_derivatives.py",
+]
+collect_ignore_glob = [] if HAS_TORCH else NEEDS_TORCH
+
+
+def pytest_report_header():
+    """Say what is left out where the shap side is tested without torch."""
+    return [] if HAS_TORCH else [f"torch is not installed; left out: {', '.join(NEEDS_TORCH)}"]
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.optional import HAS_TORCH
+
 ROOT = Path(__file__).parents[1]
 SOURCES = {
     "shapley_adapters": ROOT / "adapters" / "shapley_adapters",
@@ -237,6 +239,7 @@ print("done")
     assert run_without(["captum", "captum_ext", "torch"], code) == "done"
 
 
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_captum_ext_works_without_shap():
     code = """
 import captum, torch, captum_ext

@@ -229,6 +229,7 @@ TIME_SERIES_ARE_BROKEN = not hasattr(mpl.cm, "get_cmap")
 
 
 @every_class
+@pytest.mark.filterwarnings("ignore:The get_cmap function")  # in matplotlib 3.7 to 3.10
 @pytest.mark.xfail(
     TIME_SERIES_ARE_BROKEN,
     reason="captum's visualize_timeseries_attr calls matplotlib.cm.get_cmap, which matplotlib "

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 import shapley_adapters as core
 from shapley_adapters.cooperators import (
@@ -17,6 +16,7 @@ from shapley_adapters.errors import (
     ShapleyExtWarning,
 )
 from shapley_adapters.estimators.shear import strongest
+from tests.helpers.optional import torch
 from tests.helpers.reference_games import FunctionGame, product_game, random_game
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-import captum_ext
 import shap_ext
 import shapley_adapters as core
+from tests.helpers.optional import captum_ext
 
 
 @dataclass(frozen=True)

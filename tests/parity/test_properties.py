@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.optional import torch
 from tests.helpers.reference_games import (
     TableGame,
     additive_game,

@@ -6,10 +6,9 @@ import pytest
 import shap
 import sklearn.ensemble
 import sklearn.neural_network
-import torch
-from torch import nn
 
 import shap_ext
+from tests.helpers.optional import nn, torch
 
 SEEDS = range(40)
 SEEDS_OF_SHAP = range(8)  # whose estimators are slower

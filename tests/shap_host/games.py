@@ -1,10 +1,9 @@
 """Models that pickle, networks with fixed weights, and the oracle's view of a masked table."""
 
 import numpy as np
-import torch
-from torch import nn
 
 from tests.helpers.brute_force import masked_model_values, shapley_values
+from tests.helpers.optional import nn, torch
 
 ROUNDING = {"rtol": 0, "atol": 1e-11}
 """For float64 values of order one, sums of at most 512 terms."""

@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import shap
-import torch
 from shap.utils._exceptions import InvalidAlgorithmError
-from torch import nn
 
 import shap_ext
 from shapley_adapters.errors import (
@@ -21,6 +19,7 @@ from shapley_adapters.errors import (
     NonFiniteValueError,
     ShapleyExtError,
 )
+from tests.helpers.optional import nn, torch
 from tests.shap_host.games import Seen, curved, curved_columns, network, rows
 
 N = 9
@@ -60,6 +59,9 @@ def infinite(x):
 
 
 VALUE, TYPE = InvalidArgumentError, InvalidArgumentTypeError
+IMPUTE = shap.maskers.Impute
+COMPOSITE = shap.maskers.Composite(shap.maskers.Independent(BACKGROUND))
+TEXT = {"model": lambda texts: np.array([len(t) for t in texts]), "masker": shap.maskers.Text()}
 CASES = {
     # The rows
     "X missing": Call(TYPE, "X is missing", x=()),
@@ -69,7 +71,20 @@ CASES = {
     "X is a number": Call(TYPE, "X must be an array", x=3.0),
     "X is an array of no dimension": Call(VALUE, "X has shape", x=np.array(3.0)),
     "X is a Series": Call(TYPE, r"X is a Series.*iloc\[\[0\]\]", x=FRAME.iloc[0]),
-    "X is sparse": Call(TYPE, "X must be .* csr", x=scipy.sparse.csr_matrix(X)),
+    "X is sparse, the masker a function": Call(
+        VALUE,
+        r"X is sparse.*background rows.*X\.toarray\(\)",
+        x=scipy.sparse.csr_matrix(X),
+        build={"masker": lambda mask, x: (x * mask)[None]},
+    ),
+    "X is a sparse row": Call(VALUE, r"X has shape \(9,\)", x=scipy.sparse.coo_array(X[0])),
+    "X is sparse without rows": Call(VALUE, "X holds no rows", x=scipy.sparse.csr_matrix((0, N))),
+    "X is sparse with too few columns": Call(
+        VALUE, "X has 8 columns.* 9", x=scipy.sparse.csr_matrix(X[:, :8])
+    ),
+    "X is a sparse tensor": Call(
+        TYPE, r"X is a sparse tensor.*X\.to_dense", x=torch.as_tensor(X).to_sparse()
+    ),
     "X is one row": Call(VALUE, r"X has shape \(9,\).*X\[None\]", x=X[0]),
     "X is one row as a list": Call(VALUE, r"X .*X\[None\]", x=X[0].tolist()),
     "X is one row as a tensor": Call(VALUE, r"X .*X\[None\]", x=torch.as_tensor(X[0])),
@@ -106,7 +121,9 @@ CASES = {
         (VALUE, TYPE), r"masker .*(shape|dimension|\[None\])", build={"masker": BACKGROUND[0]}
     ),
     "masker is a Series": Call(TYPE, "masker .* Series", build={"masker": FRAME.mean()}),
-    "masker is sparse": Call(TYPE, "masker", build={"masker": scipy.sparse.csr_matrix(BACKGROUND)}),
+    "masker is one sparse row": Call(
+        VALUE, r"masker has shape \(9,\)", build={"masker": scipy.sparse.coo_array(X[0])}
+    ),
     "masker has no rows": Call(VALUE, "masker holds no", build={"masker": BACKGROUND[:0]}),
     "masker returns nothing": Call(
         TYPE, "masker .* returned None", build={"masker": lambda mask, x: None}
@@ -114,8 +131,118 @@ CASES = {
     "masker returns a row": Call(
         (VALUE, TYPE), "masker", build={"masker": lambda mask, x: x * mask}
     ),
-    "masker is Impute": Call(
-        TYPE, "masker Impute", build={"masker": shap.maskers.Impute(BACKGROUND)}
+    "masker is Impute by another method": Call(
+        VALUE,
+        "masker Impute has method='knn'.*masker=",
+        build={"masker": shap.maskers.Impute(BACKGROUND, method="knn")},
+    ),
+    "masker is Impute of one row": Call(
+        VALUE, r"masker Impute .*\(1, 9\).*two rows", build={"masker": IMPUTE(BACKGROUND[:1])}
+    ),
+    "masker is Impute of missing values": Call(
+        VALUE, "masker Impute holds missing", build={"masker": IMPUTE(BACKGROUND * np.nan)}
+    ),
+    "masker is Impute of texts": Call(
+        TYPE, "masker Impute .* not numbers", build={"masker": IMPUTE(np.full((3, N), "a"))}
+    ),
+    "masker is Impute without covariance": Call(
+        VALUE, "masker Impute .*'mean' and 'cov'", build={"masker": IMPUTE({"mean": X[0]})}
+    ),
+    "masker is Impute of moments that do not fit": Call(
+        VALUE,
+        r"masker Impute .*\(9,\).*\(2, 2\)",
+        build={"masker": IMPUTE({"mean": X[0], "cov": np.eye(2)})},
+    ),
+    "masker is Impute for other columns": Call(
+        VALUE, "X has 8 columns.* 9", x=X[:, :8], build={"masker": IMPUTE(BACKGROUND)}
+    ),
+    "masker is Impute, X texts": Call(
+        TYPE,
+        "X holds values that are not numbers.*Impute",
+        x=X.astype(str).astype(object),
+        build={"masker": IMPUTE(BACKGROUND)},
+    ),
+    "masker is Impute, X sparse": Call(
+        VALUE,
+        r"X is sparse.*X\.toarray",
+        x=scipy.sparse.csr_matrix(X),
+        build={"masker": IMPUTE(BACKGROUND)},
+    ),
+    "two inputs for Impute": Call(
+        VALUE, "2 datasets.*masker=", x=(X, X), build={"masker": IMPUTE(BACKGROUND)}
+    ),
+    "masker is Composite of one, inputs two": Call(
+        VALUE, "masker Composite takes 1 .* 2 datasets", x=(X, X), build={"masker": COMPOSITE}
+    ),
+    "masker is Composite, X sparse": Call(
+        VALUE,
+        r"X is sparse.*X\.toarray",
+        x=scipy.sparse.csr_matrix(X),
+        build={"masker": COMPOSITE},
+    ),
+    "masker is Composite for other columns": Call(
+        VALUE, "X has 8 columns.* 9", x=X[:, :8], build={"masker": COMPOSITE}
+    ),
+    "masker is Image for another shape": Call(
+        VALUE,
+        r"X holds an image of shape \(9,\).*\(2, 2, 1\)",
+        build={"masker": shap.maskers.Image(0.0, (2, 2, 1))},
+    ),
+    "masker is a sparse matrix without rows": Call(
+        VALUE, "masker holds no", build={"masker": scipy.sparse.csr_matrix((0, N))}
+    ),
+    "masker is sparse with other columns": Call(
+        VALUE, "X has 9 columns.* 8", build={"masker": scipy.sparse.csr_matrix((1, 8))}
+    ),
+    "masker holds texts, X is sparse": Call(
+        TYPE,
+        "X is sparse, but masker's background holds values that are not numbers",
+        x=scipy.sparse.csr_matrix(X),
+        build={"masker": BACKGROUND.astype(str).astype(object)},
+    ),
+    "masker returns different numbers of rows": Call(
+        VALUE,
+        "masker returned 2 rows .* 3 for another",
+        x=(X, X),
+        build={
+            "masker": lambda m, a, b: (np.stack([a] * 2), np.stack([b] * 3)),
+            "model": lambda a, b: a.sum(axis=1),
+        },
+    ),
+    # Texts
+    "X is one text": Call(TYPE, "X must be .* list of rows.* str", x="a text", build=TEXT),
+    "X holds an empty text": Call(VALUE, "X, row 1: .* cannot read ''", x=["a", ""], build=TEXT),
+    "X holds a missing text": Call(VALUE, "X, row 1: .* None", x=["a", None], build=TEXT),
+    "X holds numbers for texts": Call(VALUE, "X, row 0: .* cannot read 3", x=[3, 4], build=TEXT),
+    "X holds bytes": Call(TYPE, "X must be .* bytes", x=b"a text", build=TEXT),
+    "X is a frame of texts": Call(
+        VALUE, "X, row 0: .* cannot read", x=pd.DataFrame({"a": ["b"]}), build=TEXT
+    ),
+    "X is a dataset without texts": Call(TYPE, "X must be .* dict", x={"words": []}, build=TEXT),
+    "groups of texts of different lengths": Call(
+        VALUE,
+        "groups cannot be used.* features of its own",
+        x=["a b", "a"],
+        build=TEXT | {"groups": {"u": [0, 1]}},
+    ),
+    "feature_names of texts of different lengths": Call(
+        VALUE,
+        "feature_names cannot be used.* features of its own",
+        x=["a b", "a"],
+        build=TEXT | {"feature_names": ["u", "v"]},
+    ),
+    "max_evals too small for a long text": Call(
+        BudgetError,
+        "max_evals=10 .* 12 players",
+        x=["a b c d e f g h i j k l"],
+        build=TEXT | {"cooperators": "random"},
+        call={"max_evals": 10},
+    ),
+    "model returns other outputs for other rows": Call(
+        ModelOutputError,
+        r"model must return the same number of outputs.*\[1, 2\]",
+        x=[np.zeros(2), np.zeros(3)],
+        build={"masker": lambda m, x: (x * m)[None], "model": lambda x: x[:, 1:]},
     ),
     "masker has no players": Call((VALUE, TYPE), "masker", build={"masker": shap.maskers.Fixed()}),
     "no masker for frames": Call(VALUE, "masker=None .*masker=", x=FRAME, build={"masker": None}),
@@ -306,7 +433,7 @@ def test_wrong_calls_are_named(case):
 
 
 def test_the_table_is_not_wrong_itself():
-    assert len(CASES) > 60
+    assert len(CASES) > 90
     assert Call(ValueError, "").run().shape == (2, N)  # what the calls are wrong variants of
 
 

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
 import shap_ext
 from shapley_adapters.errors import ShapleyExtWarning
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
     ROUNDING,
     Seen,

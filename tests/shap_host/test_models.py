@@ -12,13 +12,12 @@ import sklearn.linear_model
 import sklearn.pipeline
 import sklearn.preprocessing
 import sklearn.svm
-import torch
-from torch import nn
 
 import shap_ext
 from shapley_adapters.errors import ShapleyExtWarning
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.optional import nn, torch
 from tests.shap_host.games import (
     ROUNDING,
     Seen,

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
-import torch
 
 import shap_ext
 from shapley_adapters.errors import BudgetError
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.optional import torch
 from tests.shap_host.games import (
     ROUNDING,
     curved,

@@ -1,0 +1,213 @@
+"""Sparse rows and backgrounds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import shap
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+import shap_ext
+from shapley_adapters.errors import ShapleyExtWarning
+from tests.shap_host.games import ROUNDING, Seen, curved, network, of_module, oracle, rows
+
+NAMES = ["enumeration", "shear", "leastsquares", "randomorder"]
+
+
+def holes(x, seed=0):
+    """Return numbers of which half are zero."""
+    return x * (np.random.default_rng(seed).random(x.shape) < 0.5)
+
+
+X, BACKGROUND = holes(rows(4, 6)), holes(rows(3, 6, seed=1), seed=2)
+
+
+def of_sparse(x):
+    return curved(x.toarray())
+
+
+FORMATS = [
+    scipy.sparse.csr_matrix,
+    scipy.sparse.csc_matrix,
+    scipy.sparse.coo_matrix,
+    scipy.sparse.lil_matrix,
+    scipy.sparse.csr_array,
+    scipy.sparse.dok_array,
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", FORMATS)
+def test_sparse_rows_reach_the_model_sparse(name, form):
+    seen = Seen(of_sparse)
+    sv = shap.Explainer(seen, form(BACKGROUND), algorithm=name, seed=0)(form(X))
+    np.testing.assert_allclose(sv.values, oracle(curved, X, BACKGROUND), **ROUNDING)
+    np.testing.assert_array_equal(sv.data, X)
+    kind = scipy.sparse.csr_array if "array" in form.__name__ else scipy.sparse.csr_matrix
+    assert {type(call) for call in seen.calls} == {kind}
+    assert all(call.has_canonical_format for call in seen.calls)
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, shap.maskers.Independent])
+def test_dense_rows_with_a_sparse_background_reach_the_model_dense(wrap):
+    seen = Seen(curved)
+    masker = wrap(scipy.sparse.csr_matrix(BACKGROUND))
+    sv = shap.Explainer(seen, masker, algorithm="enumeration")(X)
+    np.testing.assert_allclose(sv.values, oracle(curved, X, BACKGROUND), **ROUNDING)
+    assert {type(call) for call in seen.calls} == {np.ndarray}
+
+
+@pytest.mark.parametrize(
+    "masker",
+    [BACKGROUND, pd.DataFrame(BACKGROUND), shap.maskers.Independent(BACKGROUND)],
+    ids=["array", "frame", "masker"],
+)
+def test_sparse_rows_with_a_dense_background(masker):
+    sv = shap.Explainer(of_sparse, masker, algorithm="enumeration")(scipy.sparse.csr_matrix(X))
+    np.testing.assert_allclose(sv.values, oracle(curved, X, BACKGROUND), **ROUNDING)
+
+
+def test_sparse_rows_without_a_masker_are_compared_with_zeros():
+    explainer = shap.Explainer(of_sparse, algorithm="enumeration")
+    with pytest.warns(ShapleyExtWarning, match="absent features are zero"):
+        sv = explainer(scipy.sparse.csr_matrix(X))
+    np.testing.assert_allclose(sv.values, oracle(curved, X, np.zeros((1, 6))), **ROUNDING)
+    # What is not stored in a row is zero in both, and costs nothing.
+    stored = (X != 0).sum(axis=1)
+    np.testing.assert_array_equal(explainer.last_estimate.evaluations, 2**stored)
+
+
+def test_sparse_and_dense_are_the_same_below_the_full_budget():
+    x, background = holes(rows(5, 14, seed=3)), holes(rows(4, 14, seed=4), seed=5)
+    for name in NAMES[1:]:
+        dense = shap.Explainer(curved, background, algorithm=name, seed=0)
+        sparse = shap.Explainer(
+            of_sparse, scipy.sparse.csr_matrix(background), algorithm=name, seed=0
+        )
+        options = {"max_evals": 150, "error_bounds": True}
+        wanted, found = dense(x, **options), sparse(scipy.sparse.csr_matrix(x), **options)
+        np.testing.assert_allclose(found.values, wanted.values, **ROUNDING)
+        np.testing.assert_allclose(found.error_std, wanted.error_std, **ROUNDING)
+        np.testing.assert_array_equal(
+            sparse.last_estimate.evaluations, dense.last_estimate.evaluations
+        )
+
+
+def test_stored_zeros_and_repeated_entries_mean_what_they_say():
+    places = (np.array([0, 0, 0, 1]), np.array([1, 1, 3, 2]))
+    x = scipy.sparse.coo_matrix((np.array([1.0, 2.0, 0.0, -1.0]), places), shape=(2, 4))
+    sv = shap.Explainer(of_sparse, np.zeros((1, 4)), algorithm="enumeration")(x)
+    dense = np.array([[0, 3.0, 0, 0], [0, 0, -1.0, 0]])
+    np.testing.assert_allclose(sv.values, oracle(curved, dense, np.zeros((1, 4))), **ROUNDING)
+    assert x.nnz == 4  # the user's own is left as it was
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])
+def test_sparse_types_are_promoted_and_not_truncated(dtype):
+    x = scipy.sparse.csr_matrix((X > 0).astype(dtype))
+    seen = Seen(of_sparse)
+    sv = shap.Explainer(seen, scipy.sparse.csr_matrix(BACKGROUND), algorithm="enumeration")(x)
+    np.testing.assert_allclose(
+        sv.values, oracle(curved, (X > 0).astype(float), BACKGROUND), **ROUNDING
+    )
+    assert {call.dtype for call in seen.calls} == {np.dtype(np.float64)}
+
+
+def test_missing_values_in_sparse_rows():
+    x = X.copy()
+    x[0, 2] = np.nan
+
+    def filling(x):
+        return curved(np.nan_to_num(x.toarray(), nan=-1.0))
+
+    explainer = shap.Explainer(filling, BACKGROUND, algorithm="enumeration")
+    sv = explainer(scipy.sparse.csr_matrix(x))
+    filled = np.nan_to_num(x, nan=-1.0)
+    np.testing.assert_allclose(sv.values, oracle(curved, filled, BACKGROUND), **ROUNDING)
+
+
+def test_groups_links_and_names_of_sparse_rows():
+    def probability(x):
+        return 1 / (1 + np.exp(-of_sparse(x)))
+
+    options = {"link": shap.links.logit, "algorithm": "enumeration"}
+    groups = {"both": [1, 4]}
+    dense = shap.Explainer(
+        lambda x: 1 / (1 + np.exp(-curved(x))), BACKGROUND, groups=groups, **options
+    )(X)
+    sparse = shap.Explainer(
+        probability, scipy.sparse.csr_matrix(BACKGROUND), groups=groups, **options
+    )(scipy.sparse.csr_matrix(X))
+    np.testing.assert_allclose(sparse.values, dense.values, **ROUNDING)
+    assert sparse.feature_names == dense.feature_names
+    np.testing.assert_array_equal(sparse.data, dense.data)
+
+
+def test_torch_modules_get_dense_batches():
+    net = network(6)
+    sv = shap.Explainer(net, scipy.sparse.csr_matrix(BACKGROUND), algorithm="shear", seed=0)(
+        scipy.sparse.csr_matrix(X)
+    )
+    wanted = oracle(lambda x: of_module(net)(x)[:, 0], X, BACKGROUND)
+    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
+
+
+def test_a_model_of_words_is_explained_as_it_was_trained():
+    texts = ["good film", "bad film", "very good", "very bad plot", "good plot good cast"] * 3
+    vectors = TfidfVectorizer().fit(texts)
+    x = vectors.transform(texts)
+    model = LogisticRegression().fit(x, [1, 0, 1, 0, 1] * 3)
+    sv = shap.Explainer(
+        model.decision_function,
+        x,
+        algorithm="shear",
+        feature_names=vectors.get_feature_names_out(),
+        seed=0,
+    )(x[:3])
+    # Linear: weight times distance from the mean.
+    wanted = model.coef_[0] * (x[:3].toarray() - x.toarray().mean(axis=0))
+    np.testing.assert_allclose(sv.values, wanted, rtol=0, atol=1e-10)
+    assert sv.feature_names[1] == "cast"
+    shap.plots.beeswarm(sv, show=False)
+
+
+def test_many_columns_need_no_dense_matrix():
+    """200,000 columns, dense in one batch of 64 rows, would be 100 MB."""
+    n_columns = 200_000
+    x = scipy.sparse.random(2, n_columns, density=4e-5, random_state=0, format="csr")
+    seen = Seen(lambda x: np.asarray(x.sum(axis=1)).ravel() ** 2)
+    explainer = shap.Explainer(
+        seen, scipy.sparse.csr_matrix((1, n_columns)), algorithm="enumeration"
+    )
+    sv = explainer(x, max_evals=2**9)
+    assert explainer.last_estimate.evaluations.tolist() == (2 ** np.diff(x.indptr)).tolist()
+    assert max(call.nnz for call in seen.calls) < 2**16
+    total = sv.values.sum(axis=1) + sv.base_values
+    np.testing.assert_allclose(total, np.asarray(x.sum(axis=1)).ravel() ** 2, **ROUNDING)
+
+
+def test_many_sparse_background_rows_are_announced():
+    background = scipy.sparse.csr_matrix(holes(rows(101, 3)))
+    with pytest.warns(ShapleyExtWarning, match=r"101 rows.*max_samples=101"):
+        shap_ext.EnumerationExplainer(of_sparse, background)
+    masker = shap.maskers.Independent(background, max_samples=101)
+    sv = shap_ext.EnumerationExplainer(of_sparse, masker)(scipy.sparse.csr_matrix(X[:, :3]))
+    np.testing.assert_allclose(
+        sv.values, oracle(curved, X[:, :3], background.toarray()), **ROUNDING
+    )
+
+
+def test_the_users_matrices_are_left_as_they_were():
+    x, background = scipy.sparse.csr_matrix(X), scipy.sparse.csr_matrix(BACKGROUND)
+
+    def spoiling(x):
+        made = of_sparse(x)
+        x.data[:] = 7
+        return made
+
+    explainer = shap.Explainer(spoiling, background, algorithm="enumeration")
+    background.data[:] = 0  # what happens to it later is not the explainer's
+    sv = explainer(x)
+    np.testing.assert_array_equal(x.toarray(), X)
+    np.testing.assert_allclose(sv.values, oracle(curved, X, BACKGROUND), **ROUNDING)

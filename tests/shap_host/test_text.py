@@ -1,0 +1,304 @@
+"""Texts: ragged rows, tokenizers of both kinds, tokens that cannot matter, plots."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+
+import shap_ext  # noqa: F401 # it makes shap know the algorithms
+from tests.helpers.brute_force import shapley_values
+from tests.shap_host.games import ROUNDING, Seen
+
+TEXTS = ["this is not good", "good", "the film was not so good"]
+NAMES = ["enumeration", "shear", "leastsquares", "randomorder"]
+
+
+def model(texts):
+    """Return two outputs of each text, in which words interact."""
+    texts = [str(text) for text in texts]
+    n_good = np.array([text.count("good") for text in texts])
+    n_not = np.array([text.count("not") for text in texts])
+    length = np.array([len(text) for text in texts])
+    return np.stack([length + 3.0 * n_good * (1 - 2 * n_not), np.sin(length) * n_good], axis=1)
+
+
+def first_output(texts):
+    return model(texts)[:, 0]
+
+
+def by_spaces(text, return_offsets_mapping=True):
+    """Tokenize as a plain function, with the interface that shap's Text masker asks for."""
+    found = list(re.finditer(r"\S+", text))
+    return {
+        "input_ids": [match.group() for match in found],
+        "offset_mapping": [match.span() for match in found],
+    }
+
+
+class Tokenizer:
+    """A tokenizer of words with special tokens, in the style of Hugging Face, without offsets."""
+
+    mask_token, sep_token, cls_token = "[MASK]", "[SEP]", "[CLS]"
+
+    def __init__(self):
+        words = [
+            "[CLS]",
+            "[SEP]",
+            "[MASK]",
+            "this",
+            "is",
+            "not",
+            "good",
+            "the",
+            "film",
+            "was",
+            "so",
+            "...",
+        ]
+        self.ids = {word: place for place, word in enumerate(words)}
+        self.words = words
+        self.mask_token_id, self.sep_token_id = self.ids["[MASK]"], self.ids["[SEP]"]
+        self.n_calls = 0
+
+    def __call__(self, text):
+        self.n_calls += 1
+        inside = [self.ids[word] for word in text.split()]
+        return {"input_ids": [self.ids["[CLS]"], *inside, self.ids["[SEP]"]]}
+
+    def convert_ids_to_tokens(self, ids):
+        return [self.words[place] for place in ids]
+
+    def get_special_tokens_mask(self, ids, already_has_special_tokens=True):
+        return [int(self.words[place][0] == "[") for place in ids]
+
+
+TOKENIZERS = {"regex": r"\W+", "default": None, "function": by_spaces, "class": Tokenizer()}
+
+
+def values_by_oracle(masker, function, text):
+    """Return the Shapley values of one text's tokens, masked one coalition at a time."""
+    n_tokens = masker.shape(text)[1]
+
+    def value(coalition):
+        mask = np.zeros(n_tokens, dtype=bool)
+        mask[list(coalition)] = True
+        return function(masker(mask, text)[0])[0]
+
+    return shapley_values(n_tokens, value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
+def test_ragged_texts_are_exact(name, tokenizer):
+    masker = shap.maskers.Text(tokenizer)
+    sv = shap.Explainer(model, masker, algorithm=name, seed=0)(TEXTS)
+    assert sv.values.dtype == object
+    for place, text in enumerate(TEXTS):
+        wanted = values_by_oracle(shap.maskers.Text(tokenizer), model, text)
+        assert sv.values[place].shape == wanted.shape
+        np.testing.assert_allclose(sv.values[place], wanted, **ROUNDING)
+        np.testing.assert_array_equal(sv.data[place], masker.data_transform(text)[0])
+        assert sv.feature_names[place] == masker.feature_names(text)[0]
+    assert sv.base_values.shape == (3, 2)
+
+
+# Of at least two tokens: of one, shap's own fails.
+@pytest.mark.parametrize("texts", [TEXTS[::2], TEXTS[:1], ["not good", "so good"]])
+@pytest.mark.parametrize("function", [model, first_output])
+def test_explanations_have_the_form_of_shaps_own(texts, function):
+    ours = shap.Explainer(function, shap.maskers.Text(r"\W+"), algorithm="shear")(texts)
+    theirs = shap.Explainer(function, shap.maskers.Text(r"\W+"), algorithm="partition")(
+        texts, silent=True
+    )
+    assert ours.values.dtype == theirs.values.dtype
+    assert ours.shape == theirs.shape
+    assert type(ours.data) is type(theirs.data)
+    assert [list(own) for own in ours.data] == [list(own) for own in theirs.data]
+    assert ours.feature_names == theirs.feature_names
+    np.testing.assert_allclose(ours.base_values, theirs.base_values, **ROUNDING)
+    for own, other in zip(ours.values, theirs.values, strict=True):
+        np.testing.assert_allclose(own.sum(axis=0), other.sum(axis=0), **ROUNDING)
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_a_text_is_explained_as_if_alone(name):
+    texts = [" ".join(f"w{n}" for n in range(first, first + length)) for first, length in
+             [(0, 12), (3, 9), (1, 12), (2, 3)]]  # fmt: skip
+    explainer = shap.Explainer(
+        lambda texts: np.sin(
+            [len(text) + 2.0 * text.count("w3") * text.count("w5") for text in texts]
+        ),
+        shap.maskers.Text(r"\W+"),
+        algorithm=name,
+        seed=0,
+    )
+    together = explainer(texts, max_evals=120, error_bounds=True)
+    for place, text in enumerate(texts):
+        alone = explainer([text], max_evals=120, error_bounds=True)
+        np.testing.assert_allclose(together.values[place], alone.values[0], **ROUNDING)
+        np.testing.assert_allclose(together.error_std[place], alone.error_std[0], **ROUNDING)
+    width = together.upper_bounds[0] - together.lower_bounds[0]
+    np.testing.assert_allclose(width, 2 * 1.959963984540054 * together.error_std[0], **ROUNDING)
+    explainer(texts, max_evals=120)
+    assert (explainer.last_estimate.evaluations <= 120).all()
+    assert explainer.last_estimate.evaluations[3] == 8  # tokens that a row lacks cost nothing
+
+
+def test_texts_come_as_lists_arrays_series_columns_and_datasets():
+    class Column:
+        """What a dataset of Hugging Face looks like."""
+
+        column_names = ("text", "label")
+
+        def __getitem__(self, name):
+            return TEXTS if name == "text" else None
+
+    explainer = shap.Explainer(first_output, shap.maskers.Text(r"\W+"), algorithm="enumeration")
+    wanted = explainer(TEXTS)
+    for texts in (
+        tuple(TEXTS),
+        np.array(TEXTS),
+        np.array(TEXTS, dtype=object),
+        pd.Series(TEXTS, index=[5, 6, 7]),
+        {"text": TEXTS},
+        Column(),
+    ):
+        sv = explainer(texts)
+        assert [list(own) for own in sv.data] == [list(own) for own in wanted.data]
+        for own, other in zip(sv.values, wanted.values, strict=True):
+            np.testing.assert_array_equal(own, other)
+
+
+def test_special_tokens_are_exactly_zero_and_cost_nothing():
+    seen = Seen(first_output)
+    explainer = shap.Explainer(seen, shap.maskers.Text(Tokenizer()), algorithm="shear", seed=0)
+    sv = explainer(["not good", "this [SEP] good"])
+    assert [list(own) for own in sv.data] == [
+        ["", " not", " good", ""],
+        ["", " this", " [SEP]", " good", ""],
+    ]
+    assert explainer.last_estimate.evaluations[0] == 4
+    assert (sv.values[0][[0, 3]] == 0).all()
+    assert (sv.values[1][[0, 4]] == 0).all()
+
+
+def test_separators_that_the_masker_does_mask_are_players():
+    """shap calls them invariant, but keeps only segments that are the separator to the letter."""
+    masker = shap.maskers.Text(Tokenizer())
+    text = "this [SEP] good"
+    assert masker.invariants(text)[0, 2]
+    (without,) = masker(np.array([1, 1, 0, 1, 1], dtype=bool), text)
+    (whole,) = masker(np.ones(5, dtype=bool), text)
+    assert without[0] != whole[0]
+    sv = shap.Explainer(first_output, masker, algorithm="enumeration")([text])
+    assert sv.values[0, 2] != 0
+    np.testing.assert_allclose(
+        sv.values[0], values_by_oracle(masker, first_output, text), **ROUNDING
+    )
+    np.testing.assert_allclose(
+        sv.base_values[0] + sv.values[0].sum(), first_output([whole[0]])[0], **ROUNDING
+    )
+
+
+@pytest.mark.parametrize("mask_token", [2, "[MASK]"])
+def test_token_ids_of_different_lengths(mask_token):
+    """Rows of other lengths cannot share a call of the model, but all coalitions of a row can."""
+
+    def of_ids(ids):
+        return (np.asarray(ids) * np.arange(1, ids.shape[1] + 1)).sum(axis=1) ** 2 / 100.0
+
+    masker = shap.maskers.Text(Tokenizer(), mask_token=mask_token, output_type="token_ids")
+    seen = Seen(of_ids)
+    sv = shap.Explainer(seen, masker, algorithm="enumeration")(TEXTS)
+    for place, text in enumerate(TEXTS):
+        wanted = values_by_oracle(masker, of_ids, text)
+        np.testing.assert_allclose(sv.values[place], wanted, rtol=0, atol=1e-10)
+    assert len(seen.calls) <= 2 * len(TEXTS) + 1
+
+
+def test_each_text_is_tokenized_a_few_times_only():
+    """One masker would tokenize anew at each change of rows."""
+    tokenizer = Tokenizer()
+    masker = shap.maskers.Text(tokenizer)
+    tokenizer.n_calls = 0
+    shap.Explainer(first_output, masker, algorithm="enumeration")(TEXTS)
+    # Once for each text itself; a fast path of the masker that fails first counts double.
+    assert tokenizer.n_calls <= 2 * 2 * len(TEXTS)
+
+
+def test_rows_and_coalitions_share_calls_of_the_model():
+    texts = ["a b c d e f", "a b c", "c d e f g"] * 4
+    seen = Seen(lambda texts: np.array([float(len(text)) for text in texts]))
+    explainer = shap.Explainer(seen, shap.maskers.Text(r"\W+"), algorithm="enumeration")
+    explainer(texts)
+    n_evaluations = explainer.last_estimate.evaluations.sum()
+    assert n_evaluations == 4 * (64 + 8 + 32)
+    assert sum(map(len, seen.calls)) == n_evaluations
+    # Full and empty coalitions of all rows in one call, all others in calls of 256.
+    assert len(seen.calls) == 1 + -(-(n_evaluations - 2 * len(texts)) // 256)
+    seen.calls.clear()
+    explainer(texts, batch_size=50)
+    assert max(map(len, seen.calls)) == 50
+    assert any("b" in text for text in seen.calls[1])  # of the second row
+    assert any("d" in text for text in seen.calls[1])  # and of another
+
+
+@pytest.mark.parametrize("function", [model, first_output])
+@pytest.mark.parametrize("texts", [TEXTS, ["not good", "so good"]], ids=["ragged", "equal"])
+def test_text_and_bar_plots_take_them(function, texts):
+    sv = shap.Explainer(function, shap.maskers.Text(r"\W+"), algorithm="shear", seed=0)(
+        texts, error_bounds=True
+    )
+    single = sv if function is first_output else sv[:, :, "Output 1"]
+    for page in (shap.plots.text(sv, display=False), shap.plots.text(sv[0], display=False)):
+        assert "good" in page and "not" in page
+    shap.plots.bar(single[0], show=False)
+    shap.plots.bar(single.abs.mean(0), show=False)
+    shap.plots.bar(single[:, "good"], show=False) if len(texts) == 1 else None
+    shap.plots.waterfall(single[1], show=False)
+
+
+def test_a_row_alone_has_the_form_of_shaps_own():
+    masker = shap.maskers.Text(r"\W+")
+    made = shap.Explainer(model, masker, algorithm="enumeration").explain_row("this is not good")
+    assert made["mask_shapes"] == [(4,)]
+    np.testing.assert_allclose(
+        made["values"], values_by_oracle(masker, model, "this is not good"), **ROUNDING
+    )
+
+
+def test_links_and_outputs_of_texts():
+    def probabilities(texts):
+        return 1 / (1 + np.exp(-model(texts) / 10))
+
+    masker = shap.maskers.Text(r"\W+")
+    explainer = shap.Explainer(
+        probabilities, masker, algorithm="enumeration", link=shap.links.logit
+    )
+    sv = explainer(TEXTS, outputs=[1])
+    for place, text in enumerate(TEXTS):
+        wanted = values_by_oracle(masker, lambda texts: model(texts) / 10, text)
+        np.testing.assert_allclose(sv.values[place], wanted[:, [1]], rtol=0, atol=1e-10)
+    assert sv.output_names == ["Output 1"]
+
+
+def test_each_row_chooses_outputs_by_a_chain_of_operations():
+    def three(texts):
+        return np.stack([np.array([text.count(c) * 1.0 for text in texts]) for c in "abc"], axis=1)
+
+    explainer = shap.Explainer(
+        three, shap.maskers.Text(r"\W+"), algorithm="enumeration", output_names=list("ABC")
+    )
+    texts = ["aa b c ccc", "bb b a"]
+    chain = shap.Explanation.argsort.flip[:2]
+    sv, everything = explainer(texts, outputs=chain), explainer(texts)
+    assert np.array(sv.output_names).tolist() == [["C", "A"], ["B", "A"]]
+    np.testing.assert_array_equal(sv.values[0], everything.values[0][:, [2, 0]])
+    np.testing.assert_array_equal(sv.values[1], everything.values[1][:, [1, 0]])
+    np.testing.assert_array_equal(sv.base_values[1], everything.base_values[1][[1, 0]])
+    theirs = shap.Explainer(
+        three, shap.maskers.Text(r"\W+"), algorithm="partition", output_names=list("ABC")
+    )(texts, outputs=chain, silent=True)
+    assert np.array(theirs.output_names).tolist() == np.array(sv.output_names).tolist()

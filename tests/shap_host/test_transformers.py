@@ -1,0 +1,244 @@
+"""Pipelines and language models of transformers, tiny, with random weights, made in memory."""
+
+import os
+
+import numpy as np
+import pytest
+import shap
+
+import shap_ext  # noqa: F401 # it makes shap know the algorithms
+from tests.shap_host.test_text import values_by_oracle
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing here is to be looked up
+transformers = pytest.importorskip("transformers", reason="needs transformers and tokenizers")
+tokenizers = pytest.importorskip("tokenizers", reason="needs transformers and tokenizers")
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "...",
+    "this",
+    "film",
+    "is",
+    "not",
+    "good",
+    "bad",
+    "very",
+    "a",
+    "the",
+    "was",
+]
+TEXTS = ["this film is not good", "very bad", "not a film"]
+SINGLE = {"rtol": 0, "atol": 2e-5}
+"""For single precision, log odds of order ten, and sums over padded batches of several sizes."""
+
+
+def tokenizer(*, with_special_tokens=True):
+    words = tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]")
+    inner = tokenizers.Tokenizer(words)
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]"}
+    if not with_special_tokens:
+        return transformers.PreTrainedTokenizerFast(
+            tokenizer_object=inner, bos_token="[CLS]", eos_token="[SEP]", **names
+        )
+    inner.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        **names,
+    )
+
+
+def classifier():
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        initializer_range=1.0,
+        id2label={0: "neg", 1: "neu", 2: "pos"},
+        label2id={"neg": 0, "neu": 1, "pos": 2},
+    )
+    network = transformers.BertForSequenceClassification(config).eval().double()
+    return transformers.pipeline(
+        "text-classification", model=network, tokenizer=tokenizer(), top_k=None
+    )
+
+
+def causal_model():
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=len(WORDS),
+        n_positions=64,
+        n_embd=16,
+        n_layer=1,
+        n_head=2,
+        bos_token_id=2,
+        eos_token_id=3,
+        initializer_range=1.0,
+    )
+    network = transformers.GPT2LMHeadModel(config).eval()
+    network.config.is_decoder = True
+    network.generation_config.max_new_tokens = 3
+    network.generation_config.pad_token_id = 0
+    network.generation_config.suppress_tokens = [0, 1, 2, 3, 4]  # so that it does not end at once
+    return network
+
+
+def sequence_model():
+    torch.manual_seed(0)
+    config = transformers.BartConfig(
+        vocab_size=len(WORDS),
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=3,
+        decoder_start_token_id=3,
+        forced_eos_token_id=3,
+        init_std=1.0,
+    )
+    network = transformers.BartForConditionalGeneration(config).eval()
+    network.generation_config.max_new_tokens = 4
+    return network
+
+
+@pytest.mark.parametrize("name", ["enumeration", "shear", "leastsquares"])
+@pytest.mark.parametrize("wrap", [True, False], ids=["wrapped", "as it is"])
+def test_pipelines(name, wrap):
+    pipeline = classifier()
+    given = shap.models.TransformersPipeline(pipeline) if wrap else pipeline
+    explainer = shap.Explainer(given, algorithm=name, seed=0)
+    sv = explainer(TEXTS)
+    assert list(sv.output_names) == ["neg", "neu", "pos"]
+    assert sv.feature_names[1] == ["", "very", "bad", ""]
+    assert explainer.seed == 0
+    masker = shap.maskers.Text(pipeline.tokenizer)
+    model = shap.models.TransformersPipeline(pipeline)
+    for place, text in enumerate(TEXTS):
+        wanted = values_by_oracle(masker, model, text)
+        np.testing.assert_allclose(sv.values[place], wanted, rtol=0, atol=1e-10)
+    assert explainer.last_estimate.evaluations.tolist() == [32, 4, 8]  # without [CLS] and [SEP]
+    for page in (shap.plots.text(sv, display=False), shap.plots.text(sv[0], display=False)):
+        assert "film" in page
+    shap.plots.bar(sv[:, :, "pos"].mean(0), show=False)
+
+
+def test_pipelines_in_logits_with_their_tokenizer_as_masker():
+    pipeline = classifier()
+    model = shap.models.TransformersPipeline(pipeline, rescale_to_logits=True)
+    sv = shap.Explainer(model, pipeline.tokenizer, algorithm="enumeration")(TEXTS)
+    wanted = values_by_oracle(shap.maskers.Text(pipeline.tokenizer), model, TEXTS[0])
+    np.testing.assert_allclose(sv.values[0], wanted, rtol=0, atol=1e-10)
+
+
+LANGUAGE_MODELS = {
+    "causal": (causal_model, False),
+    "sequence to sequence": (sequence_model, True),
+}
+
+
+@pytest.mark.parametrize("name", ["enumeration", "leastsquares"])
+@pytest.mark.parametrize(
+    ("build", "with_special_tokens"), LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS
+)
+def test_language_models(name, build, with_special_tokens):
+    """Each row has its own target, which a TeacherForcing keeps from one call to the next."""
+    network, words = build(), tokenizer(with_special_tokens=with_special_tokens)
+    explainer = shap.Explainer(network, words, algorithm=name, seed=0)
+    assert isinstance(explainer.model, shap.models.TeacherForcing)
+    sv = explainer(TEXTS)
+    for place, text in enumerate(TEXTS):
+        masker = shap.maskers.Text(words, mask_token="...", collapse_mask_token=True)
+        one = shap.models.TeacherForcing(network, words)
+        target = one.text_generate(text)
+        wanted = values_by_oracle(masker, lambda texts: one(texts, target), text)  # noqa: B023
+        np.testing.assert_allclose(sv.values[place], wanted, **SINGLE)
+        np.testing.assert_array_equal(np.array(sv.output_names[place]), one.output_names)
+    theirs = shap.Explainer(network, words, algorithm="partition")(TEXTS, silent=True)
+    assert sv.shape == theirs.shape
+    np.testing.assert_array_equal(sv.output_names, theirs.output_names)
+    np.testing.assert_allclose(sv.base_values, theirs.base_values, **SINGLE)
+    assert "film" in shap.plots.text(sv[0], display=False)
+
+
+def test_language_models_with_given_targets_of_different_lengths():
+    network, words = causal_model(), tokenizer(with_special_tokens=False)
+    targets = ["good film", "bad", "not good at all"]
+    explainer = shap.Explainer(network, words, algorithm="enumeration")
+    sv = explainer(TEXTS, targets, error_bounds=False)
+    theirs = shap.Explainer(network, words, algorithm="partition")(TEXTS, targets, silent=True)
+    assert [values.shape for values in sv.values] == [(5, 2), (2, 1), (3, 4)]
+    for place, names in enumerate(theirs.output_names):
+        assert list(sv.output_names[place]) == list(names)
+        np.testing.assert_allclose(sv.base_values[place], theirs.base_values[place], **SINGLE)
+        sums = sv.values[place].sum(axis=0)
+        np.testing.assert_allclose(sums, theirs.values[place].sum(axis=0), **SINGLE)
+    alone = explainer(TEXTS[1:2], targets[1:2])
+    np.testing.assert_allclose(alone.values[0].reshape(2, 1), sv.values[1], **SINGLE)
+    with pytest.raises(ValueError, match=r"outputs=\[1\] .* beyond the 1 of row 1"):
+        explainer(TEXTS, targets, outputs=[1])
+    first = explainer(TEXTS, targets, outputs=[0])
+    assert [values.shape for values in first.values] == [(5, 1), (2, 1), (3, 1)]
+    with pytest.raises(ValueError, match=r"value_function .* different outputs"):
+        shap.Explainer(network, words, algorithm="shear", value_function="margin")(TEXTS, targets)
+
+
+def test_models_that_generate_nothing_are_named():
+    network = causal_model()
+    end = network.generation_config.eos_token_id
+    others = [place for place in range(len(WORDS)) if place != end]
+    network.generation_config.suppress_tokens = others
+    explainer = shap.Explainer(network, tokenizer(with_special_tokens=False), algorithm="shear")
+    with pytest.raises(ValueError, match=r"X, row 0: the model generates no text.* target texts"):
+        explainer(TEXTS)
+
+
+def test_the_most_likely_words_of_each_row():
+    """A TopKLM keeps its row, too."""
+    network, words = causal_model(), tokenizer(with_special_tokens=False)
+
+    def explain(texts):
+        model = shap.models.TopKLM(network, words, k=3, batch_size=64)
+        return shap.Explainer(model, words, algorithm="enumeration")(texts)
+
+    together = explain(TEXTS)
+    for place, text in enumerate(TEXTS):
+        alone = explain([text])
+        np.testing.assert_allclose(together.values[place], alone.values[0], **SINGLE)
+        np.testing.assert_array_equal(
+            np.array(together.output_names[place]), np.array(alone.output_names)
+        )
+
+
+def test_pipelines_equal_the_networks_they_wrap():
+    """Up to the pipeline's own arithmetic, which is in single precision."""
+    pipeline = classifier()
+
+    def by_hand(texts):
+        inputs = pipeline.tokenizer(list(map(str, texts)), return_tensors="pt", padding=True)
+        with torch.no_grad():
+            return torch.softmax(pipeline.model(**inputs).logits, dim=-1)
+
+    sv = shap.Explainer(pipeline, algorithm="shear", seed=0)(TEXTS)
+    own = shap.Explainer(by_hand, pipeline.tokenizer, algorithm="shear", seed=0)(TEXTS)
+    for one, other in zip(sv.values, own.values, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
