@@ -92,14 +92,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     BudgetError
         If the budget is too small for the estimator.
     """
-    active = game.active_players()
-    budget = settings.budget
-    if budget is None:
-        budget = default_budget(game.n_players, settings.tolerance is not None)
-        most_active = int(active.sum(axis=1).max())
-        if not _pays_for_all(most_active, budget):
-            budget = max(budget, _least_budget(most_active, estimator, settings))
-    return _Run(game, estimator, settings, budget).estimate(active)
+    return _Run(game, estimator, settings).estimate(game.active_players())
 
 
 def _pays_for_all(n_players: int, budget: int) -> bool:
@@ -119,7 +112,6 @@ class _Run:
     game: Game
     estimator: Estimator[Any]
     settings: Settings
-    budget: int
     _shared: dict[int, Design] = field(default_factory=dict)
     _missed: list[tuple[int, float]] = field(default_factory=list)
 
@@ -162,7 +154,8 @@ class _Run:
         is_met = np.ones(len(everyone), dtype=bool)
         if tolerance is not None:
             is_met = tolerance.is_met(solution)
-        can_be_full = _pays_for_all(rows.group.n_players, self.budget)
+        n_players = rows.group.n_players
+        can_be_full = _pays_for_all(n_players, self._budget(n_players))
         if rows.is_last_round and (is_met.all() or not can_be_full):
             self._record(rows, everyone, solution, result)
             if tolerance is not None and not is_met.all():
@@ -207,7 +200,7 @@ class _Run:
         # players they have, must not matter.
         n_players = group.n_players
         sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(n_players,))
-        planned, budget = self._planned(n_players), self.budget
+        planned, budget = self._planned(n_players), self._budget(n_players)
         if _pays_for_all(n_players, budget):
             # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
             budget = max(planned, 2 ** (n_players - 1))
@@ -244,20 +237,34 @@ class _Run:
 
     def _planned(self, n_players: int) -> int:
         """Return up to how many evaluations a row of that many players goes before it may stop."""
+        budget = self._budget(n_players)
         if self.settings.tolerance is None:
-            return self.budget
+            return budget
         least = _least_budget(n_players, self.estimator, self.settings)
-        return min(self.budget, max(_LOOKS_FROM * least, 4 * n_players))
+        return min(budget, max(_LOOKS_FROM * least, 4 * n_players))
+
+    def _budget(self, n_players: int) -> int:
+        """Return the evaluations that a row of that many active players may have.
+
+        A row's own players decide where the user does not, so that other rows do not matter.
+        """
+        if self.settings.budget is not None:
+            return self.settings.budget
+        budget = default_budget(n_players, self.settings.tolerance is not None)
+        if _pays_for_all(n_players, budget):
+            return budget
+        return max(budget, _least_budget(n_players, self.estimator, self.settings))
 
     def _check_budget(self, n_players: int) -> None:
         if self._is_full(n_players):
             return
         needed = _least_budget(n_players, self.estimator, self.settings)
-        if self.budget < needed:
+        if self._budget(n_players) < needed:
             exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
+            name, budget = self.settings.budget_name, self.settings.budget
             raise BudgetError(
-                f"{self.settings.budget_name}={self.budget} is too small: {self.settings.name} "
-                f"needs at least {needed} evaluations for a row of {n_players} players"
+                f"{name}={budget} is too small: {self.settings.name} needs at least {needed} "
+                f"evaluations for a row of {n_players} players"
                 f"{' to tell standard errors' if self.settings.with_errors else ''}{exact}."
             )
 
@@ -265,10 +272,11 @@ class _Run:
         if self._missed:
             n_rows = sum(count for count, _ in self._missed)
             worst = max(excess for _, excess in self._missed)
+            name, budget = self.settings.budget_name, self.settings.budget or "auto"
             warn_user(
                 f"{n_rows} of {self.game.n_rows} rows did not reach the tolerance within "
-                f"{self.settings.budget_name}={self.budget}: standard errors are up to "
-                f"{worst:.3g} times as large. Raise {self.settings.budget_name} or the tolerance."
+                f"{name}={budget}: standard errors are up to {worst:.3g} times as large. Raise "
+                f"{name} or the tolerance."
             )
 
     def _is_full(self, n_players: int) -> bool:
@@ -276,9 +284,10 @@ class _Run:
 
     def _progress_bar(self, active: BoolArray) -> tqdm[Any]:
         delay = self.settings.progress_delay
-        n_full = 2.0 ** np.minimum(active.sum(axis=1), 60)
+        sizes, n_rows = np.unique(active.sum(axis=1), return_counts=True)
+        each = [min(2 ** int(n), self._budget(int(n))) for n in sizes]
         return tqdm(
-            total=int(np.minimum(n_full, self.budget).sum()),
+            total=int(np.dot(each, n_rows)),
             desc=self.settings.name,
             unit=" evaluations",
             disable=delay is None,
@@ -305,7 +314,7 @@ class _Run:
 
     def _chunks(self, n_outputs: int) -> Iterator[IntArray]:
         n_players = self.game.n_players
-        row_bytes = self.budget * (8 * n_players + 24 * n_outputs)
+        row_bytes = self._budget(n_players) * (8 * n_players + 24 * n_outputs)
         if self.settings.cooperators is not None:
             row_bytes += 24 * n_players**2
         size = max(1, _CHUNK_BYTES // row_bytes)

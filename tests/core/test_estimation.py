@@ -266,3 +266,23 @@ def test_a_progress_bar_counts_the_evaluations(capsys):
     assert "counted" in capsys.readouterr().err
     core.estimate(random_game(7), core.RandomOrder(), core.Settings(seed=0, budget=60))
     assert capsys.readouterr().err == ""
+
+
+def test_without_a_budget_a_row_gets_what_its_own_players_need():
+    """Not what the longest row of the call needs: its result must not depend on the company."""
+
+    class Ragged(FunctionGame):
+        def active_players(self):
+            active = np.ones((self.n_rows, 60), dtype=bool)
+            active[0, 40:] = False
+            return active
+
+    def value(coalitions):
+        return np.tanh(coalitions[:, :40] @ np.linspace(-1, 1, 40))
+
+    row = next(row for row in RANDOM if row.id == "random order")
+    together = row.estimate(Ragged(value, 60, n_rows=2))
+    alone = row.estimate(FunctionGame(value, 40))
+    np.testing.assert_allclose(together.values[0, :40], alone.values[0], atol=1e-12)
+    assert together.evaluations[0] == alone.evaluations[0] <= 640
+    assert 900 < together.evaluations[1] <= 960
