@@ -2,7 +2,15 @@
 
 from shapley_adapters import Estimate, ValueFunction
 
-from .attributions import Exact, LeastSquares, RandomOrder, Semivalue, Shear, SimSemivalue
+from .attributions import (
+    Exact,
+    LeastSquares,
+    OddGP,
+    RandomOrder,
+    Semivalue,
+    Shear,
+    SimSemivalue,
+)
 from .baselines import BaselineDistribution
 from .data_loaders import DataLoaderAttribution
 from .language_models import LLMAttribution
@@ -14,6 +22,7 @@ __all__ = [
     "Exact",
     "LLMAttribution",
     "LeastSquares",
+    "OddGP",
     "RandomOrder",
     "Semivalue",
     "Shear",

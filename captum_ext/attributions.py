@@ -40,6 +40,56 @@ class Exact(CoalitionAttribution):
         return core.Exact()
 
 
+class OddGP(CoalitionAttribution):
+    """Shapley values as the posterior of a Gaussian process on the odd part of the game.
+
+    The most accurate estimator here from four evaluations a feature on, for any model. Pairs of
+    complementary coalitions, chosen to leave little posterior variance, are evaluated; a prior over
+    interactions of degrees 1, 3 and 5 fills in the rest, its strengths and the weight of each
+    feature learned from the example's own values. The attributions sum to the difference of the
+    outputs exactly. Not unbiased: it shrinks what the evaluations leave open. Standard errors are
+    posterior standard deviations. Works with any budget from 4 evaluations on; learning takes about
+    10 milliseconds an example and output at 200 evaluations, 30 at 800.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of which feature plays which part in the coalitions.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
+    weights : {"learned", "equal"}
+        Whether features have weights of their own in interactions, learned for each example. With
+        equal ones all examples share their linear algebra, which takes less than a millisecond an
+        example, and are less accurate.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import OddGP
+    >>> x = torch.arange(1.0, 13.0)[None]
+    >>> OddGP(lambda x: x.sum(1) ** 2, seed=0).attribute(x, n_samples=100)[0, :3]
+    tensor([ 78., 156., 234.])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        weights: str = "learned",
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.weights = weights
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.OddGP:
+        return core.OddGP(self.weights)
+
+
 class RandomOrder(CoalitionAttribution):
     """Shapley values from random orders of the features and their reverses.
 

@@ -8,6 +8,7 @@ from shapley_adapters import Estimate, ValueFunction
 from .explainers import (
     EnumerationExplainer,
     LeastSquaresExplainer,
+    OddGPExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
     ShearExplainer,
@@ -19,6 +20,7 @@ __all__ = [
     "EnumerationExplainer",
     "Estimate",
     "LeastSquaresExplainer",
+    "OddGPExplainer",
     "RandomOrderExplainer",
     "SemivalueExplainer",
     "ShearExplainer",

@@ -20,6 +20,7 @@ from .coalition_explainer import CoalitionExplainer
 from .explainers import (
     EnumerationExplainer,
     LeastSquaresExplainer,
+    OddGPExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
     ShearExplainer,
@@ -33,6 +34,7 @@ _lock = threading.Lock()
 _ALGORITHMS: dict[str, type[CoalitionExplainer]] = {
     "enumeration": EnumerationExplainer,
     "leastsquares": LeastSquaresExplainer,
+    "oddgp": OddGPExplainer,
     "randomorder": RandomOrderExplainer,
     "semivalue": SemivalueExplainer,
     "shear": ShearExplainer,

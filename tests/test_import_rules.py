@@ -23,7 +23,9 @@ LAYERS = [
     {"errors", "array_types"},
     {"arguments", "games", "coalition_sets", "size_distributions", "estimates"},
     {"constrained_regression", "designs", "batched_evaluation"},
-    {"efficiency", "kernel_draws", "tolerances", "torch_autograd", "torch_value_functions"},
+    {"odd_kernels"},
+    {"efficiency", "evidence", "kernel_draws", "spread_designs"},
+    {"tolerances", "torch_autograd", "torch_value_functions"},
     {"estimators", "torch_derivatives", "torch_modules", "value_functions"},
     {"cooperators", "least_squares_forms"},
     {"row_groups"},
@@ -144,8 +146,11 @@ def test_estimators_know_neither_the_evaluation_nor_each_other():
         "designs",
         "efficiency",
         "errors",
+        "evidence",
         "kernel_draws",
+        "odd_kernels",
         "size_distributions",
+        "spread_designs",
     }
     for path in folder.glob("*.py"):
         assert core_modules(path) <= allowed, path.name

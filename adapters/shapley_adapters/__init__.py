@@ -8,6 +8,7 @@ from .estimates import Estimate
 from .estimation import Settings, default_budget, estimate
 from .estimators.exact import Exact
 from .estimators.least_squares import LeastSquares
+from .estimators.odd_gp import OddGP
 from .estimators.random_order import RandomOrder
 from .estimators.semivalue import Semivalue
 from .estimators.shear import Shear
@@ -24,6 +25,7 @@ __all__ = [
     "Exact",
     "Game",
     "LeastSquares",
+    "OddGP",
     "RandomOrder",
     "Semivalue",
     "Settings",

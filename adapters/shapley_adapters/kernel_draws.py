@@ -17,7 +17,7 @@ from .size_distributions import kernel_mass, random_subsets
 
 
 @dataclass(frozen=True)
-class KernelDraws:
+class CoalitionDraws:
     """Independent draws, each with its complement where they are paired.
 
     Attributes
@@ -39,12 +39,12 @@ class KernelDraws:
         """Whether each draw comes with its complement."""
         return bool(self.positions.shape[1] == 2)
 
-    def within(self, n_coalitions: int) -> KernelDraws:
+    def within(self, n_coalitions: int) -> CoalitionDraws:
         """Return the draws that the first coalitions of the table serve."""
         n = int(units_within(self.positions[None], n_coalitions)[0])
-        return KernelDraws(self.table.first(n_coalitions), self.positions[:n], self.members[:n])
+        return CoalitionDraws(self.table.first(n_coalitions), self.positions[:n], self.members[:n])
 
-    def of_rows(self, _: IntArray) -> KernelDraws:
+    def of_rows(self, _: IntArray) -> CoalitionDraws:
         """Return the draws themselves: all rows share them."""
         return self
 
@@ -69,7 +69,7 @@ class KernelDraws:
         return centred_targets
 
 
-def draw_by_kernel(request: DesignRequest, paired: bool) -> KernelDraws:
+def draw_by_kernel(request: DesignRequest, paired: bool) -> CoalitionDraws:
     """Draw coalitions by the Shapley kernel, with replacement, until the budget is spent."""
     n_players, unit_size = request.n_players, 2 if paired else 1
     # Duplicates are free, so offer more draws than the budget pays for at full price.
@@ -80,7 +80,7 @@ def draw_by_kernel(request: DesignRequest, paired: bool) -> KernelDraws:
     units = np.stack([members, ~members], axis=1) if paired else members[:, None]
     purchase = buy(request.known, pack(units)[None], request.budget)
     n = purchase.n_units[0]
-    return KernelDraws(purchase.table, purchase.positions[0, :n], members[:n])
+    return CoalitionDraws(purchase.table, purchase.positions[0, :n], members[:n])
 
 
 def mean_of_draws(
@@ -108,7 +108,7 @@ def mean_of_draws(
 
 
 def solution_by_draws(
-    draws: KernelDraws, coefficients: FloatArray, values: ValueArray, centred: bool
+    draws: CoalitionDraws, coefficients: FloatArray, values: ValueArray, centred: bool
 ) -> Solution:
     """Return the mean over the draws, to which every player's equal share is added."""
     equal = (values[:, 1:2] - values[:, :1]) / draws.members.shape[1]  # (R, 1, K)

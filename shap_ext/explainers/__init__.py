@@ -2,6 +2,7 @@
 
 from .enumeration import EnumerationExplainer
 from .least_squares import LeastSquaresExplainer
+from .odd_gp import OddGPExplainer
 from .random_order import RandomOrderExplainer
 from .semivalue import SemivalueExplainer
 from .shear import ShearExplainer
@@ -10,6 +11,7 @@ from .sim_semivalue import SimSemivalueExplainer
 __all__ = [
     "EnumerationExplainer",
     "LeastSquaresExplainer",
+    "OddGPExplainer",
     "RandomOrderExplainer",
     "SemivalueExplainer",
     "ShearExplainer",

@@ -31,7 +31,11 @@ BOUNDS = {
 @pytest.mark.parametrize("kind", GAMES)
 @pytest.mark.parametrize(
     "row",
-    [row for row in ESTIMATORS if not row.is_exact and row.options.get("complement") != "none"],
+    [
+        row
+        for row in ESTIMATORS
+        if not (row.is_exact or row.is_posterior or row.options.get("complement") == "none")
+    ],
     ids=lambda row: row.id,
 )
 @pytest.mark.parametrize("budget", [110, 190])
@@ -67,4 +71,5 @@ def test_errors_vanish_where_chance_has_no_part(row):
     """On an additive game every draw says the same."""
     game = TableGame(product_game(7, [2]).values * 3)
     result = row.estimate(game, budget=128 if row.is_exact else 110, with_errors=True)
-    np.testing.assert_allclose(result.standard_errors, 0, atol=1e-12)
+    atol = 1e-5 if row.is_posterior else 1e-12  # the root of a small ridge
+    np.testing.assert_allclose(result.standard_errors, 0, atol=atol)

@@ -88,7 +88,7 @@ def test_a_row_that_is_not_good_enough_is_warned_of(row):
 def test_an_easy_game_stops_at_once(row):
     result = row.estimate(additive_game(np.arange(M)), budget=1900, tolerance=core.Tolerance(0.01))
     assert result.evaluations[0] <= 4 * row.build().minimum_budget(M, True) + 4 * M * (M + 1) // 2
-    np.testing.assert_allclose(result.values[0, :, 0], np.arange(M), atol=1e-10)
+    np.testing.assert_allclose(result.values[0, :, 0], np.arange(M), atol=row.rounding)
 
 
 @over(STOPS)

@@ -18,6 +18,10 @@ class Row:
         Options of the estimator, named alike everywhere.
     is_unbiased, is_efficient, exact_on_additive, exact_on_quadratic : bool
         What its documentation promises; efficiency and exactness hold up to rounding.
+    rounding : float
+        How exact exactness is.
+    is_linear : bool
+        Whether it is linear in the game, given the draws.
     ignores_level : bool
         Whether adding a constant to the game changes no estimate.
     keeps_null_players : bool
@@ -34,6 +38,8 @@ class Row:
     keeps_null_players: bool = True
     exact_on_additive: bool = True
     exact_on_quadratic: bool = True
+    rounding: float = 1e-10
+    is_linear: bool = True
     ignores_level: bool = True
     is_exact: bool = False
 
@@ -41,6 +47,11 @@ class Row:
     def cooperators(self):
         """How SHEAR finds cooperators; None for the others."""
         return self.options.get("cooperators", "auto") if self.estimator is core.Shear else None
+
+    @property
+    def is_posterior(self):
+        """Whether its errors speak of the game given its values, not of the draws."""
+        return self.estimator is core.OddGP
 
     def build(self):
         """Return the core's estimator."""
@@ -127,6 +138,20 @@ ESTIMATORS = [
             ("single", {"paired": False}),
             ("as printed", {"paired": False, "centred": False}),
         )
+    ),
+    *(
+        Row(
+            f"odd GP, {weights} weights",
+            core.OddGP,
+            shap_ext.OddGPExplainer,
+            captum_ext.OddGP,
+            {"weights": weights},
+            is_unbiased=False,  # it shrinks
+            keeps_null_players=False,
+            is_linear=False,
+            rounding=1e-8,  # small ridges keep its matrices invertible
+        )
+        for weights in ("learned", "equal")
     ),
     Row(
         "semivalue",

@@ -96,7 +96,7 @@ def test_additive_games(row):
     weights = np.arange(M) ** 2 - 10.0
     error = np.abs(values_of(row, additive_game(weights))[0, :, 0] - weights).max()
     if row.exact_on_additive:
-        assert error < 1e-10
+        assert error < row.rounding
     else:
         assert error > 1e-3
 
@@ -106,7 +106,7 @@ def test_quadratic_games(row):
     game = quadratic_game(M)
     error = np.abs(values_of(row, game) - game_shapley_values(game)).max()
     if row.exact_on_quadratic:
-        assert error < 1e-10
+        assert error < row.rounding
     else:
         assert error > 1e-3
 
@@ -119,7 +119,10 @@ def test_linear_in_the_game(row, cooperators):
     first, second = random_game(M, n_rows=2, seed=1), smooth_game(M, n_rows=2, seed=2)
     mixed = TableGame(2.5 * first.values - 0.5 * second.values)
     expected = 2.5 * values_of(row, first) - 0.5 * values_of(row, second)
-    np.testing.assert_allclose(values_of(row, mixed), expected, atol=1e-10)
+    if row.is_linear:
+        np.testing.assert_allclose(values_of(row, mixed), expected, atol=1e-10)
+    else:  # what it learns of a game is not
+        assert np.abs(values_of(row, mixed) - expected).max() > 1e-6
 
 
 @over(ESTIMATORS)
@@ -176,12 +179,12 @@ def test_players_that_play_alike_get_alike(row):
         assert abs(gap.mean()) < 4 * gap.std() / np.sqrt(N_SEEDS) + 1e-12
 
 
-@over(RANDOM)
+@over([row for row in RANDOM if row.is_unbiased or row in IS_SHEAR])
 def test_unbiased_where_promised(row):
     """The mean over seeds against the oracle, at 8 rows · 7 players.
 
     |z| > 4.5 happens once in 2000 runs of an unbiased estimator; the biased forms of SHEAR are
-    farther out than 10. The bias of least squares vanishes with the budget, and may pass.
+    farther out than 10.
     """
     game = random_game(M, n_rows=8, seed=6)
     drawn = np.array([values_of(row, game, seed=s, budget=70) for s in range(2 * N_SEEDS)])
@@ -189,7 +192,7 @@ def test_unbiased_where_promised(row):
     z = (drawn.mean(axis=0) - game_shapley_values(game)) / np.maximum(spread, 1e-12)
     if row.is_unbiased:
         assert np.abs(z).max() < 4.5
-    elif row in IS_SHEAR:
+    else:
         assert np.abs(z).max() > 10
 
 

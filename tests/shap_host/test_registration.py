@@ -23,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 CLASSES = {
     "enumeration": shap_ext.EnumerationExplainer,
+    "oddgp": shap_ext.OddGPExplainer,
     "randomorder": shap_ext.RandomOrderExplainer,
     "leastsquares": shap_ext.LeastSquaresExplainer,
     "semivalue": shap_ext.SemivalueExplainer,

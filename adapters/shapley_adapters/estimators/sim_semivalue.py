@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..arguments import checked_flag
 from ..array_types import ValueArray
 from ..designs import DesignRequest, Solution
-from ..kernel_draws import KernelDraws, draw_by_kernel, solution_by_draws
+from ..kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws
 from ..size_distributions import kernel_total
 
 
@@ -24,7 +24,7 @@ class SimSemivalue:
     paired : bool
         Draw each coalition together with its complement.
     centred : bool
-        Count values from the straight line between v(∅) and v(N); see `KernelDraws.targets`. The
+        Count values from the straight line between v(∅) and v(N); see `CoalitionDraws.targets`. The
         paper's form does not.
     """
 
@@ -40,11 +40,11 @@ class SimSemivalue:
         del n_players  # a draw serves all players
         return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
 
-    def design(self, request: DesignRequest) -> KernelDraws:
+    def design(self, request: DesignRequest) -> CoalitionDraws:
         """Draw coalitions until the budget is spent."""
         return draw_by_kernel(request, self.paired)
 
-    def solve(self, design: KernelDraws, values: ValueArray) -> Solution:
+    def solve(self, design: CoalitionDraws, values: ValueArray) -> Solution:
         """Average what the draws give and take."""
         n_players = design.members.shape[1]
         sizes = design.members.sum(axis=1, keepdims=True)

@@ -9,7 +9,7 @@ import numpy as np
 from ..arguments import checked_flag
 from ..array_types import FloatArray, ValueArray
 from ..designs import DesignRequest, Solution
-from ..kernel_draws import KernelDraws, draw_by_kernel, solution_by_draws
+from ..kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws
 from ..size_distributions import kernel_mass
 
 
@@ -27,7 +27,7 @@ class UnbiasedLeastSquares:
     paired : bool
         Draw each coalition together with its complement.
     centred : bool
-        Count values from the straight line between v(∅) and v(N); see `KernelDraws.targets`.
+        Count values from the straight line between v(∅) and v(N); see `CoalitionDraws.targets`.
     """
 
     paired: bool = True
@@ -42,11 +42,11 @@ class UnbiasedLeastSquares:
         del n_players  # the matrix is known, however few draws there are
         return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
 
-    def design(self, request: DesignRequest) -> KernelDraws:
+    def design(self, request: DesignRequest) -> CoalitionDraws:
         """Draw coalitions until the budget is spent."""
         return draw_by_kernel(request, self.paired)
 
-    def solve(self, design: KernelDraws, values: ValueArray) -> Solution:
+    def solve(self, design: CoalitionDraws, values: ValueArray) -> Solution:
         """Solve the normal equations for the mean of the draws."""
         # A draw's right-hand side is 1_S times its target. A pair's is the mean of two, which the
         # solution takes like 1_S times half the difference: it annuls constants, so that the

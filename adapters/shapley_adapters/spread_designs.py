@@ -1,0 +1,135 @@
+"""Pairs of coalitions chosen to leave little posterior variance in the Shapley values.
+
+With equal weights of the players, that variance depends on the coalitions only, not on the game:
+a good set belongs to a number of players, and is found once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import lru_cache
+
+import numpy as np
+
+from .array_types import CoalitionArray, FloatArray, IntArray
+from .coalition_sets import first_occurrences, pack
+from .odd_kernels import attribution_covariances, symmetric_polynomials
+
+_THIRD_TO_FIRST, _FIFTH_TO_THIRD = 0.03, 0.1
+"""Ratios of the variances of degrees for which the coalitions are chosen."""
+
+_LISTED_PLAYERS = 13
+"""Up to here, all pairs of coalitions are candidates."""
+
+_COUNTED_PLAYERS = 24
+"""Up to here, a budget may ask for a good part of all pairs."""
+
+_FEWEST_CANDIDATES = 2048
+_MOST_CHOSEN = 1024
+"""Beyond this, choosing costs more than it gains, and pairs are drawn."""
+
+
+def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> CoalitionArray:
+    """Return one coalition of each of n pairs, (n, M), the most telling ones first.
+
+    The players are relabelled at random, so that none is favoured.
+    """
+    n_there = 2 ** (n_players - 1) - 1 if n_players < 60 else n_pairs
+    n_pairs = min(n_pairs, n_there)
+    n_chosen = min(n_pairs, _MOST_CHOSEN)
+    # Powers of two, so that few sets are made; a part of a greedy choice is a greedy choice.
+    chosen = _chosen(n_players, min(1 << (n_chosen - 1).bit_length(), n_there, _MOST_CHOSEN))
+    pairs = chosen[:n_chosen][:, rng.permutation(n_players)]
+    if n_pairs == n_chosen:
+        return pairs
+    return _topped_up(pairs, n_pairs, rng)
+
+
+@lru_cache(maxsize=64)
+def _chosen(n_players: int, n_pairs: int) -> CoalitionArray:
+    """Choose pairs greedily by how much they lower the sum of the posterior variances."""
+    candidates = _candidates(n_players, n_pairs)
+    # All players together come first: their value is known.
+    signs = np.where(np.concatenate([np.ones((1, n_players), bool), candidates]), 1.0, -1.0)
+    ratios = (1.0, _THIRD_TO_FIRST, _THIRD_TO_FIRST * _FIFTH_TO_THIRD)
+    of_product = _kernel_by_product(n_players, ratios)
+    parts, _ = attribution_covariances(signs, np.ones(n_players))
+    covariances: FloatArray = np.tensordot(ratios, parts, axes=1)
+    variances = np.full(len(signs), sum(ratios))
+    factors = np.zeros((len(signs), n_pairs + 1))  # of the kernel, a column for each choice
+    order: list[int] = []
+    for step in range(n_pairs + 1):
+        gains = (covariances**2).sum(axis=0) / np.maximum(variances, 1e-9)
+        gains[order] = -1.0
+        best = int(gains.argmax()) if order else 0
+        products = (signs @ signs[best]).astype(np.intp)
+        column = of_product[products + n_players] - factors[:, :step] @ factors[best, :step]
+        column /= np.sqrt(max(column[best], 1e-9))
+        factors[:, step] = column
+        covariances = covariances - np.outer(
+            covariances[:, best] / np.sqrt(max(variances[best], 1e-9)), column
+        )
+        variances = variances - column**2
+        order.append(best)
+    chosen: CoalitionArray = candidates[np.array(order[1:]) - 1]
+    return chosen
+
+
+def _kernel_by_product(n_players: int, ratios: tuple[float, ...]) -> FloatArray:
+    """Return the kernel of equal weights by z · z′ + M; odd power sums of ±1 are that product."""
+    product = np.arange(-n_players, n_players + 1).astype(np.float64)
+    players = np.full_like(product, n_players)
+    e = symmetric_polynomials([product if k % 2 else players for k in range(1, 6)])
+    kernel = np.zeros_like(product)
+    for k, ratio in zip((1, 3, 5), ratios, strict=True):
+        if k <= n_players:
+            kernel += ratio * e[k] / e[k][-1]
+    return kernel
+
+
+def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
+    """Return one coalition of each candidate pair: all, or single players and about halves."""
+    if n_players <= _LISTED_PLAYERS:
+        return _all_pairs(n_players)
+    singles = np.eye(n_players, dtype=bool)
+    twos = np.array(list(itertools.combinations(range(min(n_players, 32)), 2)))
+    doubles = np.zeros((len(twos), n_players), dtype=bool)
+    np.put_along_axis(doubles, twos, True, axis=1)
+    some = np.concatenate([singles, doubles])
+    # Of fixed randomness: the set is part of the method, not of a run.
+    rng = np.random.default_rng(n_players)
+    return _topped_up(some, len(some) + max(_FEWEST_CANDIDATES, 3 * n_pairs), rng)
+
+
+def _all_pairs(n_players: int) -> CoalitionArray:
+    """Return one coalition of each pair but that of all players."""
+    places = np.arange(1, 2 ** (n_players - 1))
+    every: CoalitionArray = (places[:, None] >> np.arange(n_players)) % 2 == 1
+    return every
+
+
+def _topped_up(pairs: CoalitionArray, n_pairs: int, rng: np.random.Generator) -> CoalitionArray:
+    """Add random coalitions of about half of the players that make new pairs.
+
+    Of any size where so many are wanted that there may be too few of half.
+    """
+    n_players = pairs.shape[1]
+    if n_players <= _COUNTED_PLAYERS and 4 * n_pairs > 2 ** (n_players - 1):
+        both = np.concatenate([pairs, rng.permutation(_all_pairs(n_players), axis=0)])
+        return both[_first_of_each_pair(both)][:n_pairs]
+    lowest = max(1, n_players // 2 - 2)
+    found = pairs
+    while len(found) < n_pairs:
+        n_more = 2 * (n_pairs - len(found)) + 8
+        sizes = rng.integers(lowest, n_players // 2 + 1, size=n_more)
+        ranks = rng.permuted(np.tile(np.arange(n_players), (n_more, 1)), axis=1)
+        both = np.concatenate([found, ranks < sizes[:, None]])
+        found = both[_first_of_each_pair(both)]
+    return found[:n_pairs]
+
+
+def _first_of_each_pair(coalitions: CoalitionArray) -> IntArray:
+    """Return where each different pair of complements stands first, in order."""
+    same_side = coalitions ^ coalitions[:, :1]
+    first = first_occurrences(pack(same_side)[None])[0]
+    return np.flatnonzero(first == np.arange(len(coalitions)))
