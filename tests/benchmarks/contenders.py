@@ -78,6 +78,8 @@ def contenders(benchmark: AdultBenchmark, game: TabulatedGame) -> list[Contender
         Contender(AUTHORS, "shear", ours("shear", **authors)),
         Contender(PUBLISHED, "shear", peer(shear_as_published, scores=scores)),
         *(Contender(name, "ablation", ours("shear", **o)) for name, o in ABLATIONS.items()),
+        Contender("oddgp (ours)", "ours", ours("oddgp")),
+        Contender("oddgp, equal weights (ours)", "ours", ours("oddgp", weights="equal")),
         Contender("randomorder (ours)", "ours", ours("randomorder")),
         Contender("leastsquares, kernel (ours)", "ours", ours("leastsquares")),
         Contender("leastsquares, leverage (ours)", "ours", ours("leastsquares", sizes="leverage")),
