@@ -47,7 +47,8 @@ class Task:
         if not isinstance(clustering, np.ndarray) or is_joint or len(self.parts) > 1:
             return None
         # A view: that of images is large.
-        return np.broadcast_to(clustering, (self.game.n_rows, *clustering.shape))
+        # A copy: older SciPy, by which bar plots read it, refuses what cannot be written to.
+        return np.repeat(clustering[None], self.game.n_rows, axis=0)
 
 
 @dataclass(frozen=True)

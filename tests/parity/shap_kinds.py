@@ -3,6 +3,7 @@
 import lightgbm
 import numpy as np
 import pandas as pd
+import scipy.sparse
 import shap
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
@@ -226,7 +227,99 @@ def function_as_masker():
     return case(curved, masker, x, games=games, n_players=7, plot=force)
 
 
+# --- what is no table ---
+
+
+def texts():
+    rows = ["this is not so good", "good films are not long", "so long and not so good"]
+
+    def model(texts):
+        texts = [str(text) for text in texts]
+        n_good = np.array([text.count("good") for text in texts])
+        n_not = np.array([text.count("not") for text in texts])
+        return np.sin([len(text) for text in texts]) + 3.0 * n_good * (1 - 2 * n_not)
+
+    masker = shap.maskers.Text(r"\W+")
+    lengths = [masker.shape(row)[1] for row in rows]
+    n_players = max(lengths)
+
+    def game(row, length):
+        def value(coalition):  # a player that a text does not have changes nothing
+            return model(masker(np.isin(np.arange(length), list(coalition)), row)[0])[0]
+
+        return value
+
+    def run(row, budget, seed):
+        explainer = row.explainer(model, masker, seed=seed, **row.options)
+        explanation = explainer(rows, max_evals=budget, silent=True)
+        values = np.zeros((len(rows), n_players, 1))
+        for place, own in enumerate(explanation.values):
+            values[place, : lengths[place], 0] = own
+        return explanation, values
+
+    def plot(explanation):
+        assert "films" in shap.plots.text(explanation, display=False)
+        bar(explanation[0])
+
+    games = [game(row, length) for row, length in zip(rows, lengths, strict=True)]
+    return Case(run, games, n_players, show_with(plot))
+
+
+def sparse_table():
+    x = scipy.sparse.csr_matrix(np.round(numbers(N_ROWS, 7), 1))
+    background = scipy.sparse.csr_matrix(np.eye(2, 7))
+
+    def model(table):
+        return curved(table.toarray())
+
+    games = tabular_games(lambda m: curved(np.array(m)), x.toarray(), background.toarray())
+    return case(model, background, x, games=games, n_players=7, plot=beeswarm)
+
+
+def masked_images():
+    pictures = 255 * np.random.default_rng(0).random((N_ROWS, 1, 3, 3))
+    masker = shap.maskers.Image(np.full((1, 3, 3), 60.0), (1, 3, 3))
+
+    def model(images):
+        flat = np.asarray(images, dtype=float).reshape(len(images), -1) / 255
+        return np.stack([curved(flat), flat[:, 0] * flat[:, 1] * flat[:, 5]], axis=1)
+
+    games = tabular_games(
+        lambda m: model(np.array(m)), pictures.reshape(N_ROWS, 9), np.full((1, 9), 60.0)
+    )
+
+    def plot(explanation):
+        shap.plots.image(explanation[:1], pictures[:1] / 255, show=False)
+
+    return case(model, masker, pictures, games=games, n_players=9, plot=plot)
+
+
+def two_inputs():
+    first, second = numbers(N_ROWS, 3), numbers(N_ROWS, 4, seed=1)
+
+    def model(first, second):
+        return curved(np.hstack([first, second]))
+
+    masker = shap.maskers.Composite(
+        shap.maskers.Independent(np.zeros((1, 3))), shap.maskers.Independent(np.ones((1, 4)))
+    )
+    background = [[0.0] * 3 + [1.0] * 4]
+    games = tabular_games(lambda m: curved(np.array(m)), np.hstack([first, second]), background)
+
+    def run(row, budget, seed):
+        explainer = row.explainer(model, masker, seed=seed, **row.options)
+        made = explainer(first, second, max_evals=budget, silent=True)
+        values = np.hstack([part.values for part in made])
+        return made, values.reshape(N_ROWS, 7, 1)
+
+    return Case(run, games, 7, show_with(lambda made: [waterfall(part) for part in made]))
+
+
 KINDS = [
+    Kind("shap", "ragged texts", "function", texts),
+    Kind("shap", "sparse table", "function", sparse_table),
+    Kind("shap", "images, Image masker", "function, two outputs", masked_images),
+    Kind("shap", "two inputs, Composite masker", "function", two_inputs),
     Kind("shap", "array", "function", array_and_function),
     Kind("shap", "array, 6 background rows", "two outputs", several_backgrounds_and_two_outputs),
     Kind("shap", "frame", "LightGBM", frame_and_boosted_trees),

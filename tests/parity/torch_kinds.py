@@ -177,6 +177,29 @@ def half_precision():
     return attribution_case(net, x, zeros, masks=consecutive(x), n_players=7, plot=as_image)
 
 
+def averaged_baselines():
+    net = network(6, 2)
+    x, rows = examples(N_ROWS, 6), examples(5, 6, seed=4)
+
+    def game(row):
+        def value(coalition):
+            masked = rows.clone()
+            for player in coalition:
+                masked[:, player] = x[row, player]
+            return net(masked).detach().numpy().mean(axis=0)
+
+        return value
+
+    masks = consecutive(x)
+
+    def run(row, budget, seed):
+        method = row.attribution(net, seed=seed, **row.options)
+        made = method.attribute(x, baselines=rows, n_samples=budget)
+        return made, per_player((made,), masks, 6)
+
+    return Case(run, [game(row) for row in range(N_ROWS)], 6, show_with(as_image))
+
+
 def two_tensors():
     net = network(7, 2)
 
@@ -287,6 +310,7 @@ KINDS = [
         atol=0.05,
         reason="eight bits of precision in the network and in the result",
     ),
+    Kind("captum", "distribution of baselines", "smooth, two outputs", averaged_baselines),
     Kind("captum", "two tensors", "smooth, two outputs", two_tensors),
     Kind("captum", "groups across tensors", "smooth", groups_across_tensors),
     Kind("captum", "masks of their own", "smooth", masks_of_their_own),
