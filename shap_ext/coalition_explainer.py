@@ -22,7 +22,7 @@ from .column_groups import checked_groups
 from .explanations import explanations
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
-from .shap_internals import Deserializer, Serializer, is_identity, is_op_chain, saver_of
+from .shap_internals import Deserializer, Serializer, is_identity, is_op_chain, loader_of, saver_of
 from .tasks import TaskMaker, bounded_background, check_masker
 
 _BAR_DELAY = 10.0
@@ -245,7 +245,9 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             return cls._instantiated_load(
                 in_file, model_loader=model_loader, masker_loader=masker_loader
             )
-        arguments = super().load(in_file, model_loader, masker_loader, instantiate=False)
+        arguments = super().load(
+            in_file, loader_of(model_loader), loader_of(masker_loader), instantiate=False
+        )
         with Deserializer(in_file, "shap_ext.CoalitionExplainer", 0, 0) as stream:
             arguments.update(stream.load("options"))
         return arguments

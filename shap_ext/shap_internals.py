@@ -136,6 +136,12 @@ def row_output_names(model: Any, fixed: Any) -> list[str]:
     return [str(name) for name in model.output_names]
 
 
+def loader_of(loader: Any) -> Any:
+    """Return a user's loader, or None for shap 0.46's default, which reads no pickles."""
+    is_default = loader in (shap.models.Model.load, shap.maskers.Masker.load)
+    return None if is_default else loader
+
+
 def saver_of(value: Any, saver: Any) -> Any:
     """Return what writes a model or masker: itself only where it can, else pickle.
 

