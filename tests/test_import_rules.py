@@ -25,7 +25,8 @@ LAYERS = [
     {"constrained_regression", "designs", "batched_evaluation"},
     {"odd_kernels"},
     {"efficiency", "evidence", "kernel_draws", "spread_designs"},
-    {"tolerances", "torch_autograd", "torch_value_functions"},
+    {"tolerances", "torch_autograd", "torch_value_functions", "weight_learning"},
+    {"odd_posteriors"},
     {"estimators", "torch_derivatives", "torch_modules", "value_functions"},
     {"cooperators", "least_squares_forms"},
     {"row_groups"},
@@ -149,8 +150,10 @@ def test_estimators_know_neither_the_evaluation_nor_each_other():
         "evidence",
         "kernel_draws",
         "odd_kernels",
+        "odd_posteriors",
         "size_distributions",
         "spread_designs",
+        "weight_learning",
     }
     for path in folder.glob("*.py"):
         assert core_modules(path) <= allowed, path.name

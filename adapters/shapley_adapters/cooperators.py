@@ -1,4 +1,7 @@
-"""Which players cooperate most: the scores by which SHEAR picks cooperators."""
+"""Which players cooperate most: the scores by which SHEAR picks cooperators.
+
+Odd Gaussian-process regression takes them as a prior.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,12 @@ if TYPE_CHECKING:
     from .torch_derivatives import DerivativeScores
 
 COOPERATORS = ("auto", "hessian", "gradient", "difference", "random")
+
+DERIVATIVES = "derivatives"
+"""As "auto", but what derivatives do not tell is left open: neither differences nor chance."""
+
+PRIORS = ("auto", "hessian", "gradient", "difference")
+"""How odd Gaussian-process regression may be told about interactions."""
 
 _OTHER_WAYS = "Use 'difference', which needs evaluations only, or 'auto'."
 
@@ -50,15 +59,15 @@ class Scores:
         self.sources[places] = sources
 
 
-def checked_cooperators(cooperators: Any) -> str | ScoreArray:
+def checked_cooperators(cooperators: Any, ways: tuple[str, ...] = COOPERATORS) -> str | ScoreArray:
     """Return `cooperators` if it is one of the named ways, or an array of scores."""
     if isinstance(cooperators, str):
-        return checked_choice("cooperators", cooperators, COOPERATORS)
+        return checked_choice("cooperators", cooperators, ways)
     try:
         scores = np.asarray(cooperators, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
-            f"cooperators must be one of {', '.join(map(repr, COOPERATORS))}, or an array of "
+            f"cooperators must be one of {', '.join(map(repr, ways))}, or an array of "
             f"scores, (M, M) or (rows, M, M); got {type(cooperators).__name__}."
         ) from error
     if scores.ndim not in (2, 3) or scores.shape[-1] != scores.shape[-2]:
@@ -72,6 +81,19 @@ def checked_cooperators(cooperators: Any) -> str | ScoreArray:
             "interaction. Take absolute values."
         )
     return scores
+
+
+def checked_prior(cooperators: Any, weights: str) -> str | ScoreArray | None:
+    """Return the cooperators that make a prior; what derivatives do not tell, values will."""
+    if cooperators is None:
+        return None
+    if weights != "learned":
+        raise InvalidArgumentError(
+            f"cooperators are a prior of weights that are learned, and weights={weights!r} are "
+            "not. Use weights='learned', or leave cooperators out."
+        )
+    checked = checked_cooperators(cooperators, PRIORS)
+    return DERIVATIVES if isinstance(checked, str) and checked == "auto" else checked
 
 
 def scores_before_evaluation(
@@ -100,7 +122,7 @@ def scores_before_evaluation(
         scores.sources[:] = "array"
     elif cooperators in ("hessian", "gradient"):
         _add_as_asked(scores, game, rows, cooperators, batch_size)
-    elif cooperators == "auto" and _is_differentiable(game):
+    elif cooperators in ("auto", DERIVATIVES) and _is_differentiable(game):
         _add_what_serves(scores, game, rows, batch_size, differences_fit)
     return scores
 

@@ -28,8 +28,9 @@ class Estimate:
     backward_passes : array, (R,)
         Backward passes through the model for each row; they are not part of `evaluations`.
     cooperators : array of str, (R,)
-        How the cooperators of SHEAR were found for each row; "" for all other estimators and for
-        rows whose coalitions were all evaluated.
+        Where SHEAR has the cooperators of each row from, and odd Gaussian-process regression its
+        prior; "" where it has none, for all other estimators, and for rows whose coalitions were
+        all evaluated.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
     """

@@ -42,7 +42,8 @@ class Settings:
     batch_size : int, optional
         Evaluations in one call of the game; what the game asks for where None.
     cooperators : str or array, optional
-        How SHEAR finds cooperators; None for all other estimators.
+        How SHEAR finds cooperators, and odd Gaussian-process regression its prior; None for all
+        other estimators.
     with_errors : bool
         Whether standard errors are wanted, so that a budget too small for them is refused.
     tolerance : Tolerance, optional
@@ -211,7 +212,7 @@ class _Run:
             rng=np.random.default_rng(sequence),
             known=group.known,
             scores=group.scores,
-            informed=None if group.sources is None else group.sources != "random",
+            informed=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
         )
 
     def _solve(self, rows: OpenRows) -> Solution:

@@ -19,6 +19,40 @@ from .array_types import FloatArray
 DEGREES = (1, 3, 5)
 
 
+@dataclass(frozen=True)
+class Ratios:
+    """What the variances of the parts of an odd game are, relative to that of degree 1.
+
+    Attributes
+    ----------
+    third : float
+        Variance of degree 3 over that of degree 1.
+    fifth : float
+        Variance of degree 5 over that of degree 3.
+    noise : float
+        Variance of what no degree explains over that of degree 3.
+    """
+
+    third: float
+    fifth: float
+    noise: float
+
+    def combine(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Add up what belongs to the degrees 1, 3 and 5."""
+        first, third, fifth = parts
+        combined: FloatArray = first + self.third * (third + self.fifth * fifth)
+        return combined
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of what no degree explains, where that of degree 1 is 1."""
+        return self.third * self.noise
+
+    def logarithms(self) -> FloatArray:
+        """Return the logarithms of the three."""
+        return np.log([self.third, self.fifth, self.noise])
+
+
 def symmetric_polynomials(power_sums: Sequence[Any]) -> list[Any]:
     """Return the elementary symmetric polynomials e_0, …, e_k from power sums p_1, …, p_k.
 
@@ -43,7 +77,7 @@ def norm(degree: int, scales: Sequence[Any], n_players: int) -> float:
 
 @dataclass(frozen=True)
 class OddKernels:
-    """The kernels of degrees 1, 3 and 5 between pairs of coalitions, at given weights.
+    """The kernels of degrees 1, 3 and 5 between coalitions, at given weights.
 
     Attributes
     ----------
@@ -51,69 +85,86 @@ class OddKernels:
         1 where the player is in the coalition, −1 elsewhere.
     weights : array, (M,)
         How strongly each player takes part in interactions; only ratios matter.
-    polynomials : list of arrays, (n, n) each
-        e_0, …, e_5 of w_j z_j z′_j.
+    products : array, (n, m)
+        z · z′: the kernel of degree 1, which knows no weights, times M.
+    polynomials : list of arrays, (n, m) each
+        e_1, …, e_5 of w_j z_j z′_j, at their own places; 1 stands at place 0.
     scales : list of floats
         e_0, …, e_5 of w_j.
     """
 
     signs: FloatArray
     weights: FloatArray
-    polynomials: list[FloatArray]
+    products: FloatArray
+    polynomials: list[Any]
     scales: list[Any]
 
     @classmethod
-    def at(cls, signs: FloatArray, weights: FloatArray) -> OddKernels:
-        """Compute the polynomials. Even powers of ±1 are 1, so that three products suffice."""
-        shape = (len(signs), len(signs))
-        sums = [
-            (signs * weights**k) @ signs.T if k % 2 else np.broadcast_to((weights**k).sum(), shape)
-            for k in range(1, DEGREES[-1] + 1)
-        ]
-        return cls(signs, weights, symmetric_polynomials(sums), of_weights(weights))
+    def at(
+        cls, signs: FloatArray, weights: FloatArray, others: FloatArray | None = None
+    ) -> OddKernels:
+        """Compute the polynomials between `signs` and `others`, or `signs` themselves."""
+        transposed = (signs if others is None else others).T
+        sums = [(signs * weights**k) @ transposed for k in DEGREES]
+        polynomials = _polynomials(sums, float((weights**2).sum()), float((weights**4).sum()))
+        return cls(signs, weights, signs @ transposed, polynomials, of_weights(weights))
 
     def matrices(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the kernels of degrees 1, 3 and 5, (n, n) each; the first knows no weights."""
-        first: FloatArray = self.signs @ self.signs.T / self.signs.shape[1]
-        third: FloatArray = self.polynomials[3] * self._norm(3)
-        fifth: FloatArray = self.polynomials[5] * self._norm(5)
+        """Return the kernels of degrees 1, 3 and 5, (n, m) each."""
+        n_players = self.signs.shape[1]
+        first: FloatArray = self.products / n_players
+        third: FloatArray = self.polynomials[3] * norm(3, self.scales, n_players)
+        fifth: FloatArray = self.polynomials[5] * norm(5, self.scales, n_players)
         return first, third, fifth
 
-    def _norm(self, degree: int) -> float:
-        return norm(degree, self.scales, self.signs.shape[1])
+    def coefficients(self, ratios: Ratios) -> tuple[float, float]:
+        """Return the factors of e_3 and e_5 in the kernel that `ratios` make."""
+        n_players = self.signs.shape[1]
+        third = ratios.third * norm(3, self.scales, n_players)
+        return third, ratios.third * ratios.fifth * norm(5, self.scales, n_players)
 
-    def weight_gradients(self, sensitivity: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how Σ G ∘ K changes with log w, (M,) each, for degrees 3 and 5.
+    def combined(self, ratios: Ratios) -> FloatArray:
+        """Return the kernel that `ratios` make, (n, m), without noise."""
+        of_third, of_fifth = self.coefficients(ratios)
+        kernel: FloatArray = self.polynomials[5] * of_fifth
+        scratch = np.multiply(self.polynomials[3], of_third)
+        kernel += scratch
+        kernel += np.divide(self.products, self.signs.shape[1], out=scratch)
+        return kernel
 
-        The derivative of e_k by w_i needs e_{k−1} of all others but i, which unrolls into the
-        polynomials of all, so that all players are done by three matrix products.
+    def variance(self, ratios: Ratios) -> float:
+        """Return the value of that kernel where both coalitions are the same."""
+        n_players = self.signs.shape[1]
+        return 1.0 + ratios.third * (float(n_players >= 3) + ratios.fifth * float(n_players >= 5))
 
-        Parameters
-        ----------
-        sensitivity : array, (n, n)
-            G, symmetric.
-        """
-        w, e = self.weights, self.polynomials
 
-        def quadratic(matrix: FloatArray) -> FloatArray:
-            forms: FloatArray = (self.signs * (matrix @ self.signs)).sum(axis=0)
-            return forms
+def _polynomials(sums: list[FloatArray], second: float, fourth: float) -> list[Any]:
+    """Return 1, e_1, …, e_5 of w z z′, from the power sums of degrees 1, 3 and 5.
 
-        plain, second, fourth = (
-            quadratic(sensitivity),
-            quadratic(sensitivity * e[2]),
-            quadratic(sensitivity * e[4]),
-        )
-        on_first, on_third = (sensitivity * e[1]).sum(), (sensitivity * e[3]).sum()
-        on_fifth = (sensitivity * e[5]).sum()
-        third = w * second + w**3 * plain - w**2 * on_first
-        fifth = w * fourth + w**3 * second + w**5 * plain - w**2 * on_third - w**4 * on_first
-        without = _without_one(self.scales, w)
-        of_third, of_fifth = self._norm(3), self._norm(5)
-        return (
-            of_third * (third - on_third * w * without[2] * of_third),
-            of_fifth * (fifth - on_fifth * w * without[4] * of_fifth),
-        )
+    Newton's identities again; even powers of ±1 are 1, so that p_2 and p_4 are numbers. Written
+    out, to work in place: these passes over memory are what learning spends its time on.
+    """
+    first, third, fifth = sums
+    e2 = first * first
+    e2 -= second
+    e2 *= 0.5
+    e3 = e2 - second
+    e3 *= first
+    e3 += third
+    e3 *= 1 / 3
+    scratch = np.multiply(third, first)
+    e4 = e3 * first
+    e4 += scratch
+    e4 -= np.multiply(e2, second, out=scratch)
+    e4 -= fourth
+    e4 *= 0.25
+    e5 = e4 * first
+    e5 -= np.multiply(e3, second, out=scratch)
+    e5 += np.multiply(third, e2, out=scratch)
+    e5 -= np.multiply(first, fourth, out=scratch)
+    e5 += fifth
+    e5 *= 0.2
+    return [1.0, first, e2, e3, e4, e5]
 
 
 def attribution_covariances(

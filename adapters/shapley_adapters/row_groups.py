@@ -10,7 +10,12 @@ import numpy.typing as npt
 from .array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
 from .batched_evaluation import Evaluator, Request
 from .coalition_sets import CoalitionTable, end_points
-from .cooperators import difference_coalitions, difference_scores, scores_before_evaluation
+from .cooperators import (
+    DERIVATIVES,
+    difference_coalitions,
+    difference_scores,
+    scores_before_evaluation,
+)
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,13 @@ class Scoring:
     def _without_derivatives(
         self, group: RowGroup, passes: IntArray, evaluate: Evaluator
     ) -> RowGroup:
-        """Score by differences of values where they are asked for or cheap, else at random."""
+        """Score by differences of values where they are asked for or cheap, else at random.
+
+        Not at all where derivatives alone were asked for.
+        """
+        if isinstance(self.cooperators, str) and self.cooperators == DERIVATIVES:
+            shape = (len(group.rows), group.n_players, group.n_players)
+            return group.scored(np.zeros(shape), "", passes)
         if not self._differences_fit(group.n_players):
             return group.scored(self._random_scores(group), "random", passes)
         lacking = difference_coalitions(group.n_players)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear
+from captum_ext import BaselineDistribution, Exact, LeastSquares, OddGP, RandomOrder, Shear
 from shapley_adapters.errors import (
     BudgetError,
     DerivativeError,
@@ -253,6 +253,17 @@ CASES = [
     option("cooperators of words", VALUE, "cooperators", Shear, cooperators=[["a", "b"]]),
     option("negative cooperators", VALUE, "cooperators", Shear, cooperators=-COOPERATION),
     option("cooperators of NaN", VALUE, "cooperators", Shear, cooperators=np.nan * COOPERATION),
+    option("cooperators by chance", VALUE, "cooperators.*auto", OddGP, cooperators="random"),
+    option("an unknown prior", VALUE, "cooperators.*hessian", OddGP, cooperators="shap"),
+    option("negative scores as a prior", VALUE, "cooperators", OddGP, cooperators=-COOPERATION),
+    option(
+        "a prior of equal weights",
+        VALUE,
+        "weights='learned'",
+        OddGP,
+        cooperators="auto",
+        weights="equal",
+    ),
     option("unknown complement", VALUE, "complement.*posterior", Shear, complement="beta"),
     option("antithetic is None", TYPE, "antithetic", Shear, antithetic=None),
     option("efficient is a number", TYPE, "efficient", Shear, efficient=0),

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from captum_ext import Exact, LeastSquares, RandomOrder, Shear
+from captum_ext import Exact, LeastSquares, OddGP, RandomOrder, Shear
 from captum_ext.feature_groups import from_feature_mask
 from captum_ext.forward_function_game import ForwardFunctionGame
 from captum_ext.inputs import checked_baselines, checked_inputs
@@ -761,3 +761,57 @@ def test_eval_mode_of_the_same_model_does_not_warn():
         run(net.double().eval(), examples(4, N_FEATURES))
     assert caught == []
     assert not any(module.training for module in net.modules())
+
+
+# --- as a prior of odd Gaussian-process regression ---
+
+
+def prior_run(forward_func, inputs, cooperators, n_samples=60, **arguments):
+    attribution = OddGP(forward_func, seed=0, cooperators=cooperators)
+    return attribution.attribute(inputs, n_samples=n_samples, **arguments), attribution
+
+
+@pytest.mark.parametrize(
+    ("activation", "way"), [(nn.ELU, "hessian"), (nn.ReLU, "gradient")], ids=["smooth", "kinks"]
+)
+def test_derivatives_are_a_prior_where_the_model_has_them(activation, way):
+    net = network(N_FEATURES, activation=activation, seed=3)
+    x = examples(5, N_FEATURES)
+    _, by_values = prior_run(net, x, None)
+    _, told = prior_run(net, x, "auto")
+    assert set(told.last_estimate.cooperators) == {way}
+    assert set(by_values.last_estimate.cooperators) == {""}
+    assert (told.last_estimate.backward_passes > N_FEATURES).all()
+    assert (by_values.last_estimate.backward_passes == 0).all()
+    # Coalitions are what the budget pays for, either way.
+    np.testing.assert_array_equal(
+        told.last_estimate.evaluations, by_values.last_estimate.evaluations
+    )
+
+
+def test_a_prior_from_second_derivatives_lowers_the_error_at_small_budgets():
+    ratios = []
+    for seed in range(6):
+        net = network(N_FEATURES, activation=nn.ELU, seed=seed)
+        x = examples(8, N_FEATURES, seed=seed)
+        exact = Exact(net).attribute(x, n_samples=2**N_FEATURES)
+        errors = [(prior_run(net, x, way)[0] - exact).abs().sum() for way in ("auto", None)]
+        ratios.append(float(errors[0] / errors[1]))
+    assert np.mean(ratios) + 2 * np.std(ratios) / 6**0.5 < 1
+
+
+def test_functions_without_derivatives_learn_from_their_values():
+    net = network(N_FEATURES)
+    plain, _ = prior_run(lambda z: net(z.detach().round()), examples(3, N_FEATURES), None)
+    asked, found = prior_run(lambda z: net(z.detach().round()), examples(3, N_FEATURES), "auto")
+    torch.testing.assert_close(asked, plain, rtol=0, atol=0)
+    assert set(found.last_estimate.cooperators) == {""}
+
+
+def test_differences_and_scores_of_one_s_own_are_priors_too():
+    net, x = network(N_FEATURES), examples(2, N_FEATURES)
+    _, found = prior_run(net, x, "difference", n_samples=150)
+    assert set(found.last_estimate.cooperators) == {"difference"}
+    assert (found.last_estimate.evaluations <= 150).all()
+    _, found = prior_run(net, x, np.ones((N_FEATURES, N_FEATURES)))
+    assert set(found.last_estimate.cooperators) == {"array"}

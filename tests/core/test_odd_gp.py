@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters import evidence
-from shapley_adapters.evidence import GRID, Ratios, best_of_grid, learned, log_evidence
-from shapley_adapters.odd_kernels import OddKernels, attribution_covariances
+from shapley_adapters import odd_posteriors, weight_learning
+from shapley_adapters.evidence import GRID, best_of_grid, log_evidence, whitened_by
+from shapley_adapters.odd_kernels import OddKernels, Ratios, attribution_covariances
+from shapley_adapters.odd_posteriors import posterior
 from shapley_adapters.spread_designs import spread_pairs
+from shapley_adapters.weight_learning import Prior, learned, log_weights_from_scores
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import (
     FunctionGame,
@@ -64,18 +66,53 @@ def test_kernels_are_sums_over_sets(n_players):
         np.testing.assert_allclose(own, (to_values**2) @ part, atol=1e-10)
 
 
+def covariance_of(signs, weights, ratios):
+    """Return the covariance of the values, the first of them without noise."""
+    features, parts, _ = written_out(signs.shape[1], weights, signs)
+    noise = np.full(len(signs), ratios.third * ratios.noise)
+    noise[0] = 0.0
+    return features * ratios.combine(parts) @ features.T + np.diag(noise + 1e-10)
+
+
+def evidence_of(covariance, target):
+    """Return the log evidence with the best scale, up to a constant, by its formula."""
+    energy = target @ np.linalg.solve(covariance, target)
+    return -0.5 * len(target) * np.log(energy) - 0.5 * np.linalg.slogdet(covariance)[1]
+
+
 @pytest.mark.parametrize("n_players", [3, 4, 6, 9])
-def test_the_gradient_of_the_evidence(n_players):
+def test_energies_beyond_expectation_are_the_gradient_of_the_evidence(n_players):
+    """Twice the derivative by the logarithm of a component's variance, all else held still."""
     rng = np.random.default_rng(1)
-    signs, _ = signs_and_weights(n_players, n=10)
-    target = rng.normal(size=10)
-    at = np.concatenate([rng.normal(size=n_players), np.log([0.05, 0.3, 0.02])])
-    _, gradient = evidence._objective(at, signs, target)
-    for place in range(len(at)):
-        steps = [at + sign * 1e-5 * np.eye(len(at))[place] for sign in (1, -1)]
-        values = [evidence._objective(step, signs, target)[0] for step in steps]
+    signs, weights = signs_and_weights(n_players, n=10)
+    ratios, target = Ratios(0.5, 0.2, 0.02), rng.normal(size=10)
+    features, parts, _ = written_out(n_players, weights, signs)
+    third, fifth = ratios.third * parts[1], ratios.third * ratios.fifth * parts[2]
+    members = np.array([[i in c for c in odd_sets(n_players)] for i in range(n_players)])
+    components = [features * ((third + fifth) * own) @ features.T for own in members]
+    components.append(features * fifth @ features.T)
+    components.append(np.diag([0.0] + [ratios.third * ratios.noise] * 9))
+    covariance = covariance_of(signs, weights, ratios)
+
+    balance = weight_learning._Balance.of(signs, Prior(weights, ratios))
+    solved = balance.inverse @ target[:, None]
+    found = balance._found(solved)[:, 0] * 10 / (target @ solved[:, 0])
+    for place, component in enumerate(components):
+        values = [evidence_of(covariance + step * component, target) for step in (1e-5, -1e-5)]
         slope = (values[0] - values[1]) / 2e-5
-        assert slope == pytest.approx(gradient[place], rel=1e-4, abs=1e-5)
+        gap = found[place] - balance.expected[place]
+        assert slope == pytest.approx(gap / 2, rel=1e-4, abs=1e-6)
+
+
+def test_moves_balance_what_was_found_and_what_was_expected():
+    rng = np.random.default_rng(0)
+    expected, found = rng.uniform(0, 5, size=(2, 50))
+    offset, spread, boldness = rng.normal(size=50), rng.uniform(0.5, 2, 50), rng.uniform(1, 3, 50)
+    moves = weight_learning._moves(expected, found, offset, spread, boldness)
+    left = expected - found * np.exp(-moves / boldness) + 2 * (offset + moves) / spread**2
+    np.testing.assert_allclose(left, 0, atol=1e-10)
+    huge = weight_learning._moves(*np.array([[1e9], [1e-300], [0.0], [1.0], [1.0]]))
+    assert np.isfinite(huge).all()
 
 
 def test_the_evidence_is_that_of_the_normal_distribution():
@@ -87,9 +124,9 @@ def test_the_evidence_is_that_of_the_normal_distribution():
     target = rng.normal(size=12)
     scores, densities = [], []
     for ratios in (Ratios(0.1, 0.2, 0.3), Ratios(1.0, 0.5, 0.1)):
-        covariance = ratios.covariance(OddKernels.at(signs, weights))
+        covariance = covariance_of(signs, weights, ratios)
         factor = np.linalg.cholesky(covariance)
-        scores.append(float(log_evidence(factor, target[:, None])[0]))
+        scores.append(float(log_evidence(factor, whitened_by(factor, target[:, None]))[0]))
         scale = target @ np.linalg.solve(covariance, target) / 12
         densities.append(multivariate_normal.logpdf(target, cov=scale * covariance))
     assert scores[0] - scores[1] == pytest.approx(densities[0] - densities[1], abs=1e-8)
@@ -104,25 +141,73 @@ def test_learning_raises_the_evidence_and_finds_who_interacts():
     signs = np.concatenate([np.ones((1, n_players)), signs])
     target = signs @ linear + signs[:, 0] * signs[:, 1] * signs[:, 2]
     (start,) = best_of_grid(signs, target[:, None])
-    weights, ratios = learned(signs, target, start)
+    (prior,) = learned(signs, target[:, None], [start])
+    weights = prior.weights
     assert set(np.argsort(weights)[-3:]) == {0, 1, 2}
     assert min(weights[:3]) > 3 * max(weights[3:])
 
-    def score(weights, ratios):
-        factor = np.linalg.cholesky(ratios.covariance(OddKernels.at(signs, weights)))
-        return float(log_evidence(factor, target[:, None])[0])
+    before = evidence_of(covariance_of(signs, np.ones(n_players), start), target)
+    assert evidence_of(covariance_of(signs, weights, prior.ratios), target) > before + 5
 
-    assert score(weights, ratios) > score(np.ones(n_players), start) + 5
+
+def test_learning_comes_close_to_the_best_there_is():
+    """Beside a general optimiser of the same evidence and priors, from the same start."""
+    import scipy.optimize
+
+    game = smooth_game(8, n_rows=3, seed=2)
+    pairs = spread_pairs(8, 50, np.random.default_rng(0))
+    signs = np.where(np.concatenate([np.ones((1, 8), bool), pairs]), 1.0, -1.0)
+    places = (signs > 0) @ (1 << np.arange(8))
+    features, _, _ = written_out(8, np.ones(8), signs)
+    members = np.array([[i in c for c in odd_sets(8)] for i in range(8)], dtype=float)
+    degrees = members.sum(axis=0)
+
+    def loss(at, target):
+        """At the logarithms of the weights, then of the ratios."""
+        third, fifth, noise = np.exp(np.clip(at[8:], -25, 3))
+        products = np.exp(at[:8] @ members)
+        shares = {k: np.where(degrees == k, products, 0.0) for k in (3, 5)}
+        prior = np.where(degrees == 1, 1 / 8, 0.0) + third * (
+            shares[3] / shares[3].sum() + fifth * shares[5] / shares[5].sum()
+        )
+        covariance = features * prior @ features.T + third * noise * np.eye(len(signs))
+        covariance[0, 0] -= third * noise
+        off = (at[8:] - np.log([1e-2, 0.2, 3e-3])) / [3.0, 1.0, 2.5]
+        density = evidence_of(covariance + 1e-10 * np.eye(len(signs)), target)
+        return -density + 0.5 * ((at[:8] - at[:8].mean()) ** 2).sum() + 0.5 * (off**2).sum()
+
+    for row in range(3):
+        values = game.values[row, :, 0]
+        target = (values[places] - values[255 - places]) / 2
+        target /= np.sqrt((target**2).mean())
+        (start,) = best_of_grid(signs, target[:, None])
+        first = np.concatenate([np.zeros(8), start.logarithms()])
+        best = scipy.optimize.minimize(loss, first, args=(target,), method="L-BFGS-B")
+        (prior,) = learned(signs, target[:, None], [start])
+        reached = loss(np.concatenate([np.log(prior.weights), prior.ratios.logarithms()]), target)
+        gained, possible = loss(first, target) - reached, loss(first, target) - best.fun
+        assert gained > 0.8 * possible > 0
+
+
+def scale_of(covariance, target):
+    """Return the mean square of what later values lie off their forecasts, in their errors."""
+    off = []
+    for n in range(len(target) // 2, len(target)):
+        gain = np.linalg.solve(covariance[:n, :n], covariance[:n, n])
+        variance = covariance[n, n] - gain @ covariance[:n, n]
+        off.append((target[n] - gain @ target[:n]) ** 2 / variance)
+    return np.mean(off)
 
 
 @pytest.mark.parametrize("weights", OPTIONS)
 def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     """With hyperparameters held still, ridge regression on the features of every set."""
     ratios = Ratios(0.2, 0.3, 0.05)
-    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.GRID", (ratios,))
-    monkeypatch.setattr("shapley_adapters.estimators.odd_gp._AROUND", (1.0,))
+    module = "shapley_adapters.estimators.odd_gp"
+    monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y: [ratios] * y.shape[1])
+    monkeypatch.setattr(f"{module}.ratios_around", lambda ratios: [ratios])
     fixed = np.exp(np.random.default_rng(4).normal(size=7)) if weights == "learned" else np.ones(7)
-    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.learned", lambda *_: (fixed, ratios))
+    monkeypatch.setattr(f"{module}.learned", lambda _, y, *__: [Prior(fixed, ratios)] * y.shape[1])
     game = random_game(7, n_rows=2, n_outputs=2)
     found = run(game, 40, weights)
     asked = [place for row, place in game.asked if row == 0 and place not in (0, 127)]
@@ -131,11 +216,9 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     signs = np.concatenate([np.ones((1, 7)), signs])
     features, parts, to_values = written_out(7, fixed, signs)
     prior = ratios.combine(parts)
-    noise = np.full(len(signs), ratios.third * ratios.noise) + 1e-10
-    noise[0] = 1e-10
-    covariance = features * prior @ features.T + np.diag(noise)
+    covariance = covariance_of(signs, fixed, ratios)
     gain = to_values * prior @ features.T @ np.linalg.inv(covariance)
-    n_learned = 10 if weights == "learned" else 3
+    learned_freedom = 3.5 if weights == "learned" else 0.0
     for row in range(2):
         for output in range(2):
             value = game.values[row, :, output]
@@ -143,10 +226,50 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
             target = np.concatenate([[(value[127] - value[0]) / 2], odd])
             np.testing.assert_allclose(found.values[row, :, output], gain @ target, atol=1e-8)
             left = (to_values**2 @ prior) - (gain * (to_values * prior @ features.T)).sum(axis=1)
-            scale = target @ np.linalg.solve(covariance, target)
-            scale /= max(len(signs) - n_learned, len(signs) / 3)
+            scale = scale_of(covariance, target) * 20 / (20 - learned_freedom)
             errors = found.standard_errors[row, :, output]
             np.testing.assert_allclose(errors, np.sqrt(left * scale), rtol=1e-6)
+
+
+def test_large_designs_are_conditioned_on_through_their_first_values(monkeypatch):
+    """What values have in common beyond the first ones is noise of their own size."""
+    monkeypatch.setattr(odd_posteriors, "DENSE_PAIRS", 15)
+    rng = np.random.default_rng(0)
+    signs, weights = signs_and_weights(7, n=40)
+    ratios, targets = Ratios(0.4, 0.3, 0.05), rng.normal(size=(40, 2))
+    found = posterior(signs, targets, weights, [ratios], n_learned=3.0)
+
+    features, (first, *higher), to_values = written_out(7, weights, signs)
+    higher = ratios.combine([0 * first, *higher])
+    shared = (
+        features
+        * higher
+        @ features[:15].T
+        @ np.linalg.inv(features[:15] * higher @ features[:15].T + 1e-8 * np.eye(15))
+    )
+    common = shared @ (features[:15] * higher @ features.T)
+    own = np.diag(features * higher @ features.T - common).copy()
+    own[1:] += ratios.third * ratios.noise
+    covariance = features * first @ features.T + common + np.diag(own + 1e-8)
+    cross = to_values * first @ features.T + to_values * higher @ features[:15].T @ shared.T
+    gain = cross @ np.linalg.inv(covariance)
+    np.testing.assert_allclose(found.means, gain @ targets, atol=1e-7)
+    left = to_values**2 @ (first + higher) - (gain * cross).sum(axis=1)
+    scale = (targets * np.linalg.solve(covariance, targets)).sum(axis=0) / 37
+    np.testing.assert_allclose(found.variances, left[:, None] * scale, rtol=1e-5, atol=1e-9)
+
+
+def test_large_designs_lose_little(monkeypatch):
+    game = smooth_game(11, n_rows=6, seed=5)
+    exact = game_shapley_values(game)
+    whole = np.abs(run(game, 500).values - exact).mean()
+    monkeypatch.setattr(odd_posteriors, "DENSE_PAIRS", 120)
+    least_squares = core.estimate(game, core.LeastSquares(), core.Settings(seed=0, budget=500))
+    sparse = run(game, 500)
+    assert np.abs(sparse.values - exact).mean() < 0.7 * np.abs(least_squares.values - exact).mean()
+    assert whole < np.abs(sparse.values - exact).mean()
+    z = np.abs(sparse.values - exact) / sparse.standard_errors
+    assert (z < 1.96).mean() > 0.85
 
 
 @pytest.mark.parametrize("weights", OPTIONS)
@@ -219,6 +342,51 @@ def test_intervals_hold_the_exact_values_about_as_often_as_they_say(make):
         assert (z < 1.96).mean() > 0.8
 
 
+def cooperation(n_players, strong):
+    scores = np.full((n_players, n_players), 0.01)
+    scores[np.ix_(strong, strong)] = 1.0
+    np.fill_diagonal(scores, 0.0)
+    return scores
+
+
+def test_knowing_who_interacts_helps_where_values_are_few():
+    """Three of twelve players make up all interactions; half of them by name, half not."""
+    rng = np.random.default_rng(0)
+    linear = rng.normal(size=12)
+
+    def value(coalitions):
+        z = 2.0 * coalitions - 1
+        triple = z[:, 1] * z[:, 4] * z[:, 7]
+        return z @ linear + 2 * triple + z[:, 1] * z[:, 4]
+
+    game = from_function(value, 12)
+    exact = game_shapley_values(game)
+
+    def error(scores):
+        settings = {} if scores is None else {"cooperators": scores}
+        runs = [run(game, 50, seed=seed, **settings).values for seed in range(8)]
+        return np.mean([np.abs(values - exact).sum() for values in runs])
+
+    informed, wrong = cooperation(12, [1, 4, 7]), cooperation(12, [0, 2, 3])
+    assert error(informed) < 0.7 * error(None) < 0.7 * error(wrong)
+    assert run(game, 50, cooperators=informed).cooperators[0] == "array"
+
+
+def test_scores_become_weights_of_mean_logarithm_zero():
+    found = log_weights_from_scores(cooperation(5, [1, 3])[None])
+    assert found.mean() == pytest.approx(0, abs=1e-12)
+    assert set(np.argsort(found[0])[-2:]) == {1, 3}
+    assert (log_weights_from_scores(np.zeros((2, 5, 5))) == 0).all()
+
+
+def test_rows_without_derivatives_learn_from_their_values_alone():
+    game = random_game(8, n_rows=2)
+    plain, asked = run(game, 60), run(game, 60, cooperators="derivatives")
+    np.testing.assert_array_equal(plain.values, asked.values)
+    assert set(asked.cooperators) == {""}
+    assert (asked.evaluations == plain.evaluations).all()
+
+
 def test_outputs_that_are_nothing_get_nothing():
     values = random_game(8, n_outputs=2).values
     values[..., 1] = 3.0
@@ -243,7 +411,7 @@ def posterior_variance(pairs):
     equal = np.ones(pairs.shape[1])
     covariances, variances = attribution_covariances(signs, equal)
     cross = ratios.combine(covariances)
-    covariance = ratios.covariance(OddKernels.at(signs, equal))
+    covariance = OddKernels.at(signs, equal).combined(ratios) + 1e-10 * np.eye(len(signs))
     left = ratios.combine(variances) - (cross * np.linalg.solve(covariance, cross.T).T).sum(axis=1)
     return left.sum()
 

@@ -476,6 +476,18 @@ def test_what_can_be_refused_at_once_is(option):
         shap.Explainer(**({"model": curved, "masker": BACKGROUND} | option), algorithm="shear")
 
 
+@pytest.mark.parametrize(
+    "option",
+    [{"cooperators": "random"}, {"cooperators": [1.0]}, {"weights": "even"}],
+    ids=str,
+)
+def test_priors_that_cannot_be_used_are_refused_at_once(option):
+    with pytest.raises(ShapleyExtError, match=next(iter(option))):
+        shap_ext.OddGPExplainer(curved, BACKGROUND, **option)
+    with pytest.raises(ShapleyExtError, match="weights='learned'"):
+        shap_ext.OddGPExplainer(curved, BACKGROUND, weights="equal", cooperators="auto")
+
+
 def test_errors_of_the_model_come_through_unchanged():
     class OwnError(Exception):
         pass

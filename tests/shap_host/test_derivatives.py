@@ -230,3 +230,23 @@ def test_batch_norm_in_training_mode_warns_and_is_left_in_it():
     np.testing.assert_allclose(
         together[:4], hessian_scores(game, np.arange(4)).values, rtol=0, atol=1e-12
     )
+
+
+def test_a_prior_of_odd_gaussian_process_regression():
+    """From derivatives where the model has them; `last_estimate` tells."""
+    net, x = layers(nn.Tanh)(), examples(3).numpy()
+    background = np.zeros((1, N_FEATURES))
+    made = {}
+    for cooperators in (None, "auto", "gradient"):
+        explainer = shap.Explainer(
+            net, background, algorithm="oddgp", seed=0, cooperators=cooperators
+        )
+        made[cooperators] = explainer(x, max_evals=60).values
+        source = {None: "", "auto": "hessian", "gradient": "gradient"}[cooperators]
+        assert set(explainer.last_estimate.cooperators) == {source}
+    assert np.abs(made["auto"] - made[None]).max() > 0
+    explainer = shap.Explainer(
+        lambda z: z.prod(axis=1), background, algorithm="oddgp", seed=0, cooperators="auto"
+    )
+    explainer(x, max_evals=60)
+    assert set(explainer.last_estimate.cooperators) == {""}

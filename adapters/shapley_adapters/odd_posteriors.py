@@ -1,0 +1,140 @@
+"""Posteriors of the Shapley values of odd games, given values and a prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from .array_types import FloatArray
+from .evidence import factor_of, log_evidence, log_prior, whitened_by
+from .odd_kernels import OddKernels, Ratios, attribution_covariances
+from .weight_learning import Prior
+
+DENSE_PAIRS = 1536
+"""Up to here, all values are conditioned on exactly; beyond, through the first so many."""
+
+_SPARSE_JITTER = 1e-8
+"""Least variance of a value given the first ones, where that of a kernel is 1."""
+
+_AROUND = ((1.0, 1.0, 1.0), (1.0, 0.3, 0.1), (1.0, 3.0, 0.1), (1.0, 1.0, 0.01))
+"""Factors of the learned ratios that the posterior averages over."""
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Means and variances of the Shapley values, (M, B) each, for B targets."""
+
+    means: FloatArray
+    variances: FloatArray
+
+
+def ratios_around(ratios: Ratios) -> list[Ratios]:
+    """Return the ratios that a posterior averages over instead of the learned ones alone."""
+    return [
+        Ratios(ratios.third * third, ratios.fifth * fifth, ratios.noise * noise)
+        for third, fifth, noise in _AROUND
+    ]
+
+
+def posterior(
+    signs: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray,
+    choices: list[Ratios],
+    n_learned: float,
+) -> Posterior:
+    """Return the posterior, averaged over the choices of the ratios by their evidence.
+
+    Parameters
+    ----------
+    signs : array, (n, M)
+        The coalitions, that of all players first.
+    targets : array, (n, B)
+        Their values.
+    weights : array, (M,)
+        Weights of the players.
+    choices : list of Ratios
+        The ratios to average over; beyond `DENSE_PAIRS` values, the first alone.
+    n_learned : float
+        Degrees of freedom that have gone into the hyperparameters.
+    """
+    if len(signs) > DENSE_PAIRS:
+        return _through_first_values(signs, targets, Prior(weights, choices[0]), n_learned)
+    kernels = OddKernels.at(signs, weights)
+    covariances, variances = attribution_covariances(signs, weights)
+    n_targets = targets.shape[1]
+    scores, means, spreads = [], [], []
+    for ratios in choices:
+        factor = factor_of(kernels, ratios)
+        both = np.concatenate([targets, ratios.combine(covariances).T], axis=1)
+        whitened, seen = np.split(whitened_by(factor, both), [n_targets], axis=1)
+        left = np.maximum(ratios.combine(variances) - (seen**2).sum(axis=0), 0.0)  # (M,)
+        scores.append(log_evidence(factor, whitened) + log_prior(ratios))
+        means.append(seen.T @ whitened)
+        spreads.append(left[:, None] * _scale(whitened, n_learned))
+    chances = np.exp(np.array(scores) - np.max(scores, axis=0))
+    chances = (chances / chances.sum(axis=0))[:, None]  # (G, 1, B)
+    mean = (chances * means).sum(axis=0)
+    variance = (chances * (np.array(spreads) + (np.array(means) - mean) ** 2)).sum(axis=0)
+    return Posterior(mean, variance)
+
+
+def _scale(whitened: FloatArray, n_learned: float) -> FloatArray:
+    """Return by how much the values vary more than the prior says, (B,).
+
+    A whitened value is how far it lies from what the ones before it foretell, in units of the
+    error that the prior expects. The later half tells how large errors are at the end, where the
+    posterior is.
+    """
+    n = len(whitened)
+    scale: FloatArray = (whitened[n // 2 :] ** 2).mean(axis=0) * n / max(n - n_learned, n / 3)
+    return scale
+
+
+def _through_first_values(
+    signs: FloatArray, targets: FloatArray, prior: Prior, n_learned: float
+) -> Posterior:
+    """Return the posterior with interactions known through the first values only.
+
+    Degree 1 is kept whole. What the values of higher degrees have in common with the first ones is
+    kept, too, and the rest taken for independent noise of its own size for each value (Snelson and
+    Ghahramani, Sparse Gaussian Processes using Pseudo-inputs, 2006). Time grows with n, not n³.
+    """
+    n, n_players = signs.shape
+    first = signs[:DENSE_PAIRS]
+    higher = prior.ratios
+    variance = OddKernels.at(first[:1], prior.weights).variance(higher) - 1.0
+
+    def of_higher(kernels: OddKernels) -> FloatArray:
+        part: FloatArray = kernels.combined(higher) - kernels.products / n_players
+        return part
+
+    among = of_higher(OddKernels.at(first, prior.weights, first))
+    places = np.arange(len(among))
+    among[places, places] += _SPARSE_JITTER
+    factor = scipy.linalg.cholesky(among, lower=True, overwrite_a=True, check_finite=False)
+    common = whitened_by(factor, of_higher(OddKernels.at(first, prior.weights, signs)))  # (m, n)
+    own = np.maximum(variance - (common**2).sum(axis=0), 0.0)
+    own[1:] += higher.noise_variance
+    weights = 1.0 / (own + _SPARSE_JITTER)
+    features = np.concatenate([signs / np.sqrt(n_players), common.T], axis=1)  # (n, M + m)
+
+    covariances, variances = attribution_covariances(first, prior.weights)
+    nothing = np.zeros_like(covariances[0])
+    to_first = whitened_by(factor, higher.combine([nothing, *covariances[1:]]).T)  # (m, M)
+    alone = higher.combine([0 * variances[0], *variances[1:]]) - (to_first**2).sum(axis=0)
+    maps = np.concatenate([2 / np.sqrt(n_players) * np.eye(n_players), to_first])  # (M + m, M)
+
+    weighted = features * weights[:, None]
+    precision = features.T @ weighted
+    places = np.arange(len(precision))
+    precision[places, places] += 1.0
+    root = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
+    found = whitened_by(root, weighted.T @ targets)  # (M + m, B)
+    seen = whitened_by(root, maps)
+    energy = (weights[:, None] * targets**2).sum(axis=0) - (found**2).sum(axis=0)
+    scale = np.maximum(energy, 0.0) / (n - n_learned)
+    left = (seen**2).sum(axis=0) + np.maximum(alone, 0.0)
+    return Posterior(seen.T @ found, left[:, None] * scale)
