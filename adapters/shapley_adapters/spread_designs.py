@@ -28,6 +28,12 @@ _FEWEST_CANDIDATES = 2048
 _MOST_CHOSEN = 1024
 """Beyond this, choosing costs more than it gains, and pairs are drawn."""
 
+_FEW = 6
+"""Pairs a player below which single players come first."""
+
+_WATCHED = 128
+"""How many players' variances the choice looks at, at most."""
+
 
 def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> CoalitionArray:
     """Return one coalition of each of n pairs, (n, M), the most telling ones first.
@@ -38,7 +44,8 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
     n_pairs = min(n_pairs, n_there)
     n_chosen = min(n_pairs, _MOST_CHOSEN)
     # Powers of two, so that few sets are made; a part of a greedy choice is a greedy choice.
-    chosen = _chosen(n_players, min(1 << (n_chosen - 1).bit_length(), n_there, _MOST_CHOSEN))
+    n_made = min(1 << (n_chosen - 1).bit_length(), n_there, _MOST_CHOSEN)
+    chosen = _chosen(n_players, n_made, n_pairs < _FEW * n_players)
     pairs = chosen[:n_chosen][:, rng.permutation(n_players)]
     if n_pairs == n_chosen:
         return pairs
@@ -46,30 +53,37 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
 
 
 @lru_cache(maxsize=64)
-def _chosen(n_players: int, n_pairs: int) -> CoalitionArray:
-    """Choose pairs greedily by how much they lower the sum of the posterior variances."""
+def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray:
+    """Choose greedily what lowers the sum of the posterior variances most.
+
+    For small budgets that comes to single players too late: each alone tells less than half of the
+    players do, but together they tell all that is linear.
+    """
+    n_first = n_players if singles_first else 0
     candidates = _candidates(n_players, n_pairs)
     # All players together come first: their value is known.
     signs = np.where(np.concatenate([np.ones((1, n_players), bool), candidates]), 1.0, -1.0)
     ratios = (1.0, _THIRD_TO_FIRST, _THIRD_TO_FIRST * _FIFTH_TO_THIRD)
     of_product = _kernel_by_product(n_players, ratios)
+    # Of many players, some speak for all.
     parts, _ = attribution_covariances(signs, np.ones(n_players))
-    covariances: FloatArray = np.tensordot(ratios, parts, axes=1)
+    covariances: FloatArray = np.tensordot(ratios, [part[:_WATCHED] for part in parts], axes=1)
     variances = np.full(len(signs), sum(ratios))
     factors = np.zeros((len(signs), n_pairs + 1))  # of the kernel, a column for each choice
     order: list[int] = []
     for step in range(n_pairs + 1):
-        gains = (covariances**2).sum(axis=0) / np.maximum(variances, 1e-9)
-        gains[order] = -1.0
-        best = int(gains.argmax()) if order else 0
+        if step <= n_first:
+            best = step
+        else:
+            gains = (covariances**2).sum(axis=0) / np.maximum(variances, 1e-9)
+            gains[order] = -1.0
+            best = int(gains.argmax())
         products = (signs @ signs[best]).astype(np.intp)
         column = of_product[products + n_players] - factors[:, :step] @ factors[best, :step]
         column /= np.sqrt(max(column[best], 1e-9))
         factors[:, step] = column
-        covariances = covariances - np.outer(
-            covariances[:, best] / np.sqrt(max(variances[best], 1e-9)), column
-        )
-        variances = variances - column**2
+        covariances -= np.outer(covariances[:, best] / np.sqrt(max(variances[best], 1e-9)), column)
+        variances -= column**2
         order.append(best)
     chosen: CoalitionArray = candidates[np.array(order[1:]) - 1]
     return chosen
@@ -88,10 +102,11 @@ def _kernel_by_product(n_players: int, ratios: tuple[float, ...]) -> FloatArray:
 
 
 def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
-    """Return one coalition of each candidate pair: all, or single players and about halves."""
-    if n_players <= _LISTED_PLAYERS:
-        return _all_pairs(n_players)
+    """Return one coalition of each candidate pair: single players, then all others or some."""
     singles = np.eye(n_players, dtype=bool)
+    if n_players <= _LISTED_PLAYERS:
+        both = np.concatenate([singles, _all_pairs(n_players)])
+        return both[_first_of_each_pair(both)]
     twos = np.array(list(itertools.combinations(range(min(n_players, 32)), 2)))
     doubles = np.zeros((len(twos), n_players), dtype=bool)
     np.put_along_axis(doubles, twos, True, axis=1)
