@@ -100,7 +100,19 @@ def by_our_explainer(
     explained: ExplainedModel, algorithm: str, options: dict[str, Any], budget: int, seed: int
 ) -> Answer:
     """Explain all rows through `shap.Explainer`."""
-    explainer = shap.Explainer(
+    explainer = our_explainer(explained, algorithm, options, seed)
+    explanation = explainer(explained.rows, max_evals=budget, silent=True)
+    spent = explainer.last_estimate
+    return Answer(
+        explanation.values, float(spent.evaluations.mean()), float(spent.backward_passes.max())
+    )
+
+
+def our_explainer(
+    explained: ExplainedModel, algorithm: str, options: dict[str, Any], seed: int
+) -> Any:
+    """Return an explainer of ours, by shap's door."""
+    return shap.Explainer(
         explained.model,
         explained.reference,
         algorithm=algorithm,
@@ -108,11 +120,6 @@ def by_our_explainer(
         feature_names=explained.column_names,
         groups=explained.groups,
         **options,
-    )
-    explanation = explainer(explained.rows, max_evals=budget, silent=True)
-    spent = explainer.last_estimate
-    return Answer(
-        explanation.values, float(spent.evaluations.mean()), float(spent.backward_passes.max())
     )
 
 

@@ -107,6 +107,8 @@ def _score(
     name: str, rival: Rival, case: Case, clock: Clock, per_player: int, budget: int, n_seeds: int
 ) -> ErrorScore | None:
     answers: list[Answer] = []
+    if budget < 1:
+        return _left_out(name, per_player, "the derivatives cost more than the budget")
     seconds: list[float] = []
     try:
         for seed in range(1 if rival.is_slow else n_seeds):
@@ -115,8 +117,7 @@ def _score(
             spent = time.perf_counter() - started - (clock.seconds - at_model)
             seconds.append(spent / len(answers[-1].values))
     except (UnusableBudgetError, BudgetError) as refusal:
-        print(f"{per_player:>3} {name:36} left out: {refusal}", flush=True)
-        return None
+        return _left_out(name, per_player, str(refusal))
     exact = case.shapley.values
     return ErrorScore(
         name=name,
@@ -128,6 +129,10 @@ def _score(
         backward_passes=max(answer.backward_passes for answer in answers),
         seconds=float(np.median(seconds)),  # the first may load or compile something
     )
+
+
+def _left_out(name: str, per_player: int, reason: str) -> None:
+    print(f"{per_player:>3} {name:36} left out: {reason}", flush=True)
 
 
 def _print_configuration(

@@ -72,7 +72,7 @@ def rivals(
         for approximator in APPROXIMATORS:
             estimate = partial(_by_shapiq, explained, worker, approximator)
             is_slow = approximator.most_rows < 10**9
-            found.append(Rival(f"shapiq {approximator.name}", estimate, is_slow))
+            found.append(Rival(approximator.name, estimate, is_slow))
     return found
 
 

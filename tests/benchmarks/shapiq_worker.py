@@ -1,8 +1,8 @@
 """Runs approximators of shapiq in a Python of their own; started by `shapiq_contenders`.
 
-Says its version. Reads requests, as JSON, from standard input and writes to standard output: `?` with coalitions,
-whose values are then read; at last `=` with Shapley values, or `!` with the reason for having none.
-Needs shapiq only, and nothing of the project.
+Says its version first. Reads requests, as JSON, from standard input and writes to standard output:
+`?` with coalitions, whose values are then read; at last `=` with Shapley values, or `!` with the
+reason for having none. Needs shapiq and what it learns trees by, and nothing of the project.
 """
 
 import json
