@@ -1,0 +1,1 @@
+"""Networks that explain in one pass, trained on games. Needs torch, lightning and safetensors."""
