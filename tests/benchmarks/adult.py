@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from adult_network import ACTIVATIONS, OUTPUTS, Explained, InputArray, LabelArray, trained_network
-from coalition_games import FloatArray, IntArray, TabulatedGame, tabulate
-from torch import Tensor
+from adult_network import ACTIVATIONS, trained_perceptron
+from coalition_games import FloatArray, TabulatedGame, tabulate
+from data_files import add_folder_arguments, data_file, parts
+from explained_models import ExplainedModel
+from network_training import OUTPUTS, Explained, InputArray, LabelArray, accuracy
 
-DATA_VARIABLE = "SHAPLEY_EXT_DATA"
-DATA_FILE = Path("adult") / "adult.csv.gz"
+DATA_FILE = "adult/adult.csv.gz"
 CONTINUOUS = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week")
 CATEGORICAL = (
     "workclass",
@@ -28,48 +27,10 @@ CATEGORICAL = (
     "sex",
     "native_country",
 )
-_SEED = 2022
 
 
-@dataclass(frozen=True)
-class AdultBenchmark:
-    """A trained network and the rows to explain.
-
-    Attributes
-    ----------
-    model : Explained
-        The network and the output that is explained.
-    rows : array, (R, D)
-        Encoded rows of the test part.
-    reference : array, (1, D)
-        Mean of the encoded training part.
-    column_names : list of str
-        Names of the encoded columns.
-    groups : dict of str to list of str
-        The players: name and columns of each.
-    player_of_column : array, (D,)
-        The player of each column.
-    accuracy : float
-        Share of the test part that the network tells right.
-    """
-
-    model: Explained
-    rows: InputArray
-    reference: InputArray
-    column_names: list[str]
-    groups: dict[str, list[str]]
-    player_of_column: IntArray
-    accuracy: float
-
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return len(self.groups)
-
-    @property
-    def feature_mask(self) -> Tensor:
-        """The players as captum takes them, (1, D)."""
-        return torch.as_tensor(self.player_of_column)[None]
+class AdultBenchmark(ExplainedModel):
+    """The network and the rows; absent columns take the mean of the encoded training part."""
 
     def game(self) -> TabulatedGame:
         """Tabulate all coalitions of all rows."""
@@ -96,19 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what chooses the data, the network and the output."""
     parser.add_argument("--activation", choices=tuple(ACTIVATIONS), default="elu")
     parser.add_argument("--explain", choices=OUTPUTS, default="margin")
-    parser.add_argument("--data", type=Path, default=data_folder(), help=f"${DATA_VARIABLE}")
-    parser.add_argument(
-        "--cache",
-        type=Path,
-        default=Path(tempfile.gettempdir()) / "shapley-ext-benchmarks",
-        help="folder that keeps trained networks",
-    )
-
-
-def data_folder() -> Path:
-    """Return the folder that the environment names, or `shared/data` beside the repository."""
-    repository = Path(__file__).resolve().parents[2]
-    return Path(os.environ.get(DATA_VARIABLE, repository.parent / "shared" / "data"))
+    add_folder_arguments(parser)
 
 
 def prepare(arguments: argparse.Namespace, n_rows: int) -> AdultBenchmark:
@@ -122,9 +71,9 @@ def prepare(arguments: argparse.Namespace, n_rows: int) -> AdultBenchmark:
         How many rows of the test part to explain.
     """
     encoded = _encode(arguments.data)
-    network = trained_network(encoded.inputs, encoded.labels, arguments.activation, arguments.cache)
-    with torch.no_grad():
-        told = network(torch.as_tensor(encoded.inputs["test"])).argmax(dim=1).numpy()
+    network = trained_perceptron(
+        "adult", encoded.inputs, encoded.labels, arguments.activation, arguments.cache
+    )
     return AdultBenchmark(
         model=Explained(network, arguments.explain).eval().requires_grad_(False),
         rows=encoded.inputs["test"][:n_rows],
@@ -134,7 +83,7 @@ def prepare(arguments: argparse.Namespace, n_rows: int) -> AdultBenchmark:
         player_of_column=np.repeat(
             np.arange(len(encoded.groups)), [len(block) for block in encoded.groups.values()]
         ),
-        accuracy=float((told == encoded.labels["test"]).mean()),
+        accuracy=accuracy(network, encoded.inputs["test"], encoded.labels["test"]),
     )
 
 
@@ -148,14 +97,8 @@ class _Encoded:
 
 def _encode(folder: Path) -> _Encoded:
     """Split into 64 % training, 16 % validation and 20 % test, standardise, encode one-hot."""
-    table = _read(folder)
-    order = np.random.default_rng(_SEED).permutation(len(table))
-    n_test, n_validation = round(0.2 * len(table)), round(0.16 * len(table))
-    places = {
-        "test": order[:n_test],
-        "validation": order[n_test : n_test + n_validation],
-        "training": order[n_test + n_validation :],
-    }
+    table = pd.read_csv(data_file(folder, DATA_FILE)).drop(columns="fnlwgt")
+    places = parts(len(table))
     numbers = table[list(CONTINUOUS)].astype(np.float64)
     known = numbers.iloc[places["training"]]
     blocks = {
@@ -172,13 +115,3 @@ def _encode(folder: Path) -> _Encoded:
         column_names=list(encoded),
         groups={name: list(block) for name, block in blocks.items()},
     )
-
-
-def _read(folder: Path) -> pd.DataFrame:
-    path = folder / DATA_FILE
-    if not path.is_file():
-        raise SystemExit(
-            f"No file {path}. Name the folder that holds {DATA_FILE} by --data or the environment "
-            f"variable {DATA_VARIABLE}."
-        )
-    return pd.read_csv(path).drop(columns="fnlwgt")

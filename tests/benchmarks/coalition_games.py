@@ -14,6 +14,9 @@ BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
+_BATCH = 1024
+"""Coalitions in one call of the model."""
+
 Game = Callable[[BoolArray], FloatArray]
 """Coalitions (R, C, M), or (1, C, M) for all R rows alike, to values (R, C)."""
 
@@ -56,6 +59,48 @@ class TabulatedGame:
             weights = np.array([1 / (n * comb(n - 1, size)) for size in sizes[without]])
             steps = self.table[:, without | 1 << player] - self.table[:, without]
             values[:, player] = steps @ weights
+        return values
+
+
+@dataclass(frozen=True)
+class ModelGame:
+    """One game for each explained row, by running the model.
+
+    Attributes
+    ----------
+    predict : callable
+        The model: inputs (B, D) to outputs (B,).
+    rows : array, (R, D)
+        What is explained.
+    reference : array, (1, D)
+        Values of absent columns.
+    player_of_column : array, (D,)
+        The player that each column belongs to.
+    """
+
+    predict: Callable[[npt.NDArray[Any]], FloatArray]
+    rows: npt.NDArray[Any]
+    reference: npt.NDArray[Any]
+    player_of_column: IntArray
+
+    @property
+    def n_players(self) -> int:
+        """M, the number of players."""
+        return int(self.player_of_column.max()) + 1
+
+    def __call__(self, coalitions: BoolArray) -> FloatArray:
+        """Return the values, (R, C), of coalitions, (R, C, M) or (1, C, M)."""
+        shape = (len(self.rows), *coalitions.shape[1:])
+        of_rows = np.broadcast_to(coalitions, shape)
+        return np.array([self.of_row(row, of_rows[row]) for row in range(len(self.rows))])
+
+    def of_row(self, row: int, coalitions: BoolArray) -> FloatArray:
+        """Return the values, (C,), of coalitions, (C, M), of one row."""
+        values = np.empty(len(coalitions))
+        for start in range(0, len(coalitions), _BATCH):
+            batch = slice(start, start + _BATCH)
+            present = np.take(coalitions[batch], self.player_of_column, axis=1)
+            values[batch] = self.predict(np.where(present, self.rows[row], self.reference))
         return values
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import shap
 from adult import AdultBenchmark
-from coalition_games import FloatArray, TabulatedGame
+from coalition_games import BoolArray, FloatArray, TabulatedGame
+from explained_models import ExplainedModel
 from peers import (
     Answer,
     averaged_small_regressions,
@@ -68,7 +69,7 @@ def contenders(benchmark: AdultBenchmark, game: TabulatedGame) -> list[Contender
     authors = {"cooperators": scores, "complement": "uniform", "efficient": False}
 
     def ours(algorithm: str, **options: Any) -> Estimator:
-        return partial(_ours, benchmark, algorithm, options)
+        return partial(by_our_explainer, benchmark, algorithm, options)
 
     def peer(function: Callable[..., Answer], **options: Any) -> Estimator:
         return lambda budget, seed: function(game, budget, np.random.default_rng(seed), **options)
@@ -90,31 +91,46 @@ def contenders(benchmark: AdultBenchmark, game: TabulatedGame) -> list[Contender
         Contender("KS-Pair, averaged", "paper", peer(averaged_small_regressions, paired=True)),
         Contender("PS", "paper", peer(permutation_sampling, antithetic=False)),
         Contender("APS", "paper", peer(permutation_sampling, antithetic=True)),
-        Contender("shap permutation", "shap", partial(_shap_permutation, game)),
-        Contender("shap kernel, l1_reg=False", "shap", partial(_shap_kernel, game)),
+        Contender("shap permutation", "shap", partial(by_shap_permutation, game)),
+        Contender("shap kernel, l1_reg=False", "shap", partial(by_shap_kernel, game)),
     ]
 
 
-def _ours(
-    benchmark: AdultBenchmark, algorithm: str, options: dict[str, Any], budget: int, seed: int
+def by_our_explainer(
+    explained: ExplainedModel, algorithm: str, options: dict[str, Any], budget: int, seed: int
 ) -> Answer:
+    """Explain all rows through `shap.Explainer`."""
     explainer = shap.Explainer(
-        benchmark.model,
-        benchmark.reference,
+        explained.model,
+        explained.reference,
         algorithm=algorithm,
         seed=seed,
-        feature_names=benchmark.column_names,
-        groups=benchmark.groups,
+        feature_names=explained.column_names,
+        groups=explained.groups,
         **options,
     )
-    explanation = explainer(benchmark.rows, max_evals=budget, silent=True)
-    return Answer(explanation.values, float(explainer.last_estimate.evaluations.mean()))
+    explanation = explainer(explained.rows, max_evals=budget, silent=True)
+    spent = explainer.last_estimate
+    return Answer(
+        explanation.values, float(spent.evaluations.mean()), float(spent.backward_passes.max())
+    )
+
+
+class GameOfAllRows(Protocol):
+    """The games of all rows, that take the same coalitions."""
+
+    @property
+    def n_players(self) -> int:
+        """M, the number of players."""
+
+    def __call__(self, coalitions: BoolArray) -> FloatArray:
+        """Return the values, (R, C), of coalitions, (1, C, M)."""
 
 
 class _CountingModel:
     """A game as a model of M columns, 1 or 0, with the games of all rows as its outputs."""
 
-    def __init__(self, game: TabulatedGame) -> None:
+    def __init__(self, game: GameOfAllRows) -> None:
         self.game = game
         self.n_rows_run = 0
 
@@ -128,7 +144,8 @@ class _CountingModel:
         return np.zeros((1, self.game.n_players)), np.ones((1, self.game.n_players))
 
 
-def _shap_permutation(game: TabulatedGame, budget: int, seed: int) -> Answer:
+def by_shap_permutation(game: GameOfAllRows, budget: int, seed: int) -> Answer:
+    """Explain all rows by shap's permutation explainer, with the same permutations."""
     model = _CountingModel(game)
     background, row = model.columns
     masker = shap.maskers.Independent(background)
@@ -137,7 +154,8 @@ def _shap_permutation(game: TabulatedGame, budget: int, seed: int) -> Answer:
     return Answer(values, model.n_rows_run)
 
 
-def _shap_kernel(game: TabulatedGame, budget: int, seed: int) -> Answer:
+def by_shap_kernel(game: GameOfAllRows, budget: int, seed: int) -> Answer:
+    """Explain all rows by shap's kernel explainer, with the same coalitions."""
     model = _CountingModel(game)
     background, row = model.columns
     np.random.seed(seed)  # noqa: NPY002  it draws from the global generator

@@ -27,10 +27,13 @@ class Answer:
         The attributions.
     evaluations : float
         Evaluations made for each row.
+    backward_passes : float
+        Backward passes made for a row, at most.
     """
 
     values: FloatArray
     evaluations: float
+    backward_passes: float = 0.0
 
 
 def pooled_regression(

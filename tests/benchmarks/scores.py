@@ -43,9 +43,7 @@ class Score:
 
     def ratio_to(self, other: Score) -> tuple[float, float]:
         """Return the AE over that of another on the same rows, and its standard error."""
-        ratio = self.means["AE"] / other.means["AE"]
-        differences = self.absolute_errors - ratio * other.absolute_errors
-        return ratio, _standard_error(differences) / other.means["AE"]
+        return paired_ratio(self.absolute_errors, other.absolute_errors)
 
 
 def measure(
@@ -66,7 +64,7 @@ def measure(
         per_player=per_player,
         evaluations=float(np.mean([answer.evaluations for answer in answers])),
         means={metric: float(np.mean(values)) for metric, values in found.items()},
-        errors={metric: _standard_error(np.array(values)) for metric, values in found.items()},
+        errors={metric: standard_error(np.array(values)) for metric, values in found.items()},
         absolute_errors=np.array(found["AE"]),
     )
 
@@ -83,7 +81,13 @@ def save(scores: Sequence[Score], path: Path) -> None:
             writer.writerow([*who, score.evaluations, *(f"{number:.6g}" for number in numbers)])
 
 
-def _standard_error(found: FloatArray) -> float:
+def paired_ratio(own: FloatArray, others: FloatArray) -> tuple[float, float]:
+    """Return the ratio of the means of errors on the same rows, (S, R), and its standard error."""
+    ratio = float(own.mean() / others.mean())
+    return ratio, standard_error(own - ratio * others) / float(others.mean())
+
+
+def standard_error(found: FloatArray) -> float:
     """Return the standard error of the mean over seeds and rows, (S, R).
 
     The rows of one seed share their draws, so that seeds and rows are taken as crossed.

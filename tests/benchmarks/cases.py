@@ -1,0 +1,94 @@
+"""The models of the accuracy benchmark, by name."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import adult
+import torch
+from bankruptcy_network import bankruptcy_network
+from converged import converged
+from data_files import add_folder_arguments
+from digit_network import digits
+from explained_models import Case, ExplainedModel, ReferenceValues
+from tree_models import bankruptcy, breast_cancer
+from word_network import film_reviews
+
+TITLES = {
+    "adult-elu": "Adult, ELU network",
+    "adult-relu": "Adult, ReLU network",
+    "trees": "breast cancer, boosted trees",
+    "table": "Taiwanese bankruptcy, boosted trees",
+    "table-net": "Taiwanese bankruptcy, ReLU network",
+    "text": "film reviews, convolutional network",
+    "image": "digits, convolutional network, squares of 4 × 4 pixels",
+    "image-fine": "digits, convolutional network, squares of 2 × 2 pixels",
+}
+
+WITH_EXACT_VALUES = ("adult-elu", "adult-relu", "trees", "table")
+
+
+def add_case_arguments(parser: argparse.ArgumentParser, default: str = "adult-elu") -> None:
+    """Add what chooses the model, its rows and how well they have to be known."""
+    parser.add_argument("--model", choices=tuple(TITLES), default=default)
+    parser.add_argument("--rows", type=int, default=40)
+    add_case_settings(parser)
+
+
+def add_case_settings(parser: argparse.ArgumentParser) -> None:
+    """Add what all models take."""
+    add_folder_arguments(parser)
+    parser.add_argument(
+        "--converged-evaluations",
+        type=int,
+        default=100_000,
+        help="evaluations a row where there are no exact values",
+    )
+
+
+def prepare(name: str, arguments: argparse.Namespace) -> Case:
+    """Return a model, its rows and their Shapley values.
+
+    Parameters
+    ----------
+    name : str
+        One of `TITLES`.
+    arguments : argparse.Namespace
+        What `add_case_arguments` asks for; `rows` is how many rows to explain.
+    """
+    torch.set_num_threads(1)
+    made, n_rows = _makers(arguments)[name](), arguments.rows
+    explained, shapley = made if isinstance(made, tuple) else (made, None)
+    if len(explained.rows) < n_rows:
+        raise SystemExit(f"--rows {n_rows}: {TITLES[name]} has only {len(explained.rows)}.")
+    if shapley is None:
+        shapley = converged(name, explained, arguments.converged_evaluations, arguments.cache)
+    return Case(name, TITLES[name], explained, shapley)
+
+
+def _makers(
+    arguments: argparse.Namespace,
+) -> dict[str, Callable[[], ExplainedModel | tuple[ExplainedModel, ReferenceValues]]]:
+    data, cache, n_rows = arguments.data, arguments.cache, arguments.rows
+    return {
+        "adult-elu": partial(_adult, "elu", data, cache, n_rows),
+        "adult-relu": partial(_adult, "relu", data, cache, n_rows),
+        "trees": partial(breast_cancer, n_rows),
+        "table": partial(bankruptcy, data, n_rows),
+        "table-net": partial(bankruptcy_network, data, cache, n_rows),
+        "text": partial(film_reviews, data, cache, n_rows),
+        "image": partial(digits, data, cache, n_rows, 4),
+        "image-fine": partial(digits, data, cache, n_rows, 2),
+    }
+
+
+def _adult(
+    activation: str, data: Path, cache: Path, n_rows: int
+) -> tuple[ExplainedModel, ReferenceValues]:
+    arguments = argparse.Namespace(activation=activation, explain="margin", data=data, cache=cache)
+    benchmark = adult.prepare(arguments, n_rows)
+    values = benchmark.game().shapley_values()
+    return benchmark, ReferenceValues.exact(values, "all coalitions")

@@ -1,0 +1,123 @@
+"""How the networks of the benchmarks are trained, kept and explained."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from coalition_games import FloatArray
+from torch import Tensor, nn
+
+OUTPUTS = ("margin", "probability")
+_SEED = 2022
+_PATIENCE = 5
+_MOST_EPOCHS = 100
+
+InputArray = npt.NDArray[Any]
+"""Numbers as float32, tokens as int64."""
+
+LabelArray = npt.NDArray[np.int64]
+
+
+class Explained(nn.Module):
+    """One number of a network's logits: f_b − f_a, or the probability of b among a and b."""
+
+    def __init__(
+        self, network: nn.Module, output: str = "margin", classes: tuple[int, int] = (0, 1)
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.output = output
+        self.classes = classes
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the explained output, (B,)."""
+        logits = self.network(x)
+        margin: Tensor = logits[:, self.classes[1]] - logits[:, self.classes[0]]
+        # With two classes, the softmax is the logistic function of the margin.
+        return margin if self.output == "margin" else torch.sigmoid(margin)
+
+    def predict(self, x: npt.NDArray[Any]) -> FloatArray:
+        """Return the explained output of an array."""
+        with torch.no_grad():
+            output: Tensor = self(torch.as_tensor(x, dtype=torch.float32))
+        return output.numpy().astype(np.float64)
+
+
+def trained_network(
+    name: str,
+    make: Callable[[], nn.Module],
+    inputs: Mapping[str, InputArray],
+    labels: Mapping[str, LabelArray],
+    cache: Path,
+) -> nn.Module:
+    """Read the network of this data, form and version of torch, or train and keep it.
+
+    Parameters
+    ----------
+    name : str
+        What its file is called.
+    make : callable
+        Returns the untrained network.
+    inputs, labels : mappings of str to arrays
+        The parts "training" and "validation".
+    cache : Path
+        Folder of trained networks.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(_SEED)
+        network = make()
+        # Another form or other settings, another network.
+        key = hashlib.sha256(f"{network} {torch.__version__}".encode())
+        key.update(Path(__file__).read_bytes())
+        key.update(inputs["training"].tobytes())
+        path = cache / f"{name}-{key.hexdigest()[:12]}.pt"
+        if path.is_file():
+            network.load_state_dict(torch.load(path, weights_only=True))
+            return network.eval()
+        trained = _train(network, inputs, labels)
+    cache.mkdir(parents=True, exist_ok=True)
+    torch.save(trained.state_dict(), path)
+    return trained
+
+
+def accuracy(network: nn.Module, inputs: InputArray, labels: LabelArray) -> float:
+    """Return the share of the labels that the network tells right."""
+    with torch.no_grad():
+        told = network(torch.as_tensor(inputs)).argmax(dim=1).numpy()
+    return float((told == labels).mean())
+
+
+def _train(
+    network: nn.Module, inputs: Mapping[str, InputArray], labels: Mapping[str, LabelArray]
+) -> nn.Module:
+    """Minimise the cross-entropy until the validation part stops getting better."""
+    X = {part: torch.as_tensor(array) for part, array in inputs.items()}
+    y = {part: torch.as_tensor(array) for part, array in labels.items()}
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    best_loss, best, n_worse = float("inf"), network, 0
+    for _ in range(_MOST_EPOCHS):
+        network.train()
+        for batch in torch.split(torch.randperm(len(X["training"])), 256):
+            optimizer.zero_grad()
+            logits = network(X["training"][batch])
+            loss: Tensor = nn.functional.cross_entropy(logits, y["training"][batch])
+            torch.autograd.backward(loss)
+            optimizer.step()
+        network.eval()
+        with torch.no_grad():
+            validation_loss = float(
+                nn.functional.cross_entropy(network(X["validation"]), y["validation"])
+            )
+        n_worse += 1
+        if validation_loss < best_loss:
+            best_loss, best, n_worse = validation_loss, copy.deepcopy(network), 0
+        if n_worse == _PATIENCE:
+            break
+    return best.eval()

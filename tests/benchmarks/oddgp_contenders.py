@@ -1,0 +1,127 @@
+"""The contenders of the benchmark of `oddgp`, for any model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from coalition_games import FloatArray
+from contenders import Estimator, by_our_explainer, by_shap_kernel, by_shap_permutation
+from explained_models import Clock, ExplainedModel
+from peers import Answer
+from shapiq_contenders import (
+    APPROXIMATORS,
+    Approximator,
+    ShapiqWorker,
+    UnusableBudgetError,
+)
+from timed_explanations import KINDS, Work
+
+ODDGP = "oddgp"
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An estimator that takes part.
+
+    Attributes
+    ----------
+    name : str
+        What tables call it.
+    estimate : callable
+        Budget and seed to an `Answer` for all rows, or for the first few.
+    is_slow : bool
+        Whether it takes part with one seed only.
+    """
+
+    name: str
+    estimate: Estimator
+    is_slow: bool = False
+
+
+def rivals(
+    explained: ExplainedModel, variants: Sequence[dict[str, Any]], worker: ShapiqWorker | None
+) -> list[Rival]:
+    """Return all that can explain the model, `oddgp` first.
+
+    Parameters
+    ----------
+    explained : ExplainedModel
+        The model and its rows.
+    variants : sequence of dict
+        Options of `oddgp` other than the defaults, each a rival of its own.
+    worker : ShapiqWorker, optional
+        The process that runs approximators of shapiq; without it, they take no part.
+    """
+    found = [Rival(ODDGP, partial(by_our_explainer, explained, "oddgp", {}))]
+    for options in variants:
+        name = " ".join([ODDGP, *(f"{key}={value}" for key, value in options.items())])
+        found.append(Rival(name, partial(by_our_explainer, explained, "oddgp", options)))
+    found += _ours(explained)
+    game = explained.evaluated()
+    found.append(Rival("shap permutation", partial(by_shap_permutation, game)))
+    found.append(Rival("shap kernel, l1_reg=False", partial(by_shap_kernel, game)))
+    if explained.is_network:
+        for name in ("captum ShapleyValueSampling", "captum KernelShap"):
+            found.append(Rival(name, partial(_by_captum, explained, name)))
+    if worker is not None:
+        for approximator in APPROXIMATORS:
+            estimate = partial(_by_shapiq, explained, worker, approximator)
+            is_slow = approximator.most_rows < 10**9
+            found.append(Rival(f"shapiq {approximator.name}", estimate, is_slow))
+    return found
+
+
+def _ours(explained: ExplainedModel) -> list[Rival]:
+    options: dict[str, tuple[str, dict[str, Any]]] = {
+        "SHEAR (ours)": ("shear", {}),
+        "leastsquares, kernel (ours)": ("leastsquares", {}),
+        "leastsquares, leverage (ours)": ("leastsquares", {"sizes": "leverage"}),
+        "randomorder (ours)": ("randomorder", {}),
+    }
+    return [
+        Rival(name, partial(by_our_explainer, explained, algorithm, of_it))
+        for name, (algorithm, of_it) in options.items()
+    ]
+
+
+def _by_captum(explained: ExplainedModel, kind: str, budget: int, seed: int) -> Answer:
+    """Explain all rows by captum, whose counts know no end points."""
+    torch.manual_seed(seed)  # it draws from the global generators
+    np.random.seed(seed)  # noqa: NPY002
+    clock = Clock()
+    counted = clock.timed(explained)
+    n_rows = len(explained.rows)
+    work = Work(counted, counted.model, n_rows, budget - 2)
+    attributions: FloatArray = KINDS[kind].make(work).run().numpy().astype(np.float64)
+    # All columns of a player have its value.
+    first = [int(np.argmax(explained.player_of_column == i)) for i in range(explained.n_players)]
+    return Answer(attributions[:, first], clock.n_rows_run / n_rows)
+
+
+def _by_shapiq(
+    explained: ExplainedModel,
+    worker: ShapiqWorker,
+    approximator: Approximator,
+    budget: int,
+    seed: int,
+) -> Answer:
+    """Explain row by row, each with draws of its own."""
+    n_players, game = explained.n_players, explained.evaluated()
+    if budget - 2 > approximator.most_per_player * n_players:
+        raise UnusableBudgetError("it takes too long")
+    n_rows = min(len(explained.rows), approximator.most_rows)
+
+    def values_of(row: int) -> Callable[[Any], FloatArray]:
+        return lambda coalitions: game.of_row(row, coalitions)
+
+    found = [
+        worker.explain(approximator, values_of(row), n_players, budget, seed * 10_000 + row)
+        for row in range(n_rows)
+    ]
+    values = np.array([values for values, _, _ in found])
+    return Answer(values, float(np.mean([n_asked for _, n_asked, _ in found])))

@@ -1,0 +1,88 @@
+"""Runs approximators of shapiq in a Python of their own; started by `shapiq_contenders`.
+
+Says its version. Reads requests, as JSON, from standard input and writes to standard output: `?` with coalitions,
+whose values are then read; at last `=` with Shapley values, or `!` with the reason for having none.
+Needs shapiq only, and nothing of the project.
+"""
+
+import json
+import os
+import sys
+import time
+import warnings
+from multiprocessing.connection import Connection
+
+import lightgbm  # noqa: F401  loaded now, so that no approximator is charged for it
+import numpy as np
+import shapiq
+import shapiq.approximator
+import xgboost  # noqa: F401
+
+
+class OverBudgetError(Exception):
+    """The approximator asks for more than it may evaluate."""
+
+
+class AskedGame:
+    """A game whose values the other process knows; each coalition is asked for once."""
+
+    def __init__(self, n_players, questions, answers):
+        self.n_players = n_players
+        self.questions = questions
+        self.answers = answers
+        self.known = {}
+        self.seconds = 0.0
+
+    def __call__(self, coalitions):
+        """Return the values, (C,), of coalitions, (C, M)."""
+        packed = np.packbits(np.atleast_2d(coalitions).astype(bool), axis=1)
+        keys = [row.tobytes() for row in packed]
+        self._ask([key for key in dict.fromkeys(keys) if key not in self.known])
+        return np.array([self.known[key] for key in keys])
+
+    def _ask(self, keys):
+        if not keys:
+            return
+        started = time.perf_counter()
+        self.questions.send_bytes(b"?" + b"".join(keys))
+        values = np.frombuffer(self.answers.recv_bytes())
+        self.seconds += time.perf_counter() - started
+        if len(values) != len(keys):
+            raise OverBudgetError(f"it asks for more than its {len(self.known)} evaluations")
+        self.known.update(zip(keys, values.tolist(), strict=True))
+
+
+def approximated(request, game):
+    """Return the Shapley values, (M,), that an approximator finds."""
+    kind = getattr(shapiq.approximator, request["class"])
+    n_players = request["n_players"]
+    approximator = kind(n=n_players, random_state=request["seed"], **request["options"])
+    found = approximator.approximate(budget=request["budget"], game=game)
+    # What an interaction of one player is worth; those that are not told are 0.
+    return np.array([found[(player,)] for player in range(n_players)], dtype=np.float64)
+
+
+def main():
+    """Answer requests until there are no more."""
+    results = Connection(os.dup(sys.stdout.fileno()), readable=False)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print goes elsewhere
+    requests = Connection(sys.stdin.fileno(), writable=False)
+    warnings.simplefilter("ignore")
+    results.send_bytes(shapiq.__version__.encode())
+    while True:
+        try:
+            request = json.loads(requests.recv_bytes())
+        except EOFError:
+            return
+        game = AskedGame(request["n_players"], results, requests)
+        started = time.perf_counter()
+        try:
+            values = approximated(request, game)
+            seconds = time.perf_counter() - started - game.seconds
+            results.send_bytes(b"=" + np.append(values, seconds).tobytes())
+        except Exception as error:
+            results.send_bytes(f"!{type(error).__name__}: {error}".encode())
+
+
+if __name__ == "__main__":
+    main()

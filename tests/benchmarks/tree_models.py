@@ -1,0 +1,95 @@
+"""Boosted trees, whose Shapley values are exact by interventional TreeSHAP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import shap
+from coalition_games import FloatArray
+from data_files import data_file, parts
+from explained_models import ExplainedModel, Margin, ReferenceValues
+from network_training import LabelArray
+from sklearn.datasets import load_breast_cancer
+
+BANKRUPTCY_FILE = "taiwan_bankruptcy/taiwan_bankruptcy.csv.gz"
+_SOURCE = "interventional TreeSHAP"
+
+_LEAST_RIGHT = 0.95
+"""TreeSHAP rounds thresholds to single precision; rows that this puts on their other side are left
+out, and there must be few."""
+
+
+def breast_cancer(n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
+    """Return scikit-learn's breast-cancer set, 30 players, with one training row as reference."""
+    X, labels = load_breast_cancer(return_X_y=True)
+    X = X.astype(np.float32).astype(np.float64)
+    names = list(load_breast_cancer().feature_names)
+    return _explained(X[:400], labels[:400], X[400:], labels[400:], X[5:6], names, n_rows)
+
+
+def bankruptcy(folder: Path, n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
+    """Return Taiwanese companies, 94 players; the reference is one that did not go bankrupt.
+
+    Companies that went bankrupt and others take turns among the explained rows.
+    """
+    X, labels, names = bankruptcy_table(folder)
+    places = parts(len(X))
+    train = places["training"]
+    test = in_turns(labels, places["test"])
+    reference = X[train[labels[train] == 0][:1]]
+    return _explained(X[train], labels[train], X[test], labels[test], reference, names, n_rows)
+
+
+def bankruptcy_table(folder: Path) -> tuple[FloatArray, LabelArray, list[str]]:
+    """Read the columns that vary, the labels and the names of the columns."""
+    table = pd.read_csv(data_file(folder, BANKRUPTCY_FILE))
+    labels = table.pop("bankrupt").to_numpy(np.int64)
+    table = table.loc[:, table.nunique() > 1]
+    return table.to_numpy(np.float64), labels, [name.strip() for name in table]
+
+
+def in_turns(labels: LabelArray, places: Any) -> Any:
+    """Return places with label 1 and label 0 in turns, as many of each as the rarer has."""
+    ones, zeros = (places[labels[places] == label] for label in (1, 0))
+    n_each = min(len(ones), len(zeros))
+    return np.stack([ones[:n_each], zeros[:n_each]], axis=1).ravel()
+
+
+def _explained(
+    X: FloatArray,
+    labels: LabelArray,
+    X_test: FloatArray,
+    test_labels: LabelArray,
+    reference: FloatArray,
+    names: list[str],
+    n_rows: int,
+) -> tuple[ExplainedModel, ReferenceValues]:
+    classifier = lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=0)
+    classifier.fit(X, labels)
+    margin = Margin(classifier.booster_)
+    values = _tree_values(classifier, reference, X_test)
+    is_right = np.abs(values.sum(axis=1) - margin(X_test) + margin(reference)) < 1e-5
+    if is_right.mean() < _LEAST_RIGHT:
+        raise RuntimeError("TreeSHAP explains something other than the margin of the trees.")
+    explained = ExplainedModel(
+        model=margin,
+        rows=X_test[is_right][:n_rows],
+        reference=reference,
+        column_names=names,
+        groups={name: [name] for name in names},
+        player_of_column=np.arange(X.shape[1]),
+        accuracy=float((classifier.predict(X_test) == test_labels).mean()),
+    )
+    return explained, ReferenceValues.exact(values[is_right][:n_rows], _SOURCE)
+
+
+def _tree_values(classifier: Any, reference: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the exact values of the margin, (R, M)."""
+    explainer = shap.TreeExplainer(classifier, reference, feature_perturbation="interventional")
+    values = explainer.shap_values(rows)
+    # Older versions of shap give a list with the values of each class.
+    return np.asarray(values[1] if isinstance(values, list) else values, dtype=np.float64)
