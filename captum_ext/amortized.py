@@ -17,6 +17,7 @@ from shapley_adapters.torch_modules import warn_in_training_mode
 
 from .captum_internals import select_targets
 from .coalition_attribution import CoalitionAttribution
+from .forward_function_game import ForwardFunctionGame
 from .inputs import checked_inputs, checked_target
 from .tensor_results import as_tensors
 
@@ -54,6 +55,7 @@ class AmortizedAttribution(CoalitionAttribution):
         epochs: int = 100,
         rows_per_step: int = 64,
         learning_rate: float = 3e-3,
+        crossed_rows: int = 0,
         validation_share: float = 0.1,
         validation_evaluations: int | None = None,
         patience: int | None = None,
@@ -70,6 +72,7 @@ class AmortizedAttribution(CoalitionAttribution):
         self.epochs = epochs
         self.rows_per_step = rows_per_step
         self.learning_rate = learning_rate
+        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
         self.validation_share = validation_share
         self.validation_evaluations = validation_evaluations
         self.patience = patience
@@ -109,15 +112,35 @@ class AmortizedAttribution(CoalitionAttribution):
         call = self._checked_call(
             tensors, baselines, None, additional_forward_args, feature_mask, None
         )
+        n_real = call.game.n_rows
+        if self.crossed_rows > 0:
+            tensors = self._with_crossed(call.game)
+            call = self._checked_call(
+                tensors, baselines, None, additional_forward_args, feature_mask, None
+            )
         game: Game = call.game if call.valued is None else call.valued
         seen = _seen_by_network(call.game.inputs)
         trained = AmortizedShapley.fit(
-            game, seen, self._training(), self.network, self.network_options
+            game, seen, self._training(), self.network, self.network_options, n_real
         )
         shape = {"output_shape": list((call.valued or call.game).output_shape)}
         about = replace(trained.saved.description, host=shape)
         self.trained = AmortizedShapley(replace(trained.saved, description=about))
         return self
+
+    def _with_crossed(self, game: ForwardFunctionGame) -> Tensor:
+        """Return examples with more of them, each made of two."""
+        from shapley_adapters.amortized.crossing import crossed_rows
+
+        if len(game.inputs) > 1 or game.groups.differ_by_example:
+            raise InvalidArgumentError(
+                f"crossed_rows={self.crossed_rows} needs one input tensor, with the same groups "
+                "for all examples."
+            )
+        (real,) = game.inputs
+        players = game.groups.players[0][0]
+        more = crossed_rows(real.cpu().numpy(), players, self.crossed_rows, self.seed)
+        return torch.cat([real, torch.as_tensor(more, device=real.device)])
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `load_trained` reads.
@@ -260,6 +283,10 @@ class SimShap(AmortizedAttribution):
         Whether drawn coalitions come with their complements.
     epochs, rows_per_step, learning_rate
         Of the training.
+    crossed_rows : int
+        How many more examples to train on, each made of two real ones, feature by feature. They cost
+        evaluations as real ones do. For tables: with as many as there are evaluations for, the
+        error falls on.
     validation_share : float
         Share of the examples that is held out, to keep the best epoch by.
     validation_evaluations : int, optional

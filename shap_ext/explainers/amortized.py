@@ -63,6 +63,7 @@ class AmortizedExplainer(CoalitionExplainer):
         epochs: int = 100,
         rows_per_step: int = 64,
         learning_rate: float = 3e-3,
+        crossed_rows: int = 0,
         validation_share: float = 0.1,
         validation_evaluations: int | None = None,
         patience: int | None = None,
@@ -92,6 +93,7 @@ class AmortizedExplainer(CoalitionExplainer):
         self.epochs = epochs
         self.rows_per_step = rows_per_step
         self.learning_rate = learning_rate
+        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
         self.validation_share = validation_share
         self.validation_evaluations = validation_evaluations
         self.patience = patience
@@ -116,11 +118,31 @@ class AmortizedExplainer(CoalitionExplainer):
                 "There are no rows to train on: pass training_data=, an array or DataFrame of some "
                 "hundred rows or more, or trained=, a file that save_trained wrote."
             )
+        n_real = len(data)
+        if self.crossed_rows > 0:
+            data = self._with_crossed(data)
         game = self._valued(self._tasks()((data,)))
         self.trained = AmortizedShapley.fit(
-            game, self._inputs(data), self._training(), self.network, self.network_options
+            game, self._inputs(data), self._training(), self.network, self.network_options, n_real
         )
         return self
+
+    def _with_crossed(self, data: Any) -> Any:
+        """Return rows with more of them, each made of two."""
+        from shapley_adapters.amortized.crossing import crossed_rows
+
+        groups = self._tasks()((data[:2],)).groups
+        if groups is None or np.ndim(data) != 2:
+            raise InvalidArgumentError(
+                f"crossed_rows={self.crossed_rows} needs tables, whose columns are features or "
+                "groups of them."
+            )
+        values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
+        more = crossed_rows(values, groups.players, self.crossed_rows, self.seed)
+        if isinstance(data, pd.DataFrame):
+            made = pd.DataFrame(more, columns=data.columns).astype(data.dtypes)
+            return pd.concat([data, made], ignore_index=True)
+        return np.concatenate([values, more])
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `trained=` reads.
@@ -291,6 +313,10 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         Whether drawn coalitions come with their complements.
     epochs, rows_per_step, learning_rate
         Of the training.
+    crossed_rows : int
+        How many more rows to train on, each made of two real ones, feature by feature. They cost
+        evaluations as real ones do. For tables: with as many as there are evaluations for, the
+        error falls on.
     validation_share : float
         Share of the training rows that is held out, to keep the best epoch by.
     validation_evaluations : int, optional

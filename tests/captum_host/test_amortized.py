@@ -145,3 +145,16 @@ def test_wrong_calls(net):
     fast = FastShap(net, **FEW).fit(examples(40, N))
     with pytest.raises(InvalidArgumentError, match=r"\(6,\)"):
         fast.attribute(examples(2, N + 1))
+
+
+def test_crossed_examples(net):
+    x = examples(60, N)
+    made = SimShap(net, crossed_rows=100, **FEW).fit(x)
+    alone = SimShap(net, **FEW).fit(x)
+    assert made.trained.trained.evaluations > 2 * alone.trained.trained.evaluations
+    assert (
+        made.trained.trained.validation_evaluations == alone.trained.trained.validation_evaluations
+    )
+    two = SimShap(lambda a, b: net(torch.cat([a, b], dim=1)), crossed_rows=5, **FEW)
+    with pytest.raises(InvalidArgumentError, match="crossed_rows"):
+        two.fit((x[:, :2], x[:, 2:]))

@@ -13,6 +13,7 @@ pytest.importorskip("lightning")
 safetensors = pytest.importorskip("safetensors.torch")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.crossing import crossed_rows  # noqa: E402
 from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
 from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  # noqa: E402
 from shapley_adapters.amortized.objectives import (  # noqa: E402
@@ -20,7 +21,7 @@ from shapley_adapters.amortized.objectives import (  # noqa: E402
     sim_semivalues,
     stochastic_loss,
 )
-from shapley_adapters.amortized.training import Training, TrainingRows, seeded  # noqa: E402
+from shapley_adapters.amortized.training import Training, TrainingRows, _split, seeded  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 
 N_PLAYERS = 4
@@ -254,6 +255,26 @@ def test_batches_of_rows_to_explain_do_not_matter():
     np.testing.assert_allclose(parts, whole, atol=1e-6)
     streamed = np.concatenate(list(amortized.stream(game.x, game.active_players(), 7)))
     np.testing.assert_array_equal(streamed, parts)
+
+
+def test_crossed_rows_are_two_real_ones_player_by_player():
+    rows = np.arange(40.0).reshape(10, 4)
+    players = np.array([0, 1, 1, 2])
+    made = crossed_rows(rows, players, 200, seed=0)
+    origin = (made // 4).astype(int)
+    assert (made == rows[origin, np.arange(4)]).all()
+    assert (origin[:, 1] == origin[:, 2]).all()
+    assert 1 < max(len(set(row)) for row in origin.tolist()) <= 2
+    np.testing.assert_array_equal(made, crossed_rows(rows, players, 200, seed=0))
+
+
+def test_held_out_rows_are_real_ones():
+    game = CountingGame()
+    rows = TrainingRows(game, game.x, n_real=30)
+    held_out, kept = _split(rows.n_real, game.n_rows, Training(validation_share=0.2))
+    assert len(held_out) == 6
+    assert held_out.max() < 30
+    np.testing.assert_array_equal(np.sort(np.concatenate([held_out, kept])), np.arange(80))
 
 
 # --- files ---

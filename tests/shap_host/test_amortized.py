@@ -239,3 +239,37 @@ def test_features_make_numbers_of_anything():
         **FEW,
     )
     assert made(words[:4]).shape == (4, 2)
+
+
+def test_crossed_rows_lower_the_error():
+    new = np.random.default_rng(1).normal(size=(200, N)).astype(np.float32)
+    errors, spent = [], []
+    for n_crossed in (0, 1200):
+        made = shap_ext.SimShapExplainer(
+            curved, REFERENCE, training_data=X, crossed_rows=n_crossed, **FEW
+        )
+        errors.append(np.abs(made(new).values - exact(new)).sum(axis=1).mean())
+        spent.append(made.trained.trained.evaluations)
+    assert errors[1] < 0.8 * errors[0]
+    assert spent[1] > 4 * spent[0]
+    with pytest.raises(InvalidArgumentError, match="crossed_rows"):
+        shap_ext.SimShapExplainer(
+            lambda x: x.sum(axis=(1, 2)),
+            np.zeros((1, 2, 3)),
+            training_data=X.reshape(300, 2, 3),
+            crossed_rows=5,
+            **FEW,
+        ).fit()
+
+
+def test_crossed_frames_keep_their_columns_and_groups():
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(f=lambda f: (f["f"] > 0).astype(int))
+
+    def model(rows):
+        assert rows["f"].isin([0, 1]).all()
+        return rows.sum(axis=1).to_numpy(dtype=float)
+
+    made = shap_ext.SimShapExplainer(
+        model, frame[:1] * 0, training_data=frame, crossed_rows=40, groups={"ab": ["a", "b"]}, **FEW
+    )
+    assert made(frame[:2]).shape == (2, 5)

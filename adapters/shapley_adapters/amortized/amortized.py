@@ -62,6 +62,7 @@ class AmortizedShapley:
         training: Training,
         network: str | nn.Module = "mlp",
         options: Mapping[str, Any] | None = None,
+        n_real: int | None = None,
     ) -> AmortizedShapley:
         """Train a network on the games of some rows, given what it sees of them, (R, …).
 
@@ -77,8 +78,10 @@ class AmortizedShapley:
             A name of `NETWORKS`, or a module from inputs to (rows, players, outputs).
         options : mapping, optional
             Options of a network given by its name.
+        n_real : int, optional
+            How many of the rows, the first ones, are real; all by default.
         """
-        rows = TrainingRows(game, inputs)
+        rows = TrainingRows(game, inputs, n_real)
         shape, n_outputs = list(inputs.shape[1:]), rows.rise.shape[1]
         given = dict(options or {})
         if isinstance(network, nn.Module):

@@ -157,10 +157,13 @@ class TrainingRows:
         The games.
     inputs : array or Tensor, (R, …)
         What the network is given.
+    n_real : int, optional
+        How many of the rows, the first ones, are real: held-out rows are taken from these.
     """
 
     game: Game
     inputs: Any
+    n_real: int | None = None
     active: BoolArray = field(init=False)
     empty: ValueArray = field(init=False)
     rise: ValueArray = field(init=False)
@@ -192,11 +195,12 @@ def train(rows: TrainingRows, network: ExplainerNetwork, training: Training) -> 
 
     Costs two evaluations for each row, those of `Training.evaluations`, and those of validation.
     """
-    if rows.game.n_rows < 2:
+    n_real = rows.n_real or rows.game.n_rows
+    if n_real < 2:
         raise InvalidArgumentError(
-            f"Training needs at least 2 rows, one of which is held out; got {rows.game.n_rows}."
+            f"Training needs at least 2 rows, one of which is held out; got {n_real}."
         )
-    held_out, kept = _split(rows.game.n_rows, training)
+    held_out, kept = _split(n_real, rows.game.n_rows, training)
     wanted, n_validation = _validation_values(rows, held_out, training)
     module = _Module(rows, network, training, kept)
     module.validate_on(held_out, wanted)
@@ -234,11 +238,12 @@ def train(rows: TrainingRows, network: ExplainerNetwork, training: Training) -> 
     return Trained(network, module.history, module.evaluations, n_validation)
 
 
-def _split(n_rows: int, training: Training) -> tuple[IntArray, IntArray]:
-    """Return the held-out rows and the others."""
-    order = np.random.default_rng([training.seed, 0]).permutation(n_rows)
-    n_held_out = min(n_rows - 1, max(1, round(training.validation_share * n_rows)))
-    return np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+def _split(n_real: int, n_rows: int, training: Training) -> tuple[IntArray, IntArray]:
+    """Return the held-out rows, which are real ones, and the others."""
+    order = np.random.default_rng([training.seed, 0]).permutation(n_real)
+    n_held_out = min(n_real - 1, max(1, round(training.validation_share * n_real)))
+    kept = np.concatenate([np.sort(order[n_held_out:]), np.arange(n_real, n_rows)])
+    return np.sort(order[:n_held_out]), kept
 
 
 def _validation_values(
