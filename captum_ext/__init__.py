@@ -2,7 +2,7 @@
 
 from shapley_adapters import Estimate, ValueFunction
 
-from .amortized import FastShap, SimShap
+from .trained_networks import FastShap, SimShap
 from .attributions import (
     Exact,
     LeastSquares,

@@ -1,6 +1,6 @@
 """The explainers: each is its options and its estimator."""
 
-from .amortized import FastShapExplainer, SimShapExplainer
+from .trained_networks import FastShapExplainer, SimShapExplainer
 from .enumeration import EnumerationExplainer
 from .least_squares import LeastSquaresExplainer
 from .odd_gp import OddGPExplainer

@@ -1,7 +1,8 @@
 """Runs approximators of shapiq in a Python of their own; started by `shapiq_contenders`.
 
-Says its version. Reads requests, as JSON, from standard input and writes to standard output: `?` with coalitions,
-whose values are then read; at last `=` with Shapley values, or `!` with the reason for having none.
+Says its version. Reads requests, as JSON, from standard input and writes to standard output: `?`
+with coalitions, whose values are then read; at last `=` with Shapley values, or `!` with the reason
+for having none.
 Needs shapiq only, and nothing of the project.
 """
 
