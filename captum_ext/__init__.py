@@ -2,6 +2,7 @@
 
 from shapley_adapters import Estimate, ValueFunction
 
+from .trained_networks import FastShap, SimShap
 from .attributions import (
     Exact,
     LeastSquares,
@@ -20,6 +21,7 @@ __all__ = [
     "DataLoaderAttribution",
     "Estimate",
     "Exact",
+    "FastShap",
     "LLMAttribution",
     "LeastSquares",
     "OddGP",
@@ -27,5 +29,6 @@ __all__ = [
     "Semivalue",
     "Shear",
     "SimSemivalue",
+    "SimShap",
     "ValueFunction",
 ]

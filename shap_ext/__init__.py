@@ -7,24 +7,28 @@ from shapley_adapters import Estimate, ValueFunction
 
 from .explainers import (
     EnumerationExplainer,
+    FastShapExplainer,
     LeastSquaresExplainer,
     OddGPExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
     ShearExplainer,
     SimSemivalueExplainer,
+    SimShapExplainer,
 )
 from .registration import algorithms, register, unregister
 
 __all__ = [
     "EnumerationExplainer",
     "Estimate",
+    "FastShapExplainer",
     "LeastSquaresExplainer",
     "OddGPExplainer",
     "RandomOrderExplainer",
     "SemivalueExplainer",
     "ShearExplainer",
     "SimSemivalueExplainer",
+    "SimShapExplainer",
     "ValueFunction",
     "algorithms",
     "register",

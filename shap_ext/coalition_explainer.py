@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import shap
 
-from shapley_adapters import Estimate, Settings, estimate
+from shapley_adapters import Estimate, Game, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import ScoreArray
 from shapley_adapters.designs import Estimator
@@ -23,7 +23,7 @@ from .explanations import explanations
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
 from .shap_internals import Deserializer, Serializer, is_identity, is_op_chain, loader_of, saver_of
-from .tasks import TaskMaker, bounded_background, check_masker
+from .tasks import Task, TaskMaker, bounded_background, check_masker
 
 _BAR_DELAY = 10.0
 """Seconds until a progress bar appears, as in shap."""
@@ -81,6 +81,11 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
 
     def _cooperators(self) -> str | ScoreArray | None:
         return None
+
+    def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
+        """Estimate the values of `game`, made of the datasets `args`."""
+        del args
+        return estimate(game, self._estimator(), settings)
 
     def __call__(
         self,
@@ -155,9 +160,8 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             budget_name="max_evals",
         )
         task = self._tasks()(args)
-        value_function = checked_value_function(self.value_function)
-        game = task.game if value_function.is_raw else ValuedGame(task.game, value_function)
-        result = estimate(game, self._estimator(), settings)
+        game = self._valued(task)
+        result = self._estimate(game, args, settings)
         self.last_estimate = result
         n_outputs = result.values.shape[2]
         return explanations(
@@ -251,6 +255,11 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         with Deserializer(in_file, "shap_ext.CoalitionExplainer", 0, 0) as stream:
             arguments.update(stream.load("options"))
         return arguments
+
+    def _valued(self, task: Task) -> Game:
+        """Return the game that is explained: of the outputs, or of what is made of them."""
+        value_function = checked_value_function(self.value_function)
+        return task.game if value_function.is_raw else ValuedGame(task.game, value_function)
 
     def _tasks(self) -> TaskMaker:
         return TaskMaker(

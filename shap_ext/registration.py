@@ -19,12 +19,14 @@ from shapley_adapters.errors import InvalidArgumentError
 from .coalition_explainer import CoalitionExplainer
 from .explainers import (
     EnumerationExplainer,
+    FastShapExplainer,
     LeastSquaresExplainer,
     OddGPExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
     ShearExplainer,
     SimSemivalueExplainer,
+    SimShapExplainer,
 )
 from .shap_internals import BUILT_IN_ALGORITHMS
 
@@ -33,12 +35,14 @@ _lock = threading.Lock()
 
 _ALGORITHMS: dict[str, type[CoalitionExplainer]] = {
     "enumeration": EnumerationExplainer,
+    "fastshap": FastShapExplainer,
     "leastsquares": LeastSquaresExplainer,
     "oddgp": OddGPExplainer,
     "randomorder": RandomOrderExplainer,
     "semivalue": SemivalueExplainer,
     "shear": ShearExplainer,
     "simsemivalue": SimSemivalueExplainer,
+    "simshap": SimShapExplainer,
 }
 
 

@@ -1,5 +1,6 @@
 """The explainers: each is its options and its estimator."""
 
+from .trained_networks import FastShapExplainer, SimShapExplainer
 from .enumeration import EnumerationExplainer
 from .least_squares import LeastSquaresExplainer
 from .odd_gp import OddGPExplainer
@@ -10,10 +11,12 @@ from .sim_semivalue import SimSemivalueExplainer
 
 __all__ = [
     "EnumerationExplainer",
+    "FastShapExplainer",
     "LeastSquaresExplainer",
     "OddGPExplainer",
     "RandomOrderExplainer",
     "SemivalueExplainer",
     "ShearExplainer",
     "SimSemivalueExplainer",
+    "SimShapExplainer",
 ]

@@ -87,6 +87,11 @@ def prepare(arguments: argparse.Namespace, n_rows: int) -> AdultBenchmark:
     )
 
 
+def training_rows(arguments: argparse.Namespace) -> InputArray:
+    """Return the encoded rows that the network was trained on."""
+    return _encode(arguments.data).inputs["training"]
+
+
 @dataclass(frozen=True)
 class _Encoded:
     inputs: dict[str, InputArray]

@@ -30,6 +30,8 @@ CLASSES = {
     "shear": shap_ext.ShearExplainer,
     "simsemivalue": shap_ext.SimSemivalueExplainer,
 }
+TRAINED = {"fastshap": shap_ext.FastShapExplainer, "simshap": shap_ext.SimShapExplainer}
+ALL = CLASSES | TRAINED
 BACKGROUND, X = rows(2, 4, seed=1), rows(3, 4)
 
 
@@ -60,9 +62,9 @@ def test_names_build_the_classes(name, explainer):
 
 
 def test_exactly_these_names_are_known():
-    assert shap_ext.algorithms() == CLASSES
+    assert shap_ext.algorithms() == ALL
     shap_ext.algorithms().clear()  # a copy
-    assert shap_ext.algorithms() == CLASSES
+    assert shap_ext.algorithms() == ALL
 
 
 @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ def test_wrapper_of_others_on_top_survives(polite):
 def test_reloading_the_module_does_no_harm():
     before = Explainer.__init__
     reloaded = importlib.reload(shap_ext.registration)
-    assert reloaded.algorithms() == CLASSES
+    assert reloaded.algorithms() == ALL
     reloaded.register()
     assert Explainer.__init__ is before
     assert type(shap.Explainer(curved, BACKGROUND, algorithm="shear")) is shap_ext.ShearExplainer

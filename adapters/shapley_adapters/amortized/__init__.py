@@ -1,0 +1,13 @@
+"""Networks that explain in one pass, trained on games. Needs torch, lightning and safetensors."""
+
+try:
+    import lightning
+    import safetensors
+    import torch
+except ImportError as error:
+    raise ImportError(
+        f"Networks that explain need torch, lightning and safetensors, of which {error.name} is not "
+        "installed: pip install 'shapley-ext[amortized]'."
+    ) from error
+
+del lightning, safetensors, torch

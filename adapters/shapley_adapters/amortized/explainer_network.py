@@ -1,0 +1,97 @@
+"""A network that explains, with what it needs to know of inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+_ROWS_AT_ONCE = 4096
+
+
+class ExplainerNetwork(nn.Module):
+    """A network between standardised inputs and attributions in units of the outputs.
+
+    Players that cannot change the value of a row get exactly 0.
+
+    Parameters
+    ----------
+    network : Module
+        From inputs, (B, …), to attributions, (B, M, K).
+    centre, spread : Tensors
+        Mean and size of the inputs; empty where inputs are whole numbers.
+    scale : Tensor, (K,)
+        Size of each output's rise from v(∅) to v(N).
+    empty : Tensor, (K,)
+        v(∅), where it is the same for all rows; NaN where it is not.
+    """
+
+    centre: Tensor
+    spread: Tensor
+    scale: Tensor
+    empty: Tensor
+
+    def __init__(
+        self, network: nn.Module, centre: Tensor, spread: Tensor, scale: Tensor, empty: Tensor
+    ) -> None:
+        super().__init__()
+        self.network = network
+        for name, value in (("centre", centre), ("spread", spread), ("scale", scale)):
+            self.register_buffer(name, value.float())
+        self.register_buffer("empty", empty.double())
+
+    @classmethod
+    def around(cls, network: nn.Module, inputs: Any, rise: Any, empty: Any) -> ExplainerNetwork:
+        """Return `network` with what rows tell of the sizes of inputs and outputs."""
+        nothing = torch.zeros(0)
+        centre, spread = nothing, nothing
+        if not _are_whole(inputs):
+            some = np.asarray(inputs[: 2**14], dtype=np.float64)
+            centre = torch.as_tensor(some.mean(axis=0))
+            # Rare marks, 1 in few rows, would become huge by their standard deviation.
+            lowest, highest = some.min(axis=0), some.max(axis=0)
+            are_marks = ((some == lowest) | (some == highest)).all(axis=0)
+            spread = torch.as_tensor(np.where(are_marks, highest - lowest, some.std(axis=0)))
+            spread = torch.where(spread > 1e-7, spread, torch.ones_like(spread))
+        size = np.sqrt((np.asarray(rise) ** 2).mean(axis=0))
+        is_same = np.ptp(empty, axis=0) <= 1e-9 * np.maximum(np.abs(empty).max(axis=0), 1e-300)
+        return cls(
+            network,
+            centre,
+            spread,
+            torch.as_tensor(np.where(size > 0, size, 1.0)),
+            torch.as_tensor(np.where(is_same, empty[0], np.nan)),
+        )
+
+    def forward(self, x: Tensor, active: Tensor) -> Tensor:
+        """Return attributions, (B, M, K), of inputs, (B, …), given the active players, (B, M)."""
+        if self.centre.numel():
+            x = (x - self.centre) / self.spread
+        told: Tensor = self.network(x) * self.scale
+        return told * active[:, :, None]
+
+    def explained(self, inputs: Any, active: Any, batch_size: int | None = None) -> Iterator[Any]:
+        """Yield the attributions of some rows after the other, (B, M, K), in double precision.
+
+        `inputs` may be anything that gives rows by slices, such as a memory-mapped array.
+        """
+        size = batch_size or _ROWS_AT_ONCE
+        self.eval()
+        for start in range(0, len(inputs), size):
+            part = slice(start, start + size)
+            x = inputs[part]
+            x = x if isinstance(x, Tensor) else torch.as_tensor(np.ascontiguousarray(x))
+            x = x.float() if self.centre.numel() else x
+            with torch.no_grad():
+                told = self(x.to(self.scale.device), torch.as_tensor(active[part]))
+            yield told.cpu().double().numpy()
+
+
+def _are_whole(inputs: Any) -> bool:
+    dtype = inputs.dtype
+    if isinstance(dtype, torch.dtype):
+        return not (dtype.is_floating_point or dtype == torch.bool)
+    return bool(np.issubdtype(dtype, np.integer))

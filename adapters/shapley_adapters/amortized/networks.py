@@ -1,0 +1,200 @@
+"""Networks from an input to the attributions of all its players, for all outputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import InvalidArgumentError
+
+
+class MLP(nn.Module):
+    """Dense layers, for tables.
+
+    Parameters
+    ----------
+    input_shape : sequence of int
+        Shape of one row.
+    n_players, n_outputs : int
+        Shape of what is returned for a row.
+    widths : sequence of int
+        Sizes of the hidden layers.
+    """
+
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        n_players: int,
+        n_outputs: int,
+        widths: Sequence[int] = (256, 256),
+    ) -> None:
+        super().__init__()
+        n_inputs = int(torch.Size(input_shape).numel())
+        sizes = [n_inputs, *widths]
+        hidden = [
+            layer
+            for first, second in itertools.pairwise(sizes)
+            for layer in (nn.Linear(first, second), nn.ELU())
+        ]
+        last = nn.Linear(sizes[-1], n_players * n_outputs)
+        self.layers = nn.Sequential(nn.Flatten(), *hidden, last)
+        self.shape = (n_players, n_outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return attributions, (B, M, K), of rows, (B, …)."""
+        found: Tensor = self.layers(x).unflatten(1, self.shape)
+        return found
+
+
+class UNet(nn.Module):
+    """Convolutions down to a coarse picture and up again, for images.
+
+    The attributions form a grid of any size, such as 16 × 16 for the 2 × 2 superpixels of 32 × 32
+    pixels.
+
+    Parameters
+    ----------
+    input_shape : (C, H, W), or (H, W)
+        Shape of one image.
+    n_players, n_outputs : int
+        Shape of what is returned for a row; players are the cells of the grid, row by row.
+    grid : (int, int), optional
+        Rows and columns of the attributions; a square by default.
+    width : int
+        Channels of the first level; they double with each.
+    depth : int
+        How many times the picture is halved.
+    """
+
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        n_players: int,
+        n_outputs: int,
+        grid: Sequence[int] | None = None,
+        width: int = 16,
+        depth: int = 2,
+    ) -> None:
+        super().__init__()
+        self.grid = _grid(n_players, grid)
+        self.has_channels = len(input_shape) == 3
+        if len(input_shape) not in (2, 3):
+            raise InvalidArgumentError(
+                f"A U-Net needs images, (C, H, W) or (H, W); the rows have shape "
+                f"{tuple(input_shape)}. Use 'mlp', or a module of your own."
+            )
+        channels = [input_shape[0] if self.has_channels else 1]
+        channels += [width * 2**level for level in range(depth + 1)]
+        self.down = nn.ModuleList(_block(a, b) for a, b in itertools.pairwise(channels))
+        self.up = nn.ModuleList(
+            _block(deep + shallow, shallow) for shallow, deep in itertools.pairwise(channels[1:])
+        )
+        self.head = nn.Conv2d(width, n_outputs, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return attributions, (B, M, K), of images."""
+        x = x if self.has_channels else x[:, None]
+        levels = []
+        for level, block in enumerate(self.down):
+            x = block(nn.functional.avg_pool2d(x, 2, ceil_mode=True) if level else x)
+            levels.append(x)
+        x = levels.pop()
+        for block, skip in zip(reversed(self.up), reversed(levels), strict=True):
+            wide = nn.functional.interpolate(x, skip.shape[2:], mode="nearest")
+            x = block(torch.cat([wide, skip], dim=1))
+        cells = nn.functional.adaptive_avg_pool2d(self.head(x), self.grid)
+        return cells.flatten(2).transpose(1, 2)
+
+
+class TokenNetwork(nn.Module):
+    """Embeddings and convolutions along a sequence, for texts: a player for each token.
+
+    Parameters
+    ----------
+    input_shape : (T,) or (T, D)
+        Shape of one row: whole numbers that name tokens, or their embeddings.
+    n_players, n_outputs : int
+        Shape of what is returned for a row; there is a player for each of the T places.
+    n_tokens : int
+        How many different tokens there are; 0 where rows are embeddings.
+    width : int
+        Channels.
+    reach : int
+        How many neighbours to either side each convolution sees.
+    """
+
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        n_players: int,
+        n_outputs: int,
+        n_tokens: int = 0,
+        width: int = 64,
+        reach: int = 2,
+    ) -> None:
+        super().__init__()
+        if n_players != input_shape[0]:
+            raise InvalidArgumentError(
+                f"A token network has a player for each of the {input_shape[0]} places; the game "
+                f"has {n_players} players. Use 'mlp', or a module of your own."
+            )
+        self.embedding = nn.Embedding(n_tokens, width) if n_tokens else None
+        first = width if n_tokens else input_shape[1]
+        size = 2 * reach + 1
+        self.near = nn.Conv1d(first, width, size, padding=reach)
+        self.far = nn.Conv1d(width, width, size, padding=2 * reach, dilation=2)
+        self.all = nn.Linear(width, width)
+        self.head = nn.Conv1d(width, n_outputs, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return attributions, (B, M, K), of sequences."""
+        x = x if self.embedding is None else self.embedding(x.long())
+        x = nn.functional.elu(self.near(x.transpose(1, 2)))
+        x = x + nn.functional.elu(self.far(x))
+        x = x + self.all(x.mean(dim=2))[:, :, None]
+        found: Tensor = self.head(nn.functional.elu(x)).transpose(1, 2)
+        return found
+
+
+NETWORKS: dict[str, Callable[..., nn.Module]] = {
+    "mlp": MLP,
+    "unet": UNet,
+    "tokens": TokenNetwork,
+}
+"""What `network=` names; the only classes that are built when an explainer is loaded."""
+
+
+def build(
+    name: str, input_shape: Sequence[int], n_players: int, n_outputs: int, options: dict[str, Any]
+) -> nn.Module:
+    """Return a network by its name."""
+    if name not in NETWORKS:
+        names = ", ".join(map(repr, NETWORKS))
+        raise InvalidArgumentError(f"network must be one of {names}, or a module; got {name!r}.")
+    return NETWORKS[name](list(input_shape), n_players, n_outputs, **options)
+
+
+def _block(n_inputs: int, n_outputs: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(n_inputs, n_outputs, 3, padding=1),
+        nn.GroupNorm(1, n_outputs),
+        nn.ELU(),
+        nn.Conv2d(n_outputs, n_outputs, 3, padding=1),
+        nn.ELU(),
+    )
+
+
+def _grid(n_players: int, grid: Sequence[int] | None) -> tuple[int, int]:
+    if grid is None:
+        side = round(n_players**0.5)
+        grid = (side, side)
+    if len(grid) != 2 or grid[0] * grid[1] != n_players:
+        raise InvalidArgumentError(
+            f"grid must be the rows and columns of {n_players} players; got {tuple(grid)}. Pass "
+            "it with network_options={'grid': (rows, columns)}."
+        )
+    return int(grid[0]), int(grid[1])

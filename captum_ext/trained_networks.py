@@ -1,0 +1,342 @@
+"""Networks that explain in one pass, for captum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from shapley_adapters import Game
+from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.torch_modules import warn_in_training_mode
+
+from .captum_internals import select_targets
+from .coalition_attribution import CoalitionAttribution
+from .forward_function_game import ForwardFunctionGame
+from .inputs import checked_inputs, checked_target
+from .tensor_results import as_tensors
+
+if TYPE_CHECKING:
+    from shapley_adapters.amortized.amortized import AmortizedShapley
+    from shapley_adapters.amortized.training import Training
+
+
+class AmortizedAttribution(CoalitionAttribution):
+    """Base of the attribution methods that train a network.
+
+    Attributes
+    ----------
+    trained : AmortizedShapley or None
+        The trained network, and in `trained.trained.history` how its training went.
+    last_efficiency_gaps : array, (B, K), or None
+        After a call: by how much the network's own attributions missed the sum that they should
+        have; NaN where `efficient=False`.
+    """
+
+    trained: AmortizedShapley | None
+    _choices: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        targets: str | None = None,
+        network: Any = "mlp",
+        network_options: Mapping[str, Any] | None = None,
+        evaluations: int | None = None,
+        paired: bool = True,
+        epochs: int = 100,
+        rows_per_step: int = 64,
+        learning_rate: float = 3e-3,
+        crossed_rows: int = 0,
+        validation_share: float = 0.1,
+        validation_evaluations: int | None = None,
+        patience: int | None = None,
+        efficient: bool = True,
+        folder: str | Path | None = None,
+        trainer_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
+        self.network = network
+        self.network_options = network_options
+        self.evaluations = evaluations
+        self.paired = checked_flag("paired", paired)
+        self.epochs = epochs
+        self.rows_per_step = rows_per_step
+        self.learning_rate = learning_rate
+        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
+        self.validation_share = validation_share
+        self.validation_evaluations = validation_evaluations
+        self.patience = patience
+        self.efficient = checked_flag("efficient", efficient)
+        self.folder = folder
+        self.trainer_options = trainer_options
+        self.trained = None
+        self.last_efficiency_gaps: Any = None
+        self._training()  # refuses options that cannot be used
+
+    def fit(
+        self,
+        inputs: Any,
+        baselines: Any = None,
+        additional_forward_args: Any = None,
+        feature_mask: Any = None,
+    ) -> Any:
+        """Train the network to explain all outputs of the forward function.
+
+        Parameters
+        ----------
+        inputs : Tensor, tuple of Tensors, or iterable of batches of either
+            The examples to train on; of a `DataLoader` whose batches are lists or tuples, such as
+            inputs and labels, the first part.
+        baselines, additional_forward_args, feature_mask
+            As in `attribute`, the same for all examples.
+
+        Returns
+        -------
+        AmortizedAttribution
+            Itself.
+        """
+        from shapley_adapters.amortized.amortized import AmortizedShapley
+
+        tensors = _gathered(inputs)
+        warn_in_training_mode(self.forward_func)
+        call = self._checked_call(
+            tensors, baselines, None, additional_forward_args, feature_mask, None
+        )
+        n_real = call.game.n_rows
+        if self.crossed_rows > 0:
+            tensors = self._with_crossed(call.game)
+            call = self._checked_call(
+                tensors, baselines, None, additional_forward_args, feature_mask, None
+            )
+        game: Game = call.game if call.valued is None else call.valued
+        seen = _seen_by_network(call.game.inputs)
+        trained = AmortizedShapley.fit(
+            game, seen, self._training(), self.network, self.network_options, n_real
+        )
+        shape = {"output_shape": list((call.valued or call.game).output_shape)}
+        about = replace(trained.saved.description, host=shape)
+        self.trained = AmortizedShapley(replace(trained.saved, description=about))
+        return self
+
+    def _with_crossed(self, game: ForwardFunctionGame) -> Tensor:
+        """Return examples with more of them, each made of two."""
+        from shapley_adapters.amortized.crossing import crossed_rows
+
+        if len(game.inputs) > 1 or game.groups.differ_by_example:
+            raise InvalidArgumentError(
+                f"crossed_rows={self.crossed_rows} needs one input tensor, with the same groups "
+                "for all examples."
+            )
+        (real,) = game.inputs
+        players = game.groups.players[0][0]
+        more = crossed_rows(real.cpu().numpy(), players, self.crossed_rows, self.seed)
+        return torch.cat([real, torch.as_tensor(more, device=real.device)])
+
+    def save_trained(self, path: str | Path) -> None:
+        """Write the trained network to a file, which `load_trained` reads.
+
+        Weights are safetensors, the rest is JSON; no code is stored, and none runs on loading.
+        """
+        self._fitted().save(path)
+
+    def load_trained(
+        self,
+        path: str | Path,
+        baselines: Any = None,
+        additional_forward_args: Any = None,
+        feature_mask: Any = None,
+    ) -> Any:
+        """Read a trained network; refused where the forward function or baselines are others."""
+        from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
+
+        own = None if isinstance(self.network, str) else self.network
+        loaded = AmortizedShapley.load(path, own)
+        probes = loaded.saved.fingerprint.inputs
+        call = self._checked_call(
+            probes, baselines, None, additional_forward_args, feature_mask, None
+        )
+        game: Game = call.game if call.valued is None else call.valued
+        loaded.check(game.n_players, probes.shape[1:])
+        loaded.saved.fingerprint.check(ends_of(game, len(probes)))
+        self.trained = loaded
+        return self
+
+    def attribute(
+        self,
+        inputs: Any,
+        baselines: Any = None,
+        target: Any = None,
+        additional_forward_args: object = None,
+        feature_mask: Any = None,
+    ) -> Any:
+        """Attribute outputs of the forward function to its inputs, by one pass of the network.
+
+        Parameters
+        ----------
+        inputs, baselines, target, additional_forward_args, feature_mask
+            As in all methods here; baselines and feature mask as they were in `fit`.
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
+            Attributions with the shape, type and device of the inputs; outputs come first where no
+            target was given and there are several.
+        """
+        tensors = checked_inputs(inputs)
+        fitted = self._fitted()
+        target = checked_target(target, len(tensors[0]))
+        warn_in_training_mode(self.forward_func)
+        call = self._checked_call(
+            inputs, baselines, None, additional_forward_args, feature_mask, None
+        )
+        game: Game = call.game if call.valued is None else call.valued
+        explained = fitted.explain(game, _seen_by_network(tensors), self.efficient)
+        self.last_estimate = explained.estimate
+        self.last_efficiency_gaps = explained.efficiency_gaps
+        shape = tuple(fitted.saved.description.host["output_shape"])
+        values = explained.estimate.values
+        if target is not None and call.valued is None:
+            places = torch.arange(values.shape[2]).reshape(1, *shape).expand(len(values), *shape)
+            chosen = select_targets(places, target).reshape(len(values), -1).numpy()
+            values = values[torch.arange(len(values)).numpy()[:, None], :, chosen].transpose(
+                0, 2, 1
+            )
+            shape = shape[:0] if chosen.shape[1] == 1 else (chosen.shape[1],)
+        made = as_tensors(
+            values, call.game.groups, call.game.inputs, shape, torch.get_default_dtype()
+        )
+        return made if isinstance(inputs, tuple) else made[0]
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw the error on held-out examples over the course of training."""
+        from shapley_adapters.amortized.learning_curves import draw_history
+
+        return draw_history(self._fitted().trained.history, ax)
+
+    def _fitted(self) -> AmortizedShapley:
+        if self.trained is None:
+            raise InvalidArgumentError(
+                f"{self.get_name()} has not been trained. Call fit(inputs) with examples to train "
+                "on, or load_trained(path)."
+            )
+        return self.trained
+
+    def _training(self) -> Training:
+        from shapley_adapters.amortized.training import Training
+
+        return Training(
+            target=self.targets,
+            evaluations=self.evaluations,
+            paired=self.paired,
+            epochs=checked_count("epochs", self.epochs),
+            batch_size=checked_count("rows_per_step", self.rows_per_step),
+            learning_rate=self.learning_rate,
+            validation_share=self.validation_share,
+            validation_evaluations=self.validation_evaluations,
+            patience=self.patience,
+            seed=self.seed,
+            folder=self.folder,
+            trainer_options=self.trainer_options or {},
+        )
+
+
+class SimShap(AmortizedAttribution):
+    """Shapley values from one pass of a network, trained once (SimSHAP, `simshap.txt`).
+
+    `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: how far it is from exact
+    values shows on held-out examples, in `plot_history`. Features that equal the baseline get
+    exactly 0. Training costs `evaluations` coalitions for each example; attributing costs none, or
+    one with `efficient`. Needs lightning and safetensors: `pip install shapley-ext[amortized]`.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of the weights, the order of the examples and all coalitions.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more.
+    targets : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
+        What the network is trained towards: estimates by odd Gaussian-process regression or least
+        squares, made once for each example; sim-semivalues of coalitions drawn in each epoch, as in
+        the paper (Eq. 14); or these with the network's own additive game as control variate, which
+        have the same expectation and far less variance.
+    network : {"mlp", "unet", "tokens"} or Module
+        The network: dense layers, a U-Net for images, convolutions for sequences; or a module from
+        inputs to attributions, (examples, features, outputs).
+    network_options : mapping, optional
+        Options of a named network, such as `{"grid": (16, 16)}`.
+    evaluations : int, optional
+        Coalitions evaluated for each example: in all for targets made once (by default 8 a feature,
+        at least 64), in each epoch for the others (32).
+    paired : bool
+        Whether drawn coalitions come with their complements.
+    epochs, rows_per_step, learning_rate
+        Of the training.
+    crossed_rows : int
+        How many more examples to train on, each made of two real ones, feature by feature. They
+        cost evaluations as real ones do. For tables: with as many as there are evaluations for,
+        the error falls on.
+    validation_share : float
+        Share of the examples that is held out, to keep the best epoch by.
+    validation_evaluations : int, optional
+        Coalitions evaluated for each of these: all up to 12 features, else 32 a feature.
+    patience : int, optional
+        Epochs without improvement after which training ends.
+    efficient : bool
+        Whether attributions are made to sum to the difference of the outputs, at one evaluation an
+        example.
+    folder : path, optional
+        Where checkpoints go; training that was interrupted goes on from there.
+    trainer_options : mapping, optional
+        Handed to `lightning.Trainer`.
+    """
+
+    _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
+
+
+class FastShap(AmortizedAttribution):
+    """Shapley values from one pass of a network trained on the loss of the regression (FastSHAP).
+
+    Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022; `simshap.txt`, Eq. 7,
+    with additive efficient normalisation. Parameters as those of `SimShap`, whose default targets
+    reach the same error with a tenth of the evaluations.
+    """
+
+    _choices = ("fastshap",)
+
+
+def _gathered(inputs: Any) -> Any:
+    """Return all examples of an iterable of batches as one."""
+    if isinstance(inputs, Tensor) or (
+        isinstance(inputs, tuple) and all(isinstance(part, Tensor) for part in inputs)
+    ):
+        return inputs
+    if not isinstance(inputs, Iterable):
+        raise InvalidArgumentTypeError(
+            f"inputs must be a tensor, a tuple of tensors, or batches of them; got "
+            f"{type(inputs).__name__}."
+        )
+    batches = [batch[0] if isinstance(batch, (list, tuple)) else batch for batch in inputs]
+    if not batches or not all(isinstance(batch, Tensor) for batch in batches):
+        raise InvalidArgumentTypeError(
+            "inputs holds no batches of tensors, or of tuples that start with one."
+        )
+    return torch.cat(batches)
+
+
+def _seen_by_network(tensors: tuple[Tensor, ...]) -> Tensor:
+    """Return what the network is given: the inputs, several of them side by side."""
+    if len(tensors) == 1:
+        return tensors[0].detach().cpu()
+    return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)

@@ -1,0 +1,393 @@
+"""Networks that explain in one pass, for shap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import shap
+from tqdm.auto import tqdm
+
+from shapley_adapters import Estimate, Game, Settings
+from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.array_types import AttributionArray, BoolArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+
+from ..coalition_explainer import CoalitionExplainer
+from ..shared_parameters import documented
+
+if TYPE_CHECKING:
+    from shapley_adapters.amortized.amortized import AmortizedShapley
+    from shapley_adapters.amortized.training import Training
+
+_CHUNK = 2**14
+"""Rows that `stream` holds at a time."""
+
+
+class AmortizedExplainer(CoalitionExplainer):
+    """Base of the explainers that train a network.
+
+    Attributes
+    ----------
+    trained : AmortizedShapley or None
+        The trained network, and in `trained.trained.history` how its training went.
+    last_efficiency_gaps : array, (R, K), or None
+        After a call: by how much the network's own values missed the sum that they
+        should have; NaN where `efficient=False`.
+    """
+
+    trained: AmortizedShapley | None
+    _choices: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Callable[[Any], Any] = shap.links.identity,
+        feature_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+        linearize_link: bool = True,
+        seed: int | None = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        value_function: Any = "raw",
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
+        training_data: Any = None,
+        targets: str | None = None,
+        network: Any = "mlp",
+        network_options: Mapping[str, Any] | None = None,
+        evaluations: int | None = None,
+        paired: bool = True,
+        epochs: int = 100,
+        rows_per_step: int = 64,
+        learning_rate: float = 3e-3,
+        crossed_rows: int = 0,
+        validation_share: float = 0.1,
+        validation_evaluations: int | None = None,
+        patience: int | None = None,
+        efficient: bool = True,
+        features: Callable[[Any], Any] | None = None,
+        folder: str | Path | None = None,
+        trainer_options: Mapping[str, Any] | None = None,
+        trained: Any = None,
+    ) -> None:
+        self.training_data = masker if training_data is None else training_data
+        super().__init__(
+            model,
+            masker,
+            link,
+            feature_names,
+            output_names,
+            linearize_link,
+            seed,
+            groups,
+            value_function,
+        )
+        self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
+        self.network = network
+        self.network_options = network_options
+        self.evaluations = evaluations
+        self.paired = checked_flag("paired", paired)
+        self.epochs = epochs
+        self.rows_per_step = rows_per_step
+        self.learning_rate = learning_rate
+        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
+        self.validation_share = validation_share
+        self.validation_evaluations = validation_evaluations
+        self.patience = patience
+        self.efficient = checked_flag("efficient", efficient)
+        self.features = features
+        self.folder = folder
+        self.trainer_options = trainer_options
+        self.last_efficiency_gaps: Any = None
+        self._training()  # refuses options that cannot be used
+        self.trained = self._loaded(trained) if isinstance(trained, (str, Path)) else trained
+
+    def fit(self, training_data: Any = None) -> Any:
+        """Train the network on rows, by default those given as `training_data` or as masker.
+
+        Explaining does this by itself where it has not been done. Returns the explainer.
+        """
+        from shapley_adapters.amortized.amortized import AmortizedShapley
+
+        data = self.training_data if training_data is None else training_data
+        if not _holds_rows(data):
+            raise InvalidArgumentError(
+                "There are no rows to train on: pass training_data=, an array or DataFrame of some "
+                "hundred rows or more, or trained=, a file that save_trained wrote."
+            )
+        n_real = len(data)
+        if self.crossed_rows > 0:
+            data = self._with_crossed(data)
+        game = self._valued(self._tasks()((data,)))
+        self.trained = AmortizedShapley.fit(
+            game, self._inputs(data), self._training(), self.network, self.network_options, n_real
+        )
+        return self
+
+    def _with_crossed(self, data: Any) -> Any:
+        """Return rows with more of them, each made of two."""
+        from shapley_adapters.amortized.crossing import crossed_rows
+
+        groups = self._tasks()((data[:2],)).groups
+        if groups is None or np.ndim(data) != 2:
+            raise InvalidArgumentError(
+                f"crossed_rows={self.crossed_rows} needs tables, whose columns are features or "
+                "groups of them."
+            )
+        values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
+        more = crossed_rows(values, groups.players, self.crossed_rows, self.seed)
+        if isinstance(data, pd.DataFrame):
+            made = pd.DataFrame(more, columns=data.columns).astype(data.dtypes)
+            return pd.concat([data, made], ignore_index=True)
+        return np.concatenate([values, more])
+
+    def save_trained(self, path: str | Path) -> None:
+        """Write the trained network to a file, which `trained=` reads.
+
+        Weights are safetensors, the rest is JSON; no code is stored, and none runs on loading.
+        """
+        self._fitted().save(path)
+
+    def stream(self, rows: Any, out: Any = None, silent: bool = False) -> AttributionArray:
+        """Explain rows without number, by the network alone, in bounded memory.
+
+        Parameters
+        ----------
+        rows : array, memory-mapped array, or DataFrame, (R, …)
+            The rows; read some thousand at a time.
+        out : array, (R, M, K), or (R, M) where there is one output, optional
+            Where attributions go, such as a memory-mapped array; a new one by default.
+        silent : bool
+            Whether to show no progress bar.
+
+        Returns
+        -------
+        array
+            `out`. The sums are not corrected, whatever `efficient` says: that would evaluate the
+            model.
+        """
+        about = self._fitted().saved.description
+        n_rows, shape = len(rows), (about.n_players, about.n_outputs)
+        if out is None:
+            out = np.empty((n_rows, *(shape[:1] if shape[1] == 1 else shape)))
+        if out.shape[:2] != (n_rows, shape[0]) or out.size != n_rows * shape[0] * shape[1]:
+            raise InvalidArgumentError(
+                f"out must have shape {(n_rows, *shape)}; it has {out.shape}."
+            )
+        with tqdm(total=n_rows, unit=" rows", disable=checked_flag("silent", silent)) as bar:
+            for start, values in self._streamed(rows):
+                out[start : start + len(values)] = values.reshape(-1, *out.shape[1:])
+                bar.update(len(values))
+        return out  # type: ignore[no-any-return]
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw the error on held-out rows over the course of training."""
+        from shapley_adapters.amortized.learning_curves import draw_history
+
+        return draw_history(self._fitted().trained.history, ax)
+
+    def __call__(
+        self,
+        *args: Any,
+        max_evals: int | str = "auto",
+        error_bounds: bool = False,
+        tolerance: float | str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Explain rows by the network, after training it where that has not been done.
+
+        Parameters
+        ----------
+        *args : array or DataFrame, (R, …)
+            The rows.
+        max_evals, error_bounds, tolerance
+            Not for networks: a pass has no budget and tells no standard errors.
+        **options
+            `batch_size`, `outputs` and `silent`, as of all explainers.
+
+        Returns
+        -------
+        shap.Explanation
+            Values (R, M), or (R, M, K) for K outputs.
+        """
+        for name, value, neutral in (
+            ("max_evals", max_evals, "auto"),
+            ("error_bounds", error_bounds, False),
+            ("tolerance", tolerance, None),
+        ):
+            if value != neutral:
+                raise InvalidArgumentError(
+                    f"{name}={value!r} means nothing to a network that explains in one pass. "
+                    "Its accuracy is that of its training: plot_history shows it."
+                )
+        return super().__call__(*args, **options)
+
+    def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
+        explained = self._fitted().explain(
+            game, self._inputs(args[0]), self.efficient, settings.batch_size
+        )
+        self.last_efficiency_gaps = explained.efficiency_gaps
+        return explained.estimate
+
+    def _fitted(self) -> AmortizedShapley:
+        if self.trained is None:
+            self.fit()
+        if self.trained is None:
+            raise InvalidArgumentError("The network has not been trained; call fit.")
+        return self.trained
+
+    def _streamed(self, rows: Any) -> Iterator[tuple[int, AttributionArray]]:
+        for start in range(0, len(rows), _CHUNK):
+            part = _part(rows, start, start + _CHUNK)
+            active: BoolArray = self._valued(self._tasks()((part,))).active_players()
+            for values in self._fitted().stream(self._inputs(part), active):
+                yield start, values
+                start += len(values)  # noqa: PLW2901  where the next ones stand
+
+    def _inputs(self, data: Any) -> Any:
+        """Return what the network sees of rows."""
+        if self.features is not None:
+            return np.asarray(self.features(data))
+        values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
+        if values.dtype.kind not in "biuf":
+            raise InvalidArgumentTypeError(
+                "The network needs numbers, but the rows hold "
+                f"{values.dtype}. Pass features=, a function that makes an array of numbers of "
+                "rows."
+            )
+        values = (
+            values
+            if values.dtype.kind in "iu" and self.network == "tokens"
+            else (values.astype(np.float32, copy=False))
+        )
+        # shap's images have their channels last, torch's first.
+        return np.moveaxis(values, -1, 1) if self.network == "unet" and values.ndim == 4 else values
+
+    def _training(self) -> Training:
+        from shapley_adapters.amortized.training import Training
+
+        return Training(
+            target=self.targets,
+            evaluations=self.evaluations,
+            paired=self.paired,
+            epochs=checked_count("epochs", self.epochs),
+            batch_size=checked_count("rows_per_step", self.rows_per_step),
+            learning_rate=self.learning_rate,
+            validation_share=self.validation_share,
+            validation_evaluations=self.validation_evaluations,
+            patience=self.patience,
+            seed=self.seed,
+            folder=self.folder,
+            trainer_options=self.trainer_options or {},
+        )
+
+    def _loaded(self, path: str | Path) -> AmortizedShapley:
+        """Read a trained network, and see that this model is the one it was trained on."""
+        from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
+
+        own = None if isinstance(self.network, str) else self.network
+        loaded = AmortizedShapley.load(path, own)
+        probes = loaded.saved.fingerprint.inputs.numpy()
+        if self.features is None:
+            rows = np.moveaxis(probes, 1, -1) if probes.ndim == 4 else probes
+            game = self._valued(self._tasks()((rows,)))
+            loaded.check(game.n_players, probes.shape[1:])
+            loaded.saved.fingerprint.check(ends_of(game, len(probes)))
+        return loaded
+
+
+_PARAMETERS = """training_data : array or DataFrame, optional
+        The rows to train on; by default those that were given as masker.
+    network : {{"mlp", "unet", "tokens"}} or torch module
+        The network: dense layers for tables, a U-Net for images, convolutions for sequences; or a
+        module from rows to attributions, (rows, players, outputs).
+    network_options : mapping, optional
+        Options of a named network, such as `{{"widths": (256, 256)}}` or `{{"grid": (16, 16)}}`.
+    evaluations : int, optional
+        Coalitions evaluated for each training row: in all for targets made once (by default 8 a
+        feature, at least 64), in each epoch for the others (32).
+    paired : bool
+        Whether drawn coalitions come with their complements.
+    epochs, rows_per_step, learning_rate
+        Of the training.
+    crossed_rows : int
+        How many more rows to train on, each made of two real ones, feature by feature. They cost
+        evaluations as real ones do. For tables: with as many as there are evaluations for, the
+        error falls on.
+    validation_share : float
+        Share of the training rows that is held out, to keep the best epoch by.
+    validation_evaluations : int, optional
+        Coalitions evaluated for each of these: all up to 12 features, else 32 a feature.
+    patience : int, optional
+        Epochs without improvement after which training ends.
+    efficient : bool
+        Whether the values are made to sum to the model's output, at one evaluation a row.
+    features : callable, optional
+        Makes an array of numbers of rows, for the network to see.
+    folder : path, optional
+        Where checkpoints go; training that was interrupted goes on from there.
+    trainer_options : mapping, optional
+        Handed to `lightning.Trainer`.
+    trained : path, optional
+        A file that `save_trained` wrote, to use in place of training."""
+
+
+def _with_training(explainer: type) -> type:
+    explainer.__doc__ = (explainer.__doc__ or "").replace("{training}", _PARAMETERS)
+    return documented(explainer)
+
+
+@_with_training
+class SimShapExplainer(AmortizedExplainer):
+    """Shapley values from one pass of a network, trained once (SimSHAP, `simshap.txt`).
+
+    Trains on the first call, or by `fit`. Biased: how far it is from exact values shows on held-out
+    rows, in `plot_history`. Features that equal the reference get exactly 0. Training costs
+    `evaluations` coalitions for each row; explaining costs none, or one with `efficient`. Needs
+    torch, lightning and safetensors: `pip install shapley-ext[amortized]`.
+
+    Parameters
+    ----------
+    {parameters}
+    targets : {{"oddgp", "leastsquares", "controlled", "simsemivalue"}}
+        What the network is trained towards: estimates by odd Gaussian-process regression or least
+        squares, made once for each row; sim-semivalues of coalitions drawn in each epoch, as in the
+        paper (Eq. 14); or these with the network's own additive game as control variate, which have
+        the same expectation and far less variance.
+    {training}
+    """
+
+    name = "SimSHAP"
+    _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
+
+
+@_with_training
+class FastShapExplainer(AmortizedExplainer):
+    """Shapley values from one pass of a network trained on the loss of the regression (FastSHAP).
+
+    Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022; `simshap.txt`, Eq. 7,
+    with additive efficient normalisation. All else as in `SimShapExplainer`, whose default targets
+    reach the same error with a tenth of the evaluations.
+
+    Parameters
+    ----------
+    {parameters}
+    targets : {{"fastshap"}}, optional
+        There is one only.
+    {training}
+    """
+
+    name = "FastSHAP"
+    _choices = ("fastshap",)
+
+
+def _holds_rows(data: Any) -> bool:
+    is_table = isinstance(data, (np.ndarray, pd.DataFrame))
+    return is_table and data.ndim >= 2 and len(data) >= 2
+
+
+def _part(rows: Any, start: int, stop: int) -> Any:
+    return rows.iloc[start:stop] if isinstance(rows, pd.DataFrame) else np.asarray(rows[start:stop])

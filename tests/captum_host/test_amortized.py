@@ -1,0 +1,160 @@
+"""SimSHAP and FastSHAP through captum."""
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import visualization
+from captum.metrics import sensitivity_max
+from torch import nn
+
+from captum_ext import Exact, FastShap, SimShap
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from tests.captum_host.networks import examples, network
+
+pytest.importorskip("lightning")
+pytest.importorskip("safetensors")
+
+N = 6
+FEW = {"epochs": 15, "seed": 0, "rows_per_step": 32}
+
+
+@pytest.fixture(scope="module")
+def net():
+    return network(N, 3)
+
+
+@pytest.fixture(scope="module")
+def fitted(net):
+    return SimShap(net, **FEW).fit(examples(300, N))
+
+
+def test_all_outputs_are_learned_at_once(net, fitted):
+    x = examples(20, N, seed=5)
+    every = fitted.attribute(x)
+    assert every.shape == (20, 3, N)
+    assert every.dtype == x.dtype
+    exact = Exact(net).attribute(x)
+    mean = (exact - exact.mean(dim=0)).abs().sum(dim=2).mean()
+    assert (every - exact).abs().sum(dim=2).mean() < 0.3 * mean
+
+
+@pytest.mark.parametrize("target", [1, torch.tensor([2] * 20), [0] * 20])
+def test_targets_pick_outputs(fitted, target):
+    x = examples(20, N, seed=5)
+    every = fitted.attribute(x)
+    place = target if isinstance(target, int) else int(target[0])
+    torch.testing.assert_close(fitted.attribute(x, target=target), every[:, place])
+
+
+def test_attributions_sum_to_the_difference_of_the_outputs(net, fitted):
+    x = examples(20, N, seed=5)
+    rise = (net(x) - net(torch.zeros_like(x)))[:, 2]
+    torch.testing.assert_close(fitted.attribute(x, target=2).sum(dim=1), rise)
+    assert fitted.last_efficiency_gaps.shape == (20, 3)
+
+
+def test_loaders_and_tuples(net):
+    x = examples(100, N)
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(x, torch.zeros(100)), batch_size=30
+    )
+    by_loader, by_tensor = (SimShap(net, **FEW).fit(data) for data in (loader, x))
+    torch.testing.assert_close(
+        by_loader.attribute(x[:3]), by_tensor.attribute(x[:3]), rtol=0, atol=0
+    )
+    two = SimShap(lambda a, b: net(torch.cat([a, b], dim=1)), **FEW).fit((x[:, :2], x[:, 2:]))
+    made = two.attribute((x[:4, :2], x[:4, 2:]), target=0)
+    assert [tuple(part.shape) for part in made] == [(4, 2), (4, 4)]
+
+
+def test_groups_and_images():
+    net = nn.Sequential(nn.Flatten(), network(64, 2)).double().eval()
+    x = examples(60, 1, 8, 8)
+    mask = ((torch.arange(8)[:, None] // 2) * 4 + torch.arange(8) // 2)[None, None]
+    sim = SimShap(net, network="unet", network_options={"depth": 1}, epochs=2, seed=0)
+    made = sim.fit(x, feature_mask=mask).attribute(x[:3], target=1, feature_mask=mask)
+    assert made.shape == (3, 1, 8, 8)
+    cells = made[:, 0].unfold(1, 2, 2).unfold(2, 2, 2).flatten(3)
+    assert (cells == cells[..., :1]).all()  # the pixels of a superpixel are one player
+    figure, _ = visualization.visualize_image_attr(
+        made[0].permute(1, 2, 0).numpy(), x[0].permute(1, 2, 0).numpy(), use_pyplot=False
+    )
+    assert figure.axes
+
+
+def test_tokens():
+    class Texts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.EmbeddingBag(9, 3, padding_idx=0)
+
+        def forward(self, ids):
+            return torch.tanh(self.embedding(ids)).sum(dim=1, keepdim=True)
+
+    net = Texts().eval()
+    ids = torch.randint(1, 9, (80, 7), generator=torch.Generator().manual_seed(0))
+    sim = SimShap(net, network="tokens", network_options={"n_tokens": 9}, epochs=4, seed=0)
+    made = sim.fit(ids).attribute(ids[:3], target=0)
+    assert made.shape == (3, 7)
+    assert made.dtype.is_floating_point
+
+
+def test_captum_s_metrics_take_it(fitted):
+    x = examples(4, N, seed=5)
+    found = sensitivity_max(fitted.attribute, x, target=0, n_perturb_samples=3)
+    assert torch.isfinite(found).all()
+
+
+def test_files(net, fitted, tmp_path):
+    x = examples(10, N, seed=5)
+    fitted.save_trained(tmp_path / "a")
+    loaded = SimShap(net, seed=0).load_trained(tmp_path / "a")
+    torch.testing.assert_close(loaded.attribute(x), fitted.attribute(x), rtol=0, atol=0)
+    torch.testing.assert_close(
+        loaded.attribute(x, target=1), fitted.attribute(x, target=1), rtol=0, atol=0
+    )
+    with pytest.raises(InvalidArgumentError, match="another model"):
+        SimShap(network(N, 3, seed=7)).load_trained(tmp_path / "a")
+    with pytest.raises(InvalidArgumentError, match="another reference"):
+        SimShap(net).load_trained(tmp_path / "a", baselines=1.0)
+
+
+def test_both_hosts_learn_the_same(net):
+    shap = pytest.importorskip("shap")
+    import shap_ext  # noqa: F401
+
+    x = examples(60, N)
+    by_captum = SimShap(net, **FEW).fit(x).attribute(x[:5])
+    explainer = shap.Explainer(
+        net, np.zeros((1, N)), algorithm="simshap", training_data=x.numpy(), **FEW
+    )
+    np.testing.assert_allclose(
+        explainer(x[:5].numpy()).values, by_captum.transpose(1, 2).numpy(), atol=1e-5
+    )
+
+
+def test_wrong_calls(net):
+    with pytest.raises(InvalidArgumentError, match=r"fit\(inputs\)"):
+        SimShap(net).attribute(examples(2, N))
+    with pytest.raises(InvalidArgumentError, match="targets"):
+        FastShap(net, targets="oddgp")
+    with pytest.raises(InvalidArgumentTypeError, match="inputs"):
+        SimShap(net).fit(5)
+    with pytest.raises(InvalidArgumentTypeError, match="batches"):
+        SimShap(net).fit([1, 2])
+    fast = FastShap(net, **FEW).fit(examples(40, N))
+    with pytest.raises(InvalidArgumentError, match=r"\(6,\)"):
+        fast.attribute(examples(2, N + 1))
+
+
+def test_crossed_examples(net):
+    x = examples(60, N)
+    made = SimShap(net, crossed_rows=100, **FEW).fit(x)
+    alone = SimShap(net, **FEW).fit(x)
+    assert made.trained.trained.evaluations > 2 * alone.trained.trained.evaluations
+    assert (
+        made.trained.trained.validation_evaluations == alone.trained.trained.validation_evaluations
+    )
+    two = SimShap(lambda a, b: net(torch.cat([a, b], dim=1)), crossed_rows=5, **FEW)
+    with pytest.raises(InvalidArgumentError, match="crossed_rows"):
+        two.fit((x[:, :2], x[:, 2:]))

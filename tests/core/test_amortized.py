@@ -1,0 +1,414 @@
+"""Networks that explain: targets against enumeration, training, and files."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.reference_games import TableGame
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("lightning")
+safetensors = pytest.importorskip("safetensors.torch")
+
+from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.crossing import crossed_rows  # noqa: E402
+from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
+from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  # noqa: E402
+from shapley_adapters.amortized.objectives import (  # noqa: E402
+    efficient,
+    sim_semivalues,
+    stochastic_loss,
+)
+from shapley_adapters.amortized.training import Training, TrainingRows, _split, seeded  # noqa: E402
+from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+
+N_PLAYERS = 4
+GAMMA = 2 / 3 + 1 / 4
+EVERY = (np.arange(1, 15)[:, None] >> np.arange(4)) & 1
+# By the Shapley kernel, 1 / (C(4, s) s (4 − s)): coalitions of one or three twice as often.
+IN_PROPORTION = np.concatenate([EVERY, EVERY[EVERY.sum(axis=1) != 2]])
+
+
+@pytest.fixture
+def game():
+    return TableGame(np.random.default_rng(0).normal(size=(3, 16, 2)))
+
+
+def whole_batch(game):
+    """Return what the loss takes when every coalition is drawn as often as it should be."""
+    values = game.values[:, IN_PROPORTION @ (1 << np.arange(4))] - game.values[:, :1]
+    tensors = [
+        np.tile(IN_PROPORTION, (3, 1, 1)).astype(float),
+        values,
+        game.values[:, 15] - game.values[:, 0],
+        np.ones((3, 4)),
+        np.full(3, GAMMA),
+    ]
+    return [torch.as_tensor(tensor) for tensor in tensors]
+
+
+def test_sim_semivalues_have_the_shapley_values_as_expectation(game):
+    coalitions, values, rise, active, totals = whole_batch(game)
+    found = sim_semivalues(coalitions, values, active, totals) + rise[:, None] / N_PLAYERS
+    np.testing.assert_allclose(found.numpy(), game_shapley_values(game), atol=1e-10)
+
+
+@pytest.mark.parametrize("target", ["simsemivalue", "controlled"])
+def test_whatever_the_network_says_its_loss_pulls_to_the_shapley_values(game, target):
+    """The gradient of ‖g − φ‖², exactly: a control variate changes no expectation."""
+    told = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    told.requires_grad_()
+    stochastic_loss(target, told, *whole_batch(game)).backward()
+    wanted = 2 * (told.detach().numpy() - game_shapley_values(game)) / 3
+    np.testing.assert_allclose(told.grad.numpy(), wanted, atol=1e-10)
+
+
+def test_the_loss_of_fastshap_is_least_at_the_shapley_values(game):
+    exact = torch.as_tensor(game_shapley_values(game)).requires_grad_()
+    batch = whole_batch(game)
+    least = stochastic_loss("fastshap", exact, *batch)
+    least.backward()
+    np.testing.assert_allclose(exact.grad.numpy(), 0, atol=1e-10)
+    assert stochastic_loss("fastshap", exact.detach() + torch.eye(4, 2), *batch) > least
+
+
+def test_control_variates_take_variance(game):
+    """At the Shapley values themselves, single pairs of coalitions scatter far less."""
+    additive = np.random.default_rng(1).normal(size=(3, 4, 2))
+    members = (np.arange(16)[:, None] >> np.arange(4)) & 1
+    game = TableGame(0.2 * game.values + members @ additive)
+    coalitions, values, rise, active, totals = whole_batch(game)
+    exact = torch.as_tensor(game_shapley_values(game))
+
+    def spread(target):
+        losses = []
+        for place in range(7):
+            pair = [place, 13 - place]
+            part = coalitions[:, pair], values[:, pair], rise, active, totals
+            losses.append(float(stochastic_loss(target, exact, *part)))
+        return np.mean(losses)
+
+    assert spread("controlled") < 0.5 * spread("simsemivalue")
+
+
+def test_what_is_missing_goes_to_active_players_only():
+    told, rise = torch.zeros(2, 3, 1), torch.tensor([[6.0], [3.0]])
+    active = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    found = efficient(told, rise, active)[:, :, 0]
+    np.testing.assert_array_equal(found.numpy(), [[3, 3, 0], [0, 0, 0]])
+
+
+# --- training ---
+
+
+class CountingGame:
+    """Rows of a smooth function of their own numbers, players that are 0 being null."""
+
+    evaluations_per_batch = 4096
+
+    def __init__(self, n_rows=80, n_players=6, seed=0):
+        rng = np.random.default_rng(seed)
+        self.n_rows, self.n_players = n_rows, n_players
+        self.x = rng.normal(size=(n_rows, n_players)).astype(np.float32)
+        self.x[::4, 1] = 0.0
+        self.x[0] = 0.0
+        self.into, self.out = rng.normal(size=(n_players, 4)), rng.normal(size=(4, 2))
+        self.n_evaluated = 0
+
+    def active_players(self):
+        return self.x != 0
+
+    def value_of(self, row):
+        """Return a function of a set of players, for the oracle."""
+
+        def value(players):
+            members = np.zeros((1, self.n_players), dtype=bool)
+            members[0, list(players)] = True
+            return self(np.array([row]), members)[0]
+
+        return value
+
+    def __call__(self, rows, coalitions):
+        self.n_evaluated += len(rows)
+        return np.tanh((self.x[rows] * coalitions) @ self.into) @ self.out + 1.0
+
+
+def fitted(game=None, **options):
+    game = game or CountingGame()
+    options = {"epochs": 4, "seed": 0} | options
+    return AmortizedShapley.fit(game, game.x, Training(**options))
+
+
+def weights(amortized):
+    return {k: v.numpy() for k, v in amortized.trained.network.state_dict().items()}
+
+
+ALL_TARGETS = ["oddgp", "leastsquares", "controlled", "simsemivalue", "fastshap"]
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_training_is_repeatable_and_leaves_global_generators_alone(target):
+    before = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    first, again = (fitted(target=target, evaluations=16) for _ in range(2))
+    other = fitted(target=target, evaluations=16, seed=1)
+    assert torch.equal(before[0], torch.random.get_rng_state())
+    assert (before[1] == np.random.get_state()[1]).all()  # noqa: NPY002
+    for name, value in weights(first).items():
+        np.testing.assert_array_equal(value, weights(again)[name])
+    assert first.trained.history == again.trained.history
+    assert any((v != weights(other)[k]).any() for k, v in weights(first).items())
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_evaluations_are_counted(target):
+    game = CountingGame()
+    trained = fitted(game, target=target, evaluations=16).trained
+    told = trained.evaluations + trained.validation_evaluations
+    n_held_out = 8  # their end points are evaluated twice: with those of all, and as values
+    assert game.n_evaluated == told + 2 * n_held_out
+    spent = [record.evaluations for record in trained.history]
+    per_epoch = 72 * 16 if target in ALL_TARGETS[2:] else 0
+    np.testing.assert_array_equal(np.diff(spent), per_epoch)
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_networks_learn(target):
+    game = CountingGame(600)
+    new = CountingGame(600, seed=0)
+    new.x = np.random.default_rng(9).normal(size=(200, 6)).astype(np.float32)
+    new.n_rows = 200
+    exact = game_shapley_values(new)
+    amortized = fitted(game, target=target, epochs=25, evaluations=32)
+    error = np.abs(amortized.explain(new, new.x, True).estimate.values - exact).sum(axis=1).mean()
+    mean = np.abs(exact - exact.mean(axis=0)).sum(axis=1).mean()
+    assert error < (0.6 if target == "simsemivalue" else 0.35) * mean
+    last = min(record.absolute_error for record in amortized.trained.history)
+    assert last == pytest.approx(error, rel=0.5)
+
+
+def test_labels_need_far_fewer_evaluations_than_fastshap():
+    game = CountingGame(600)
+    best = {
+        target: min(r.absolute_error for r in trained.history)
+        for target, trained in (
+            ("oddgp", fitted(game, epochs=25, evaluations=20).trained),
+            ("fastshap", fitted(game, target="fastshap", epochs=25, evaluations=8).trained),
+        )
+    }
+    assert best["oddgp"] < best["fastshap"]  # a tenth: 20 against 200 for each row
+
+
+def test_null_players_and_rows_at_the_reference_get_nothing():
+    game = CountingGame()
+    found = fitted(game).explain(game, game.x, efficient=True).estimate
+    assert (found.values[~game.active_players()] == 0).all()
+    total = found.values.sum(axis=1) - (found.grand_values - found.empty_values)
+    np.testing.assert_allclose(total, 0, atol=1e-10)
+    assert np.isnan(found.standard_errors).all()
+    assert (found.evaluations == 1).all()  # v(∅) is the same for all, and known
+
+
+def test_the_efficiency_gap_is_told():
+    game = CountingGame()
+    amortized = fitted(game)
+    made, bare = (amortized.explain(game, game.x, flag) for flag in (True, False))
+    wanted = made.estimate.grand_values - made.estimate.empty_values
+    np.testing.assert_allclose(
+        made.efficiency_gaps, wanted - bare.estimate.values.sum(axis=1), atol=1e-12
+    )
+    assert np.isnan(bare.efficiency_gaps).all()
+    assert (bare.estimate.evaluations == 0).all()
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("target", ["oddgp", "controlled"])
+def test_killed_training_goes_on_without_loss(target, tmp_path):
+    import lightning.pytorch as pl
+
+    class Killer(pl.Callback):
+        def on_train_epoch_start(self, trainer, module):
+            if trainer.current_epoch == 3:
+                raise KilledError
+
+    options = {"target": target, "epochs": 6, "evaluations": 16}
+    whole = fitted(**options)
+    with pytest.raises(KilledError):
+        fitted(**options, folder=tmp_path, trainer_options={"callbacks": [Killer()]})
+    game = CountingGame()
+    resumed = fitted(game, **options, folder=tmp_path)
+    for name, value in weights(whole).items():
+        np.testing.assert_array_equal(value, weights(resumed)[name])
+    assert [vars(r) for r in whole.trained.history] == [vars(r) for r in resumed.trained.history]
+    assert game.n_evaluated < whole.trained.evaluations + whole.trained.validation_evaluations + 16
+
+
+def test_batches_of_rows_to_explain_do_not_matter():
+    game = CountingGame()
+    amortized = fitted(game)
+    whole = amortized.explain(game, game.x, False).estimate.values
+    parts = amortized.explain(game, game.x, False, batch_size=7).estimate.values
+    np.testing.assert_allclose(parts, whole, atol=1e-6)
+    streamed = np.concatenate(list(amortized.stream(game.x, game.active_players(), 7)))
+    np.testing.assert_array_equal(streamed, parts)
+
+
+def test_crossed_rows_are_two_real_ones_player_by_player():
+    rows = np.arange(40.0).reshape(10, 4)
+    players = np.array([0, 1, 1, 2])
+    made = crossed_rows(rows, players, 200, seed=0)
+    origin = (made // 4).astype(int)
+    assert (made == rows[origin, np.arange(4)]).all()
+    assert (origin[:, 1] == origin[:, 2]).all()
+    assert 1 < max(len(set(row)) for row in origin.tolist()) <= 2
+    np.testing.assert_array_equal(made, crossed_rows(rows, players, 200, seed=0))
+
+
+def test_held_out_rows_are_real_ones():
+    game = CountingGame()
+    rows = TrainingRows(game, game.x, n_real=30)
+    held_out, kept = _split(rows.n_real, game.n_rows, Training(validation_share=0.2))
+    assert len(held_out) == 6
+    assert held_out.max() < 30
+    np.testing.assert_array_equal(np.sort(np.concatenate([held_out, kept])), np.arange(80))
+
+
+# --- files ---
+
+
+def test_files_give_the_same_numbers(tmp_path):
+    game = CountingGame()
+    amortized = fitted(game, target="controlled", evaluations=8)
+    amortized.save(tmp_path / "a.safetensors")
+    loaded = AmortizedShapley.load(tmp_path / "a.safetensors")
+    first, second = (a.explain(game, game.x, True).estimate for a in (amortized, loaded))
+    np.testing.assert_array_equal(first.values, second.values)
+    assert loaded.trained.history == amortized.trained.history
+    assert loaded.trained.evaluations == amortized.trained.evaluations
+    assert loaded.saved.description == amortized.saved.description
+
+
+def test_files_hold_no_code(tmp_path):
+    fitted().save(tmp_path / "a.safetensors")
+    with safetensors.safe_open(tmp_path / "a.safetensors", "pt") as file:
+        about = json.loads(file.metadata()["shapley_ext"])
+    assert about["description"]["network"] == "mlp"
+    assert b"pickle" not in (tmp_path / "a.safetensors").read_bytes()
+
+
+def test_files_that_are_none_of_ours_are_refused(tmp_path):
+    (tmp_path / "text").write_text("nothing")
+    safetensors.save_file({"a": torch.zeros(1)}, tmp_path / "foreign")
+    about = {"shapley_ext": json.dumps({"format": 99})}
+    safetensors.save_file({"a": torch.zeros(1)}, tmp_path / "newer", about)
+    for name, words in (("text", "not a file"), ("foreign", "not a file"), ("newer", "format 99")):
+        with pytest.raises(InvalidArgumentError, match=words):
+            AmortizedShapley.load(tmp_path / name)
+
+
+class Own(torch.nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(6, width), torch.nn.Linear(width, 12))
+
+    def forward(self, x):
+        return self.layers(x).unflatten(1, (6, 2))
+
+
+def test_modules_of_one_s_own_are_trained_saved_and_asked_for(tmp_path):
+    game = CountingGame()
+    own = seeded(0, Own)
+    amortized = AmortizedShapley.fit(game, game.x, Training(epochs=3), own)
+    amortized.save(tmp_path / "a")
+    with pytest.raises(InvalidArgumentError, match="Own.*network="):
+        AmortizedShapley.load(tmp_path / "a")
+    with pytest.raises(InvalidArgumentError, match="do not fit"):
+        AmortizedShapley.load(tmp_path / "a", Own(width=3))
+    loaded = AmortizedShapley.load(tmp_path / "a", Own())
+    np.testing.assert_array_equal(
+        loaded.explain(game, game.x, True).estimate.values,
+        amortized.explain(game, game.x, True).estimate.values,
+    )
+    with pytest.raises(InvalidArgumentError, match="must return"):
+        AmortizedShapley.fit(game, game.x, Training(epochs=3), torch.nn.Linear(6, 2))
+
+
+# --- networks ---
+
+
+@pytest.mark.parametrize(
+    ("network", "x", "n_players"),
+    [
+        (MLP((3, 4), 5, 2), torch.zeros(7, 3, 4), 5),
+        (UNet((3, 32, 32), 256, 2), torch.zeros(7, 3, 32, 32), 256),
+        (UNet((28, 28), 28, 2, grid=(4, 7)), torch.zeros(7, 28, 28), 28),
+        (UNet((1, 7, 9), 63, 2, grid=(7, 9), depth=1), torch.zeros(7, 1, 7, 9), 63),
+        (TokenNetwork((11,), 11, 2, n_tokens=5), torch.ones(7, 11, dtype=torch.long), 11),
+        (TokenNetwork((11, 6), 11, 2), torch.zeros(7, 11, 6), 11),
+    ],
+    ids=["mlp", "unet", "unet on a grid", "small unet", "tokens", "embeddings"],
+)
+def test_networks_return_attributions_of_all_players(network, x, n_players):
+    assert network(x).shape == (7, n_players, 2)
+
+
+def test_cells_of_the_grid_stand_where_they_are_in_the_image():
+    """An image that is bright in one corner gets other attributions in that corner."""
+    network = seeded(0, lambda: UNet((1, 16, 16), 16, 1))
+    dark, bright = torch.zeros(2, 1, 1, 16, 16)
+    bright[..., :4, 12:] = 5.0
+    change = (network(bright) - network(dark)).abs()[0, :, 0].reshape(4, 4)
+    assert change[:2, 2:].mean() > 1.5 * change[2:, :2].mean()
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "options", "words"),
+    [
+        ("mpl", (4,), {}, "network.*mlp.*unet"),
+        ("unet", (4,), {}, "images"),
+        ("unet", (8, 8), {"grid": (3, 3)}, "grid.*4 players"),
+        ("tokens", (9,), {}, "9 places.*4 players"),
+    ],
+)
+def test_networks_that_do_not_fit_are_named(name, shape, options, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        build(name, shape, 4, 1, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target": "shap"}, "target"),
+        ({"epochs": 0}, "epochs"),
+        ({"evaluations": 1}, "evaluations"),
+        ({"validation_share": 1.0}, "validation_share"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+    ],
+)
+def test_training_that_cannot_be_is_named(options, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        Training(**options)
+
+
+def test_inputs_are_standardised_but_not_rare_marks():
+    rng = np.random.default_rng(0)
+    inputs = np.stack([rng.normal(5, 100, 500), np.eye(500)[3]], axis=1).astype(np.float32)
+    network = ExplainerNetwork.around(
+        torch.nn.Identity(), inputs, np.ones((500, 1)), np.ones((5, 1))
+    )
+    assert network.spread[0] == pytest.approx(100, rel=0.1)
+    assert network.spread[1] == 1.0
+    assert network.empty[0] == 1.0
+
+
+def test_rows_and_inputs_must_agree():
+    game = CountingGame()
+    with pytest.raises(InvalidArgumentError, match="80"):
+        TrainingRows(game, game.x[:5])
+    amortized = fitted(game)
+    with pytest.raises(InvalidArgumentError, match=r"\(6,\).*\(3,\)"):
+        amortized.explain(game, game.x[:, :3], True)

@@ -1,0 +1,275 @@
+"""SimSHAP and FastSHAP through shap: training, explaining, streaming, files and plots."""
+
+import pickle
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+
+import shap_ext
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("lightning")
+pytest.importorskip("safetensors")
+
+N = 6
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, N)).astype(np.float32)
+INTO = RNG.normal(size=(N, 5))
+REFERENCE = np.zeros((1, N), dtype=np.float32)
+FEW = {"epochs": 15, "seed": 0, "rows_per_step": 32}
+
+
+def curved(x):
+    return np.tanh(np.asarray(x, dtype=float) @ INTO).sum(axis=1)
+
+
+def two_outputs(x):
+    return np.stack([curved(x), np.asarray(x, dtype=float).sum(axis=1)], axis=1)
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    return shap.Explainer(curved, REFERENCE, algorithm="simshap", training_data=X, **FEW).fit()
+
+
+def exact(rows, model=curved):
+    return shap.Explainer(model, REFERENCE, algorithm="enumeration")(rows).values
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("simshap", "SimShapExplainer"), ("fastshap", "FastShapExplainer"), ("Sim-SHAP", None)],
+)
+def test_by_name(name, kind):
+    made = shap.Explainer(curved, REFERENCE, algorithm=name, training_data=X, **FEW)
+    assert type(made).__name__ == (kind or "SimShapExplainer")
+    new = np.random.default_rng(1).normal(size=(50, N))
+    found = made(new.astype(np.float32))
+    error = np.abs(found.values - exact(new)).sum(axis=1).mean()
+    mean = np.abs(exact(new) - exact(new).mean(axis=0)).sum(axis=1).mean()
+    assert error < 0.4 * mean
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, curved(new), atol=1e-6)
+
+
+def test_the_background_is_trained_on_where_nothing_else_is_given():
+    with pytest.warns(UserWarning, match="100 are drawn as background"):
+        made = shap.Explainer(curved, X, algorithm="simshap", **FEW)
+    assert made(X[:3]).shape == (3, N)
+    assert made.trained.trained.evaluations > 0
+
+
+def test_efficiency_is_an_option_and_the_gap_is_told(explainer):
+    explainer.efficient = False
+    try:
+        bare = explainer(X[:20])
+        assert np.isnan(explainer.last_efficiency_gaps).all()
+    finally:
+        explainer.efficient = True
+    whole = explainer(X[:20])
+    gaps = curved(X[:20]) - bare.base_values - bare.values.sum(axis=1)
+    np.testing.assert_allclose(explainer.last_efficiency_gaps[:, 0], gaps, atol=1e-9)
+    assert 0 < np.abs(gaps).mean() < 0.2 * np.abs(whole.values).sum(axis=1).mean()
+
+
+def test_features_at_the_reference_get_nothing(explainer):
+    rows = X[:4].copy()
+    rows[:, 2] = 0.0
+    rows[3] = 0.0
+    values = explainer(rows).values
+    assert (values[:, 2] == 0).all()
+    assert (values[3] == 0).all()
+
+
+def test_frames_and_several_outputs():
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    made = shap_ext.SimShapExplainer(two_outputs, frame[:1] * 0, training_data=frame, **FEW)
+    found = made(frame[:5])
+    assert found.shape == (5, N, 2)
+    assert found.feature_names == list("abcdef")
+    np.testing.assert_allclose(found.values[..., 1], X[:5], atol=0.6)
+
+
+def test_torch_modules_and_value_functions():
+    net = torch.nn.Sequential(torch.nn.Linear(N, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).eval()
+    made = shap_ext.SimShapExplainer(
+        net,
+        REFERENCE,
+        training_data=X,
+        value_function=shap_ext.ValueFunction("log_probability", scale="logits"),
+        **FEW,
+    )
+    found = made(X[:5])
+    assert found.shape == (5, N)
+    wanted = torch.log_softmax(net(torch.as_tensor(X[:5])), dim=1).max(dim=1).values
+    total = found.values.sum(axis=1) + found.base_values
+    np.testing.assert_allclose(total, wanted.detach().numpy(), atol=1e-5)
+
+
+def test_images_by_a_u_net():
+    images = RNG.normal(size=(40, 8, 8, 1)).astype(np.float32)
+
+    def brightness(x):
+        return np.tanh(np.asarray(x).reshape(len(x), -1)[:, :20].sum(axis=1))
+
+    cells = (np.arange(8)[:, None] // 2) * 4 + np.arange(8) // 2
+    masker = shap.maskers.Image("blur(3,3)", (8, 8, 1)) if _has_opencv() else None
+    if masker is None:
+        pytest.skip("shap's image masker needs opencv")
+    groups = {f"cell {c}": np.flatnonzero(cells.ravel() == c).tolist() for c in range(16)}
+    made = shap_ext.SimShapExplainer(
+        brightness, masker, training_data=images, groups=groups, network="unet", epochs=3, seed=0
+    )
+    assert made(images[:2]).shape[0] == 2
+
+
+def _has_opencv():
+    try:
+        import cv2  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def test_streams_of_memory_mapped_rows(explainer, tmp_path):
+    rows = np.lib.format.open_memmap(
+        tmp_path / "rows.npy", "w+", dtype=np.float32, shape=(40_000, N)
+    )
+    rows[:] = np.random.default_rng(2).normal(size=rows.shape)
+    out = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", shape=rows.shape)
+    assert explainer.stream(rows, out, silent=True) is out
+    explainer.efficient = False
+    try:
+        np.testing.assert_allclose(out[:50], explainer(rows[:50]).values, atol=1e-6)
+        np.testing.assert_allclose(out[-50:], explainer(rows[-50:]).values, atol=1e-6)
+    finally:
+        explainer.efficient = True
+    frame = pd.DataFrame(rows[:100])
+    np.testing.assert_allclose(explainer.stream(frame, silent=True), out[:100], atol=1e-6)
+    with pytest.raises(InvalidArgumentError, match="out"):
+        explainer.stream(rows, out[:5], silent=True)
+
+
+def test_files(explainer, tmp_path):
+    path = tmp_path / "trained.safetensors"
+    explainer.save_trained(path)
+    loaded = shap.Explainer(curved, REFERENCE, algorithm="simshap", trained=path)
+    np.testing.assert_array_equal(loaded(X[:9]).values, explainer(X[:9]).values)
+    with pytest.raises(InvalidArgumentError, match="another model"):
+        shap.Explainer(lambda x: 2 * curved(x), REFERENCE, algorithm="simshap", trained=path)
+    with pytest.raises(InvalidArgumentError, match="another model, or with another reference"):
+        shap.Explainer(curved, REFERENCE + 1, algorithm="simshap", trained=path)
+    with pytest.raises(InvalidArgumentError, match="1 outputs"):
+        shap.Explainer(two_outputs, REFERENCE, algorithm="simshap", trained=path)
+
+
+def test_pickles_explain_alike(explainer):
+    again = pickle.loads(pickle.dumps(explainer))
+    np.testing.assert_array_equal(again(X[:5]).values, explainer(X[:5]).values)
+
+
+def test_shap_s_own_files(explainer, tmp_path):
+    with open(tmp_path / "explainer", "wb") as file:
+        explainer.save(file)
+    with open(tmp_path / "explainer", "rb") as file:
+        loaded = shap_ext.SimShapExplainer.load(file)
+    np.testing.assert_array_equal(loaded(X[:5]).values, explainer(X[:5]).values)
+
+
+@pytest.mark.parametrize(
+    "draw", [shap.plots.beeswarm, shap.plots.bar, lambda sv, **k: shap.plots.waterfall(sv[0], **k)]
+)
+def test_plots(explainer, draw):
+    draw(explainer(X[:30]), show=False)
+    plt.close("all")
+
+
+def test_the_learning_curve(explainer):
+    ax = explainer.plot_history()
+    errors = ax.get_lines()[0].get_ydata()
+    assert len(errors) == 15
+    assert errors[-1] < 0.7 * errors[0]
+    assert "epoch" in ax.get_xlabel()
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"targets": "fastshap"}, "targets"),
+        ({"network": "mpl"}, "network"),
+        ({"epochs": 0}, "epochs"),
+        ({"validation_share": 2.0}, "validation_share"),
+        ({"evaluations": 2}, "evaluations"),
+    ],
+    ids=str,
+)
+def test_wrong_options(options, words):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=words):
+        shap_ext.SimShapExplainer(curved, REFERENCE, training_data=X, **{**FEW, **options}).fit()
+
+
+def test_wrong_calls(explainer):
+    for options in ({"max_evals": 100}, {"error_bounds": True}, {"tolerance": 0.1}):
+        with pytest.raises(InvalidArgumentError, match=next(iter(options))):
+            explainer(X[:2], **options)
+    with pytest.raises(InvalidArgumentError, match="training_data"):
+        shap_ext.SimShapExplainer(curved, REFERENCE, **FEW)(X[:2])
+    words = pd.DataFrame({"a": ["x", "y"] * 20, "b": np.arange(40.0)})
+    with pytest.raises(InvalidArgumentTypeError, match="features="):
+        shap_ext.SimShapExplainer(
+            lambda f: f["b"].to_numpy(), words[:1], training_data=words, **FEW
+        ).fit()
+
+
+def test_features_make_numbers_of_anything():
+    words = pd.DataFrame({"a": ["x", "y"] * 20, "b": np.arange(40.0)})
+
+    def model(frame):
+        return frame["b"].to_numpy(dtype=float) * (frame["a"] == "x").to_numpy()
+
+    made = shap_ext.SimShapExplainer(
+        model,
+        words[:1],
+        training_data=words,
+        features=lambda f: np.stack([f["a"] == "x", f["b"]], axis=1).astype(np.float32),
+        **FEW,
+    )
+    assert made(words[:4]).shape == (4, 2)
+
+
+def test_crossed_rows_lower_the_error():
+    new = np.random.default_rng(1).normal(size=(200, N)).astype(np.float32)
+    errors, spent = [], []
+    for n_crossed in (0, 1200):
+        made = shap_ext.SimShapExplainer(
+            curved, REFERENCE, training_data=X, crossed_rows=n_crossed, **FEW
+        )
+        errors.append(np.abs(made(new).values - exact(new)).sum(axis=1).mean())
+        spent.append(made.trained.trained.evaluations)
+    assert errors[1] < 0.8 * errors[0]
+    assert spent[1] > 4 * spent[0]
+    with pytest.raises(InvalidArgumentError, match="crossed_rows"):
+        shap_ext.SimShapExplainer(
+            lambda x: x.sum(axis=(1, 2)),
+            np.zeros((1, 2, 3)),
+            training_data=X.reshape(300, 2, 3),
+            crossed_rows=5,
+            **FEW,
+        ).fit()
+
+
+def test_crossed_frames_keep_their_columns_and_groups():
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(f=lambda f: (f["f"] > 0).astype(int))
+
+    def model(rows):
+        assert rows["f"].isin([0, 1]).all()
+        return rows.sum(axis=1).to_numpy(dtype=float)
+
+    made = shap_ext.SimShapExplainer(
+        model, frame[:1] * 0, training_data=frame, crossed_rows=40, groups={"ab": ["a", "b"]}, **FEW
+    )
+    assert made(frame[:2]).shape == (2, 5)
