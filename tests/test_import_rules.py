@@ -22,6 +22,8 @@ NEEDS_TORCH = {"torch_autograd", "torch_derivatives", "torch_modules", "torch_va
 LAYERS = [
     {"errors", "array_types"},
     {"arguments", "games", "coalition_sets", "size_distributions", "estimates"},
+    {"player_graphs"},
+    {"connected_sets", "graph_reading"},
     {"constrained_regression", "designs", "batched_evaluation"},
     {"odd_kernels"},
     {"efficiency", "evidence", "kernel_draws", "spread_designs"},
