@@ -6,8 +6,12 @@ evaluation, and estimates.
 
 from .estimates import Estimate
 from .estimation import Settings, default_budget, estimate
+from .estimators.connected_regression import ConnectedRegression
+from .estimators.connected_shapley import CShapley
 from .estimators.exact import Exact
 from .estimators.least_squares import LeastSquares
+from .estimators.local_shapley import LShapley
+from .estimators.myerson import Myerson
 from .estimators.odd_gp import OddGP
 from .estimators.random_order import RandomOrder
 from .estimators.semivalue import Semivalue
@@ -15,17 +19,24 @@ from .estimators.shear import Shear
 from .estimators.sim_semivalue import SimSemivalue
 from .estimators.unbiased_least_squares import UnbiasedLeastSquares
 from .games import DifferentiableGame, Game
+from .graph_reading import read_graph
 from .least_squares_forms import least_squares
+from .player_graphs import PlayerGraph
 from .tolerances import Tolerance
 from .value_functions import ValueFunction
 
 __all__ = [
+    "CShapley",
+    "ConnectedRegression",
     "DifferentiableGame",
     "Estimate",
     "Exact",
     "Game",
+    "LShapley",
     "LeastSquares",
+    "Myerson",
     "OddGP",
+    "PlayerGraph",
     "RandomOrder",
     "Semivalue",
     "Settings",
@@ -37,4 +48,5 @@ __all__ = [
     "default_budget",
     "estimate",
     "least_squares",
+    "read_graph",
 ]

@@ -30,6 +30,9 @@ class Estimate:
     cooperators : array of str, (R,)
         How the cooperators of SHEAR were found for each row; "" for all other estimators and for
         rows whose coalitions were all evaluated.
+    orders : array, (R,)
+        Up to which order the graph was considered for each row; −1 for estimators without orders
+        and for rows without active players.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
     """
@@ -41,4 +44,5 @@ class Estimate:
     evaluations: IntArray
     backward_passes: IntArray
     cooperators: npt.NDArray[np.str_]
+    orders: IntArray
     seed: int

@@ -105,9 +105,8 @@ class PlayerGraph:
             np.stack([mask[here].ravel(), mask[there].ravel()], axis=1)
             for here, there in _shifts(mask.ndim, diagonals)
         ]
-        is_grid = n_players == mask.size and bool((mask.ravel() == np.arange(mask.size)).all())
-        shape = mask.shape if is_grid else None
-        return cls.of_edges(n_players, np.concatenate([np.zeros((0, 2), np.intp), *pairs]), shape)
+        every = np.concatenate([np.zeros((0, 2), dtype=np.intp), *pairs])
+        return cls.of_edges(n_players, every, _grid_shape(mask, n_players))
 
     @cached_property
     def neighbours(self) -> list[IntArray]:
@@ -116,6 +115,12 @@ class PlayerGraph:
         both = both[np.lexsort((both[:, 1], both[:, 0]))]
         ends = np.searchsorted(both[:, 0], np.arange(1, self.n_players))
         return np.split(both[:, 1], ends)
+
+    @property
+    def degrees(self) -> IntArray:
+        """How many neighbours each player has, (M,)."""
+        counts: IntArray = np.bincount(self.edges.ravel(), minlength=self.n_players)
+        return counts
 
     @cached_property
     def components(self) -> IntArray:
@@ -202,6 +207,15 @@ def boxes(shape: tuple[int, ...], largest: int) -> list[IntArray]:
         windows = np.lib.stride_tricks.sliding_window_view(places, sides)
         found += list(windows.reshape(-1, int(np.prod(sides))))
     return found
+
+
+def _grid_shape(mask: IntArray, n_players: int) -> tuple[int, ...] | None:
+    """Return the shape of the grid that the players make, if any; channels may go together."""
+    for axis in range(mask.ndim):
+        first = mask.take([0], axis)
+        mask = first if (mask == first).all() else mask
+    is_grid = mask.size == n_players and (mask.ravel() == np.arange(n_players)).all()
+    return mask.shape if is_grid else None
 
 
 def _shifts(n_dimensions: int, diagonals: bool) -> list[tuple[Any, Any]]:
