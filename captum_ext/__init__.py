@@ -1,6 +1,6 @@
 """Shapley attributions for captum with fewer evaluations: SHEAR and its relatives."""
 
-from shapley_adapters import Estimate, ValueFunction
+from shapley_adapters import Estimate, PlayerGraph, ValueFunction
 
 from .attributions import (
     Exact,
@@ -13,16 +13,21 @@ from .attributions import (
 )
 from .baselines import BaselineDistribution
 from .data_loaders import DataLoaderAttribution
+from .graph_attributions import CShapley, LShapley, Myerson
 from .language_models import LLMAttribution
 
 __all__ = [
     "BaselineDistribution",
+    "CShapley",
     "DataLoaderAttribution",
     "Estimate",
     "Exact",
     "LLMAttribution",
+    "LShapley",
     "LeastSquares",
+    "Myerson",
     "OddGP",
+    "PlayerGraph",
     "RandomOrder",
     "Semivalue",
     "Shear",

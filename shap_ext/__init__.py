@@ -3,11 +3,14 @@
 Importing this package makes `shap.Explainer` know them by name: see `algorithms`.
 """
 
-from shapley_adapters import Estimate, ValueFunction
+from shapley_adapters import Estimate, PlayerGraph, ValueFunction
 
 from .explainers import (
+    CShapleyExplainer,
     EnumerationExplainer,
     LeastSquaresExplainer,
+    LShapleyExplainer,
+    MyersonExplainer,
     OddGPExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
@@ -17,10 +20,14 @@ from .explainers import (
 from .registration import algorithms, register, unregister
 
 __all__ = [
+    "CShapleyExplainer",
     "EnumerationExplainer",
     "Estimate",
+    "LShapleyExplainer",
     "LeastSquaresExplainer",
+    "MyersonExplainer",
     "OddGPExplainer",
+    "PlayerGraph",
     "RandomOrderExplainer",
     "SemivalueExplainer",
     "ShearExplainer",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import shap
 
-from shapley_adapters import Estimate, Settings, estimate
+from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import ScoreArray
 from shapley_adapters.designs import Estimator
@@ -22,6 +23,7 @@ from .column_groups import checked_groups
 from .explanations import explanations
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
+from .player_layouts import PlayerLayout
 from .shap_internals import Deserializer, Serializer, is_identity, is_op_chain, loader_of, saver_of
 from .tasks import TaskMaker, bounded_background, check_masker
 
@@ -80,6 +82,11 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         raise NotImplementedError
 
     def _cooperators(self) -> str | ScoreArray | None:
+        return None
+
+    def _graph(self, layout: PlayerLayout) -> PlayerGraph | list[PlayerGraph] | None:
+        """Return the graph of the players, for estimators that need one."""
+        del layout
         return None
 
     def __call__(
@@ -155,6 +162,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             budget_name="max_evals",
         )
         task = self._tasks()(args)
+        settings = replace(settings, graph=self._graph(task.layout))
         value_function = checked_value_function(self.value_function)
         game = task.game if value_function.is_raw else ValuedGame(task.game, value_function)
         result = estimate(game, self._estimator(), settings)

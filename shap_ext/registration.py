@@ -18,8 +18,11 @@ from shapley_adapters.errors import InvalidArgumentError
 
 from .coalition_explainer import CoalitionExplainer
 from .explainers import (
+    CShapleyExplainer,
     EnumerationExplainer,
     LeastSquaresExplainer,
+    LShapleyExplainer,
+    MyersonExplainer,
     OddGPExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
@@ -32,8 +35,11 @@ _REGISTRY = "_shapley_ext_algorithms"
 _lock = threading.Lock()
 
 _ALGORITHMS: dict[str, type[CoalitionExplainer]] = {
+    "cshapley": CShapleyExplainer,
     "enumeration": EnumerationExplainer,
     "leastsquares": LeastSquaresExplainer,
+    "lshapley": LShapleyExplainer,
+    "myerson": MyersonExplainer,
     "oddgp": OddGPExplainer,
     "randomorder": RandomOrderExplainer,
     "semivalue": SemivalueExplainer,

@@ -30,7 +30,7 @@ LAYERS = [
     {"efficiency", "evidence", "kernel_draws", "spread_designs"},
     {"tolerances", "torch_autograd", "torch_value_functions"},
     {"estimators", "torch_derivatives", "torch_modules", "value_functions"},
-    {"cooperators", "least_squares_forms"},
+    {"connected_forms", "cooperators", "least_squares_forms"},
     {"row_groups"},
     {"open_rows"},
     {"estimation"},
@@ -246,7 +246,9 @@ def test_shap_ext_works_without_captum_and_torch():
     code = """
 import numpy as np, shap, shap_ext
 for name in shap_ext.algorithms():
-    explainer = shap.Explainer(lambda x: x @ np.arange(9.0), np.zeros((1, 9)), algorithm=name)
+    graph = {"graph": "line"} if name in ("cshapley", "lshapley", "myerson") else {}
+    model = lambda x: x @ np.arange(9.0)
+    explainer = shap.Explainer(model, np.zeros((1, 9)), algorithm=name, **graph)
     found = explainer(np.ones((2, 9)), max_evals=512, silent=True)
     assert np.allclose(found.values, np.arange(9.0)), name
     if name not in ("enumeration", "simsemivalue"):  # not exact even on additive games

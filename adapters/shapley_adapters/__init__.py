@@ -4,6 +4,7 @@ This is what `shap_ext` and `captum_ext` share: players, coalitions, games, desi
 evaluation, and estimates.
 """
 
+from .connected_forms import c_shapley
 from .estimates import Estimate
 from .estimation import Settings, default_budget, estimate
 from .estimators.connected_regression import ConnectedRegression
@@ -45,6 +46,7 @@ __all__ = [
     "Tolerance",
     "UnbiasedLeastSquares",
     "ValueFunction",
+    "c_shapley",
     "default_budget",
     "estimate",
     "least_squares",

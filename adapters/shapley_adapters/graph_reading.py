@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -9,11 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from .arguments import checked_choice
 from .array_types import IntArray
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
 from .player_graphs import PlayerGraph
 
+NAMED_GRAPHS = ("line", "ring", "grid")
+
 GRAPH_FORMS = (
+    "'line', 'ring', 'grid', "
     "a networkx graph, a scipy sparse adjacency matrix, an edge index of shape (2, E), an object "
     "with an edge_index, or a PlayerGraph"
 )
@@ -50,6 +55,82 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
     if n_nodes is not None:
         _check_size(int(n_nodes), n_players)
     return _of_edge_index(edge_index, n_players)
+
+
+def read_graphs(
+    graph: Any,
+    layouts: Sequence[Sequence[IntArray]],
+    n_players: int,
+    names: Sequence[Hashable] | None = None,
+) -> PlayerGraph | list[PlayerGraph]:
+    """Return the graph of the players, or that of each row, from what a user passed.
+
+    Parameters
+    ----------
+    graph : "line", "ring", "grid", a graph, or a list with one graph for each row
+        Named graphs are made from where the players stand in each input; see `graph_of_places`.
+        All others are what `read_graph` takes.
+    layouts : sequence of sequences of arrays
+        The player of each place of each input, in the shape of the input, for each row; for all
+        rows together where there is one entry.
+    n_players : int
+        How many players there are.
+    names : sequence, optional
+        Their names.
+
+    Raises
+    ------
+    InvalidArgumentError, InvalidArgumentTypeError
+        If it cannot be read.
+    """
+    if isinstance(graph, str):
+        made: dict[Any, PlayerGraph] = {}
+        graphs = []
+        for layout in layouts:
+            key = tuple((places.shape, places.tobytes()) for places in layout)
+            if key not in made:
+                made[key] = graph_of_places(graph, layout, n_players)
+            graphs.append(made[key])
+        return graphs[0] if len(made) == 1 else graphs
+    if _is_one_for_each_row(graph):
+        return [read_graph(one, n_players, names) for one in graph]
+    return read_graph(graph, n_players, names)
+
+
+def graph_of_places(kind: str, layout: Sequence[IntArray], n_players: int) -> PlayerGraph:
+    """Return the graph of players that stand next to each other in the same input.
+
+    Parameters
+    ----------
+    kind : {"line", "ring", "grid"}
+        Next to each other in the order of the places, with the last next to the first for a ring;
+        or along any dimension of the input. A player with several places, such as a superpixel, is
+        next to all that touch it.
+    layout : sequence of arrays
+        The player of each place of each input, in the shape of the input.
+    n_players : int
+        How many players there are. Those without a place are alone.
+    """
+    checked_choice("graph", kind, NAMED_GRAPHS)
+    graphs = []
+    for places in layout:
+        ordered = places if kind == "grid" else places.ravel()
+        if kind == "ring":
+            ordered = np.append(ordered, ordered[:1])
+        graphs.append(PlayerGraph.touching(ordered, n_players=n_players))
+    if len(graphs) == 1:
+        return graphs[0]
+    return PlayerGraph.of_edges(n_players, np.concatenate([one.edges for one in graphs]))
+
+
+def _is_one_for_each_row(graph: Any) -> bool:
+    """Tell lists of graphs from edge indices, which may be lists of two lists."""
+    if not isinstance(graph, (list, tuple)):
+        return False
+    return len(graph) > 0 and not any(
+        isinstance(one, (list, tuple, str, numbers.Number)) or getattr(one, "ndim", 2) < 2
+        for one in graph
+    )
 
 
 def _of_networkx(graph: Any, n_players: int, names: Sequence[Hashable] | None) -> PlayerGraph:

@@ -1,7 +1,10 @@
 """The explainers: each is its options and its estimator."""
 
+from .connected_shapley import CShapleyExplainer
 from .enumeration import EnumerationExplainer
 from .least_squares import LeastSquaresExplainer
+from .local_shapley import LShapleyExplainer
+from .myerson import MyersonExplainer
 from .odd_gp import OddGPExplainer
 from .random_order import RandomOrderExplainer
 from .semivalue import SemivalueExplainer
@@ -9,8 +12,11 @@ from .shear import ShearExplainer
 from .sim_semivalue import SimSemivalueExplainer
 
 __all__ = [
+    "CShapleyExplainer",
     "EnumerationExplainer",
+    "LShapleyExplainer",
     "LeastSquaresExplainer",
+    "MyersonExplainer",
     "OddGPExplainer",
     "RandomOrderExplainer",
     "SemivalueExplainer",

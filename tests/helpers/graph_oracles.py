@@ -103,18 +103,21 @@ def regression(sets, value, n_players, kernel="shapley", efficient=False, contex
         weights = np.array(
             [(n_players - 1) / (comb(n_players, s) * s * (n_players - s)) for s in n]
         )
+
+    def worth(members):
+        return np.asarray(value(frozenset(members)), dtype=float)
+
     if context == "removed":
-        targets = [np.asarray(value(members)) - value(nobody) for members in sets]
+        targets = np.array([worth(members) - worth(nobody) for members in sets])
     else:
-        targets = [np.asarray(value(everyone)) - value(everyone - members) for members in sets]
+        targets = np.array([worth(everyone) - worth(everyone - members) for members in sets])
     normal = design.T @ (weights[:, None] * design)
-    right = design.T @ (weights[:, None] * np.array(targets))
-    if not efficient:
-        return np.linalg.solve(normal, right)
-    ones = np.ones((n_players, 1))
-    bordered = np.block([[normal, ones], [ones.T, np.zeros((1, 1))]])
-    total = np.asarray(value(everyone)) - value(nobody)
-    return np.linalg.solve(bordered, np.concatenate([right, total[None]]))[:-1]
+    right = np.tensordot(design.T * weights, targets, axes=1)
+    if efficient:  # with a multiplier for the sum
+        ones = np.ones((n_players, 1))
+        normal = np.block([[normal, ones], [ones.T, np.zeros((1, 1))]])
+        right = np.concatenate([right, (worth(everyone) - worth(nobody))[None]])
+    return np.linalg.solve(normal, right)[:n_players]
 
 
 def authors_text_values(value, d, k, method):

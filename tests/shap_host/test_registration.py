@@ -30,6 +30,11 @@ CLASSES = {
     "shear": shap_ext.ShearExplainer,
     "simsemivalue": shap_ext.SimSemivalueExplainer,
 }
+ON_GRAPHS = {
+    "cshapley": shap_ext.CShapleyExplainer,
+    "lshapley": shap_ext.LShapleyExplainer,
+    "myerson": shap_ext.MyersonExplainer,
+}
 BACKGROUND, X = rows(2, 4, seed=1), rows(3, 4)
 
 
@@ -59,10 +64,22 @@ def test_names_build_the_classes(name, explainer):
         np.testing.assert_allclose(built(X).values, oracle(curved, X, BACKGROUND), **ROUNDING)
 
 
+@pytest.mark.parametrize(("name", "explainer"), ON_GRAPHS.items())
+def test_names_of_methods_on_graphs_build_the_classes(name, explainer):
+    by_keyword = shap.Explainer(curved, BACKGROUND, algorithm=name, graph="ring")
+    by_place = shap.Explainer(curved, BACKGROUND, shap.links.identity, name, graph="ring")
+    for built in (by_keyword, by_place):
+        assert type(built) is explainer
+        by_class = explainer(curved, BACKGROUND, graph="ring")
+        np.testing.assert_array_equal(built(X).values, by_class(X).values)
+    for spelled in ("c-shapley", "L_Shapley", "Myerson"):
+        assert type(Explainer(curved, BACKGROUND, algorithm=spelled)) in ON_GRAPHS.values()
+
+
 def test_exactly_these_names_are_known():
-    assert shap_ext.algorithms() == CLASSES
+    assert shap_ext.algorithms() == CLASSES | ON_GRAPHS
     shap_ext.algorithms().clear()  # a copy
-    assert shap_ext.algorithms() == CLASSES
+    assert shap_ext.algorithms() == CLASSES | ON_GRAPHS
 
 
 @pytest.mark.parametrize(
@@ -117,7 +134,7 @@ def test_everything_given_arrives():
     assert (built.efficient, built.cooperators) == (False, "random")
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", CLASSES | ON_GRAPHS)
 def test_wrong_arguments_are_type_errors(name):
     with pytest.raises(TypeError, match="sed"):
         shap.Explainer(curved, BACKGROUND, algorithm=name, sed=1)
@@ -228,7 +245,7 @@ def test_wrapper_of_others_on_top_survives(polite):
 def test_reloading_the_module_does_no_harm():
     before = Explainer.__init__
     reloaded = importlib.reload(shap_ext.registration)
-    assert reloaded.algorithms() == CLASSES
+    assert reloaded.algorithms() == CLASSES | ON_GRAPHS
     reloaded.register()
     assert Explainer.__init__ is before
     assert type(shap.Explainer(curved, BACKGROUND, algorithm="shear")) is shap_ext.ShearExplainer
