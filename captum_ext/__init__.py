@@ -1,6 +1,6 @@
 """Shapley attributions for captum with fewer evaluations: SHEAR and its relatives."""
 
-from shapley_adapters import Estimate, PlayerGraph, ValueFunction
+from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from .attributions import (
     Exact,
@@ -33,4 +33,5 @@ __all__ = [
     "Shear",
     "SimSemivalue",
     "ValueFunction",
+    "draw_graph",
 ]

@@ -3,7 +3,7 @@
 Importing this package makes `shap.Explainer` know them by name: see `algorithms`.
 """
 
-from shapley_adapters import Estimate, PlayerGraph, ValueFunction
+from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from .explainers import (
     CShapleyExplainer,
@@ -34,6 +34,7 @@ __all__ = [
     "SimSemivalueExplainer",
     "ValueFunction",
     "algorithms",
+    "draw_graph",
     "register",
     "unregister",
 ]

@@ -20,6 +20,7 @@ from .estimators.shear import Shear
 from .estimators.sim_semivalue import SimSemivalue
 from .estimators.unbiased_least_squares import UnbiasedLeastSquares
 from .games import DifferentiableGame, Game
+from .graph_drawing import draw_graph
 from .graph_reading import read_graph
 from .least_squares_forms import least_squares
 from .player_graphs import PlayerGraph
@@ -48,6 +49,7 @@ __all__ = [
     "ValueFunction",
     "c_shapley",
     "default_budget",
+    "draw_graph",
     "estimate",
     "least_squares",
     "read_graph",
