@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeAlias
 from captum.attr import PerturbationAttribution
 from torch import Tensor
 
-from shapley_adapters import Estimate, Settings, estimate
+from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray, ScoreArray
 from shapley_adapters.designs import Estimator
@@ -67,6 +67,11 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         raise NotImplementedError
 
     def _cooperators(self) -> str | ScoreArray | None:
+        return None
+
+    def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph] | None:
+        """Return the graph of the players, for estimators that need one."""
+        del game
         return None
 
     @counted_usage
@@ -153,6 +158,7 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
             name=self.get_name(),
             budget_name="n_samples",
         )
+        settings = replace(settings, graph=self._graph(call.game))
         warn_in_training_mode(self.forward_func)
         game, result = call.estimate(self._estimator(), settings)
         self.last_estimate = result

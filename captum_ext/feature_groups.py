@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -67,6 +68,23 @@ class FeatureGroups:
             return per_player[:, players[0]]
         own = players[rows]
         return per_player[np.arange(len(own))[:, None], own]
+
+    def layouts(self, shapes: Sequence[tuple[int, ...]]) -> list[list[IntArray]]:
+        """Return the player of each place of each input, for each example or for all together.
+
+        Parameters
+        ----------
+        shapes : sequence of tuples
+            The shapes of one example of each input.
+        """
+        n_rows = max(len(players) for players in self.players)
+        return [
+            [
+                players[row if len(players) > 1 else 0].reshape(shape)
+                for players, shape in zip(self.players, shapes, strict=True)
+            ]
+            for row in range(n_rows)
+        ]
 
     def spread_tensor(self, per_player: Tensor, rows: IntArray, index: int) -> Tensor:
         """Do the same for a tensor, (P, M), on its device and with its derivatives."""

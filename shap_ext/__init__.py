@@ -3,12 +3,15 @@
 Importing this package makes `shap.Explainer` know them by name: see `algorithms`.
 """
 
-from shapley_adapters import Estimate, ValueFunction
+from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from .explainers import (
+    CShapleyExplainer,
     EnumerationExplainer,
     FastShapExplainer,
     LeastSquaresExplainer,
+    LShapleyExplainer,
+    MyersonExplainer,
     OddGPExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
@@ -19,11 +22,15 @@ from .explainers import (
 from .registration import algorithms, register, unregister
 
 __all__ = [
+    "CShapleyExplainer",
     "EnumerationExplainer",
     "Estimate",
     "FastShapExplainer",
+    "LShapleyExplainer",
     "LeastSquaresExplainer",
+    "MyersonExplainer",
     "OddGPExplainer",
+    "PlayerGraph",
     "RandomOrderExplainer",
     "SemivalueExplainer",
     "ShearExplainer",
@@ -31,6 +38,7 @@ __all__ = [
     "SimShapExplainer",
     "ValueFunction",
     "algorithms",
+    "draw_graph",
     "register",
     "unregister",
 ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import shap
 
-from shapley_adapters import Estimate, Game, Settings, estimate
+from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import ScoreArray
 from shapley_adapters.designs import Estimator
@@ -22,6 +23,7 @@ from .column_groups import checked_groups
 from .explanations import explanations
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
+from .player_layouts import PlayerLayout
 from .shap_internals import Deserializer, Serializer, is_identity, is_op_chain, loader_of, saver_of
 from .tasks import Task, TaskMaker, bounded_background, check_masker
 
@@ -86,6 +88,11 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
         """Estimate the values of `game`, made of the datasets `args`."""
         del args
         return estimate(game, self._estimator(), settings)
+
+    def _graph(self, layout: PlayerLayout) -> PlayerGraph | list[PlayerGraph] | None:
+        """Return the graph of the players, for estimators that need one."""
+        del layout
+        return None
 
     def __call__(
         self,
@@ -160,6 +167,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             budget_name="max_evals",
         )
         task = self._tasks()(args)
+        settings = replace(settings, graph=self._graph(task.layout))
         game = self._valued(task)
         result = self._estimate(game, args, settings)
         self.last_estimate = result

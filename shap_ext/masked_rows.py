@@ -17,7 +17,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 
 from .exact_comparison import same
 from .locks import lock_of
-from .shap_internals import masks_each_place_alone
+from .shap_internals import masks_each_place_alone, masks_neighbours
 
 Mask = npt.NDArray[np.bool_]
 
@@ -48,6 +48,11 @@ class MaskedRow:
     def shown(self) -> list[Any]:
         """What plots show of each input, such as the tokens of a text; None for it as it is."""
         return [None for _ in self.inputs]
+
+    @property
+    def has_neighbours(self) -> list[bool]:
+        """Whether places of each input that are next to each other are neighbours, as words are."""
+        return [False for _ in self.inputs]
 
     @cached_property
     def n_places(self) -> int:
@@ -100,6 +105,11 @@ class CalledRow(MaskedRow):
         if callable(getattr(self.masker, "data_transform", None)):
             return list(self._asked(self.masker.data_transform))
         return [None for _ in self.inputs]
+
+    @property
+    def has_neighbours(self) -> list[bool]:
+        """Whether the masker is for texts or images."""
+        return [masks_neighbours(self.masker) for _ in self.shapes]
 
     def null_places(self) -> BoolArray:
         """Confirm what the masker claims; where places are masked alone, compare them all."""
@@ -203,6 +213,11 @@ class JointRow(MaskedRow):
         """What plots show of all."""
         return [shown for row in self.rows for shown in row.shown]
 
+    @property
+    def has_neighbours(self) -> list[bool]:
+        """Whether places of each are neighbours."""
+        return [has for row in self.rows for has in row.has_neighbours]
+
     def null_places(self) -> BoolArray:
         """Join the null places of all."""
         return np.concatenate([row.null_places() for row in self.rows])
@@ -254,6 +269,11 @@ class AccompaniedRow(MaskedRow):
         if self._found is None:
             self._found = self.companions()
         return self._found
+
+    @property
+    def has_neighbours(self) -> list[bool]:
+        """Whether places of what is masked are neighbours."""
+        return self.row.has_neighbours
 
     def null_places(self) -> BoolArray:
         """Return the null places of what is masked."""

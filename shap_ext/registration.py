@@ -18,9 +18,12 @@ from shapley_adapters.errors import InvalidArgumentError
 
 from .coalition_explainer import CoalitionExplainer
 from .explainers import (
+    CShapleyExplainer,
     EnumerationExplainer,
     FastShapExplainer,
     LeastSquaresExplainer,
+    LShapleyExplainer,
+    MyersonExplainer,
     OddGPExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
@@ -34,9 +37,12 @@ _REGISTRY = "_shapley_ext_algorithms"
 _lock = threading.Lock()
 
 _ALGORITHMS: dict[str, type[CoalitionExplainer]] = {
+    "cshapley": CShapleyExplainer,
     "enumeration": EnumerationExplainer,
     "fastshap": FastShapExplainer,
     "leastsquares": LeastSquaresExplainer,
+    "lshapley": LShapleyExplainer,
+    "myerson": MyersonExplainer,
     "oddgp": OddGPExplainer,
     "randomorder": RandomOrderExplainer,
     "semivalue": SemivalueExplainer,

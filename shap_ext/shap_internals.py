@@ -25,6 +25,7 @@ __all__ = [
     "is_op_chain",
     "keeps_row_between_calls",
     "masks_each_place_alone",
+    "masks_neighbours",
     "own_copy",
     "row_output_names",
 ]
@@ -112,6 +113,11 @@ def inpaints(masker: Any) -> bool:
 def masks_each_place_alone(masker: Any) -> bool:
     """Tell whether what an absent place becomes does not depend on the other places."""
     return type(masker) is shap.maskers.Image and not inpaints(masker)
+
+
+def masks_neighbours(masker: Any) -> bool:
+    """Tell whether the places of a masker stand in an order that means something."""
+    return isinstance(masker, (shap.maskers.Text, shap.maskers.Image))
 
 
 def keeps_row_between_calls(model: Any) -> bool:

@@ -21,6 +21,7 @@ from .masked_model_game import TabularGame
 from .masked_rows import MaskedRow
 from .masker_game import MaskerGame, RowBoundGame
 from .models import inner_model, is_torch_module
+from .player_layouts import PlayerLayout
 from .row_makers import masked_rows, with_targets
 from .sparse_game import SparseGame
 
@@ -34,6 +35,7 @@ class Task:
     game: TabularGame | SparseGame | MaskerGame
     parts: list[Part]
     groups: ColumnGroups | None
+    layout: PlayerLayout
 
     @property
     def output_names(self) -> list[list[str]] | None:
@@ -98,7 +100,15 @@ class TaskMaker:
         game = tabular_game(
             self.model, background, dataset, groups, self.average, self.linearize_link
         )
-        return Task(game, _parts(datasets, [[shape] * dataset.n_rows], groups), groups)
+        shapes = [[shape] * dataset.n_rows]
+        layout = PlayerLayout(
+            [groups.players] * dataset.n_rows,
+            shapes,
+            [len(shape) > 1],  # a table has rows of one dimension
+            len(groups.names),
+            groups.names,
+        )
+        return Task(game, _parts(datasets, shapes, groups), groups, layout)
 
     def _of_masker(self, datasets: Sequence[Dataset]) -> Task:
         masker, explained = with_targets(self.masker, datasets)
@@ -114,7 +124,10 @@ class TaskMaker:
         groups = make_groups(self.groups, names)
         places = [groups.players] * len(rows)
         game = self._masker_game(rows, places, len(groups.names))
-        return Task(game, _parts(explained, shapes, groups, rows), groups)
+        layout = PlayerLayout(
+            places, shapes, rows[0].has_neighbours, len(groups.names), groups.names
+        )
+        return Task(game, _parts(explained, shapes, groups, rows), groups, layout)
 
     def _of_rows_apart(
         self,
@@ -143,7 +156,8 @@ class TaskMaker:
                 zip(datasets, shapes, firsts, strict=False)
             )
         ]
-        return Task(game, parts, None)
+        layout = PlayerLayout(places, shapes, rows[0].has_neighbours, int(firsts[-1]))
+        return Task(game, parts, None, layout)
 
     def _masker_game(
         self, rows: Sequence[MaskedRow], places: Sequence[IntArray], n_players: int

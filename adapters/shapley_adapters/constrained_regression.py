@@ -1,4 +1,4 @@
-"""Weighted least squares whose coefficients have a given sum."""
+"""Weighted least squares, with and without a given sum of the coefficients."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 
 from .array_types import FloatArray
 from .errors import SingularSystemError
@@ -68,3 +69,79 @@ def fit_with_fixed_sum(design: FloatArray, weights: FloatArray) -> ConstrainedFi
         return ConstrainedFit(design, np.zeros((1, len(design))), np.zeros(len(design)))
     reduced = scipy.linalg.solve_triangular(triangle, orthogonal.T * roots)
     return ConstrainedFit(design, basis @ reduced, (orthogonal**2).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class SparseFit:
+    """A regression of few regressors an equation, to be solved for any number of targets.
+
+    Attributes
+    ----------
+    moments : sparse matrix, (M, n)
+        The regressors times the weights, transposed.
+    factor : tuple
+        The Cholesky factor of the normal equations, scaled.
+    scale : array, (M,)
+        By what the coefficients are divided in the end.
+    towards_sum : array, (M,)
+        How the coefficients move where only their sum is to change, by 1.
+    """
+
+    moments: scipy.sparse.csr_matrix
+    factor: tuple[FloatArray, bool]
+    scale: FloatArray
+    towards_sum: FloatArray
+
+    def coefficients(self, targets: FloatArray, totals: FloatArray | None = None) -> FloatArray:
+        """Return the coefficients, (R, M, K), of `targets`, (R, n, K); of given sums, (R, K)."""
+        n_rows, n, n_outputs = targets.shape
+        flat = targets.transpose(1, 0, 2).reshape(n, n_rows * n_outputs)
+        solved = scipy.linalg.cho_solve(self.factor, self.moments @ flat) / self.scale[:, None]
+        coefficients: FloatArray = solved.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
+        if totals is None:
+            return coefficients
+        missing = totals[:, None] - coefficients.sum(axis=1, keepdims=True)
+        moved: FloatArray = coefficients + self.towards_sum[:, None] * missing
+        return moved
+
+
+def fit_sparse(design: scipy.sparse.csr_matrix, weights: FloatArray) -> SparseFit:
+    """Prepare the regression on a sparse design, (n, M), with `weights`, (n,).
+
+    By the normal equations, which are well-conditioned where each coefficient has an equation of
+    its own that counts no less than others, as that of a single player does.
+
+    Raises
+    ------
+    SingularSystemError
+        If the regressors do not determine all coefficients.
+    """
+    moments = (design.T @ scipy.sparse.diags(weights)).tocsr()
+    normal = (moments @ design).toarray()
+    scale = np.sqrt(np.diag(normal))
+    scale[scale == 0] = 1.0
+    normal /= scale
+    normal /= scale[:, None]
+    factor = _cholesky(normal, design.shape[0])
+    ones = scipy.linalg.cho_solve(factor, 1 / scale) / scale
+    rescaled = (scipy.sparse.diags(1 / scale) @ moments).tocsr()
+    return SparseFit(rescaled, factor, scale, ones / ones.sum())
+
+
+def _cholesky(normal: FloatArray, n_equations: int) -> tuple[FloatArray, bool]:
+    """Factorise normal equations of unit diagonal, unless they are singular."""
+    tolerance = len(normal) * np.finfo(float).eps
+    try:
+        factor: tuple[FloatArray, bool] = scipy.linalg.cho_factor(normal)
+        norm = np.abs(normal).sum(axis=0).max()
+        is_regular = scipy.linalg.lapack.dpocon(factor[0], norm)[0] > tolerance
+    except scipy.linalg.LinAlgError:
+        is_regular = False
+    if is_regular:
+        return factor
+    eigenvalues = scipy.linalg.eigvalsh(normal)
+    n_determined = int((eigenvalues > tolerance * eigenvalues[-1]).sum())
+    raise SingularSystemError(
+        f"{n_equations} equations determine {n_determined} of the attributions of {len(normal)} "
+        "players."
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,31 @@ from .array_types import (
     ValueArray,
 )
 from .coalition_sets import CoalitionTable
+from .errors import InvalidArgumentError
+from .player_graphs import PlayerGraph
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class GraphPlace:
+    """Where the M players of a design stand in the graph of all players of the game.
+
+    The other nodes are null players. They have no place in a coalition, because they change no
+    value, but paths lead through them: leaving them out of the graph would take neighbours apart.
+    Estimators on graphs therefore solve for all nodes of the graph, not for the M players alone.
+
+    Attributes
+    ----------
+    graph : PlayerGraph
+        The graph.
+    players : array, (M,)
+        Which node each of the M players is.
+    """
+
+    graph: PlayerGraph
+    players: IntArray
 
 
 @dataclass(frozen=True)
@@ -41,6 +66,12 @@ class DesignRequest:
         Cross-contributions of the players of each row, for estimators that ask for them.
     informed : array, (R,), or None
         Where the scores say something about the row, rather than being random numbers.
+    place : GraphPlace, optional
+        Where the players stand in a graph, for estimators that ask for one.
+    budget_is_default : bool
+        Whether nobody has named the budget, so that an estimator of fixed cost may exceed it.
+    needs_errors : bool
+        Whether standard errors are wanted.
     """
 
     n_players: int
@@ -50,6 +81,16 @@ class DesignRequest:
     known: CoalitionArray
     scores: ScoreArray | None = None
     informed: BoolArray | None = None
+    place: GraphPlace | None = None
+    budget_is_default: bool = False
+    needs_errors: bool = False
+
+    @property
+    def on_graph(self) -> GraphPlace:
+        """Where the players stand, for estimators that need it."""
+        if self.place is None:
+            raise InvalidArgumentError("graph is missing.")
+        return self.place
 
 
 class Design(Protocol):
@@ -71,11 +112,37 @@ class Design(Protocol):
 
 
 @dataclass(frozen=True)
+class WholeDesign:
+    """A design that all rows share, and of which no part is a smaller design: evaluated whole."""
+
+    table: CoalitionTable
+
+    def within(self, _: int) -> Self:
+        """Return the design itself."""
+        return self
+
+    def of_rows(self, _: IntArray) -> Self:
+        """Return the design itself: all rows share it."""
+        return self
+
+
+@dataclass(frozen=True)
 class Solution:
-    """Attributions and their standard errors, (R, M, K) each; NaN where there is none to tell."""
+    """Attributions and their standard errors, (R, M, K) each; NaN where there is none to tell.
+
+    Those of an estimator on a graph are of all its nodes.
+    """
 
     values: AttributionArray
     standard_errors: AttributionArray
+
+
+class OnGraph:
+    """Marks the estimators that need a graph, because what they estimate depends on it.
+
+    Enumeration of all coalitions does not take their place, as it does for estimators of the
+    Shapley value.
+    """
 
 
 DesignT = TypeVar("DesignT", bound=Design)

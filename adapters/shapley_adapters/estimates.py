@@ -31,6 +31,9 @@ class Estimate:
         Where SHEAR has the cooperators of each row from, and odd Gaussian-process regression its
         prior; "" where it has none, for all other estimators, and for rows whose coalitions were
         all evaluated.
+    orders : array, (R,)
+        Up to which order the graph was considered for each row; −1 for estimators without orders
+        and for rows without active players.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
     """
@@ -42,4 +45,5 @@ class Estimate:
     evaluations: IntArray
     backward_passes: IntArray
     cooperators: npt.NDArray[np.str_]
+    orders: IntArray
     seed: int

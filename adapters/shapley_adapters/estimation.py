@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,18 +12,22 @@ from tqdm.auto import tqdm
 from .array_types import BoolArray, IntArray, ScoreArray, ValueArray
 from .batched_evaluation import Evaluator, Request
 from .coalition_sets import CoalitionTable, end_points
-from .designs import Design, DesignRequest, Estimator, Solution
-from .errors import BudgetError, warn_user
+from .designs import Design, DesignRequest, Estimator, OnGraph, Solution, WholeDesign
+from .errors import BudgetError, InvalidArgumentError, warn_user
 from .estimates import Estimate
 from .estimators.exact import FullDesign, full_design, solve_full
 from .games import Game
 from .open_rows import OpenRows
-from .row_groups import RowGroup, Scoring, group_rows
+from .player_graphs import PlayerGraph
+from .row_groups import RowGroup, Scoring, group_rows, group_rows_on_graphs
 from .tolerances import Tolerance
 
 _LOOKS_FROM = 4
 """How many times the evaluations that standard errors need at least are made before a row may stop:
 errors told from fewer are often too small, and stopping picks the moments when they are."""
+
+_MOST_DESIGNS = 64
+"""Designs of graphs kept from one chunk of rows to the next."""
 
 _CHUNK_BYTES = 2**28
 """Bound on the coalitions and values held at a time; a chunk has at least one row."""
@@ -44,6 +48,9 @@ class Settings:
     cooperators : str or array, optional
         How SHEAR finds cooperators, and odd Gaussian-process regression its prior; None for all
         other estimators.
+    graph : PlayerGraph or sequence of them, optional
+        The graph of the game's players, or that of each row, for estimators that ask for one. What
+        they estimate depends on it, so that enumeration of all coalitions never takes their place.
     with_errors : bool
         Whether standard errors are wanted, so that a budget too small for them is refused.
     tolerance : Tolerance, optional
@@ -60,6 +67,7 @@ class Settings:
     budget: int | None = None
     batch_size: int | None = None
     cooperators: str | ScoreArray | None = None
+    graph: PlayerGraph | Sequence[PlayerGraph] | None = None
     with_errors: bool = False
     tolerance: Tolerance | None = None
     progress_delay: float | None = None
@@ -86,10 +94,12 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     All rows share one set of random draws, so that a row's result does not depend on the other
     rows, on their order or on the batch size. Players that cannot change the value of a row are
     set aside first. Where the budget pays for all coalitions of the others, all are evaluated and
-    the result is exact.
+    the result is exact; estimators on graphs decide for themselves.
 
     Raises
     ------
+    InvalidArgumentError
+        If the graphs do not fit the rows or their players.
     BudgetError
         If the budget is too small for the estimator.
     """
@@ -113,20 +123,65 @@ class _Run:
     game: Game
     estimator: Estimator[Any]
     settings: Settings
-    _shared: dict[int, Design] = field(default_factory=dict)
+    _shared: dict[Hashable, Design] = field(default_factory=dict)
     _missed: list[tuple[int, float]] = field(default_factory=list)
 
     def estimate(self, active: BoolArray) -> Estimate:
-        for n_active in np.unique(active.sum(axis=1)):
-            self._check_budget(int(n_active))
+        if not self._is_on_graph:
+            for n_active in np.unique(active.sum(axis=1)):
+                self._check_budget(int(n_active))
+        else:
+            self._check_graphs(active)
         with self._progress_bar(active) as bar:
             evaluate = Evaluator(self.game, self.settings.batch_size, bar.update)
             ends = self._end_values(evaluate)
             result = self._blank_result(ends)
             for rows in self._chunks(ends.shape[2]):
-                self._estimate_chunk(group_rows(rows, active[rows], ends[rows]), evaluate, result)
+                self._estimate_chunk(self._groups(rows, active[rows], ends), evaluate, result)
         self._warn_of_missed_rows()
         return result
+
+    def _groups(self, rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowGroup]:
+        if not self._is_on_graph:
+            return group_rows(rows, active, ends[rows])
+        if len(self._shared) > _MOST_DESIGNS:
+            self._shared.clear()
+        graphs = [self._graph_of(int(row)) for row in rows]
+        return group_rows_on_graphs(rows, active, ends[rows], graphs)
+
+    def _graph_of(self, row: int) -> PlayerGraph:
+        graph = self.settings.graph
+        if graph is None:
+            raise InvalidArgumentError(
+                f"graph is missing: {self.settings.name} has to know which players are neighbours. "
+                "Pass graph= to Settings."
+            )
+        return graph if isinstance(graph, PlayerGraph) else graph[row]
+
+    @property
+    def _is_on_graph(self) -> bool:
+        return isinstance(self.estimator, OnGraph)
+
+    def _check_graphs(self, active: BoolArray) -> None:
+        """Check that graphs fit, and refuse a budget before anything is evaluated.
+
+        The row with most active players is, if not always, the most expensive one.
+        """
+        graphs = self.settings.graph
+        if not isinstance(graphs, PlayerGraph | None) and len(graphs) != len(active):
+            raise InvalidArgumentError(
+                f"graph holds {len(graphs)} graphs, but there are {len(active)} rows."
+            )
+        for row in range(len(active)):
+            n_nodes = self._graph_of(row).n_players
+            if n_nodes != active.shape[1]:
+                raise InvalidArgumentError(
+                    f"graph has {n_nodes} nodes, but there are {active.shape[1]} players."
+                )
+        widest = np.argmax(active.sum(axis=1), keepdims=True)
+        nothing = np.zeros((len(active), 2, 1))
+        for group in self._groups(widest, active[widest], nothing):
+            self._design(group)
 
     def _estimate_chunk(
         self, groups: list[RowGroup], evaluate: Evaluator, result: Estimate
@@ -143,7 +198,7 @@ class _Run:
 
     def _opened(self, group: RowGroup) -> OpenRows:
         design = self._design(group)
-        is_whole = self.settings.tolerance is None or isinstance(design, FullDesign)
+        is_whole = self.settings.tolerance is None or isinstance(design, WholeDesign)
         limit = int(design.table.counts.max()) if is_whole else self._planned(group.n_players)
         return OpenRows(group, design, group.known_values, limit)
 
@@ -156,7 +211,7 @@ class _Run:
         if tolerance is not None:
             is_met = tolerance.is_met(solution)
         n_players = rows.group.n_players
-        can_be_full = _pays_for_all(n_players, self._budget(n_players))
+        can_be_full = self._can_be_full(n_players)
         if rows.is_last_round and (is_met.all() or not can_be_full):
             self._record(rows, everyone, solution, result)
             if tolerance is not None and not is_met.all():
@@ -186,14 +241,26 @@ class _Run:
     def _design(self, group: RowGroup) -> Design:
         """Return the design of a group, made once for each number of players if rows share it."""
         n_players = group.n_players
-        if n_players in self._shared:
-            return self._shared[n_players]
+        key: Hashable = n_players
+        if group.graph is not None:
+            key = (group.graph, group.players[0].tobytes())
+        if key in self._shared:
+            return self._shared[key]
         if self._is_full(n_players):
             design: Design = full_design(n_players, group.known)
         else:
-            design = self.estimator.design(self._design_request(group))
+            design = self._made(self._design_request(group))
         if group.scores is None:
-            self._shared[n_players] = design
+            self._shared[key] = design
+        return design
+
+    def _made(self, request: DesignRequest) -> Design:
+        try:
+            design: Design = self.estimator.design(request)
+        except BudgetError as error:
+            name, budget = self.settings.budget_name, self.settings.budget
+            spoken = f"{name}={budget} is too small" if budget else f"{name} has to be given"
+            raise BudgetError(f"{spoken}: {self.settings.name} with {error}") from error
         return design
 
     def _design_request(self, group: RowGroup) -> DesignRequest:
@@ -202,7 +269,7 @@ class _Run:
         n_players = group.n_players
         sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(n_players,))
         planned, budget = self._planned(n_players), self._budget(n_players)
-        if _pays_for_all(n_players, budget):
+        if self._can_be_full(n_players):
             # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
             budget = max(planned, 2 ** (n_players - 1))
         return DesignRequest(
@@ -213,6 +280,9 @@ class _Run:
             known=group.known,
             scores=group.scores,
             informed=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
+            place=group.place,
+            budget_is_default=self.settings.budget is None,
+            needs_errors=self.settings.needs_errors,
         )
 
     def _solve(self, rows: OpenRows) -> Solution:
@@ -228,8 +298,9 @@ class _Run:
         """Write down what was found for some of the rows, given by their places."""
         group = open_rows.group.of_rows(places)
         rows = group.rows
-        result.values[rows[:, None], group.players] = solution.values[places]
-        result.standard_errors[rows[:, None], group.players] = solution.standard_errors[places]
+        result.values[rows[:, None], group.recipients] = solution.values[places]
+        result.standard_errors[rows[:, None], group.recipients] = solution.standard_errors[places]
+        result.orders[rows] = getattr(open_rows.design, "order", -1)
         evaluations = open_rows.evaluations
         result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[places]
         if group.sources is not None and group.backward_passes is not None:
@@ -281,14 +352,19 @@ class _Run:
             )
 
     def _is_full(self, n_players: int) -> bool:
-        return _pays_for_all(n_players, self._planned(n_players))
+        """Tell whether a row of that many players is enumerated from the start."""
+        return not self._is_on_graph and _pays_for_all(n_players, self._planned(n_players))
+
+    def _can_be_full(self, n_players: int) -> bool:
+        """Tell whether it may be enumerated in the end."""
+        return not self._is_on_graph and _pays_for_all(n_players, self._budget(n_players))
 
     def _progress_bar(self, active: BoolArray) -> tqdm[Any]:
         delay = self.settings.progress_delay
         sizes, n_rows = np.unique(active.sum(axis=1), return_counts=True)
         each = [min(2 ** int(n), self._budget(int(n))) for n in sizes]
         return tqdm(
-            total=int(np.dot(each, n_rows)),
+            total=None if self._is_on_graph else int(np.dot(each, n_rows)),
             desc=self.settings.name,
             unit=" evaluations",
             disable=delay is None,
@@ -310,6 +386,7 @@ class _Run:
             evaluations=np.full(self.game.n_rows, 2),
             backward_passes=np.zeros(self.game.n_rows, dtype=np.intp),
             cooperators=np.full(self.game.n_rows, "", dtype="U10"),
+            orders=np.full(self.game.n_rows, -1, dtype=np.intp),
             seed=self.settings.seed,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +17,8 @@ from .cooperators import (
     difference_scores,
     scores_before_evaluation,
 )
+from .designs import GraphPlace
+from .player_graphs import PlayerGraph
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,9 @@ class RowGroup:
         Their values.
     scores, sources, backward_passes : arrays, (R, m, m), (R,) and (R,), or None
         How much the players of each row cooperate, where that comes from and what it took.
+    graph : PlayerGraph, optional
+        The graph of all players of the game. Rows of a group have it and the active players in
+        common.
     """
 
     rows: IntArray
@@ -46,6 +52,17 @@ class RowGroup:
     scores: ScoreArray | None = None
     sources: npt.NDArray[np.str_] | None = None
     backward_passes: IntArray | None = None
+    graph: PlayerGraph | None = None
+
+    @property
+    def place(self) -> GraphPlace | None:
+        """Where the active players stand in the graph."""
+        return None if self.graph is None else GraphPlace(self.graph, self.players[0])
+
+    @property
+    def recipients(self) -> IntArray:
+        """The players that a solution is about: active ones, or all nodes of the graph."""
+        return self.players if self.graph is None else np.arange(self.n_game_players)[None]
 
     @property
     def n_players(self) -> int:
@@ -101,6 +118,21 @@ def group_rows(rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowG
         players = np.nonzero(active[of_group])[1].reshape(-1, n_players)
         known = end_points(int(n_players))
         groups.append(RowGroup(rows[of_group], players, active.shape[1], known, ends[of_group]))
+    return groups
+
+
+def group_rows_on_graphs(
+    rows: IntArray, active: BoolArray, ends: ValueArray, graphs: Sequence[PlayerGraph]
+) -> list[RowGroup]:
+    """Group `rows` by their graph and their active players; rows without any are left out."""
+    places_of: dict[tuple[PlayerGraph, bytes], list[int]] = {}
+    for place, graph in enumerate(graphs):
+        if active[place].any():
+            places_of.setdefault((graph, active[place].tobytes()), []).append(place)
+    groups = []
+    for (graph, _), places in places_of.items():
+        group = group_rows(rows[places], active[places], ends[places])[0]
+        groups.append(replace(group, graph=graph))
     return groups
 
 

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+import scipy.special
 
 from .array_types import FloatArray
 
@@ -28,6 +29,19 @@ def kernel_mass(n_players: int) -> FloatArray:
     sizes = np.arange(1, n_players)
     mass: FloatArray = 1.0 / (sizes * (n_players - sizes)) / kernel_total(n_players)
     return mass
+
+
+def size_weights(n_players: int) -> tuple[FloatArray, FloatArray]:
+    """Return the Shapley weights of sizes 0, …, M for players inside and outside the coalition.
+
+    Player i counts v(S) with the first where it is in S, and with minus the second where it is not.
+    """
+    sizes = np.arange(n_players + 1)
+    inverse_counts = 1.0 / scipy.special.comb(n_players, sizes)
+    with np.errstate(divide="ignore"):
+        present = np.where(sizes > 0, inverse_counts / sizes, 0.0)
+        absent = np.where(sizes < n_players, inverse_counts / (n_players - sizes), 0.0)
+    return present, absent
 
 
 def size_probabilities(n_players: int, distribution: str) -> FloatArray:

@@ -1,18 +1,24 @@
 """The explainers: each is its options and its estimator."""
 
-from .trained_networks import FastShapExplainer, SimShapExplainer
+from .connected_shapley import CShapleyExplainer
 from .enumeration import EnumerationExplainer
 from .least_squares import LeastSquaresExplainer
+from .local_shapley import LShapleyExplainer
+from .myerson import MyersonExplainer
 from .odd_gp import OddGPExplainer
 from .random_order import RandomOrderExplainer
 from .semivalue import SemivalueExplainer
 from .shear import ShearExplainer
 from .sim_semivalue import SimSemivalueExplainer
+from .trained_networks import FastShapExplainer, SimShapExplainer
 
 __all__ = [
+    "CShapleyExplainer",
     "EnumerationExplainer",
     "FastShapExplainer",
+    "LShapleyExplainer",
     "LeastSquaresExplainer",
+    "MyersonExplainer",
     "OddGPExplainer",
     "RandomOrderExplainer",
     "SemivalueExplainer",

@@ -31,7 +31,12 @@ CLASSES = {
     "simsemivalue": shap_ext.SimSemivalueExplainer,
 }
 TRAINED = {"fastshap": shap_ext.FastShapExplainer, "simshap": shap_ext.SimShapExplainer}
-ALL = CLASSES | TRAINED
+ON_GRAPHS = {
+    "cshapley": shap_ext.CShapleyExplainer,
+    "lshapley": shap_ext.LShapleyExplainer,
+    "myerson": shap_ext.MyersonExplainer,
+}
+ALL = CLASSES | ON_GRAPHS | TRAINED
 BACKGROUND, X = rows(2, 4, seed=1), rows(3, 4)
 
 
@@ -59,6 +64,18 @@ def test_names_build_the_classes(name, explainer):
         assert type(built) is explainer
         assert isinstance(built, shap.Explainer)
         np.testing.assert_allclose(built(X).values, oracle(curved, X, BACKGROUND), **ROUNDING)
+
+
+@pytest.mark.parametrize(("name", "explainer"), ON_GRAPHS.items())
+def test_names_of_methods_on_graphs_build_the_classes(name, explainer):
+    by_keyword = shap.Explainer(curved, BACKGROUND, algorithm=name, graph="ring")
+    by_place = shap.Explainer(curved, BACKGROUND, shap.links.identity, name, graph="ring")
+    for built in (by_keyword, by_place):
+        assert type(built) is explainer
+        by_class = explainer(curved, BACKGROUND, graph="ring")
+        np.testing.assert_array_equal(built(X).values, by_class(X).values)
+    for spelled in ("c-shapley", "L_Shapley", "Myerson"):
+        assert type(Explainer(curved, BACKGROUND, algorithm=spelled)) in ON_GRAPHS.values()
 
 
 def test_exactly_these_names_are_known():
@@ -119,7 +136,7 @@ def test_everything_given_arrives():
     assert (built.efficient, built.cooperators) == (False, "random")
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", CLASSES | ON_GRAPHS)
 def test_wrong_arguments_are_type_errors(name):
     with pytest.raises(TypeError, match="sed"):
         shap.Explainer(curved, BACKGROUND, algorithm=name, sed=1)

@@ -6,8 +6,8 @@ try:
     import torch
 except ImportError as error:
     raise ImportError(
-        f"Networks that explain need torch, lightning and safetensors, of which {error.name} is not "
-        "installed: pip install 'shapley-ext[amortized]'."
+        "Networks that explain need torch, lightning and safetensors, of which "
+        f"{error.name} is not installed: pip install 'shapley-ext[amortized]'."
     ) from error
 
 del lightning, safetensors, torch

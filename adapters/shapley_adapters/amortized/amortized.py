@@ -121,6 +121,7 @@ class AmortizedShapley:
             evaluations=np.full(n_rows, n_evaluations),
             backward_passes=np.zeros(n_rows, dtype=np.intp),
             cooperators=np.full(n_rows, "", dtype="U10"),
+            orders=np.full(n_rows, -1, dtype=np.intp),
             seed=0,
         )
         return Explained(estimate, gaps)

@@ -5,30 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.special
 
-from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
+from ..array_types import CoalitionArray, ValueArray
 from ..coalition_sets import CoalitionTable, all_coalitions, end_points, first_occurrences, pack
-from ..designs import DesignRequest, Solution
+from ..designs import DesignRequest, Solution, WholeDesign
 from ..errors import BudgetError
+from ..size_distributions import size_weights
 
 MAX_PLAYERS = 20
 """Beyond this, 2^M coalitions are more than anyone waits for, and more than memory holds."""
 
 
 @dataclass(frozen=True)
-class FullDesign:
+class FullDesign(WholeDesign):
     """All 2^M coalitions. There is no smaller design of the kind: it is evaluated whole."""
-
-    table: CoalitionTable
-
-    def within(self, _: int) -> FullDesign:
-        """Return the design itself."""
-        return self
-
-    def of_rows(self, _: IntArray) -> FullDesign:
-        """Return the design itself: all rows share it."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -66,19 +56,9 @@ def full_design(n_players: int, known: CoalitionArray | None = None) -> FullDesi
 def solve_full(design: FullDesign, values: ValueArray) -> Solution:
     """Return the Shapley values of the players, exact up to rounding."""
     coalitions = design.table.coalitions[0]
-    present, absent = _size_weights(coalitions.shape[1])
+    present, absent = size_weights(coalitions.shape[1])
     sizes = coalitions.sum(axis=1)
     # Player i counts v(S) with `present` where it is in S and with −`absent` where it is not.
     operator = np.where(coalitions, present[sizes][:, None], -absent[sizes][:, None])  # (C, M)
     attributions = operator.T @ values
     return Solution(attributions, np.zeros_like(attributions))
-
-
-def _size_weights(n_players: int) -> tuple[FloatArray, FloatArray]:
-    """Return the Shapley weights of sizes 0, …, M for players inside and outside the coalition."""
-    sizes = np.arange(n_players + 1)
-    inverse_counts = 1.0 / scipy.special.comb(n_players, sizes)
-    with np.errstate(divide="ignore"):
-        present = np.where(sizes > 0, inverse_counts / sizes, 0.0)
-        absent = np.where(sizes < n_players, inverse_counts / (n_players - sizes), 0.0)
-    return present, absent

@@ -1,0 +1,192 @@
+"""Graphs as users hand them over, read as graphs of players."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from .arguments import checked_choice
+from .array_types import IntArray
+from .errors import InvalidArgumentError, InvalidArgumentTypeError
+from .player_graphs import PlayerGraph
+
+NAMED_GRAPHS = ("line", "ring", "grid")
+
+GRAPH_FORMS = (
+    "'line', 'ring', 'grid', "
+    "a networkx graph, a scipy sparse adjacency matrix, an edge index of shape (2, E), an object "
+    "with an edge_index, or a PlayerGraph"
+)
+
+
+def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = None) -> PlayerGraph:
+    """Return a user's graph as a graph of players.
+
+    Parameters
+    ----------
+    graph : PlayerGraph, networkx graph, sparse matrix, (2, E) array or tensor, or PyG data
+        Directions, weights, multiple edges and loops are left aside. A networkx graph whose nodes
+        are not the numbers from 0 must have the players' names for nodes, or else its nodes are
+        the players in its own order.
+    n_players : int
+        How many players there are. A `PlayerGraph` may have fewer: the last players are then alone.
+    names : sequence, optional
+        Names of the players, to be found among the nodes of a networkx graph.
+
+    Raises
+    ------
+    InvalidArgumentError, InvalidArgumentTypeError
+        If it cannot be read as a graph of that many players.
+    """
+    if isinstance(graph, PlayerGraph):
+        _check_size(graph.n_players, n_players, may_be_less=True)
+        return graph.placed(np.arange(graph.n_players), n_players)
+    if hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "adj"):
+        return _of_networkx(graph, n_players, names)
+    if scipy.sparse.issparse(graph):
+        return _of_matrix(graph, n_players)
+    edge_index = getattr(graph, "edge_index", graph)
+    n_nodes = getattr(graph, "num_nodes", None)
+    if n_nodes is not None:
+        _check_size(int(n_nodes), n_players)
+    return _of_edge_index(edge_index, n_players)
+
+
+def read_graphs(
+    graph: Any,
+    layouts: Sequence[Sequence[IntArray]],
+    n_players: int,
+    names: Sequence[Hashable] | None = None,
+) -> PlayerGraph | list[PlayerGraph]:
+    """Return the graph of the players, or that of each row, from what a user passed.
+
+    Parameters
+    ----------
+    graph : "line", "ring", "grid", a graph, or a list with one graph for each row
+        Named graphs are made from where the players stand in each input; see `graph_of_places`.
+        All others are what `read_graph` takes.
+    layouts : sequence of sequences of arrays
+        The player of each place of each input, in the shape of the input, for each row; for all
+        rows together where there is one entry.
+    n_players : int
+        How many players there are.
+    names : sequence, optional
+        Their names.
+
+    Raises
+    ------
+    InvalidArgumentError, InvalidArgumentTypeError
+        If it cannot be read.
+    """
+    if isinstance(graph, str):
+        made: dict[Any, PlayerGraph] = {}
+        graphs = []
+        for layout in layouts:
+            key = tuple((places.shape, places.tobytes()) for places in layout)
+            if key not in made:
+                made[key] = graph_of_places(graph, layout, n_players)
+            graphs.append(made[key])
+        return graphs[0] if len(made) == 1 else graphs
+    if _is_one_for_each_row(graph):
+        return [read_graph(one, n_players, names) for one in graph]
+    return read_graph(graph, n_players, names)
+
+
+def graph_of_places(kind: str, layout: Sequence[IntArray], n_players: int) -> PlayerGraph:
+    """Return the graph of players that stand next to each other in the same input.
+
+    Parameters
+    ----------
+    kind : {"line", "ring", "grid"}
+        Next to each other in the order of the places, with the last next to the first for a ring;
+        or along any dimension of the input. A player with several places, such as a superpixel, is
+        next to all that touch it.
+    layout : sequence of arrays
+        The player of each place of each input, in the shape of the input.
+    n_players : int
+        How many players there are. Those without a place are alone.
+    """
+    checked_choice("graph", kind, NAMED_GRAPHS)
+    graphs = []
+    for places in layout:
+        ordered = places if kind == "grid" else places.ravel()
+        if kind == "ring":
+            ordered = np.append(ordered, ordered[:1])
+        graphs.append(PlayerGraph.touching(ordered, n_players=n_players))
+    if len(graphs) == 1:
+        return graphs[0]
+    return PlayerGraph.of_edges(n_players, np.concatenate([one.edges for one in graphs]))
+
+
+def _is_one_for_each_row(graph: Any) -> bool:
+    """Tell lists of graphs from edge indices, which may be lists of two lists."""
+    if not isinstance(graph, (list, tuple)):
+        return False
+    return len(graph) > 0 and not any(
+        isinstance(one, (list, tuple, str, numbers.Number)) or getattr(one, "ndim", 2) < 2
+        for one in graph
+    )
+
+
+def _of_networkx(graph: Any, n_players: int, names: Sequence[Hashable] | None) -> PlayerGraph:
+    nodes = list(graph.nodes)
+    _check_size(len(nodes), n_players)
+    if set(nodes) == set(range(n_players)):
+        order: Sequence[Hashable] = range(n_players)
+    elif names is not None and set(nodes) == set(names):
+        order = names
+    else:
+        order = nodes
+    number = {node: place for place, node in enumerate(order)}
+    return PlayerGraph.of_edges(n_players, [(number[e[0]], number[e[1]]) for e in graph.edges])
+
+
+def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InvalidArgumentError(
+            f"graph must be a square adjacency matrix; got one of shape {matrix.shape}."
+        )
+    _check_size(matrix.shape[0], n_players)
+    coordinates = matrix.tocoo()
+    kept = np.asarray(coordinates.data) != 0
+    return PlayerGraph.of_edges(
+        n_players, np.stack([coordinates.row[kept], coordinates.col[kept]], axis=1)
+    )
+
+
+def _of_edge_index(edge_index: Any, n_players: int) -> PlayerGraph:
+    return PlayerGraph.of_edges(n_players, _as_edge_index(edge_index).T)
+
+
+def _as_edge_index(edge_index: Any) -> IntArray:
+    if hasattr(edge_index, "detach"):  # a tensor, without importing torch
+        edge_index = edge_index.detach().cpu().numpy()
+    try:
+        pairs: npt.NDArray[Any] = np.asarray(edge_index)
+    except ValueError:
+        pairs = np.zeros(0)
+    if isinstance(edge_index, str) or pairs.dtype.kind not in "iufb" or pairs.ndim == 0:
+        raise InvalidArgumentTypeError(
+            f"graph must be {GRAPH_FORMS}; got {type(edge_index).__name__}."
+        )
+    if pairs.ndim != 2 or len(pairs) != 2 or (pairs.size and pairs.dtype.kind not in "iu"):
+        raise InvalidArgumentError(
+            "graph, as an edge index, must hold whole numbers in the shape (2, E): one column for "
+            f"each edge; got shape {pairs.shape} of {pairs.dtype}. An adjacency matrix must be "
+            "sparse: scipy.sparse.csr_array(matrix)."
+        )
+    return pairs.astype(np.intp)
+
+
+def _check_size(n_nodes: int, n_players: int, may_be_less: bool = False) -> None:
+    if n_nodes > n_players or (n_nodes < n_players and not may_be_less):
+        raise InvalidArgumentError(
+            f"graph has {n_nodes} nodes, but there are {n_players} players; it must have one node "
+            "for each player, in their order. Where rows have players of their own, pass a list "
+            "with one graph for each row."
+        )

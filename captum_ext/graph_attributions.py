@@ -1,0 +1,239 @@
+"""The attribution methods on graphs: each is its options and its estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import shapley_adapters as core
+from shapley_adapters import PlayerGraph
+from shapley_adapters.graph_reading import read_graphs
+
+from .coalition_attribution import CoalitionAttribution
+from .forward_function_game import ForwardFunctionGame
+
+
+class GraphAttribution(CoalitionAttribution):
+    """Base of the attribution methods that look at which features are neighbours."""
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        graph: Any = None,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.graph = graph
+
+    def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph]:
+        layouts = game.groups.layouts([tuple(given.shape[1:]) for given in game.inputs])
+        graph = "grid" if self.graph is None else self.graph
+        return read_graphs(graph, layouts, game.n_players)
+
+
+class LShapley(GraphAttribution):
+    """L-Shapley values: each feature's Shapley value among its neighbours on a graph.
+
+    For features with neighbours, such as words, pixels or atoms, of which those that are far apart
+    hardly interact. Feature i gets its Shapley value in the game among the features within `order`
+    edges of it (Chen et al., L-Shapley and C-Shapley, ICLR 2019, Definition 1). The values do not
+    sum to the difference of the outputs unless the order covers the graph. The cost is decided by
+    order and graph, 2^(2k) evaluations a word for order k on a text; without `n_samples`, a given
+    order may take up to 65,536 evaluations an example. Where a given order costs more than the
+    budget, random orders of large neighbourhoods are drawn: unbiased for the L-Shapley value, with
+    standard errors. Everything else is exact, with standard errors of 0. The order that was taken
+    is in `last_estimate.orders`.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of random orders, where they are drawn.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
+    graph : str, graph, or list of graphs, optional
+        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
+        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
+        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
+        By default features are next to each other that touch along any dimension of an input but
+        the first: a sequence of tokens is a line, an image a grid of pixels and channels, and the
+        groups of `feature_mask`, such as superpixels, are next to those that they touch.
+    order : int or "auto"
+        How many edges away features are considered; by default the largest that `n_samples` pays
+        for.
+    context : {"removed", "kept"}
+        Whether features outside the neighbourhood are absent, as the paper has it, or present, as
+        the authors' code does.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import LShapley
+    >>> x = torch.tensor([[1.0, 2.0, 3.0]])
+    >>> LShapley(lambda x: x[:, 0] * x[:, 1] + x[:, 2], order=1).attribute(x)
+    tensor([[1., 1., 3.]])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        graph: Any = None,
+        order: int | str = "auto",
+        context: str = "removed",
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function, graph=graph)
+        self.order = order
+        self.context = context
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.LShapley:
+        return core.LShapley(self.order, self.context)
+
+
+class CShapley(GraphAttribution):
+    """C-Shapley values: marginal contributions to connected sets of features on a graph.
+
+    For features with neighbours, such as words, pixels or atoms, of which those that are apart
+    hardly interact. Feature i gets a weighted sum of v(U) − v(U∖i) over the connected sets U around
+    it, within `order` edges (Chen et al., L-Shapley and C-Shapley, ICLR 2019, Definition 2): on a
+    text, the n-grams around a word. Deterministic; standard errors are 0. The values do not sum to
+    the difference of the outputs. The cost is decided by order and graph, about k² + 2k evaluations
+    a word for order k on a text; without `n_samples`, a given order may take up to 65,536
+    evaluations an example. The order that was taken is in `last_estimate.orders`.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of random orders, where they are drawn.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
+    graph : str, graph, or list of graphs, optional
+        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
+        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
+        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
+        By default features are next to each other that touch along any dimension of an input but
+        the first: a sequence of tokens is a line, an image a grid of pixels and channels, and the
+        groups of `feature_mask`, such as superpixels, are next to those that they touch.
+    order : int or "auto"
+        How many edges away features are considered, or the largest size of the sets in the
+        regression; by default the largest that `n_samples` pays for.
+    variant : {"sum", "regression"}
+        Definition 2, or the regression of v(U) − v(∅) on who is in U, over small connected sets U
+        (§4.3.2).
+    context : {"removed", "kept"}
+        Whether features outside the neighbourhood are absent, as the paper has it, or present, as
+        the authors' code does; in the regression, whether v(U) − v(∅) or v(N) − v(N∖U) is
+        explained.
+    weighting : {"myerson", "paper"}
+        The weight of a set of u features with b neighbours: (u − 1)! b! / (u + b)!, by which
+        additive models come out exactly; or the paper's 2 / (u (u + 1) (u + 2)), the same for b =
+        2.
+    marginals : {"removal", "components"}
+        Whether a feature is paid v(U) − v(U∖i), or v(U) less what the components of U∖i are worth
+        apart, as in the Myerson value; the latter takes fewer evaluations.
+    shapes : {"auto", "connected", "squares"}
+        The sets of the regression: all connected ones of up to `order` features, or the squares
+        with sides up to `order`. By default squares on grids, and connected sets elsewhere.
+    kernel : {"shapley", "equal"}
+        The weights of the regression: of the Shapley kernel, or equal. With hundreds of features
+        the kernel leaves little to all but single ones.
+    efficient : bool
+        Whether the regression is made to sum to the difference of the outputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import CShapley
+    >>> x = torch.tensor([[1.0, 2.0, 3.0]])
+    >>> CShapley(lambda x: x[:, 0] * x[:, 1] + x[:, 2], order=1).attribute(x)
+    tensor([[1., 1., 3.]])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        graph: Any = None,
+        order: int | str = "auto",
+        variant: str = "sum",
+        context: str = "removed",
+        weighting: str = "myerson",
+        marginals: str = "removal",
+        shapes: str = "auto",
+        kernel: str = "shapley",
+        efficient: bool = False,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function, graph=graph)
+        self.order = order
+        self.variant = variant
+        self.context = context
+        self.weighting = weighting
+        self.marginals = marginals
+        self.shapes = shapes
+        self.kernel = kernel
+        self.efficient = efficient
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.CShapley | core.ConnectedRegression:
+        return core.c_shapley(
+            self.order,
+            self.variant,
+            self.context,
+            weighting=self.weighting,
+            marginals=self.marginals,
+            shapes=self.shapes,
+            kernel=self.kernel,
+            efficient=self.efficient,
+        )
+
+
+class Myerson(GraphAttribution):
+    """Myerson values: Shapley values of features that act together only where they are connected.
+
+    For features with neighbours, such as atoms of a molecule. A coalition is worth the sum of what
+    its connected components are worth apart; the Myerson value (1977) is the Shapley value of that.
+    Needs the values of connected sets only; where these are more than `n_samples` pays for, random
+    orders and their reverses are drawn: unbiased, with standard errors. The values of each
+    component of the graph sum to what it is worth by itself, exactly. A feature that changes no
+    output may be paid for joining others.
+
+    Parameters
+    ----------
+    forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of random orders, where they are drawn.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class.
+    graph : str, graph, or list of graphs, optional
+        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
+        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
+        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
+        By default features are next to each other that touch along any dimension of an input but
+        the first: a sequence of tokens is a line, an image a grid of pixels and channels, and the
+        groups of `feature_mask`, such as superpixels, are next to those that they touch.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import Myerson
+    >>> x = torch.tensor([[1.0, 2.0, 3.0]])
+    >>> Myerson(lambda x: x[:, 0] * x[:, 2]).attribute(x)
+    tensor([[1., 1., 1.]])
+    """
+
+    def _estimator(self) -> core.Myerson:
+        return core.Myerson()

@@ -1,0 +1,77 @@
+"""Myerson values, for shap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import shap
+
+import shapley_adapters as core
+
+from ..graph_explainer import GraphExplainer
+from ..shared_parameters import documented
+
+
+@documented
+class MyersonExplainer(GraphExplainer):
+    """Myerson values: Shapley values of features that act together only where they are connected.
+
+    For features with neighbours, such as atoms of a molecule. A coalition is worth the sum of what
+    its connected components are worth apart; the Myerson value (1977) is the Shapley value of that.
+    Needs the values of connected sets only; where these are more than `max_evals` pays for, random
+    orders and their reverses are drawn: unbiased, with standard errors. The values of each
+    component of the graph sum to what it is worth by itself, exactly. A feature that changes no
+    output may be paid for joining others.
+
+    Parameters
+    ----------
+    {parameters}
+    graph : str, graph, or list of graphs, optional
+        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
+        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
+        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each row. By
+        default texts are lines, and images grids of pixels and channels; groups of columns are next
+        to those that they touch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import shap_ext
+    >>> model = lambda x: x[:, 0] * x[:, 2]
+    >>> explainer = shap_ext.MyersonExplainer(model, np.zeros((1, 3)), graph="line")
+    >>> explainer(np.array([[1.0, 2.0, 3.0]])).values
+    array([[1., 1., 1.]])
+    """
+
+    name = "Myerson"
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Callable[[Any], Any] = shap.links.identity,
+        feature_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+        linearize_link: bool = True,
+        seed: int | None = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        value_function: Any = "raw",
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
+        graph: Any = None,
+    ) -> None:
+        super().__init__(
+            model,
+            masker,
+            link,
+            feature_names,
+            output_names,
+            linearize_link,
+            seed,
+            groups,
+            value_function,
+            graph=graph,
+        )
+
+    def _estimator(self) -> core.Myerson:
+        return core.Myerson()

@@ -1,0 +1,123 @@
+"""Who explains in the benchmark on features with neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import shap
+import torch
+from neighbour_models import Case, Item
+from torch import nn
+
+import captum_ext
+
+FloatArray = npt.NDArray[np.float64]
+Contender = Callable[[nn.Module, Item, int, int], tuple[FloatArray, int]]
+"""Takes model, input, budget and seed; returns attributions, (M,), and the evaluations spent."""
+
+
+def contenders(case: Case) -> dict[str, Contender]:
+    """Return the contenders that the budget of 4 d evaluations allows."""
+    found = {
+        "C-Shapley, regression": _ours(captum_ext.CShapley, variant="regression"),
+        "C-Shapley, regression, equal weights": _ours(
+            captum_ext.CShapley, variant="regression", kernel="equal"
+        ),
+        "KernelSHAP (ours, paired)": _ours(captum_ext.LeastSquares),
+        "permutation (ours, antithetic)": _ours(captum_ext.RandomOrder),
+        "oddgp": _ours(captum_ext.OddGP, weights="equal"),
+        "Partition (shap)": _partition,
+        "at random": _at_random,
+    }
+    if case.is_text:  # of pixels, order 1 takes 21 d
+        found = {
+            "L-Shapley": _ours(captum_ext.LShapley),
+            "C-Shapley, sum": _ours(captum_ext.CShapley),
+            **found,
+        }
+    return found
+
+
+def _ours(kind: type[Any], **options: Any) -> Contender:
+    def explain(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[FloatArray, int]:
+        attribution = kind(model, seed=seed, value_function="log_probability", **options)
+        attribution.attribute(
+            item.inputs, baselines=item.baseline, feature_mask=item.mask, n_samples=budget
+        )
+        made = attribution.last_estimate
+        return made.values[0, :, 0], int(made.evaluations[0])
+
+    return explain
+
+
+def masked(item: Item, present: npt.NDArray[np.bool_]) -> torch.Tensor:
+    """Return the input with absent players at the baseline, for each coalition, (P, M)."""
+    where = torch.from_numpy(present)[:, item.mask[0].flatten()]
+    spread = where.reshape(-1, *item.mask.shape[1:])
+    return torch.where(spread, item.inputs, item.baseline)
+
+
+def log_probabilities(
+    model: nn.Module, item: Item, present: npt.NDArray[np.bool_], target: int
+) -> FloatArray:
+    """Return the log-probability of a class for each coalition, (P,)."""
+    with torch.no_grad():
+        parts = [
+            torch.log_softmax(model(masked(item, some)).double(), dim=1)[:, target]
+            for some in np.array_split(present, -(-len(present) // 256))
+        ]
+    return torch.cat(parts).numpy()
+
+
+def _partition(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[FloatArray, int]:
+    """Owen values on halves of the line, or of the grid along its longer side, by shap."""
+    del seed
+    everyone = np.ones((1, item.n_players), dtype=bool)
+    with torch.no_grad():
+        target = int(model(masked(item, everyone)).argmax())
+    spent = [0]
+
+    class Masker(shap.maskers.Masker):  # type: ignore[misc] # shap is untyped
+        """Hands the mask itself on to the model."""
+
+        shape = (1, item.n_players)
+        clustering = _halves(item.shape)
+        immutable_outputs = True
+
+        def __call__(self, mask: Any, *_: Any) -> Any:
+            return (np.broadcast_to(mask, (1, item.n_players)).astype(float),)
+
+    def values(masks: FloatArray) -> FloatArray:
+        spent[0] += len(masks)
+        return log_probabilities(model, item, masks > 0.5, target)
+
+    explainer = shap.PartitionExplainer(values, Masker())
+    made = explainer(everyone.astype(float), max_evals=budget, silent=True)
+    return np.asarray(made.values[0]), spent[0]
+
+
+def _halves(shape: tuple[int, ...]) -> FloatArray:
+    """Return scipy's form of the tree that halves a grid along its longer side, again and again."""
+    places = np.arange(int(np.prod(shape))).reshape(shape)
+    merges: list[tuple[float, float, float, float]] = []
+
+    def merge(block: npt.NDArray[np.intp]) -> int:
+        if block.size == 1:
+            return int(block.item())
+        axis = int(np.argmax(block.shape))
+        first, second = np.array_split(block, 2, axis)
+        own = merge(first), merge(second)
+        merges.append((*own, float(block.size), float(block.size)))
+        return int(places.size + len(merges) - 1)
+
+    merge(places)
+    return np.array(merges)
+
+
+def _at_random(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[FloatArray, int]:
+    """Say nothing."""
+    del model, budget
+    return np.random.default_rng(seed).random(item.n_players), 0

@@ -1,0 +1,68 @@
+"""The examples of docs/neighbouring_features.md, run one after the other as a reader would."""
+
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+
+from tests.captum_host.networks import examples
+from tests.captum_host.test_graphs import MessagePassing, TextNetwork, molecule, smooth
+from tests.shap_host.test_text import by_spaces, model
+
+PAGE = Path(__file__).parents[2] / "docs" / "neighbouring_features.md"
+
+
+def test_the_page_runs():
+    tokens = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
+    atoms, edge_index = molecule()
+    names = {
+        "text_model": model,
+        "tokenizer": by_spaces,
+        "lengths": [4, 2],
+        "token_model": TextNetwork(),
+        "tokens": tokens,
+        "torch": torch,
+        "image_model": lambda x: smooth(x)[:, None],
+        "images": examples(2, 3, 6, 6),
+        "n_atoms": 8,
+        "molecule_model": MessagePassing(),
+        "molecule": atoms,
+        "edge_index": edge_index,
+        "symbols": list("CCCCCCNO"),
+    }
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 4
+    for block in blocks:
+        exec(block, names)
+    assert [len(values) for values in names["explanation"].values] == [6, 1]
+    assert names["patches"].last_estimate.evaluations.tolist() == [36 + 25 + 16 + 9 + 2] * 2
+    assert names["attributions"].shape == (1, 8, 3)
+    plt.close("all")
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_the_table_of_costs(order):
+    """A few less than said at the ends: no more than the square of the order times the factor."""
+    from captum_ext import CShapley, LShapley
+
+    d = 40
+    x = examples(1, d)
+    methods = {
+        "L-Shapley": LShapley(smooth, order=order),
+        "C-Shapley": CShapley(smooth, order=order),
+        'C-Shapley, `marginals="components"`': CShapley(
+            smooth, order=order, marginals="components"
+        ),
+        "regression on runs of up to `order` words": CShapley(
+            smooth, order=order, variant="regression"
+        ),
+    }
+    page = PAGE.read_text(encoding="utf-8")
+    for name, method in methods.items():
+        (line,) = re.findall(rf"^\| {re.escape(name)} \| (\$.*\$) \|$", page, re.MULTILINE)
+        said = int(line.split(" | ")[order - 1].strip("$d") or 1)
+        method.attribute(x)
+        found = int(method.last_estimate.evaluations[0])
+        assert said * (d - 2 * order - 2) <= found <= said * d + 2, name

@@ -1,0 +1,434 @@
+"""L-Shapley, C-Shapley and the Myerson value through captum: masks, tokens, images, molecules."""
+
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from captum.attr import NoiseTunnel, visualization
+from captum.metrics import sensitivity_max
+from torch import nn
+
+import captum_ext
+import shap_ext
+from captum_ext import (
+    BaselineDistribution,
+    CShapley,
+    LShapley,
+    Myerson,
+    PlayerGraph,
+)
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from tests.captum_host.test_language_models import (
+    MODEL,
+    PROMPT,
+    TOKENIZER,
+    attributed,
+    log_probabilities,
+)
+from tests.helpers import graph_oracles as oracle
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+EXACT = {"rtol": 0, "atol": 1e-10}
+METHODS = {
+    "L": (LShapley, {"order": 1}, lambda graph, v: oracle.l_shapley(graph, v, 1)),
+    "L, kept": (
+        LShapley,
+        {"order": 1, "context": "kept"},
+        lambda graph, v: oracle.l_shapley(graph, v, 1, "kept"),
+    ),
+    "C": (CShapley, {"order": 2}, lambda graph, v: oracle.c_shapley(graph, v, 2)),
+    "C, paper": (
+        CShapley,
+        {"order": 1, "weighting": "paper", "context": "kept"},
+        lambda graph, v: oracle.c_shapley(graph, v, 1, "paper", "kept"),
+    ),
+    "C, components": (
+        CShapley,
+        {"order": 1, "marginals": "components"},
+        lambda graph, v: oracle.c_shapley(graph, v, 1, marginals="components"),
+    ),
+    "C, regression": (
+        CShapley,
+        {"order": 3, "variant": "regression", "shapes": "connected"},
+        lambda graph, v: oracle.regression(oracle.connected_sets(graph, 3), v, len(graph)),
+    ),
+    "Myerson": (Myerson, {}, oracle.myerson),
+}
+each_method = pytest.mark.parametrize("method", METHODS)
+
+
+def smooth(x):
+    """Return an output of each example in which all its numbers interact."""
+    flat = x.reshape(len(x), -1)
+    weights = torch.linspace(-1, 1, flat.shape[1], dtype=x.dtype)
+    return torch.tanh(flat @ weights) + torch.sin(flat.roll(1, 1) * flat).sum(1)
+
+
+def game_of(function, example, baseline, mask):
+    """Return the game of one example, its players given by a mask of its numbers."""
+
+    def value(members):
+        present = torch.isin(mask, torch.tensor(sorted(members), dtype=mask.dtype))
+        masked = torch.where(present.expand_as(example), example, baseline)
+        with torch.no_grad():
+            return function(masked[None])[0].double().numpy()
+
+    return value
+
+
+def examples(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def check(method, function, x, graph, mask=None, baseline=None, **settings):
+    """Compare attributions of a method with its definition, player by player."""
+    kind, options, by_definition = METHODS[method]
+    feature_mask = None if mask is None else mask
+    attribution = kind(function, seed=0, **options, **settings)
+    given = None if baseline is None else baseline[None]
+    found = attribution.attribute(x, feature_mask=feature_mask, baselines=given)
+    assert found.shape == x.shape
+    ids = torch.arange(x[0].numel()).reshape(x.shape[1:]) if mask is None else mask[0]
+    ids = ids.expand(x.shape[1:])
+    zero = torch.zeros_like(x[0]) if baseline is None else baseline
+    for example, own in zip(x, found, strict=True):
+        wanted = by_definition(graph, game_of(function, example, zero, ids))
+        np.testing.assert_allclose(own.numpy(), wanted[ids.numpy()].reshape(own.shape), **EXACT)
+    return attribution
+
+
+# --- graphs that are found ---
+
+
+@each_method
+def test_sequences_are_lines(method):
+    check(method, smooth, examples(3, 6), nx.path_graph(6))
+
+
+@each_method
+def test_images_are_grids_along_all_dimensions(method):
+    grid = nx.convert_node_labels_to_integers(nx.grid_graph((2, 2, 2)), ordering="sorted")
+    check(method, smooth, examples(2, 2, 2, 2), grid)
+
+
+@each_method
+def test_superpixels_that_touch_are_neighbours(method):
+    """A ring of four around a middle, shared by the channels."""
+    mask = torch.tensor([[0, 0, 1], [3, 4, 1], [3, 2, 2]])[None, None]
+    graph = nx.wheel_graph(5)
+    graph = nx.relabel_nodes(graph, {0: 4, 1: 0, 2: 1, 3: 2, 4: 3})
+    check(method, smooth, examples(2, 2, 3, 3), graph, mask)
+
+
+def test_channels_grouped_by_a_mask_make_a_flat_grid():
+    x = examples(1, 3, 4, 4)
+    mask = torch.arange(16).reshape(1, 1, 4, 4)
+    squares = CShapley(smooth, variant="regression", order=2)
+    squares.attribute(x, feature_mask=mask)
+    assert squares.last_estimate.evaluations == 16 + 9 + 2
+    local = LShapley(smooth, order=1)
+    found = local.attribute(x, feature_mask=mask)
+    given = LShapley(smooth, order=1, graph=PlayerGraph.grid((4, 4)))
+    assert torch.equal(found, given.attribute(x, feature_mask=mask))
+
+
+def test_volumes():
+    x = examples(1, 1, 3, 2, 4)
+    mask = torch.arange(6).reshape(1, 1, 3, 2, 1)
+    found = LShapley(smooth, order=1).attribute(x, feature_mask=mask)
+    wanted = LShapley(smooth, order=1, graph=PlayerGraph.grid((3, 2)))
+    assert torch.equal(found, wanted.attribute(x, feature_mask=mask))
+
+
+def test_masks_that_differ_by_example():
+    x = examples(2, 6)
+    mask = torch.tensor([[0, 0, 1, 1, 2, 2], [2, 2, 0, 0, 1, 1]])
+    graphs = [nx.path_graph(3), nx.Graph([(2, 0), (0, 1)])]
+    found = LShapley(smooth, order=1).attribute(x, feature_mask=mask)
+    for row, graph in enumerate(graphs):
+        game = game_of(smooth, x[row], torch.zeros(6, dtype=x.dtype), mask[row])
+        wanted = oracle.l_shapley(graph, game, 1)
+        np.testing.assert_allclose(found[row].numpy(), wanted[mask[row]], **EXACT)
+
+
+def test_several_inputs_are_graphs_of_their_own():
+    x = examples(2, 3), examples(2, 4)
+
+    def function(first, second):
+        return smooth(torch.cat([first, second], 1))
+
+    found = CShapley(function, order=2).attribute(x)
+    graph = nx.disjoint_union(nx.path_graph(3), nx.path_graph(4))
+    wanted = CShapley(function, order=2, graph=graph).attribute(x)
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.equal(one, other)
+    assert isinstance(found, tuple)
+
+
+# --- tokens ---
+
+
+class TextNetwork(nn.Module):
+    """A convolution over word embeddings, pooled: padding is the word 0."""
+
+    def __init__(self, n_words=20):
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        self.embedding = nn.Embedding(n_words, 4)
+        self.convolution = nn.Conv1d(4, 6, 3, padding=1)
+        self.head = nn.Linear(6, 2)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=generator))
+        self.double().eval()
+
+    def forward(self, tokens):
+        return self.of_embeddings(self.embedding(tokens))
+
+    def of_embeddings(self, embedded):
+        hidden = torch.tanh(self.convolution(embedded.movedim(1, 2)))
+        return self.head(hidden.amax(dim=2))
+
+
+@each_method
+def test_integer_tokens(method):
+    network = TextNetwork()
+    tokens = torch.randint(1, 20, (3, 7), generator=torch.Generator().manual_seed(0))
+    kind, options, by_definition = METHODS[method]
+    found = kind(network, **options).attribute(tokens, target=1)
+    assert found.dtype == torch.float64
+    for row, own in zip(tokens, found, strict=True):
+        game = game_of(lambda t: network(t)[:, 1], row, torch.zeros_like(row), torch.arange(7))
+        np.testing.assert_allclose(own.numpy(), by_definition(nx.path_graph(7), game), **EXACT)
+
+
+@each_method
+def test_embeddings_grouped_by_word(method):
+    network = TextNetwork()
+    tokens = torch.randint(1, 20, (2, 6), generator=torch.Generator().manual_seed(0))
+    embedded = network.embedding(tokens).detach()
+    mask = torch.arange(6).reshape(1, 6, 1)
+    baseline = network.embedding(torch.zeros(6, dtype=torch.long)).detach()
+    kind, options, _ = METHODS[method]
+    found = kind(network.of_embeddings, **options).attribute(
+        embedded, baselines=baseline[None], target=0, feature_mask=mask
+    )
+    wanted = kind(network, **options).attribute(tokens, target=0)
+    np.testing.assert_allclose(found[:, :, 0].numpy(), wanted.numpy(), **EXACT)
+
+
+def test_ragged_texts_in_one_call():
+    """Each with the line of its own length; padding has nothing to do with the words."""
+    network = TextNetwork()
+    tokens = torch.randint(1, 20, (3, 8), generator=torch.Generator().manual_seed(0))
+    lengths = [8, 5, 2]
+    for row, length in enumerate(lengths):
+        tokens[row, length:] = 0
+    graphs = [PlayerGraph.line(length) for length in lengths]
+    found = CShapley(network, order=2, graph=graphs).attribute(tokens, target=0)
+    for row, length in enumerate(lengths):
+        assert (found[row, length:] == 0).all()
+        game = game_of(
+            lambda t: network(t)[:, 0],
+            tokens[row],
+            torch.zeros(8, dtype=torch.long),
+            torch.arange(8),
+        )
+        wanted = oracle.c_shapley(nx.path_graph(length), game, 2)
+        np.testing.assert_allclose(found[row, :length].numpy(), wanted, **EXACT)
+
+
+def test_rows_of_equal_length_share_a_design(monkeypatch):
+    made = []
+    original = captum_ext.graph_attributions.core.CShapley.design
+    monkeypatch.setattr(
+        captum_ext.graph_attributions.core.CShapley,
+        "design",
+        lambda *args: made.append(1) or original(*args),
+    )
+    tokens = torch.randint(1, 20, (9, 8), generator=torch.Generator().manual_seed(0))
+    CShapley(TextNetwork(), order=2).attribute(tokens, target=0)
+    assert len(made) == 1
+
+
+# --- language models ---
+
+
+@each_method
+def test_language_models_token_by_token(method):
+    kind, options, by_definition = METHODS[method]
+    attribution = kind(MODEL, **options)
+    found, explainer = attributed(attribution)
+    ids = TOKENIZER.encode(PROMPT)
+
+    def value(members):
+        return log_probabilities([1, *(t if i in members else 0 for i, t in enumerate(ids[1:]))])
+
+    wanted = by_definition(nx.path_graph(len(ids) - 1), value).T
+    np.testing.assert_allclose(found.seq_attr, wanted[0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.token_attr, wanted[1:], rtol=0, atol=1e-6)
+    assert explainer.attr_method.last_estimate.evaluations <= 2 ** (len(ids) - 1)
+    figure, _ = found.plot_token_attr(show=False)
+    plt.close(figure)
+
+
+# --- graph networks ---
+
+
+class MessagePassing(nn.Module):
+    """Two rounds of messages between neighbours of a molecule, then a sum over its atoms."""
+
+    def __init__(self, n_kinds=3):
+        super().__init__()
+        generator = torch.Generator().manual_seed(2)
+        self.first, self.second = nn.Linear(n_kinds, 5), nn.Linear(5, 5)
+        self.head = nn.Linear(5, 2)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=generator))
+        self.double().eval()
+
+    def forward(self, atoms, edge_index):
+        source, sink = edge_index
+        for layer in (self.first, self.second):
+            hidden = layer(atoms)
+            atoms = torch.tanh(hidden.index_add(1, sink, hidden[:, source]))
+        return self.head(atoms.sum(1))
+
+
+MOLECULE = nx.cycle_graph(6)
+MOLECULE.add_edges_from([(0, 6), (6, 7)])
+
+
+def molecule():
+    generator = torch.Generator().manual_seed(3)
+    atoms = nn.functional.one_hot(torch.randint(3, (1, 8), generator=generator), 3).double()
+    edges = torch.tensor(list(MOLECULE.edges)).T
+    return atoms, torch.cat([edges, edges.flip(0)], 1)
+
+
+@pytest.mark.parametrize("as_data", [True, False])
+@each_method
+def test_atoms_of_molecules(method, as_data):
+    network, (atoms, edge_index) = MessagePassing(), molecule()
+    graph = SimpleNamespace(edge_index=edge_index, num_nodes=8) if as_data else edge_index
+    kind, options, by_definition = METHODS[method]
+    attribution = kind(network, graph=graph, **options)
+    mask = torch.arange(8).reshape(1, 8, 1)
+    found = attribution.attribute(
+        atoms, target=1, additional_forward_args=edge_index, feature_mask=mask, n_samples=400
+    )
+    game = game_of(
+        lambda x: network(x, edge_index)[:, 1], atoms[0], torch.zeros_like(atoms[0]), mask[0]
+    )
+    np.testing.assert_allclose(found[0, :, 0].numpy(), by_definition(MOLECULE, game), **EXACT)
+    assert torch.equal(found, found[:, :, :1].expand_as(found))
+
+
+# --- the same numbers through both hosts ---
+
+
+@each_method
+def test_hosts_agree(method):
+    kind, options, _ = METHODS[method]
+    explainer = {
+        LShapley: shap_ext.LShapleyExplainer,
+        CShapley: shap_ext.CShapleyExplainer,
+        Myerson: shap_ext.MyersonExplainer,
+    }[kind]
+    x = examples(3, 8)
+    x[1, 3] = x[2, 0] = 0.0  # null players
+    graph = nx.gnp_random_graph(8, 0.35, seed=3)
+    through_captum = kind(smooth, graph=graph, **options)
+    through_shap = explainer(
+        lambda rows: smooth(torch.from_numpy(rows)).numpy(),
+        np.zeros((1, 8)),
+        graph=graph,
+        **options,
+    )
+    found = through_captum.attribute(x)
+    sv = through_shap(x.numpy())
+    np.testing.assert_allclose(sv.values, found.numpy(), **EXACT)
+    np.testing.assert_array_equal(
+        through_shap.last_estimate.evaluations, through_captum.last_estimate.evaluations
+    )
+    np.testing.assert_array_equal(
+        through_shap.last_estimate.orders, through_captum.last_estimate.orders
+    )
+
+
+# --- captum's own tools ---
+
+
+@pytest.mark.parametrize("kind", [LShapley, CShapley, Myerson])
+def test_captums_tools_take_them(kind):
+    x = examples(2, 6)
+    attribution = kind(smooth, seed=0)
+    noisy = NoiseTunnel(attribution).attribute(x, nt_samples=2, stdevs=0.0)
+    torch.testing.assert_close(noisy, attribution.attribute(x))
+    found = sensitivity_max(attribution.attribute, x, perturb_radius=0.01, n_perturb_samples=2)
+    assert (found < 1).all()
+    assert attribution.get_name() == {LShapley: "L Shapley", CShapley: "C Shapley"}.get(
+        kind, "Myerson"
+    )
+    errors = attribution.attribute(x, return_standard_error=True)[1]
+    assert (errors == 0).all()
+
+
+def test_distributions_of_baselines_and_one_value_for_a_batch():
+    x, background = examples(2, 5), examples(4, 5)
+    averaged = LShapley(smooth, order=1).attribute(x, baselines=BaselineDistribution(background))
+    each = [LShapley(smooth, order=1).attribute(x, baselines=one[None]) for one in background]
+    torch.testing.assert_close(averaged, torch.stack(each).mean(0))
+    whole = LShapley(lambda x: smooth(x).sum(), order=1).attribute(x)
+    assert whole.shape == (1, 5)
+    torch.testing.assert_close(whole[0], LShapley(smooth, order=1).attribute(x).sum(0))
+
+
+def test_pictures():
+    image = examples(1, 3, 6, 6)
+    found = CShapley(smooth, variant="regression", order=2).attribute(
+        image, feature_mask=torch.arange(36).reshape(1, 1, 6, 6)
+    )
+    figure, _ = visualization.visualize_image_attr(
+        found[0].permute(1, 2, 0).numpy(), sign="all", use_pyplot=False
+    )
+    plt.close(figure)
+    words = LShapley(TextNetwork(), order=1).attribute(torch.tensor([[3, 4, 5]]), target=0)[0]
+    record = visualization.VisualizationDataRecord(
+        words / words.norm(), 0.9, 0, 0, "0", float(words.sum()), ["not", "so", "good"], 0.0
+    )
+    assert "good" in visualization.visualize_text([record]).data
+
+
+# --- wrong calls ---
+
+
+@pytest.mark.parametrize(
+    ("graph", "error", "message"),
+    [
+        ("tree", InvalidArgumentError, "graph must be one of 'line', 'ring', 'grid'"),
+        (torch.ones(3, 3), InvalidArgumentError, r"\(2, E\)"),
+        (torch.tensor([[0], [9]]), InvalidArgumentError, "between 0 and 9"),
+        ([PlayerGraph.line(6)] * 3, InvalidArgumentError, "3 graphs, but there are 2 rows"),
+        (nn.Linear(1, 1), InvalidArgumentTypeError, "networkx graph"),
+    ],
+)
+def test_graphs_that_cannot_be_used(graph, error, message):
+    with pytest.raises(error, match=message):
+        LShapley(smooth, graph=graph).attribute(examples(2, 6))
+
+
+def test_options_that_cannot_be_used():
+    with pytest.raises(InvalidArgumentError, match="shapes='squares' is an option of variant='reg"):
+        CShapley(smooth, shapes="squares")
+    with pytest.raises(InvalidArgumentError, match="order"):
+        LShapley(smooth, order="all")
+    with pytest.raises(InvalidArgumentError, match="context"):
+        LShapley(smooth, context="present")
+    with pytest.raises(BudgetError, match="n_samples=9 is too small: C Shapley with order=1 needs"):
+        CShapley(smooth, order=1).attribute(examples(1, 8), n_samples=9)

@@ -1,0 +1,648 @@
+"""L-Shapley, C-Shapley, its regression and the Myerson value against their definitions."""
+
+from functools import partial
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import shapley_adapters as core
+from shapley_adapters import PlayerGraph
+from shapley_adapters.constrained_regression import fit_sparse
+from shapley_adapters.errors import (
+    BudgetError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    SingularSystemError,
+)
+from tests.helpers import graph_oracles as oracle
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.reference_games import FunctionGame, TableGame, additive_game, random_game
+
+EXACT = {"rtol": 0, "atol": 1e-10}
+
+
+def of_networkx(graph):
+    return PlayerGraph.of_edges(len(graph), list(graph.edges))
+
+
+def random_graphs(n_graphs=12, n_nodes=7):
+    """Return graphs of all densities, connected ones and others."""
+    graphs = [
+        nx.gnp_random_graph(n_nodes, p, seed=seed)
+        for seed, p in enumerate(np.linspace(0.1, 0.7, n_graphs))
+    ]
+    special = [nx.path_graph(n_nodes), nx.cycle_graph(n_nodes), nx.star_graph(n_nodes - 1)]
+    special += [nx.complete_graph(n_nodes), nx.empty_graph(n_nodes)]
+    assert {nx.is_connected(graph) for graph in graphs} == {True, False}
+    return graphs + special
+
+
+GRAPHS = random_graphs()
+each_graph = pytest.mark.parametrize("graph", GRAPHS, ids=range(len(GRAPHS)))
+
+
+def run(game, estimator, graph, budget=None, **settings):
+    graph = of_networkx(graph) if isinstance(graph, nx.Graph) else graph
+    settings.setdefault("seed", 0)
+    return core.estimate(game, estimator, core.Settings(budget=budget, graph=graph, **settings))
+
+
+def values(*args, **settings):
+    return run(*args, **settings).values
+
+
+def by_rows(game, function):
+    return np.array([function(game.value_of(row)) for row in range(game.n_rows)])
+
+
+def over_components(game, graph):
+    """Return the game in which the components of a coalition act apart."""
+    n_players = game.n_players
+    table = np.empty_like(game.values)
+    for row in range(game.n_rows):
+        apart = oracle.restricted(graph, game.value_of(row))
+        for place in range(2**n_players):
+            table[row, place] = apart([j for j in range(n_players) if place >> j & 1])
+    return TableGame(table)
+
+
+# --- against the definitions ---
+
+
+@each_graph
+@pytest.mark.parametrize("context", ["removed", "kept"])
+def test_l_shapley_is_its_definition(graph, context):
+    game = random_game(7, n_rows=2, n_outputs=2)
+    for order in (0, 1, 2):
+        found = run(game, core.LShapley(order, context), graph)
+        wanted = by_rows(game, lambda v, k=order: oracle.l_shapley(graph, v, k, context))
+        np.testing.assert_allclose(found.values, wanted, **EXACT)
+        assert (found.standard_errors == 0).all()
+        assert (found.orders == order).all()
+
+
+@each_graph
+@pytest.mark.parametrize("context", ["removed", "kept"])
+@pytest.mark.parametrize("marginals", ["removal", "components"])
+@pytest.mark.parametrize("weighting", ["myerson", "paper"])
+def test_c_shapley_is_its_definition(graph, context, marginals, weighting):
+    game = random_game(7, n_rows=2, n_outputs=2)
+    for order in (0, 1, 2):
+        found = run(game, core.CShapley(order, weighting, context, marginals), graph)
+        wanted = by_rows(
+            game,
+            lambda v, k=order: oracle.c_shapley(graph, v, k, weighting, context, marginals),
+        )
+        np.testing.assert_allclose(found.values, wanted, **EXACT)
+
+
+@each_graph
+def test_myerson_is_the_shapley_value_of_the_restricted_game(graph):
+    game = random_game(7, n_rows=2, n_outputs=2)
+    found = run(game, core.Myerson(), graph)
+    np.testing.assert_allclose(found.values, by_rows(game, partial(oracle.myerson, graph)), **EXACT)
+    for component in nx.connected_components(graph):
+        whole = [game.value_of(row)(component) - game.value_of(row)(()) for row in range(2)]
+        own = found.values[:, sorted(component)].sum(axis=1)
+        np.testing.assert_allclose(own, whole, **EXACT)
+
+
+@each_graph
+@pytest.mark.parametrize("kernel", ["shapley", "equal"])
+@pytest.mark.parametrize("efficient", [True, False])
+@pytest.mark.parametrize("context", ["removed", "kept"])
+def test_regression_on_connected_sets(graph, kernel, efficient, context):
+    game = random_game(7, n_rows=2, n_outputs=2)
+    for order in (1, 3):
+        estimator = core.ConnectedRegression(order, "connected", kernel, efficient, context)
+        found = values(game, estimator, graph)
+        sets = oracle.connected_sets(graph, order)
+        wanted = by_rows(
+            game, lambda v, s=sets: oracle.regression(s, v, 7, kernel, efficient, context)
+        )
+        np.testing.assert_allclose(found, wanted, **EXACT)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (1, 3, 3)])
+@pytest.mark.parametrize("kernel", ["shapley", "equal"])
+def test_regression_on_squares(shape, kernel):
+    n_players = int(np.prod(shape))
+    game = random_game(n_players, n_rows=2)
+    graph = PlayerGraph.grid(shape)
+    rows, columns = shape[-2:]
+    for order in (1, 2, 3):
+        squares = {
+            frozenset(
+                (top + i) * columns + left + j
+                for i in range(min(side, rows))
+                for j in range(min(side, columns))
+            )
+            for side in range(1, order + 1)
+            for top in range(rows - min(side, rows) + 1)
+            for left in range(columns - min(side, columns) + 1)
+        }
+        found = values(game, core.ConnectedRegression(order, kernel=kernel), graph)
+        wanted = by_rows(
+            game, lambda v, s=squares: oracle.regression(list(s), v, n_players, kernel)
+        )
+        np.testing.assert_allclose(found, wanted, **EXACT)
+
+
+def test_runs_of_a_line_are_its_squares():
+    game = random_game(8)
+    line = PlayerGraph.line(8)
+    squares = run(game, core.ConnectedRegression(3, "squares"), line)
+    connected = run(game, core.ConnectedRegression(3, "connected"), line)
+    np.testing.assert_allclose(squares.values, connected.values, **EXACT)
+    assert squares.evaluations == 8 + 7 + 6 + 2
+
+
+# --- identities ---
+
+
+@each_graph
+def test_l_shapley_is_the_shapley_value_where_it_sees_everyone(graph):
+    """Of the players' own components, where there are several: so it is for additive ones."""
+    game = over_components(random_game(7), graph) if not nx.is_connected(graph) else random_game(7)
+    order = of_networkx(graph).diameter
+    for context in ("removed", "kept"):
+        found = values(game, core.LShapley(order, context), graph)
+        np.testing.assert_allclose(found, game_shapley_values(game), **EXACT)
+    if order > 1 and nx.is_connected(graph):
+        less = values(game, core.LShapley(order - 1), graph)
+        assert np.abs(less - game_shapley_values(game)).max() > 1e-3
+
+
+@each_graph
+def test_where_components_add_connected_sets_are_enough(graph):
+    game = over_components(random_game(7, n_rows=2), graph)
+    for order in (0, 1, 2, 3, 7):
+        local = values(game, core.LShapley(order), graph)
+        for marginals in ("removal", "components"):
+            connected = values(game, core.CShapley(order, marginals=marginals), graph)
+            np.testing.assert_allclose(connected, local, **EXACT)
+    np.testing.assert_allclose(local, values(game, core.Myerson(), graph), **EXACT)
+
+
+@each_graph
+def test_c_shapley_with_component_marginals_at_full_order_is_the_myerson_value(graph):
+    game = random_game(7, n_rows=2)
+    found = values(game, core.CShapley(7, marginals="components"), graph)
+    np.testing.assert_allclose(found, values(game, core.Myerson(), graph), **EXACT)
+    if graph.number_of_edges() and nx.density(graph) != 1:
+        plain = values(game, core.CShapley(7), graph)
+        assert np.abs(plain - found).max() > 1e-3
+
+
+@each_graph
+@pytest.mark.parametrize("context", ["removed", "kept"])
+def test_additive_games_are_exact_at_every_order(graph, context):
+    weights = np.arange(7) ** 2 - 10.0
+    game = additive_game(weights)
+    for order in (0, 1, 2, 7):
+        for estimator in (
+            core.LShapley(order, context),
+            core.CShapley(order, context=context),
+            core.CShapley(order, context=context, marginals="components"),
+            core.ConnectedRegression(order + 1, context=context),
+            core.ConnectedRegression(order + 1, kernel="equal", context=context, efficient=True),
+        ):
+            found = values(game, estimator, graph)[0, :, 0]
+            np.testing.assert_allclose(found, weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(values(game, core.Myerson(), graph)[0, :, 0], weights, **EXACT)
+
+
+def test_with_the_papers_constant_additive_games_shrink():
+    """On a long line by Σ_u 2 m_u / (u (u + 1) (u + 2)) over the m_u runs of u words in a window.
+
+    At order 2 it is 0.643, with the four neighbours of the authors' default. It tends to 1.
+    """
+    weights = 1.0 + np.arange(15)
+    game = FunctionGame(lambda z: z @ weights, 15)
+    for order in (1, 2, 3):
+        found = values(game, core.CShapley(order, "paper"), PlayerGraph.line(15))[0, :, 0]
+        factor = sum(
+            2 / (u * (u + 1) * (u + 2))
+            for left in range(order + 1)
+            for right in range(order + 1)
+            for u in [left + right + 1]
+        )
+        middle = slice(order, 15 - order)
+        np.testing.assert_allclose(found[middle], factor * weights[middle], **EXACT)
+        assert (found[:order] < factor * weights[:order] - 1e-3).all()
+        assert factor == pytest.approx({1: 8 / 15, 2: 0.6428571}.get(order, factor))
+        assert factor < 0.75
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        core.LShapley(1),
+        core.CShapley(2),
+        core.CShapley(2, "paper", "kept"),
+        core.CShapley(1, marginals="components"),
+        core.ConnectedRegression(3, "connected"),
+        core.Myerson(),
+    ],
+    ids=repr,
+)
+def test_relabelled_nodes_take_their_values_with_them(estimator):
+    order = np.random.default_rng(5).permutation(7)
+    game = random_game(7, n_rows=2)
+    places = (np.arange(2**7)[:, None] >> order & 1) @ (1 << np.arange(7))
+    relabelled = TableGame(game.values[:, places])  # player i is now called order[i]
+    for graph in GRAPHS[::3]:
+        found = values(game, estimator, of_networkx(graph))
+        moved = values(relabelled, estimator, of_networkx(graph).relabelled(order))
+        np.testing.assert_allclose(moved[:, order], found, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "estimator", [core.LShapley(2), core.CShapley(2), core.CShapley(2, "paper")], ids=repr
+)
+def test_ring_and_line_differ_at_the_ends_only(estimator):
+    game = random_game(10)
+    on_line, on_ring = (
+        values(game, estimator, graph)[0, :, 0]
+        for graph in (PlayerGraph.line(10), PlayerGraph.ring(10))
+    )
+    differ = np.abs(on_line - on_ring)
+    assert (differ[2:8] < 1e-12).all()
+    assert (differ[[0, 1, 8, 9]] > 1e-4).all()
+
+
+@pytest.mark.parametrize(("d", "k"), [(6, 4), (7, 4), (8, 2), (8, 6), (6, 8), (9, 4)])
+@pytest.mark.parametrize("method", ["l", "c"])
+def test_context_kept_is_the_authors_code_on_a_ring(d, k, method):
+    game = random_game(d)
+    while k >= d:  # as the authors' code has it
+        k -= 2
+    order = k // 2
+    estimator = (
+        core.LShapley(order, "kept") if method == "l" else core.CShapley(order, "paper", "kept")
+    )
+    wanted = oracle.authors_text_values(game.value_of(0), d, k, method)
+    np.testing.assert_allclose(values(game, estimator, PlayerGraph.ring(d))[0], wanted, **EXACT)
+
+
+# --- null players ---
+
+NULLS = [1, 4]
+
+
+def with_nulls(n_players=7, n_rows=2):
+    """Return the same games twice: with null players set aside, and with the host unaware."""
+    places = np.arange(2**n_players) & ~sum(1 << j for j in NULLS)
+    table = random_game(n_players, n_rows=n_rows).values[:, places]
+    active = np.ones((n_rows, n_players), dtype=bool)
+    active[:, NULLS] = False
+    return TableGame(table, active=active), TableGame(table)
+
+
+@each_graph
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        core.LShapley(1),
+        core.LShapley(2, "kept"),
+        core.CShapley(1),
+        core.CShapley(2, "paper", "kept"),
+        core.CShapley(2, marginals="components"),
+        core.Myerson(),
+    ],
+    ids=repr,
+)
+def test_null_players_that_are_set_aside_stay_in_the_graph(graph, estimator):
+    """Paths lead through them; only the evaluations that they cannot change are saved."""
+    aside, unaware = with_nulls()
+    found, wanted = run(aside, estimator, graph), run(unaware, estimator, graph)
+    np.testing.assert_allclose(found.values, wanted.values, **EXACT)
+    assert (found.evaluations <= wanted.evaluations).all()
+    if graph.number_of_edges():
+        assert (found.evaluations < wanted.evaluations).all()
+
+
+def test_a_null_player_between_two_others_is_paid_for_joining_them():
+    game = TableGame(
+        (np.arange(8) & 0b101 == 0b101).astype(float)[None, :, None],
+        active=np.array([[True, False, True]]),
+    )
+    line = PlayerGraph.line(3)
+    np.testing.assert_allclose(values(game, core.Myerson(), line)[0, :, 0], 1 / 3, **EXACT)
+    assert values(game, core.CShapley(2), line)[0, 1] == 0
+
+
+@each_graph
+def test_regression_gives_null_players_nothing(graph):
+    """It solves for the others, from the sets' parts among them."""
+    aside, unaware = with_nulls(n_rows=1)
+    rest = [j for j in range(7) if j not in NULLS]
+    value = unaware.value_of(0)
+    sets = [c for c in oracle.connected_sets(graph, 3) if c - {*NULLS}]
+    found = values(aside, core.ConnectedRegression(3, "connected", "equal"), graph)[0]
+    assert (found[NULLS] == 0).all()
+    design = np.array([[float(j in members) for j in rest] for members in sets])
+    targets = np.array([value(members) - value(()) for members in sets])
+    wanted = np.linalg.lstsq(design, targets, rcond=None)[0]
+    np.testing.assert_allclose(found[rest], wanted, **EXACT)
+
+
+def test_rows_with_different_players_and_graphs_do_not_matter_to_each_other():
+    rng = np.random.default_rng(3)
+    table = random_game(7, n_rows=6).values
+    active = rng.random((6, 7)) < 0.7
+    active[5] = False
+    for row in range(6):
+        places = np.arange(2**7) & sum(1 << j for j in np.flatnonzero(active[row]))
+        table[row] = table[row, places]
+    graphs = [of_networkx(GRAPHS[5 + row % 3]) for row in range(6)]
+    for estimator in (core.LShapley(1), core.CShapley(), core.Myerson()):
+        together = run(TableGame(table, active=active), estimator, graphs)
+        for row in range(6):
+            one = TableGame(table[[row]], active=active[[row]])
+            alone = run(one, estimator, graphs[row])
+            np.testing.assert_array_equal(together.values[row], alone.values[0])
+            assert together.evaluations[row] == alone.evaluations[0]
+    assert (together.values[5] == 0).all()
+    assert together.evaluations[5] == 2
+
+
+def test_lines_of_different_lengths_in_one_call():
+    """The players that a shorter row lacks are alone in its graph, and bound nothing."""
+    table = random_game(7, n_rows=3).values
+    lengths = [7, 4, 1]
+    active = np.arange(7) < np.array(lengths)[:, None]
+    for row, length in enumerate(lengths):
+        table[row] = table[row, np.arange(2**7) & (2**length - 1)]
+    graphs = [core.read_graph(PlayerGraph.line(length), 7) for length in lengths]
+    for estimator in (core.LShapley(1), core.CShapley(1), core.ConnectedRegression(2)):
+        found = values(TableGame(table, active=active), estimator, graphs)
+        for row, length in enumerate(lengths):
+            short = TableGame(table[[row], : 2**length])
+            wanted = values(short, estimator, PlayerGraph.line(length))
+            np.testing.assert_allclose(found[row, :length], wanted[0], **EXACT)
+            assert (found[row, length:] == 0).all()
+
+
+# --- budgets ---
+
+
+def line_game(n_players):
+    rng = np.random.default_rng(0)
+    weights, pairs = rng.normal(size=(2, n_players))
+    return FunctionGame(lambda z: z @ weights + (z[:, 1:] & z[:, :-1]) @ pairs[1:], n_players)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_a_line_costs_what_the_paper_says_or_less(order):
+    """2^(2k) a player for L-Shapley, §3.1; k² for C-Shapley up to a constant, §3.2."""
+    d = 40
+    game, line = line_game(d), PlayerGraph.line(d)
+    local = run(game, core.LShapley(order), line)
+    assert local.evaluations <= 2 ** (2 * order) * d + 2
+    connected = run(game, core.CShapley(order), line)
+    # A player's runs, and each without it; runs are shared by all who are in them.
+    assert connected.evaluations <= ((2 * order + 1) + order**2) * d + 2
+    apart = run(game, core.CShapley(order, marginals="components"), line)
+    assert apart.evaluations <= (2 * order + 1) * d + 2
+    runs = run(game, core.ConnectedRegression(order), line)
+    assert runs.evaluations == sum(d + 1 - k for k in range(1, order + 1)) + 2
+
+
+def test_no_coalition_is_evaluated_twice():
+    game = random_game(7, n_rows=2)
+    for graph in GRAPHS:
+        for estimator in (
+            core.LShapley(2),
+            core.CShapley(2),
+            core.Myerson(),
+            core.ConnectedRegression(3),
+        ):
+            game.asked.clear()
+            found = run(game, estimator, graph)
+            assert len(game.asked) == len(set(game.asked)) == found.evaluations.sum()
+
+
+def test_full_enumeration_does_not_take_their_place():
+    """However large the budget is: they do not estimate the Shapley value."""
+    game = random_game(7)
+    for estimator in (core.LShapley(1), core.CShapley(1), core.Myerson()):
+        found = run(game, estimator, PlayerGraph.line(7), budget=1000)
+        assert found.evaluations < 2**7
+        assert np.abs(found.values - game_shapley_values(game)).max() > 1e-3
+
+
+def test_auto_takes_the_largest_order_that_fits():
+    d = 30
+    game, line = line_game(d), PlayerGraph.line(d)
+    for make in (core.LShapley, core.CShapley, core.ConnectedRegression):
+        costs = {k: int(run(game, make(k), line).evaluations[0]) for k in range(1, 5)}
+        for order in (1, 2, 3):
+            for budget in (costs[order], costs[order + 1] - 1):
+                found = run(game, make(), line, budget=budget)
+                assert (found.orders, found.evaluations) == (order, costs[order])
+                np.testing.assert_array_equal(found.values, run(game, make(order), line).values)
+        by_default = run(game, make(), line)
+        assert by_default.evaluations <= core.default_budget(d)
+        assert (
+            by_default.evaluations == run(game, make(int(by_default.orders[0])), line).evaluations
+        )
+    small = random_game(5)
+    found = run(small, core.LShapley(), PlayerGraph.line(5), budget=32)
+    np.testing.assert_allclose(found.values, game_shapley_values(small), **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "budget", "message"),
+    [
+        (core.CShapley(2), 100, r"budget=100 is too small: .* order=2 needs 250 evaluations"),
+        (core.LShapley(), 31, r"budget=31 is too small: .* order=0 needs 32 evaluations"),
+        (core.CShapley(), 31, "order=0 needs 32 evaluations"),
+        (core.ConnectedRegression(), 31, "order=1 needs 32 evaluations"),
+        (core.ConnectedRegression(3), 80, "order=3 needs 89 evaluations .* order='auto'"),
+        (core.LShapley(2), 90, "order=2 needs up to 122 evaluations.*lower the order"),
+        (core.Myerson(), 40, "up to 62 evaluations are needed .* 1 random order and the reverse"),
+        (core.CShapley(29), 100_000, "order=29 needs"),
+    ],
+    ids=repr,
+)
+def test_budgets_that_are_too_small(estimator, budget, message):
+    game = FunctionGame(lambda z: pytest.fail("nothing is evaluated"), 30)
+    graph = PlayerGraph.grid((5, 6)) if estimator == core.CShapley(29) else PlayerGraph.line(30)
+    with pytest.raises(BudgetError, match=message):
+        run(game, estimator, graph, budget=budget, name="the method")
+
+
+def test_orders_beyond_counting():
+    game = line_game(64)
+    with pytest.raises(BudgetError, match="budget has to be given.*order=9 needs more than 262144"):
+        run(game, core.CShapley(9), PlayerGraph.grid((8, 8)))
+
+
+# --- draws ---
+
+
+def check_draws(estimator, graph, budget, wanted, game, n_seeds=200):
+    """Check means over seeds, |z| < 4.5 for each of 9 to 12 players, and the errors told."""
+    made = [run(game, estimator, graph, budget=budget, seed=seed) for seed in range(n_seeds)]
+    assert all(one.evaluations <= budget for one in made)
+    found = np.array([one.values[0, :, 0] for one in made])
+    errors = np.array([one.standard_errors[0, :, 0] for one in made])
+    spread = found.std(axis=0, ddof=1)
+    drawn = spread > 1e-12
+    z = (found.mean(axis=0) - wanted)[drawn] / (spread[drawn] / np.sqrt(n_seeds))
+    assert np.abs(z).max() < 4.5
+    np.testing.assert_allclose(found[:, ~drawn], np.tile(wanted[~drawn], (n_seeds, 1)), **EXACT)
+    assert (errors[:, ~drawn] < 1e-12).all()
+    told = np.sqrt((errors[:, drawn] ** 2).mean(axis=0))
+    np.testing.assert_allclose(told, spread[drawn], rtol=0.3)
+    return drawn
+
+
+@pytest.mark.parametrize("context", ["removed", "kept"])
+def test_drawn_orders_of_neighbourhoods_are_unbiased(context):
+    """A wheel with a tail: the hub sees all of ten players, the end of the tail three."""
+    graph = nx.star_graph(8)
+    graph.add_edges_from([(8, 9), (9, 10)])
+    game = random_game(11)
+    wanted = oracle.l_shapley(graph, game.value_of(0), 1, context)[:, 0]
+    drawn = check_draws(core.LShapley(1, context), graph, 150, wanted, game)
+    assert drawn[0]
+    assert not drawn[1:8].any()  # small neighbourhoods are enumerated
+    exact = run(game, core.LShapley(1, context), graph)
+    assert exact.evaluations > 150
+    assert (exact.standard_errors == 0).all()
+
+
+def test_all_neighbourhoods_drawn():
+    graph = nx.complete_graph(9)
+    game = random_game(9)
+    wanted = game_shapley_values(game)[0, :, 0]
+    drawn = check_draws(core.LShapley(1), graph, 200, wanted, game)
+    assert drawn.all()
+
+
+def test_drawn_myerson_values_are_unbiased():
+    graph = nx.gnp_random_graph(9, 0.4, seed=2)
+    graph.remove_edges_from(list(graph.edges(4)))
+    game = random_game(9)
+    wanted = oracle.myerson(graph, game.value_of(0))[:, 0]
+    exact = run(game, core.Myerson(), graph)
+    budget = int(exact.evaluations[0] * 0.6)
+    drawn = check_draws(core.Myerson(), graph, budget, wanted, game)
+    assert not drawn[4]
+    one = run(game, core.Myerson(), graph, budget=budget)
+    for component in nx.connected_components(graph):
+        whole = game.value_of(0)(component) - game.value_of(0)(())
+        np.testing.assert_allclose(one.values[0, sorted(component)].sum(axis=0), whole, **EXACT)
+
+
+def test_draws_with_null_players():
+    aside, unaware = with_nulls(n_rows=1)
+    graph = nx.complete_graph(7)
+    for estimator in (core.Myerson(), core.LShapley(1)):
+        found = run(aside, estimator, graph, budget=30)
+        wanted = game_shapley_values(unaware)[0]
+        assert np.abs(found.values[0] - wanted).max() < 4 * found.standard_errors.max()
+        assert found.standard_errors.max() > 1e-3
+        np.testing.assert_allclose(found.values[0, NULLS], 0, **EXACT)
+
+
+def test_errors_need_two_draws():
+    game = random_game(9)
+    complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))
+    for estimator, least in ((core.Myerson(), 38), (core.LShapley(1), 74)):
+        with pytest.raises(BudgetError, match=f"{least} evaluations.*to tell standard errors"):
+            run(game, estimator, complete, budget=20, with_errors=True)
+        found = run(game, estimator, complete, budget=least, with_errors=True)
+        assert np.isfinite(found.standard_errors).all()
+        single = run(game, estimator, complete, budget=20)
+        assert np.isfinite(single.values).all()
+
+
+def test_draws_stop_at_a_tolerance():
+    game = random_game(9, n_rows=3)
+    complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))
+    for estimator in (core.Myerson(), core.LShapley(1)):
+        found = run(game, estimator, complete, budget=500, tolerance=core.Tolerance(0.35))
+        assert (found.evaluations < 500).all()
+        assert found.standard_errors.max() <= 0.35
+    exact = run(game, core.CShapley(1), PlayerGraph.line(9), tolerance=core.Tolerance(0.1))
+    np.testing.assert_array_equal(exact.values, values(game, core.CShapley(1), PlayerGraph.line(9)))
+
+
+def test_seeds_decide_the_draws_and_batches_do_not():
+    game = random_game(9, n_rows=2)
+    complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))
+    for estimator in (core.Myerson(), core.LShapley(1)):
+        first = values(game, estimator, complete, budget=120)
+        again = values(game, estimator, complete, budget=120, batch_size=7)
+        other = values(game, estimator, complete, budget=120, seed=1)
+        np.testing.assert_array_equal(first, again)
+        assert np.abs(first - other).max() > 1e-3
+
+
+# --- designs ---
+
+
+def test_rows_of_one_graph_share_one_design(monkeypatch):
+    made = []
+    original = core.CShapley.design
+    monkeypatch.setattr(core.CShapley, "design", lambda *args: made.append(1) or original(*args))
+    game = random_game(7, n_rows=5)
+    same = [PlayerGraph.line(7) for _ in range(5)]  # equal, not identical
+    values(game, core.CShapley(1), same)
+    assert len(made) == 1
+    values(game, core.CShapley(1), [*same[:4], PlayerGraph.ring(7)])
+    assert len(made) == 3
+
+
+# --- wrong calls ---
+
+
+def test_graphs_that_do_not_fit():
+    game = random_game(5, n_rows=2)
+    with pytest.raises(InvalidArgumentError, match="graph is missing"):
+        core.estimate(game, core.LShapley(1), core.Settings(seed=0, budget=32))
+    with pytest.raises(InvalidArgumentError, match="graph has 4 nodes, but there are 5 players"):
+        run(game, core.LShapley(1), PlayerGraph.line(4))
+    with pytest.raises(InvalidArgumentError, match="3 graphs, but there are 2 rows"):
+        run(game, core.LShapley(1), [PlayerGraph.line(5)] * 3)
+    with pytest.raises(InvalidArgumentError, match="shapes='squares' needs a grid"):
+        run(game, core.ConnectedRegression(2, "squares"), PlayerGraph.ring(5))
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: core.LShapley("largest"), "order"),
+        (lambda: core.LShapley(-1), "order"),
+        (lambda: core.CShapley(1.5), "order"),
+        (lambda: core.ConnectedRegression(0), "order must be at least 1"),
+        (lambda: core.CShapley(1, "Myerson"), "weighting"),
+        (lambda: core.LShapley(1, "present"), "context"),
+        (lambda: core.CShapley(1, marginals="plain"), "marginals"),
+        (lambda: core.ConnectedRegression(1, "boxes"), "shapes"),
+        (lambda: core.ConnectedRegression(1, kernel="flat"), "kernel"),
+    ],
+)
+def test_options_that_cannot_be(make, name):
+    with pytest.raises(InvalidArgumentError, match=name):
+        make()
+
+
+def test_flags_are_flags():
+    with pytest.raises(InvalidArgumentTypeError, match="efficient"):
+        core.ConnectedRegression(1, efficient=1)
+
+
+def test_equations_that_do_not_determine_the_players_are_refused():
+    import scipy.sparse
+
+    pairs = scipy.sparse.csr_matrix([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
+    with pytest.raises(SingularSystemError, match="4 equations determine 3 of .* 4"):
+        fit_sparse(pairs, np.ones(4))
+    unused = scipy.sparse.csr_matrix([[1.0, 0], [2, 0]])
+    with pytest.raises(SingularSystemError, match="2 equations determine 1"):
+        fit_sparse(unused, np.ones(2))

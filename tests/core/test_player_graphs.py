@@ -1,0 +1,311 @@
+"""Graphs of players and their connected sets against networkx and enumeration."""
+
+import tracemalloc
+from itertools import combinations, islice
+from time import perf_counter
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+
+from shapley_adapters.connected_sets import (
+    all_connected_sets,
+    as_rows,
+    components_of,
+    connected_sets,
+    part_of,
+)
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.graph_reading import read_graph
+from shapley_adapters.player_graphs import PlayerGraph, boxes
+from tests.helpers.optional import HAS_TORCH
+
+ATLAS = [graph for graph in nx.graph_atlas_g() if len(graph) > 0]  # all graphs up to 7 nodes
+
+
+def edges_of(graph):
+    return {tuple(edge) for edge in graph.edges.tolist()}
+
+
+def of_networkx(graph):
+    return PlayerGraph.of_edges(len(graph), list(graph.edges))
+
+
+def bits(members):
+    return frozenset(place for place in range(members.bit_length()) if members >> place & 1)
+
+
+def sets_of(graph, largest=None):
+    """Return all connected sets with their boundaries, as the enumerator gives them."""
+    found = []
+    for part, sets in all_connected_sets(graph, largest):
+        for members, boundary in sets:
+            found.append(
+                tuple(
+                    frozenset(part.nodes[list(bits(one))].tolist()) for one in (members, boundary)
+                )
+            )
+    return found
+
+
+# --- makers ---
+
+
+def test_lines_and_rings_differ_by_one_edge():
+    line, ring = PlayerGraph.line(6), PlayerGraph.ring(6)
+    assert edges_of(line) == set(nx.path_graph(6).edges)
+    assert edges_of(ring) - edges_of(line) == {(0, 5)}
+    assert PlayerGraph.line(1).edges.shape == PlayerGraph.ring(1).edges.shape == (0, 2)
+    assert edges_of(PlayerGraph.ring(2)) == {(0, 1)}
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (1, 7), (3, 4, 2), (2, 2, 2, 2)])
+def test_grids(shape):
+    wanted = nx.convert_node_labels_to_integers(nx.grid_graph(shape[::-1]), ordering="sorted")
+    assert edges_of(PlayerGraph.grid(shape)) == {tuple(sorted(edge)) for edge in wanted.edges}
+    places = np.argwhere(np.ones(shape))
+    apart = np.abs(places[:, None] - places[None]).max(axis=2)
+    assert edges_of(PlayerGraph.grid(shape, diagonals=True)) == {
+        (i, j) for i, j in np.argwhere(apart == 1).tolist() if i < j
+    }
+
+
+@pytest.mark.parametrize("diagonals", [False, True])
+@pytest.mark.parametrize("shape", [(9,), (5, 6), (3, 4, 5)])
+def test_groups_that_touch(shape, diagonals):
+    mask = np.random.default_rng(0).integers(7, size=shape)
+    grid = PlayerGraph.grid(shape, diagonals)
+    touching = {
+        tuple(sorted((int(mask.flat[i]), int(mask.flat[j])))) for i, j in grid.edges.tolist()
+    }
+    found = PlayerGraph.touching(mask, diagonals, n_players=9)
+    assert edges_of(found) == {edge for edge in touching if edge[0] != edge[1]}
+    assert found.n_players == 9
+    assert found.shape is None
+    assert grid.shape == shape
+
+
+def test_forms_of_users():
+    graph = nx.karate_club_graph()
+    wanted = of_networkx(graph)
+    index = np.array(list(graph.edges)).T
+    both = np.concatenate([index, index[::-1], np.array([[3], [3]])], axis=1)
+    forms = [
+        graph,
+        graph.to_directed(),
+        nx.MultiGraph(graph),
+        nx.to_scipy_sparse_array(graph),
+        scipy.sparse.coo_matrix(nx.to_numpy_array(graph)),
+        index,
+        both,
+        both.tolist(),
+        SimpleNamespace(edge_index=both, num_nodes=34),
+        wanted,
+    ]
+    for form in forms:
+        assert read_graph(form, 34) == wanted
+        assert hash(read_graph(form, 34)) == hash(wanted)
+    named = nx.Graph([("b", "c"), ("c", "a")])
+    assert edges_of(read_graph(named, 3, names=["a", "b", "c"])) == {(0, 2), (1, 2)}
+    assert edges_of(read_graph(named, 3)) == {(0, 1), (1, 2)}
+    shuffled = nx.Graph()
+    shuffled.add_nodes_from([2, 0, 1])
+    shuffled.add_edge(2, 0)
+    assert edges_of(read_graph(shuffled, 3)) == {(0, 2)}  # numbers are the players' numbers
+    assert read_graph(np.zeros((2, 0)), 3) == PlayerGraph.of_edges(3, [])
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+def test_edge_indices_of_torch():
+    import torch
+
+    index = torch.tensor([[0, 1, 1], [1, 0, 2]])
+    assert edges_of(read_graph(index, 3)) == {(0, 1), (1, 2)}
+    assert read_graph(SimpleNamespace(edge_index=index, num_nodes=3), 3).n_players == 3
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (np.eye(4, dtype=int), r"\(2, E\).*scipy.sparse.csr_array"),
+        (np.ones((2, 3)), "whole numbers"),
+        (np.array([[0, 1], [1, 9]]), "between 0 and 9, but the nodes are numbered from 0 to 3"),
+        (np.array([[0, -1], [1, 2]]), "between -1"),
+        (nx.path_graph(5), "graph has 5 nodes, but there are 4 players"),
+        (nx.path_graph(3), "graph has 3 nodes, but there are 4 players"),
+        (PlayerGraph.line(5), "graph has 5 nodes"),
+        (scipy.sparse.csr_matrix(np.ones((4, 3))), r"square.*\(4, 3\)"),
+        (SimpleNamespace(edge_index=np.zeros((2, 0)), num_nodes=7), "graph has 7 nodes"),
+    ],
+)
+def test_graphs_that_cannot_be(graph, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        read_graph(graph, 4)
+
+
+@pytest.mark.parametrize("graph", ["linear", 3, None, object(), ["a", "b"]])
+def test_what_is_no_graph(graph):
+    with pytest.raises(InvalidArgumentTypeError, match="networkx graph, a scipy sparse"):
+        read_graph(graph, 4)
+
+
+def test_fewer_nodes_than_players_leave_the_last_alone():
+    padded = read_graph(PlayerGraph.line(3), 5)
+    assert padded.n_players == 5
+    assert edges_of(padded) == {(0, 1), (1, 2)}
+    assert padded != PlayerGraph.line(5)
+
+
+# --- distances ---
+
+
+def test_distances_neighbourhoods_and_components():
+    for wanted in ATLAS[::7]:
+        graph = of_networkx(wanted)
+        lengths = dict(nx.all_pairs_shortest_path_length(wanted))
+        distances = graph.distances()
+        for i in wanted:
+            assert {j: distances[i, j] for j in lengths[i]} == lengths[i]
+            assert np.isfinite(distances[i]).sum() == len(lengths[i])
+            assert graph.neighbours[i].tolist() == sorted(wanted[i])
+            for order in range(4):
+                near = graph.neighbourhood(i, order).tolist()
+                assert sorted(near) == sorted(j for j, n in lengths[i].items() if n <= order)
+                assert near[0] == i
+        assert len(set(graph.components)) == nx.number_connected_components(wanted)
+        assert graph.diameter == max(max(of_one.values()) for of_one in lengths.values())
+
+
+def test_neighbourhood_on_a_grid_is_a_diamond():
+    grid = PlayerGraph.grid((7, 7))
+    assert len(grid.neighbourhood(24, 2)) == 13
+    assert len(PlayerGraph.grid((7, 7), diagonals=True).neighbourhood(24, 2)) == 25
+
+
+def test_relabelling():
+    graph = PlayerGraph.line(4).relabelled(np.array([2, 0, 3, 1]))
+    assert edges_of(graph) == {(0, 2), (0, 3), (1, 3)}
+
+
+# --- connected sets ---
+
+
+def by_enumeration(graph):
+    """Return all connected sets of a networkx graph with their boundaries."""
+    found = set()
+    for size in range(1, len(graph) + 1):
+        for members in combinations(graph, size):
+            if nx.is_connected(graph.subgraph(members)):
+                around = {n for node in members for n in graph[node]} - set(members)
+                found.add((frozenset(members), frozenset(around)))
+    return found
+
+
+@pytest.mark.parametrize("n_nodes", range(1, 8))
+def test_every_connected_set_of_every_small_graph_comes_once(n_nodes):
+    graphs = [graph for graph in ATLAS if len(graph) == n_nodes]
+    assert len(graphs) == [1, 2, 4, 11, 34, 156, 1044][n_nodes - 1]
+    for wanted in graphs:
+        found = sets_of(of_networkx(wanted))
+        assert len(found) == len(set(found))
+        assert set(found) == by_enumeration(wanted)
+
+
+def test_sets_around_a_node_within_a_neighbourhood_up_to_a_size():
+    for wanted in ATLAS[5::11]:
+        graph = of_networkx(wanted)
+        for node in wanted:
+            for order in (0, 1, 2):
+                part = part_of(graph, graph.neighbourhood(node, order))
+                inside = wanted.subgraph(part.nodes.tolist())
+                every = {pair for pair in by_enumeration(inside) if node in pair[0]}
+                for largest in (1, 2, 3, None):
+                    found = [
+                        tuple(frozenset(part.nodes[list(bits(one))].tolist()) for one in pair)
+                        for pair in connected_sets(part.links, 0, largest=largest)
+                    ]
+                    small = {p for p in every if largest is None or len(p[0]) <= largest}
+                    assert len(found) == len(set(found))
+                    assert set(found) == small
+
+
+def test_sets_up_to_a_size_everywhere():
+    for wanted in ATLAS[3::13]:
+        for largest in (1, 2, 4):
+            found = sets_of(of_networkx(wanted), largest)
+            assert len(found) == len(set(found))
+            assert set(found) == {p for p in by_enumeration(wanted) if len(p[0]) <= largest}
+
+
+def test_known_numbers():
+    """Runs of a line, arcs of a ring, fixed polyominoes, subtrees of stars."""
+    assert len(sets_of(PlayerGraph.line(30))) == 30 * 31 // 2
+    assert len(sets_of(PlayerGraph.ring(12))) == 12 * 11 + 1
+    star = PlayerGraph.of_edges(9, [(0, i) for i in range(1, 9)])
+    assert len(sets_of(star)) == 2**8 + 8
+    # Connected sets of square grids: 1, 13, 218, 11506, …
+    assert len(sets_of(PlayerGraph.grid((2, 2)))) == 13
+    assert len(sets_of(PlayerGraph.grid((3, 3)))) == 218
+    assert len(sets_of(PlayerGraph.grid((4, 4)))) == 11506
+    # Fixed polyominoes of 1, …, 5 cells that contain a given cell: size times their number.
+    wide = PlayerGraph.grid((11, 11))
+    part = part_of(wide, wide.neighbourhood(60, 4))
+    sizes = [bin(members).count("1") for members, _ in connected_sets(part.links, 0, largest=5)]
+    assert np.bincount(sizes)[1:].tolist() == [1, 2 * 2, 3 * 6, 4 * 19, 5 * 63]
+
+
+def test_memory_does_not_grow_with_the_number_of_sets():
+    grid = PlayerGraph.grid((20, 20))
+    part = part_of(grid, grid.neighbourhood(210, 12))
+
+    def peak(n):
+        tracemalloc.start()
+        assert sum(1 for _ in islice(connected_sets(part.links), n)) == n
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    few = peak(5_000)
+    assert peak(50_000) < 2 * few + 20_000
+
+
+def test_time_for_a_set_does_not_grow_with_the_graph():
+    def seconds(side):
+        grid = PlayerGraph.grid((side, side))
+        grid.neighbours  # noqa: B018 # made once for each graph
+        rounds = []
+        for _ in range(3):
+            start = perf_counter()
+            found = sum(1 for _, sets in islice(all_connected_sets(grid, 4), 400) for _ in sets)
+            rounds.append((perf_counter() - start) / found)
+        return min(rounds)
+
+    assert seconds(120) < 3 * seconds(21)  # 33 times as many nodes
+
+
+def test_components_of_sets():
+    part = part_of(PlayerGraph.line(8), np.arange(8))
+    assert sorted(components_of(part.links, 0b11011001)) == [0b1, 0b11000, 0b11000000]
+    assert list(components_of(part.links, 0)) == []
+
+
+def test_sets_as_rows():
+    found = as_rows([0b1, 0b1000000010], 11)
+    assert found.shape == (2, 11)
+    assert [np.flatnonzero(row).tolist() for row in found] == [[0], [1, 9]]
+    assert as_rows([], 3).shape == (0, 3)
+
+
+# --- boxes ---
+
+
+def test_boxes():
+    assert len(boxes((28, 28), 4)) == sum((29 - k) ** 2 for k in range(1, 5))
+    found = {frozenset(box.tolist()) for box in boxes((3, 3), 2)}
+    assert frozenset({0, 1, 3, 4}) in found
+    assert len(found) == 9 + 4
+    assert [len(box) for box in boxes((4, 4, 1), 2)] == [1] * 16 + [4] * 9
+    assert len(boxes((2, 2), 9)) == 4 + 1  # larger ones would be the whole again
+    assert [box.tolist() for box in boxes((3,), 2)] == [[0], [1], [2], [0, 1], [1, 2]]
