@@ -144,7 +144,8 @@ def _coverage(case: Case, estimator: str, per_player: int, n_seeds: int) -> Cove
 def _print_heading(case: Case, n_seeds: int) -> None:
     n_rows, n_players = case.shapley.values.shape
     required = ", ".join(
-        f"{least:.0%} to {most:.0%} of {nominal}" for nominal, (_, least, most) in NOMINAL.items()
+        f"{100 * least:.0f} to {most:.0%} in those of {nominal}"
+        for nominal, (_, least, most) in NOMINAL.items()
     )
     print(
         f"\n{case.title}: {n_rows} rows, {n_seeds} seeds, {n_players} players; exact values by "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import adult
 import torch
@@ -28,6 +27,7 @@ TITLES = {
     "image-fine": "digits, convolutional network, squares of 2 × 2 pixels",
 }
 
+_ADULT = {"adult-elu": "elu", "adult-relu": "relu"}
 WITH_EXACT_VALUES = ("adult-elu", "adult-relu", "trees", "table")
 
 
@@ -60,13 +60,32 @@ def prepare(name: str, arguments: argparse.Namespace) -> Case:
         What `add_case_arguments` asks for; `rows` is how many rows to explain.
     """
     torch.set_num_threads(1)
-    made, n_rows = _makers(arguments)[name](), arguments.rows
-    explained, shapley = made if isinstance(made, tuple) else (made, None)
-    if len(explained.rows) < n_rows:
-        raise SystemExit(f"--rows {n_rows}: {TITLES[name]} has only {len(explained.rows)}.")
+    explained, shapley = _made(name, arguments)
     if shapley is None:
         shapley = converged(name, explained, arguments.converged_evaluations, arguments.cache)
     return Case(name, TITLES[name], explained, shapley)
+
+
+def prepare_model(name: str, arguments: argparse.Namespace) -> ExplainedModel:
+    """Return a model and its rows, where their Shapley values are not asked for."""
+    explained, _ = _made(name, arguments, with_values=False)
+    return explained
+
+
+def _made(
+    name: str, arguments: argparse.Namespace, with_values: bool = True
+) -> tuple[ExplainedModel, ReferenceValues | None]:
+    """Return a model, and its values where they are exact."""
+    if name in _ADULT:
+        benchmark = _adult(_ADULT[name], arguments)
+        values = benchmark.game().shapley_values() if with_values else None
+        exact = None if values is None else ReferenceValues.exact(values, "all coalitions")
+        return benchmark, exact
+    made = _makers(arguments)[name]()
+    explained, shapley = made if isinstance(made, tuple) else (made, None)
+    if len(explained.rows) < arguments.rows:
+        raise SystemExit(f"--rows {arguments.rows}: {TITLES[name]} has only {len(explained.rows)}.")
+    return explained, shapley
 
 
 def _makers(
@@ -74,8 +93,6 @@ def _makers(
 ) -> dict[str, Callable[[], ExplainedModel | tuple[ExplainedModel, ReferenceValues]]]:
     data, cache, n_rows = arguments.data, arguments.cache, arguments.rows
     return {
-        "adult-elu": partial(_adult, "elu", data, cache, n_rows),
-        "adult-relu": partial(_adult, "relu", data, cache, n_rows),
         "trees": partial(breast_cancer, n_rows),
         "table": partial(bankruptcy, data, n_rows),
         "table-net": partial(bankruptcy_network, data, cache, n_rows),
@@ -85,10 +102,8 @@ def _makers(
     }
 
 
-def _adult(
-    activation: str, data: Path, cache: Path, n_rows: int
-) -> tuple[ExplainedModel, ReferenceValues]:
-    arguments = argparse.Namespace(activation=activation, explain="margin", data=data, cache=cache)
-    benchmark = adult.prepare(arguments, n_rows)
-    values = benchmark.game().shapley_values()
-    return benchmark, ReferenceValues.exact(values, "all coalitions")
+def _adult(activation: str, arguments: argparse.Namespace) -> adult.AdultBenchmark:
+    of_adult = argparse.Namespace(
+        activation=activation, explain="margin", data=arguments.data, cache=arguments.cache
+    )
+    return adult.prepare(of_adult, arguments.rows)

@@ -99,9 +99,13 @@ class ModelGame:
         values = np.empty(len(coalitions))
         for start in range(0, len(coalitions), _BATCH):
             batch = slice(start, start + _BATCH)
-            present = np.take(coalitions[batch], self.player_of_column, axis=1)
-            values[batch] = self.predict(np.where(present, self.rows[row], self.reference))
+            values[batch] = self.of_pairs(np.array([row]), coalitions[batch])
         return values
+
+    def of_pairs(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        """Return the values, (P,), of rows, (P,) or (1,), and coalitions, (P, M), in one batch."""
+        present = np.take(coalitions, self.player_of_column, axis=1)
+        return self.predict(np.where(present, self.rows[rows], self.reference))
 
 
 def tabulate(

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import scipy.linalg
-from coalition_games import BoolArray, FloatArray, IntArray
+from coalition_games import BoolArray, FloatArray
+from core_games import CoreGame
 from explained_models import ExplainedModel, ReferenceValues
 
 import shapley_adapters as core
@@ -89,7 +90,7 @@ def _of_row(
 
     rng = np.random.default_rng([2022, row])
     surrogate = _learned(of_active, len(active), rng)
-    rest = _Rest(of_active, surrogate, len(active))
+    rest = CoreGame(lambda rows, S: of_active(S) - surrogate(S), len(active), n_rows=1)
     least_squares = core.least_squares(True, "leverage", True, False)
     settings = core.Settings(seed=row, budget=n_evaluations, with_errors=True)
     estimate = core.estimate(rest, least_squares, settings)
@@ -97,25 +98,6 @@ def _of_row(
     values[active] = surrogate.shapley_values() + estimate.values[0, :, 0]
     errors[active] = estimate.standard_errors[0, :, 0]
     return values, errors
-
-
-@dataclass(frozen=True)
-class _Rest:
-    """One row's game less the surrogate, as the core takes games."""
-
-    values_of: ValuesOf
-    surrogate: Surrogate
-    n_players: int
-    n_rows: int = 1
-    evaluations_per_batch: int = 1024
-
-    def active_players(self) -> BoolArray:
-        return np.ones((1, self.n_players), dtype=bool)
-
-    def __call__(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
-        del rows  # there is only one
-        rest: FloatArray = self.values_of(coalitions) - self.surrogate(coalitions)
-        return rest[:, None]
 
 
 @dataclass(frozen=True)

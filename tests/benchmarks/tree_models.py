@@ -28,7 +28,9 @@ def breast_cancer(n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
     X, labels = load_breast_cancer(return_X_y=True)
     X = X.astype(np.float32).astype(np.float64)
     names = list(load_breast_cancer().feature_names)
-    return _explained(X[:400], labels[:400], X[400:], labels[400:], X[5:6], names, n_rows)
+    classifier = _classifier(X[:400], labels[:400])
+    accuracy = float((classifier.predict(X[400:]) == labels[400:]).mean())
+    return _explained(classifier, accuracy, X[400:], X[5:6], names, n_rows)
 
 
 def bankruptcy(folder: Path, n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
@@ -38,10 +40,12 @@ def bankruptcy(folder: Path, n_rows: int) -> tuple[ExplainedModel, ReferenceValu
     """
     X, labels, names = bankruptcy_table(folder)
     places = parts(len(X))
-    train = places["training"]
-    test = in_turns(labels, places["test"])
+    train, test = places["training"], places["test"]
+    classifier = _classifier(X[train], labels[train])
+    accuracy = float((classifier.predict(X[test]) == labels[test]).mean())
     reference = X[train[labels[train] == 0][:1]]
-    return _explained(X[train], labels[train], X[test], labels[test], reference, names, n_rows)
+    rows = X[in_turns(labels, test)]
+    return _explained(classifier, accuracy, rows, reference, names, n_rows)
 
 
 def bankruptcy_table(folder: Path) -> tuple[FloatArray, LabelArray, list[str]]:
@@ -59,30 +63,32 @@ def in_turns(labels: LabelArray, places: Any) -> Any:
     return np.stack([ones[:n_each], zeros[:n_each]], axis=1).ravel()
 
 
+def _classifier(X: FloatArray, labels: LabelArray) -> Any:
+    classifier = lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=0)
+    return classifier.fit(X, labels)
+
+
 def _explained(
-    X: FloatArray,
-    labels: LabelArray,
-    X_test: FloatArray,
-    test_labels: LabelArray,
+    classifier: Any,
+    accuracy: float,
+    rows: FloatArray,
     reference: FloatArray,
     names: list[str],
     n_rows: int,
 ) -> tuple[ExplainedModel, ReferenceValues]:
-    classifier = lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=0)
-    classifier.fit(X, labels)
     margin = Margin(classifier.booster_)
-    values = _tree_values(classifier, reference, X_test)
-    is_right = np.abs(values.sum(axis=1) - margin(X_test) + margin(reference)) < 1e-5
+    values = _tree_values(classifier, reference, rows)
+    is_right = np.abs(values.sum(axis=1) - margin(rows) + margin(reference)) < 1e-5
     if is_right.mean() < _LEAST_RIGHT:
         raise RuntimeError("TreeSHAP explains something other than the margin of the trees.")
     explained = ExplainedModel(
         model=margin,
-        rows=X_test[is_right][:n_rows],
+        rows=rows[is_right][:n_rows],
         reference=reference,
         column_names=names,
         groups={name: [name] for name in names},
-        player_of_column=np.arange(X.shape[1]),
-        accuracy=float((classifier.predict(X_test) == test_labels).mean()),
+        player_of_column=np.arange(len(names)),
+        accuracy=accuracy,
     )
     return explained, ReferenceValues.exact(values[is_right][:n_rows], _SOURCE)
 

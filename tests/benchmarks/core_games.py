@@ -1,0 +1,72 @@
+"""Games and estimators of the core, outside of shap and captum, and the time that they take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from coalition_games import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class CoreGame:
+    """A function of rows and coalitions as the core takes games; all players are active.
+
+    Attributes
+    ----------
+    values_of : callable
+        Rows, (P,), and a coalition of each, (P, M), to values, (P,).
+    n_players, n_rows : int
+        M and R.
+    evaluations_per_batch : int
+        Evaluations in one call.
+    """
+
+    values_of: Callable[[IntArray, BoolArray], FloatArray]
+    n_players: int
+    n_rows: int
+    evaluations_per_batch: int = 1024
+
+    def active_players(self) -> BoolArray:
+        """Return that all can change the value, (R, M)."""
+        return np.ones((self.n_rows, self.n_players), dtype=bool)
+
+    def __call__(self, rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        """Return the values, (P, 1)."""
+        return self.values_of(rows, coalitions)[:, None]
+
+
+class TimedEstimator:
+    """An estimator that tells how long it designs and solves.
+
+    Attributes
+    ----------
+    design_seconds, solve_seconds : float
+        Time spent since it was made.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+        self.design_seconds = 0.0
+        self.solve_seconds = 0.0
+
+    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
+        """Return the least budget of the estimator."""
+        return int(self.estimator.minimum_budget(n_players, with_errors))
+
+    def design(self, request: Any) -> Any:
+        """Choose the coalitions."""
+        started = time.perf_counter()
+        design = self.estimator.design(request)
+        self.design_seconds += time.perf_counter() - started
+        return design
+
+    def solve(self, design: Any, values: Any) -> Any:
+        """Turn values into attributions."""
+        started = time.perf_counter()
+        solution = self.estimator.solve(design, values)
+        self.solve_seconds += time.perf_counter() - started
+        return solution
