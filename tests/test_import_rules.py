@@ -22,7 +22,9 @@ NEEDS_TORCH = {"torch_autograd", "torch_derivatives", "torch_modules", "torch_va
 LAYERS = [
     {"errors", "array_types"},
     {"arguments", "games", "coalition_sets", "size_distributions", "estimates"},
+    {"explanation_arrays"},
     {"constrained_regression", "designs", "batched_evaluation"},
+    {"criteria"},
     {"odd_kernels"},
     {"efficiency", "evidence", "kernel_draws", "spread_designs"},
     {"tolerances", "torch_autograd", "torch_value_functions"},
