@@ -25,6 +25,7 @@ LAYERS = [
     {"explanation_arrays"},
     {"constrained_regression", "designs", "batched_evaluation"},
     {"criteria"},
+    {"aggregation"},
     {"odd_kernels"},
     {"efficiency", "evidence", "kernel_draws", "spread_designs"},
     {"tolerances", "torch_autograd", "torch_value_functions"},
