@@ -5,9 +5,15 @@ Importing this package makes `shap.Explainer` know them by name: see `algorithms
 
 from shapley_adapters import Estimate, ValueFunction
 
+from . import criteria
+from .combining import combine
 from .explainers import (
+    AVAExplainer,
+    CentroidExplainer,
+    ConvexExplainer,
     EnumerationExplainer,
     LeastSquaresExplainer,
+    LowComplexityExplainer,
     OddGPExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
@@ -17,9 +23,13 @@ from .explainers import (
 from .registration import algorithms, register, unregister
 
 __all__ = [
+    "AVAExplainer",
+    "CentroidExplainer",
+    "ConvexExplainer",
     "EnumerationExplainer",
     "Estimate",
     "LeastSquaresExplainer",
+    "LowComplexityExplainer",
     "OddGPExplainer",
     "RandomOrderExplainer",
     "SemivalueExplainer",
@@ -27,6 +37,8 @@ __all__ = [
     "SimSemivalueExplainer",
     "ValueFunction",
     "algorithms",
+    "combine",
+    "criteria",
     "register",
     "unregister",
 ]

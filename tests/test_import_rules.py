@@ -16,13 +16,19 @@ SOURCES = {
     "captum_ext": ROOT / "captum_ext",
 }
 HOSTS = {"shap", "captum", "shap_ext", "captum_ext"}
-NEEDS_TORCH = {"torch_autograd", "torch_derivatives", "torch_modules", "torch_value_functions"}
+NEEDS_TORCH = {
+    "torch_attributions",
+    "torch_autograd",
+    "torch_derivatives",
+    "torch_modules",
+    "torch_value_functions",
+}
 
 # Each module of the core may import those before it.
 LAYERS = [
     {"errors", "array_types"},
     {"arguments", "games", "coalition_sets", "size_distributions", "estimates"},
-    {"explanation_arrays"},
+    {"explanation_arrays", "torch_attributions"},
     {"constrained_regression", "designs", "batched_evaluation"},
     {"criteria"},
     {"aggregation"},
@@ -236,7 +242,10 @@ def test_shap_ext_works_without_captum_and_torch():
     code = """
 import numpy as np, shap, shap_ext
 for name in shap_ext.algorithms():
-    explainer = shap.Explainer(lambda x: x @ np.arange(9.0), np.zeros((1, 9)), algorithm=name)
+    options = {"dataset": np.ones((1, 9))} if name == "ava" else {}
+    explainer = shap.Explainer(
+        lambda x: x @ np.arange(9.0), np.zeros((1, 9)), algorithm=name, **options
+    )
     found = explainer(np.ones((2, 9)), max_evals=512, silent=True)
     assert np.allclose(found.values, np.arange(9.0)), name
     if name not in ("enumeration", "simsemivalue"):  # not exact even on additive games

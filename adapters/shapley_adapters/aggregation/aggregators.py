@@ -68,7 +68,7 @@ class Centroid:
     order : {"value", "magnitude"}
         What Kendall's distance ranks features by.
     approximate : bool
-        Whether rankings of more than 30 features that no majority tells apart may be approximate.
+        Whether rankings of more than 60 features that no majority tells apart may be approximate.
     """
 
     distance: Any = "l2"

@@ -12,7 +12,7 @@ import scipy.sparse
 from ..array_types import FloatArray, IntArray
 from ..errors import InvalidArgumentError, ShapleyExtError
 
-_LARGEST_EXACT = 30
+_LARGEST_EXACT = 60
 """Features that no majority tells apart, of which all orders are still decided exactly."""
 
 _PROOF = 1e-6
@@ -68,7 +68,7 @@ def kemeny_young(keys: FloatArray, *, approximate: bool = False) -> KemenyRankin
     keys : array, (G, M)
         What each of G candidates ranks by, the largest first; equal keys are a tie.
     approximate : bool
-        Whether blocks of more than 30 features may be ranked by Borda counts, improved by moving
+        Whether blocks of more than 60 features may be ranked by Borda counts, improved by moving
         single features as long as that helps. The bound then counts, for every pair, the candidates
         outvoted at least.
 
@@ -80,7 +80,7 @@ def kemeny_young(keys: FloatArray, *, approximate: bool = False) -> KemenyRankin
     Raises
     ------
     InvalidArgumentError
-        If a block has more than 30 features and `approximate` is False.
+        If a block has more than 60 features and `approximate` is False.
     """
     prefers = _preferences(keys)
     order: list[int] = []

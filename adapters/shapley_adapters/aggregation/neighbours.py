@@ -39,7 +39,7 @@ class NeighbourSearch:
 
     Attributes
     ----------
-    n_neighbours : int
+    n_neighbors : int
         k, how many points explain a row.
     metric : str or callable
         Any distance of scikit-learn's `NearestNeighbors`, or a function of two rows. A function
@@ -59,7 +59,7 @@ class NeighbourSearch:
         `at_zero="only"` has no effect.
     """
 
-    n_neighbours: int = 10
+    n_neighbors: int = 10
     metric: Any = "euclidean"
     metric_params: Mapping[str, Any] | None = None
     normalized: bool = True
@@ -67,7 +67,7 @@ class NeighbourSearch:
     smoothing: float = 0.0
 
     def __post_init__(self) -> None:
-        checked_count("n_neighbours", self.n_neighbours)
+        checked_count("n_neighbors", self.n_neighbors)
         checked_flag("normalized", self.normalized)
         checked_choice("at_zero", self.at_zero, AT_ZERO)
         if not isinstance(self.metric, str) and not callable(self.metric):
@@ -123,11 +123,11 @@ class NeighbourIndex:
     def __post_init__(self) -> None:
         from sklearn.neighbors import NearestNeighbors  # slow to import
 
-        n_points, wanted = len(self.points), self.search.n_neighbours
+        n_points, wanted = len(self.points), self.search.n_neighbors
         if n_points < wanted:
             raise InvalidArgumentError(
-                f"n_neighbours={wanted}, but the data have {n_points} rows. Pass more data=, or "
-                f"n_neighbours={n_points} at most."
+                f"n_neighbors={wanted}, but the data have {n_points} rows. Pass more rows, or "
+                f"n_neighbors={n_points} at most."
             )
         # A tree rules points out by the triangle inequality, which not every function obeys.
         algorithm = "brute" if callable(self.search.metric) else "auto"
@@ -149,7 +149,7 @@ class NeighbourIndex:
             raise InvalidArgumentError(
                 f"rows hold {rows.shape[1]} numbers each, but the data hold {self.points.shape[1]}."
             )
-        wanted, n_points = self.search.n_neighbours, len(self.points)
+        wanted, n_points = self.search.n_neighbors, len(self.points)
         if self.search.at_zero == "only":
             return self._query(rows, wanted)
         n_asked = min(wanted + 1, n_points)
@@ -167,7 +167,7 @@ class NeighbourIndex:
                 row = int(np.argmax(others.sum(axis=1) < wanted))
                 raise InvalidArgumentError(
                     f"row {row} has only {int(others[row].sum())} rows of the data at a positive "
-                    f"distance, but n_neighbours={wanted}. Pass a smaller number."
+                    f"distance, but n_neighbors={wanted}. Pass a smaller number."
                 )
             n_asked = min(2 * n_asked, n_points)
 

@@ -60,20 +60,10 @@ def faithfulness(
     Costs `n_subsets` + 1 evaluations a row, at most C(M, size) + 1.
     """
     values, is_single = attributions_of_game(attributions, game)
-    _, n_outputs, n_players = values.shape
-    size = max(1, n_players // 4) if subset_size is None else subset_size
-    checked_count("subset_size", size)
-    checked_count("n_subsets", n_subsets, minimum=2)
-    if size >= n_players:
-        raise InvalidArgumentError(
-            f"subset_size must be less than the number of features, {n_players}; got {size}. "
-            "There is one subset of all features, with which nothing correlates."
-        )
-    subsets = subsets_of_size(n_players, size, n_subsets, checked_seed(seed))
-    everyone = np.ones((1, n_players), dtype=bool)
-    kept = np.concatenate([everyone, ~subsets])
-    found = shared_values(game, kept, n_outputs)  # (R, 1 + n, K)
-    losses = np.moveaxis(found[:, :1] - found[:, 1:], 1, 2)  # (R, K, n)
+    n_outputs = values.shape[1]
+    subsets, losses = removal_losses(
+        game, n_outputs, subset_size=subset_size, n_subsets=n_subsets, seed=checked_seed(seed)
+    )
     correlations = pearson(values @ subsets.T.astype(float), losses)
     return correlations[:, 0] if is_single else correlations
 
@@ -109,6 +99,31 @@ def monotonicity(attributions: Any, game: Game) -> FloatArray:
     gains = np.diff(own_values(game, coalitions), axis=2)  # (R, K, M)
     shares: FloatArray = (gains[..., :-1] >= gains[..., 1:]).mean(axis=2)
     return shares[:, 0] if is_single else shares
+
+
+def removal_losses(
+    game: Game,
+    n_outputs: int,
+    *,
+    subset_size: int | None = None,
+    n_subsets: int = 100,
+    seed: int = 0,
+) -> tuple[CoalitionArray, FloatArray]:
+    """Return random subsets, (n, M), and what the outputs lose with each, (R, K, n)."""
+    n_players = game.n_players
+    size = max(1, n_players // 4) if subset_size is None else subset_size
+    checked_count("subset_size", size)
+    checked_count("n_subsets", n_subsets, minimum=2)
+    if size >= n_players:
+        raise InvalidArgumentError(
+            f"subset_size must be less than the number of features, {n_players}; got {size}. "
+            "There is one subset of all features, with which nothing correlates."
+        )
+    subsets = subsets_of_size(n_players, size, n_subsets, seed)
+    everyone = np.ones((1, n_players), dtype=bool)
+    found = shared_values(game, np.concatenate([everyone, ~subsets]), n_outputs)
+    losses: FloatArray = np.moveaxis(found[:, :1] - found[:, 1:], 1, 2)
+    return subsets, losses
 
 
 def subsets_of_size(n_players: int, size: int, n_subsets: int, seed: int) -> CoalitionArray:
