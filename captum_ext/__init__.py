@@ -2,6 +2,8 @@
 
 from shapley_adapters import Estimate, ValueFunction
 
+from . import criteria
+from .aggregates import Centroid, Convex, LowComplexity
 from .attributions import (
     Exact,
     LeastSquares,
@@ -11,21 +13,29 @@ from .attributions import (
     Shear,
     SimSemivalue,
 )
+from .ava import AVA
 from .baselines import BaselineDistribution
+from .combining import combine
 from .data_loaders import DataLoaderAttribution
 from .language_models import LLMAttribution
 
 __all__ = [
+    "AVA",
     "BaselineDistribution",
+    "Centroid",
+    "Convex",
     "DataLoaderAttribution",
     "Estimate",
     "Exact",
     "LLMAttribution",
     "LeastSquares",
+    "LowComplexity",
     "OddGP",
     "RandomOrder",
     "Semivalue",
     "Shear",
     "SimSemivalue",
     "ValueFunction",
+    "combine",
+    "criteria",
 ]

@@ -247,12 +247,10 @@ def sensitivity(
 
 def with_outputs(explanation: Any) -> bool:
     """Tell whether the last axis of an Explanation's values, or of an array, counts outputs."""
-    values = getattr(explanation, "values", explanation)
-    data = getattr(explanation, "data", None)
-    n_axes = np.ndim(values)
-    if isinstance(explanation, shap.Explanation) and data is not None:
-        return bool(n_axes == np.ndim(data) + 1)
-    return n_axes == 3
+    values = explanation.values if isinstance(explanation, shap.Explanation) else explanation
+    if isinstance(explanation, shap.Explanation) and explanation.data is not None:
+        return bool(np.ndim(values) == np.ndim(explanation.data) + 1)
+    return np.ndim(values) == 3
 
 
 def _values(explanation: Any) -> FloatArray:
@@ -273,8 +271,8 @@ def _game(explanation: Any, model: Any, masker: Any, rows: Any, link: Any, group
     # shap_ext's explainers are not needed to judge explanations alone.
     from .games_to_judge import game_of
 
-    if rows is None:
-        rows = getattr(explanation, "data", None)
+    if rows is None and isinstance(explanation, shap.Explanation):
+        rows = explanation.data
     if rows is None:
         raise InvalidArgumentError("X is needed, the explained rows: the explanation has no data.")
     return game_of(model, masker, rows, link, groups)

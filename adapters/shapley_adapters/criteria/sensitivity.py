@@ -198,7 +198,7 @@ def sensitivity(
 
 
 def measured_sensitivity(
-    explain: Callable[[FloatArray], Any],
+    explain: Callable[..., Any],
     predict: Callable[[FloatArray], Any],
     rows: Any,
     neighbourhood: Neighbourhood,
@@ -207,6 +207,7 @@ def measured_sensitivity(
     relative: bool = False,
     seed: int | None = 0,
     rows_per_call: int = 1000,
+    with_owners: bool = False,
 ) -> Sensitivity:
     """Find neighbours, explain those that keep the prediction, and return the sensitivity.
 
@@ -226,6 +227,9 @@ def measured_sensitivity(
         Seed of the draws.
     rows_per_call : int
         How many rows `explain` gets at once; all counted neighbours are explained.
+    with_owners : bool
+        Whether `explain` gets a second argument, (n,): of which of the R rows each is a neighbour,
+        to be explained for the same target.
 
     Returns
     -------
@@ -251,16 +255,22 @@ def measured_sensitivity(
             f"the radius {neighbourhood.radius} that keeps the prediction; their sensitivity is "
             "NaN. Draw more, or change the radius."
         )
-    explained = checked_attributions("explanations", explain(given))
+    checked_count("rows_per_call", rows_per_call)
+
+    def explained_in_parts(points: FloatArray, owners: Any) -> list[FloatArray]:
+        starts = range(0, len(points), rows_per_call)
+        parts = [slice(start, start + rows_per_call) for start in starts]
+        found = [
+            explain(points[p], owners[p]) if with_owners else explain(points[p]) for p in parts
+        ]
+        return [checked_attributions("explanations", one) for one in found]
+
+    explained = np.concatenate(explained_in_parts(given, np.arange(len(given))))
     chosen = near[counted].reshape(-1, *given.shape[1:])
     others = np.zeros((*near.shape[:2], *explained.shape[1:]))
-    checked_count("rows_per_call", rows_per_call)
-    parts = [
-        checked_attributions("explanations", explain(chosen[start : start + rows_per_call]))
-        for start in range(0, len(chosen), rows_per_call)
-    ]
-    if parts:
-        others[counted] = np.concatenate(parts)
+    of_neighbours = explained_in_parts(chosen, np.nonzero(counted)[0])
+    if of_neighbours:
+        others[counted] = np.concatenate(of_neighbours)
     return sensitivity(explained, others, kept=counted, distance=distance, relative=relative)
 
 
