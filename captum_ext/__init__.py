@@ -2,6 +2,8 @@
 
 from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
+from . import criteria
+from .aggregates import Centroid, Convex, LowComplexity
 from .attributions import (
     Exact,
     LeastSquares,
@@ -11,15 +13,20 @@ from .attributions import (
     Shear,
     SimSemivalue,
 )
+from .ava import AVA
 from .baselines import BaselineDistribution
+from .combining import combine
 from .data_loaders import DataLoaderAttribution
 from .graph_attributions import CShapley, LShapley, Myerson
 from .language_models import LLMAttribution
 from .trained_networks import FastShap, SimShap
 
 __all__ = [
+    "AVA",
     "BaselineDistribution",
     "CShapley",
+    "Centroid",
+    "Convex",
     "DataLoaderAttribution",
     "Estimate",
     "Exact",
@@ -27,6 +34,7 @@ __all__ = [
     "LLMAttribution",
     "LShapley",
     "LeastSquares",
+    "LowComplexity",
     "Myerson",
     "OddGP",
     "PlayerGraph",
@@ -36,5 +44,7 @@ __all__ = [
     "SimSemivalue",
     "SimShap",
     "ValueFunction",
+    "combine",
+    "criteria",
     "draw_graph",
 ]

@@ -144,7 +144,7 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         NonFiniteValueError
             If the forward function returns NaN or an infinite number.
         """
-        call = self._checked_call(
+        call = self.checked_call(
             inputs, baselines, target, additional_forward_args, feature_mask, perturbations_per_eval
         )
         checked_flag("return_standard_error", return_standard_error)
@@ -171,7 +171,7 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         """Refuse: forward functions that return futures are not supported."""
         raise NotImplementedError(f"attribute_future is not implemented for {self.get_name()}.")
 
-    def _checked_call(
+    def checked_call(
         self,
         inputs: Any,
         baselines: Any,
@@ -179,7 +179,8 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         additional: Any,
         feature_mask: Any,
         perturbations_per_eval: int | None,
-    ) -> _Call:
+    ) -> Call:
+        """Return the games of a call of `attribute`, its arguments checked."""
         tensors = checked_inputs(inputs)
         target = checked_target(target, len(tensors[0]))
         value_function = checked_value_function(self.value_function)
@@ -197,14 +198,14 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
             perturbations_per_eval=perturbations_per_eval,
         )
         valued = None if value_function.is_raw else class_value_game(game, value_function, target)
-        return _Call(game, valued, isinstance(inputs, tuple))
+        return Call(game, valued, isinstance(inputs, tuple))
 
 
 _AnyGame: TypeAlias = ForwardFunctionGame | ClassValueGame | BatchGame
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """One call of `attribute`, its arguments checked; with what is made of its outputs, if any."""
 
     game: ForwardFunctionGame

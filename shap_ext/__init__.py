@@ -5,11 +5,17 @@ Importing this package makes `shap.Explainer` know them by name: see `algorithms
 
 from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
+from . import criteria
+from .combining import combine
 from .explainers import (
+    AVAExplainer,
+    CentroidExplainer,
+    ConvexExplainer,
     CShapleyExplainer,
     EnumerationExplainer,
     FastShapExplainer,
     LeastSquaresExplainer,
+    LowComplexityExplainer,
     LShapleyExplainer,
     MyersonExplainer,
     OddGPExplainer,
@@ -22,12 +28,16 @@ from .explainers import (
 from .registration import algorithms, register, unregister
 
 __all__ = [
+    "AVAExplainer",
     "CShapleyExplainer",
+    "CentroidExplainer",
+    "ConvexExplainer",
     "EnumerationExplainer",
     "Estimate",
     "FastShapExplainer",
     "LShapleyExplainer",
     "LeastSquaresExplainer",
+    "LowComplexityExplainer",
     "MyersonExplainer",
     "OddGPExplainer",
     "PlayerGraph",
@@ -38,6 +48,8 @@ __all__ = [
     "SimShapExplainer",
     "ValueFunction",
     "algorithms",
+    "combine",
+    "criteria",
     "draw_graph",
     "register",
     "unregister",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,14 +23,15 @@ from .explanations import explanations
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
 from .player_layouts import PlayerLayout
-from .shap_internals import Deserializer, Serializer, is_identity, is_op_chain, loader_of, saver_of
+from .saved_options import SavedExplainer
+from .shap_internals import is_identity, is_op_chain
 from .tasks import Task, TaskMaker, bounded_background, check_masker
 
 _BAR_DELAY = 10.0
 """Seconds until a progress bar appears, as in shap."""
 
 
-class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
+class CoalitionExplainer(SavedExplainer):
     """Base of the explainers that evaluate coalitions of features.
 
     Attributes
@@ -166,7 +166,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             name=self.name,
             budget_name="max_evals",
         )
-        task = self._tasks()(args)
+        task = self.task(args)
         settings = replace(settings, graph=self._graph(task.layout))
         game = self._valued(task)
         result = self._estimate(game, args, settings)
@@ -223,54 +223,14 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             "output_indices": np.arange(len(base)) if np.ndim(base) else None,
         }
 
-    def save(
-        self,
-        out_file: Any,
-        model_saver: str | Callable[..., Any] = ".save",
-        masker_saver: str | Callable[..., Any] = ".save",
-    ) -> None:
-        """Write the explainer with all its options, its seed and its names to a file."""
-        super().save(
-            out_file,
-            saver_of(self.model, model_saver),
-            saver_of(self.masker, masker_saver),
-        )
-        saved = ("model", "masker", "link", "algorithm")
-        options = {
-            name: getattr(self, name)
-            for name in inspect.signature(type(self)).parameters
-            if name not in saved
-        }
-        with Serializer(out_file, "shap_ext.CoalitionExplainer", version=0) as stream:
-            stream.save("options", options)
-
-    @classmethod
-    def load(
-        cls,
-        in_file: Any,
-        model_loader: Callable[..., Any] | None = None,
-        masker_loader: Callable[..., Any] | None = None,
-        instantiate: bool = True,
-    ) -> Any:
-        """Read an explainer that `save` wrote."""
-        if instantiate:
-            return cls._instantiated_load(
-                in_file, model_loader=model_loader, masker_loader=masker_loader
-            )
-        arguments = super().load(
-            in_file, loader_of(model_loader), loader_of(masker_loader), instantiate=False
-        )
-        with Deserializer(in_file, "shap_ext.CoalitionExplainer", 0, 0) as stream:
-            arguments.update(stream.load("options"))
-        return arguments
-
     def _valued(self, task: Task) -> Game:
         """Return the game that is explained: of the outputs, or of what is made of them."""
         value_function = checked_value_function(self.value_function)
         return task.game if value_function.is_raw else ValuedGame(task.game, value_function)
 
-    def _tasks(self) -> TaskMaker:
-        return TaskMaker(
+    def task(self, args: tuple[Any, ...]) -> Task:
+        """Return what a call explains: the games of the rows, and how results are shown."""
+        make = TaskMaker(
             model=self.model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
@@ -279,6 +239,7 @@ class CoalitionExplainer(shap.Explainer):  # type: ignore[misc] # shap is untype
             feature_names=self.feature_names,
             groups=self.groups,
         )
+        return make(args)
 
     def _checked_output_names(self, n_outputs: int) -> Sequence[str] | None:
         if not checked_value_function(self.value_function).is_raw:

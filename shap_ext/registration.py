@@ -16,12 +16,15 @@ import shap
 
 from shapley_adapters.errors import InvalidArgumentError
 
-from .coalition_explainer import CoalitionExplainer
 from .explainers import (
+    AVAExplainer,
+    CentroidExplainer,
+    ConvexExplainer,
     CShapleyExplainer,
     EnumerationExplainer,
     FastShapExplainer,
     LeastSquaresExplainer,
+    LowComplexityExplainer,
     LShapleyExplainer,
     MyersonExplainer,
     OddGPExplainer,
@@ -31,12 +34,17 @@ from .explainers import (
     SimSemivalueExplainer,
     SimShapExplainer,
 )
+from .saved_options import SavedExplainer
 from .shap_internals import BUILT_IN_ALGORITHMS
 
 _REGISTRY = "_shapley_ext_algorithms"
 _lock = threading.Lock()
 
-_ALGORITHMS: dict[str, type[CoalitionExplainer]] = {
+_ALGORITHMS: dict[str, type[SavedExplainer]] = {
+    "ava": AVAExplainer,
+    "centroid": CentroidExplainer,
+    "convex": ConvexExplainer,
+    "lowcomplexity": LowComplexityExplainer,
     "cshapley": CShapleyExplainer,
     "enumeration": EnumerationExplainer,
     "fastshap": FastShapExplainer,
@@ -70,7 +78,7 @@ def _as_shap_declares_it(
 _SIGNATURE = inspect.signature(_as_shap_declares_it)
 
 
-def algorithms() -> dict[str, type[CoalitionExplainer]]:
+def algorithms() -> dict[str, type[SavedExplainer]]:
     """Return the registered names and the explainers that they build.
 
     Names are matched without regard to case, hyphens and underscores.
@@ -141,7 +149,7 @@ def _wrapped(original: Any) -> Any:
 
 def _explainer_for(
     explainer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> type[CoalitionExplainer] | None:
+) -> type[SavedExplainer] | None:
     """Return our class where `shap.Explainer` itself is built with one of our names."""
     if type(explainer) is not shap.Explainer:
         return None
@@ -149,5 +157,5 @@ def _explainer_for(
     if not isinstance(algorithm, str):
         return None
     name = algorithm.lower().replace("-", "").replace("_", "")
-    found: type[CoalitionExplainer] | None = getattr(shap.Explainer, _REGISTRY, {}).get(name)
+    found: type[SavedExplainer] | None = getattr(shap.Explainer, _REGISTRY, {}).get(name)
     return found

@@ -27,9 +27,33 @@ _PARAMETERS = """model : callable, torch module, or estimator with predict_proba
     algorithm : str, optional
         Ignored; shap passes it."""
 
+_OF_AGGREGATES = """model : callable, torch module, or estimator with predict_proba or predict
+        What to explain, for the explainers that are given by name.
+    masker : array, DataFrame, shap masker, function, or None
+        Background rows, or anything that shap takes for a masker, for the same.
+    link : callable
+        Link function between the model's output and the units of the explanation, for the same.
+    feature_names, output_names : sequence of str, optional
+        Names, for plots.
+    linearize_link : bool
+        As in shap, for explainers that are given by name.
+    seed : int, optional
+        Seed of all random choices.
+    algorithm : str, optional
+        Ignored; shap passes it."""
+
+_EXPLAINERS = """explainers : sequence, optional
+        What is combined: names of algorithms, shap's or ours, which `shap.Explainer` builds;
+        explainers that are ready; functions of the rows that return an Explanation, an array or a
+        tensor; and captum's attribution methods, whose `attribute` gets the rows as a tensor. By
+        default `("oddgp", "leastsquares", "shear")`. All must explain the same features and
+        outputs."""
+
 
 def documented(explainer: ExplainerT) -> ExplainerT:
     """Put the shared parameters where the docstring has `{parameters}`."""
     # Under `python -OO` there are no docstrings to complete.
-    explainer.__doc__ = (explainer.__doc__ or "").format(parameters=_PARAMETERS)
+    explainer.__doc__ = (explainer.__doc__ or "").format(
+        parameters=_PARAMETERS, of_aggregates=_OF_AGGREGATES, explainers=_EXPLAINERS
+    )
     return explainer

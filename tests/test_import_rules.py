@@ -18,6 +18,7 @@ SOURCES = {
 HOSTS = {"shap", "captum", "shap_ext", "captum_ext"}
 NEEDS_TORCH = {
     "amortized",
+    "torch_attributions",
     "torch_autograd",
     "torch_derivatives",
     "torch_modules",
@@ -28,9 +29,11 @@ NEEDS_TORCH = {
 LAYERS = [
     {"errors", "array_types"},
     {"arguments", "games", "coalition_sets", "size_distributions", "estimates"},
-    {"player_graphs"},
+    {"explanation_arrays", "player_graphs", "torch_attributions"},
     {"connected_sets", "graph_reading"},
     {"constrained_regression", "designs", "batched_evaluation"},
+    {"criteria"},
+    {"aggregation"},
     {"averages", "graph_drawing", "linear_designs", "odd_kernels", "set_weights"},
     {"orders"},
     {"efficiency", "evidence", "kernel_draws", "spread_designs"},
@@ -263,8 +266,9 @@ def test_shap_ext_works_without_captum_and_torch():
 import numpy as np, shap, shap_ext
 for name in set(shap_ext.algorithms()) - {"fastshap", "simshap"}:  # which need torch
     graph = {"graph": "line"} if name in ("cshapley", "lshapley", "myerson") else {}
+    options = {"dataset": np.ones((1, 9))} if name == "ava" else {}
     model = lambda x: x @ np.arange(9.0)
-    explainer = shap.Explainer(model, np.zeros((1, 9)), algorithm=name, **graph)
+    explainer = shap.Explainer(model, np.zeros((1, 9)), algorithm=name, **graph, **options)
     found = explainer(np.ones((2, 9)), max_evals=512, silent=True)
     assert np.allclose(found.values, np.arange(9.0)), name
     if name not in ("enumeration", "simsemivalue"):  # not exact even on additive games
@@ -282,8 +286,8 @@ import captum, torch, captum_ext
 for name in captum_ext.__all__:
     kind = getattr(captum_ext, name)
     is_trained = name in ("FastShap", "SimShap")
-    if issubclass(kind, captum.attr.PerturbationAttribution) and not is_trained:
-    if isinstance(kind, type) and issubclass(kind, captum.attr.PerturbationAttribution):
+    is_method = isinstance(kind, type) and issubclass(kind, captum.attr.PerturbationAttribution)
+    if is_method and not is_trained:
         method = kind(lambda x: (x * torch.arange(9.0)).sum(1), seed=0)
         found = method.attribute(torch.ones(2, 9), n_samples=512)
         assert torch.allclose(found, torch.arange(9.0).expand(2, 9)), name

@@ -121,7 +121,7 @@ class AmortizedExplainer(CoalitionExplainer):
         n_real = len(data)
         if self.crossed_rows > 0:
             data = self._with_crossed(data)
-        game = self._valued(self._tasks()((data,)))
+        game = self._valued(self.task((data,)))
         self.trained = AmortizedShapley.fit(
             game, self._inputs(data), self._training(), self.network, self.network_options, n_real
         )
@@ -131,7 +131,7 @@ class AmortizedExplainer(CoalitionExplainer):
         """Return rows with more of them, each made of two."""
         from shapley_adapters.amortized.crossing import crossed_rows
 
-        groups = self._tasks()((data[:2],)).groups
+        groups = self.task((data[:2],)).groups
         if groups is None or np.ndim(data) != 2:
             raise InvalidArgumentError(
                 f"crossed_rows={self.crossed_rows} needs tables, whose columns are features or "
@@ -242,7 +242,7 @@ class AmortizedExplainer(CoalitionExplainer):
     def _streamed(self, rows: Any) -> Iterator[tuple[int, AttributionArray]]:
         for start in range(0, len(rows), _CHUNK):
             part = _part(rows, start, start + _CHUNK)
-            active: BoolArray = self._valued(self._tasks()((part,))).active_players()
+            active: BoolArray = self._valued(self.task((part,))).active_players()
             for values in self._fitted().stream(self._inputs(part), active):
                 yield start, values
                 start += len(values)  # noqa: PLW2901  where the next ones stand
@@ -293,7 +293,7 @@ class AmortizedExplainer(CoalitionExplainer):
         probes = loaded.saved.fingerprint.inputs.numpy()
         if self.features is None:
             rows = np.moveaxis(probes, 1, -1) if probes.ndim == 4 else probes
-            game = self._valued(self._tasks()((rows,)))
+            game = self._valued(self.task((rows,)))
             loaded.check(game.n_players, probes.shape[1:])
             loaded.saved.fingerprint.check(ends_of(game, len(probes)))
         return loaded

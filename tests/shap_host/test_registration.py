@@ -22,6 +22,10 @@ from tests.shap_host.games import ROUNDING, curved, oracle, rows
 pytestmark = pytest.mark.filterwarnings("error")
 
 CLASSES = {
+    "ava": shap_ext.AVAExplainer,
+    "centroid": shap_ext.CentroidExplainer,
+    "convex": shap_ext.ConvexExplainer,
+    "lowcomplexity": shap_ext.LowComplexityExplainer,
     "enumeration": shap_ext.EnumerationExplainer,
     "oddgp": shap_ext.OddGPExplainer,
     "randomorder": shap_ext.RandomOrderExplainer,
@@ -63,6 +67,12 @@ def test_names_build_the_classes(name, explainer):
     for built in (by_keyword, by_place):
         assert type(built) is explainer
         assert isinstance(built, shap.Explainer)
+        if name == "ava":  # explains the nearest rows of the background in place of the rows
+            near = built(BACKGROUND, silent=True)
+            np.testing.assert_allclose(
+                near.values, oracle(curved, BACKGROUND, BACKGROUND), **ROUNDING
+            )
+            continue
         np.testing.assert_allclose(built(X).values, oracle(curved, X, BACKGROUND), **ROUNDING)
 
 
@@ -301,7 +311,7 @@ def test_explain_by_name_is_explain_by_class():
     for name, explainer in CLASSES.items():
         by_name = shap.Explainer(curved, rows(1, 9), algorithm=name, seed=4)
         by_class = explainer(curved, rows(1, 9), seed=4)
-        budget = "auto" if name == "enumeration" else 100
+        budget = "auto" if name == "enumeration" else 150
         np.testing.assert_array_equal(
             by_name(rows(2, 9, 5), max_evals=budget).values,
             by_class(rows(2, 9, 5), max_evals=budget).values,

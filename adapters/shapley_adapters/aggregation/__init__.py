@@ -1,0 +1,31 @@
+"""Making one explanation of several, on arrays with features last."""
+
+from .aggregators import Aggregate, Aggregator, Centroid, Convex, LowComplexity
+from .candidates import on_one_scale
+from .kemeny import KemenyRanking, kemeny_young
+from .learning import LearnedWeights, learned_weights
+from .losses import ComplexityLoss, CriterionLoss, SensitivityLoss, UnfaithfulnessLoss
+from .neighbours import NeighbourIndex, NeighbourSearch, averaged_over_neighbours
+from .trade_off import TradeOff, trade_off
+
+__all__ = [
+    "Aggregate",
+    "Aggregator",
+    "Centroid",
+    "ComplexityLoss",
+    "Convex",
+    "CriterionLoss",
+    "KemenyRanking",
+    "LearnedWeights",
+    "LowComplexity",
+    "NeighbourIndex",
+    "NeighbourSearch",
+    "SensitivityLoss",
+    "TradeOff",
+    "UnfaithfulnessLoss",
+    "averaged_over_neighbours",
+    "kemeny_young",
+    "learned_weights",
+    "on_one_scale",
+    "trade_off",
+]

@@ -1,0 +1,123 @@
+"""Weights of a convex combination, learned for a criterion on a set of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+
+from ..array_types import FloatArray
+from ..errors import InvalidArgumentError
+from .losses import Loss
+
+_RANDOM_STARTS = 4
+_NEAR_VERTEX = 0.95
+
+
+@dataclass(frozen=True)
+class LearnedWeights:
+    """Weights and what they reach on the inputs on which they were learned.
+
+    Attributes
+    ----------
+    weights : array, (G,)
+        Not negative, 1 in sum.
+    loss : array, (R,)
+        The loss of the combination for each input.
+    candidate_losses : array, (G, R)
+        Those of the candidates alone. On average none is below the combination's.
+    """
+
+    weights: FloatArray
+    loss: FloatArray
+    candidate_losses: FloatArray
+
+
+def learned_weights(
+    loss: Loss, n_candidates: int, *, starts: Sequence[FloatArray] = (), seed: int = 0
+) -> LearnedWeights:
+    """Minimise the mean of a loss over the weights of a convex combination.
+
+    Sequential quadratic programming from the middle, from near each candidate and from a few random
+    weights. The candidates themselves are among the answers, so that the result is at least as good
+    as the best of them on these inputs. For a convex loss, such as sensitivity, it is the minimum.
+
+    Parameters
+    ----------
+    loss : callable
+        Weights (G,) to losses (R,).
+    n_candidates : int
+        G.
+    starts : sequence of arrays, (G,)
+        Further weights to start from.
+    seed : int
+        Seed of the random starts.
+    """
+    pool = weight_pool(loss, n_candidates, starts=starts, seed=seed)
+    best = pool[int(np.argmin([loss(weights).mean() for weights in pool]))]
+    vertices = np.eye(n_candidates)
+    return LearnedWeights(best, loss(best), np.array([loss(vertex) for vertex in vertices]))
+
+
+def weight_pool(
+    loss: Loss, n_candidates: int, *, starts: Sequence[FloatArray] = (), seed: int = 0
+) -> list[FloatArray]:
+    """Return the candidates' own weights and all that a search for the minimum found."""
+    vertices = np.eye(n_candidates)
+    if n_candidates == 1:
+        return [vertices[0]]
+    rng = np.random.default_rng(seed)
+    middle = np.full(n_candidates, 1 / n_candidates)
+    begin = [
+        middle,
+        *(_NEAR_VERTEX * vertices + (1 - _NEAR_VERTEX) * middle),
+        *rng.dirichlet(np.ones(n_candidates), size=_RANDOM_STARTS),
+        *starts,
+    ]
+    return [*vertices, middle, *(_descended(loss, start) for start in begin)]
+
+
+def _descended(loss: Loss, start: FloatArray) -> FloatArray:
+    """Return weights of lower loss than those at the start, or the start."""
+    # So that the tolerance is one of the loss, whatever its unit.
+    unit = float(np.abs(loss(start)).mean()) or 1.0
+    found = scipy.optimize.minimize(
+        lambda weights: float(loss(_on_simplex(weights)).mean()) / unit,
+        start,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * len(start),
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
+        options={"maxiter": 200, "ftol": 1e-12},
+    )
+    end = _on_simplex(found.x)
+    return end if loss(end).mean() <= loss(start).mean() else start
+
+
+def _on_simplex(start: FloatArray) -> FloatArray:
+    """Undo what rounding and finite differences put outside."""
+    positive = np.clip(start, 0.0, None)
+    total = positive.sum()
+    on_simplex: FloatArray = (
+        positive / total if total > 0 else np.full_like(positive, 1 / len(positive))
+    )
+    return on_simplex
+
+
+def checked_weights(weights: FloatArray | None, n_candidates: int) -> FloatArray:
+    """Return the weights of a user, divided by their sum; equal ones by default."""
+    if weights is None:
+        return np.full(n_candidates, 1 / n_candidates)
+    given = np.asarray(weights, dtype=np.float64)
+    if given.shape != (n_candidates,):
+        raise InvalidArgumentError(
+            f"weights must hold one number for each of the {n_candidates} candidates; got shape "
+            f"{given.shape}."
+        )
+    if not np.isfinite(given).all() or (given < 0).any() or given.sum() == 0:
+        raise InvalidArgumentError(
+            f"weights must be finite and not negative, at least one positive; got {given.tolist()}."
+        )
+    shares: FloatArray = given / given.sum()
+    return shares

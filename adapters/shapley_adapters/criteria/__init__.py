@@ -1,0 +1,23 @@
+"""Measures of explanations, on arrays with features last, and on games."""
+
+from .accuracy import absolute_error, ranking_accuracy
+from .complexity import complexity
+from .curves import Curve, deletion_curve, insertion_curve, masked_log_odds
+from .faithfulness import faithfulness, monotonicity
+from .sensitivity import Neighbourhood, Sensitivity, measured_sensitivity, sensitivity
+
+__all__ = [
+    "Curve",
+    "Neighbourhood",
+    "Sensitivity",
+    "absolute_error",
+    "complexity",
+    "deletion_curve",
+    "faithfulness",
+    "insertion_curve",
+    "masked_log_odds",
+    "measured_sensitivity",
+    "monotonicity",
+    "ranking_accuracy",
+    "sensitivity",
+]

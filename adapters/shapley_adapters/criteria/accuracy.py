@@ -1,0 +1,60 @@
+"""How near attributions come to the exact ones (Wang et al., SHEAR, ICML 2022, §5.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arguments import checked_choice
+from ..array_types import FloatArray
+from ..explanation_arrays import check_same_shape, checked_attributions
+from .orders import ORDERS, ranking
+
+
+def absolute_error(attributions: Any, exact: Any) -> FloatArray:
+    """Return AE, the sum of the absolute errors of all features; less is better.
+
+    Parameters
+    ----------
+    attributions, exact : arrays, tensors or Explanations, (…, M)
+        Features last.
+
+    Returns
+    -------
+    array, (…)
+        In the units of the attributions. No evaluations of the model.
+    """
+    values, truth = _pair(attributions, exact)
+    error: FloatArray = np.abs(values - truth).sum(axis=-1)
+    return error
+
+
+def ranking_accuracy(attributions: Any, exact: Any, *, order: str = "value") -> FloatArray:
+    """Return ACC, the share of places of the ranking that are right, the m-th weighted by 1/m.
+
+    Parameters
+    ----------
+    attributions, exact : arrays, tensors or Explanations, (…, M)
+        Features last. Features of equal attribution rank in the order in which they stand.
+    order : {"value", "magnitude"}
+        What features rank by, the largest first.
+
+    Returns
+    -------
+    array, (…)
+        From 0 to 1, which is best. No evaluations of the model.
+    """
+    checked_choice("order", order, ORDERS)
+    values, truth = _pair(attributions, exact)
+    weights = 1 / np.arange(1, values.shape[-1] + 1)
+    hits = ranking(values, order) == ranking(truth, order)
+    accuracy: FloatArray = hits @ weights / weights.sum()
+    return accuracy
+
+
+def _pair(attributions: Any, exact: Any) -> tuple[FloatArray, FloatArray]:
+    values = checked_attributions("attributions", attributions)
+    truth = checked_attributions("exact", exact)
+    check_same_shape("attributions", values, "exact", truth)
+    return values, truth

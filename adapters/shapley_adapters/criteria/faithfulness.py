@@ -1,0 +1,167 @@
+"""Whether attributions say what the model does when features go."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from ..arguments import checked_count, checked_seed
+from ..array_types import CoalitionArray, FloatArray
+from ..errors import InvalidArgumentError
+from ..games import Game
+from .game_values import attributions_of_game, own_values, shared_values
+from .orders import counts_of_steps, first_features
+
+
+def faithfulness(
+    attributions: Any,
+    game: Game,
+    *,
+    subset_size: int | None = None,
+    n_subsets: int = 100,
+    seed: int | None = 0,
+) -> FloatArray:
+    """Return how well sums of attributions follow what the output loses; more is better.
+
+    μ_F of Bhatt, Weller and Moura: the Pearson correlation, over random subsets S of one size, of
+    Σ_{i∈S} φ_i and v(N) − v(N∖S). With `subset_size=1` all single features are taken: SHEAR's
+    faithfulness (Wang et al., ICML 2022, §5.3). Exact where `n_subsets` covers all subsets. The
+    exact Shapley values do not reach 1, unless the model is additive.
+
+    Parameters
+    ----------
+    attributions : array, tensor or Explanation, (R, M) or (R, K, M)
+        Attributions of the game's players, and of all its K outputs.
+    game : Game
+        The games of the R rows.
+    subset_size : int, optional
+        How many features go at a time, from 1 to M − 1; a quarter of them by default.
+    n_subsets : int
+        How many different subsets are drawn; the same for all rows, so that a row's number does not
+        depend on the others.
+    seed : int or None
+        Seed of the draws.
+
+    Returns
+    -------
+    array, (R,) or (R, K)
+        From −1 to 1. Where all sums or all losses are equal there is no correlation: 0.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the attributions are not those of the game's players, or no subset has the size.
+
+    Notes
+    -----
+    Costs `n_subsets` + 1 evaluations a row, at most C(M, size) + 1.
+    """
+    values, is_single = attributions_of_game(attributions, game)
+    n_outputs = values.shape[1]
+    subsets, losses = removal_losses(
+        game, n_outputs, subset_size=subset_size, n_subsets=n_subsets, seed=checked_seed(seed)
+    )
+    correlations = pearson(values @ subsets.T.astype(float), losses)
+    return correlations[:, 0] if is_single else correlations
+
+
+def monotonicity(attributions: Any, game: Game) -> FloatArray:
+    """Return how often the next feature adds no more than the one before; more is better.
+
+    SHEAR's monotonicity (Wang et al., ICML 2022, §5.3). Features join in the order of their
+    attributions, the largest first, and of the M − 1 comparisons of v's gains the share counts in
+    which the earlier is at least as large. The exact Shapley values need not reach 1.
+
+    Parameters
+    ----------
+    attributions : array, tensor or Explanation, (R, M) or (R, K, M)
+        Attributions of the game's players, at least two, and of all its K outputs.
+    game : Game
+        The games of the R rows.
+
+    Returns
+    -------
+    array, (R,) or (R, K)
+        From 0 to 1.
+
+    Notes
+    -----
+    Costs M + 1 evaluations for each row and output.
+    """
+    values, is_single = attributions_of_game(attributions, game)
+    n_players = values.shape[2]
+    if n_players < 2:
+        raise InvalidArgumentError("attributions are of 1 feature; monotonicity compares several.")
+    coalitions = first_features(values, counts_of_steps(n_players, None))
+    gains = np.diff(own_values(game, coalitions), axis=2)  # (R, K, M)
+    shares: FloatArray = (gains[..., :-1] >= gains[..., 1:]).mean(axis=2)
+    return shares[:, 0] if is_single else shares
+
+
+def removal_losses(
+    game: Game,
+    n_outputs: int,
+    *,
+    subset_size: int | None = None,
+    n_subsets: int = 100,
+    seed: int = 0,
+) -> tuple[CoalitionArray, FloatArray]:
+    """Return random subsets, (n, M), and what the outputs lose with each, (R, K, n)."""
+    n_players = game.n_players
+    size = max(1, n_players // 4) if subset_size is None else subset_size
+    checked_count("subset_size", size)
+    checked_count("n_subsets", n_subsets, minimum=2)
+    if size >= n_players:
+        raise InvalidArgumentError(
+            f"subset_size must be less than the number of features, {n_players}; got {size}. "
+            "There is one subset of all features, with which nothing correlates."
+        )
+    subsets = subsets_of_size(n_players, size, n_subsets, seed)
+    everyone = np.ones((1, n_players), dtype=bool)
+    found = shared_values(game, np.concatenate([everyone, ~subsets]), n_outputs)
+    losses: FloatArray = np.moveaxis(found[:, :1] - found[:, 1:], 1, 2)
+    return subsets, losses
+
+
+def subsets_of_size(n_players: int, size: int, n_subsets: int, seed: int) -> CoalitionArray:
+    """Return different subsets of one size, (n, M): all where `n_subsets` covers them."""
+    total = comb(n_players, size)
+    rng = np.random.default_rng(seed)
+    if total <= 2 * n_subsets:
+        subsets = _all_of_size(n_players, size)
+        return subsets if total <= n_subsets else subsets[rng.permutation(total)[:n_subsets]]
+    found: CoalitionArray = np.zeros((0, n_players), dtype=bool)
+    # At most half of all subsets are wanted, so that new ones turn up at every other draw at least.
+    while len(found) < n_subsets:
+        places = rng.random((n_subsets, n_players)).argsort(axis=1)
+        found = _distinct(np.concatenate([found, places < size]))
+    return found[:n_subsets]
+
+
+def pearson(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the correlation along the last axis; 0 where one side is constant."""
+    centred = [x - x.mean(axis=-1, keepdims=True) for x in (a, b)]
+    norms = [np.linalg.norm(x, axis=-1) for x in centred]
+    # What is left of equal numbers is rounding, not variation.
+    rounding = 16 * np.finfo(float).eps
+    sizes = [np.linalg.norm(x, axis=-1) * rounding for x in (a, b)]
+    varies = (norms[0] > sizes[0]) & (norms[1] > sizes[1])
+    products = np.where(varies, norms[0] * norms[1], 1.0)
+    correlation: FloatArray = np.where(varies, (centred[0] * centred[1]).sum(axis=-1), 0) / products
+    return np.clip(correlation, -1.0, 1.0)
+
+
+def _all_of_size(n_players: int, size: int) -> CoalitionArray:
+
+    members = np.array(list(combinations(range(n_players), size)))
+    subsets = np.zeros((len(members), n_players), dtype=bool)
+    np.put_along_axis(subsets, members, True, axis=1)
+    return subsets
+
+
+def _distinct(subsets: CoalitionArray) -> CoalitionArray:
+    _, first = np.unique(subsets, axis=0, return_index=True)
+    return subsets[np.sort(first)]

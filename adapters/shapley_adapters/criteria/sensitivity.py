@@ -1,0 +1,313 @@
+"""How much explanations differ among neighbours that the model treats alike."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..arguments import checked_choice, checked_count, checked_flag, checked_seed
+from ..array_types import BoolArray, FloatArray
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError, warn_user
+from ..explanation_arrays import check_same_shape, checked_attributions
+
+NORMS = ("l1", "l2", "linf")
+_ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
+
+Distance: TypeAlias = str | Callable[[FloatArray, FloatArray], FloatArray]
+"""A norm of the difference, or a function of two arrays (…, M) that returns (…)."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Which points near a row count as its neighbours, N_r of Bhatt, Weller and Moura.
+
+    Attributes
+    ----------
+    radius : float
+        How far neighbours may be.
+    norm : {"linf", "l2"}
+        Of what distance: neighbours are drawn uniformly from a cube or a ball.
+    n_draws : int
+        How many are drawn for each row; the same steps are taken from all rows.
+    keep : "class", "all", or float
+        Which of them count. `"class"`: those for which the largest output is the same. A number:
+        those for which no output differs by more. `"all"`: all.
+    columns : array of bool, optional
+        Which numbers of a row, flattened, may change; all by default. Leave out those that stand
+        for categories.
+    points : array, (D, …), optional
+        Points of which those within the radius are the neighbours, a row itself excepted, in place
+        of draws.
+    """
+
+    radius: float
+    norm: str = "linf"
+    n_draws: int = 10
+    keep: Any = "class"
+    columns: Any = None
+    points: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.radius, bool) or not isinstance(self.radius, numbers.Real):
+            raise InvalidArgumentTypeError(f"radius must be a number; got {self.radius!r}.")
+        if not 0 < float(self.radius) < np.inf:
+            raise InvalidArgumentError(f"radius must be positive and finite; got {self.radius!r}.")
+        checked_choice("norm", self.norm, ("linf", "l2"))
+        checked_count("n_draws", self.n_draws)
+        is_number = isinstance(self.keep, numbers.Real) and not isinstance(self.keep, bool)
+        if isinstance(self.keep, str):
+            checked_choice("keep", self.keep, ("class", "all"))
+        elif not is_number or not self.keep >= 0:
+            raise InvalidArgumentError(
+                "keep must be 'class', 'all', or the largest difference of outputs that counts as "
+                f"none, not negative; got {self.keep!r}."
+            )
+
+    def around(self, rows: FloatArray, seed: int) -> tuple[FloatArray, BoolArray]:
+        """Return points near each row, (R, n, F), of rows, (R, F), and which are near enough."""
+        if self.points is not None:
+            return self._given(rows)
+        steps = self._steps(rows.shape[1], np.random.default_rng(seed))
+        return rows[:, None] + steps, np.ones((len(rows), self.n_draws), dtype=bool)
+
+    def kept(self, outputs: FloatArray, of_neighbours: FloatArray) -> BoolArray:
+        """Tell which neighbours keep the prediction, (R, n), of outputs (R, K) and (R, n, K)."""
+        if self.keep == "all":
+            return np.ones(of_neighbours.shape[:2], dtype=bool)
+        if self.keep == "class":
+            if outputs.shape[1] == 1:
+                raise InvalidArgumentError(
+                    "keep='class' needs an output for each class, but the model has one output. "
+                    "Pass the difference of outputs that counts as none, such as keep=0.1; or "
+                    "keep='all'."
+                )
+            same: BoolArray = of_neighbours.argmax(axis=2) == outputs.argmax(axis=1)[:, None]
+            return same
+        near: BoolArray = (np.abs(of_neighbours - outputs[:, None]) <= self.keep).all(axis=2)
+        return near
+
+    def _steps(self, n_numbers: int, rng: np.random.Generator) -> FloatArray:
+        movable = np.ones(n_numbers, dtype=bool)
+        if self.columns is not None:
+            movable = np.asarray(self.columns)
+            if movable.dtype != bool or movable.shape != (n_numbers,) or not movable.any():
+                raise InvalidArgumentError(
+                    f"columns must be {n_numbers} bools, at least one of them True; got shape "
+                    f"{movable.shape} of {movable.dtype}."
+                )
+        steps = np.zeros((self.n_draws, n_numbers))
+        n_movable = int(movable.sum())
+        if self.norm == "linf":
+            steps[:, movable] = rng.uniform(-1, 1, size=(self.n_draws, n_movable))
+        else:
+            direction = rng.normal(size=(self.n_draws, n_movable))
+            direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+            steps[:, movable] = direction * rng.random((self.n_draws, 1)) ** (1 / n_movable)
+        return float(self.radius) * steps
+
+    def _given(self, rows: FloatArray) -> tuple[FloatArray, BoolArray]:
+        points = np.asarray(self.points, dtype=np.float64)
+        points = points.reshape(len(points), -1)
+        if points.shape[1] != rows.shape[1]:
+            raise InvalidArgumentError(
+                f"points hold {points.shape[1]} numbers each, but rows hold {rows.shape[1]}."
+            )
+        order = _ORDER[self.norm]
+        away = np.array([np.linalg.norm(points - row, ord=order, axis=1) for row in rows])
+        near = (away <= self.radius) & (away > 0)
+        n_most = max(1, int(near.sum(axis=1).max()))
+        # The near ones first; the rest is padding.
+        places = np.argsort(~near, axis=1, kind="stable")[:, :n_most]
+        return points[places], np.take_along_axis(near, places, axis=1)
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far the explanations of neighbours lie from those of the rows.
+
+    Attributes
+    ----------
+    maximum, average : array, (R,) or (R, K)
+        μ_M and μ_A; NaN for rows without neighbours.
+    n_neighbours : array, (R,)
+        How many neighbours there were.
+    """
+
+    maximum: FloatArray
+    average: FloatArray
+    n_neighbours: Any
+
+
+def sensitivity(
+    attributions: Any,
+    of_neighbours: Any,
+    *,
+    kept: Any = None,
+    distance: Distance = "l2",
+    relative: bool = False,
+) -> Sensitivity:
+    """Return the largest and the mean distance from explanations to those of neighbours.
+
+    Max and average sensitivity of Bhatt, Weller and Moura, μ_M and μ_A; less is better.
+
+    Parameters
+    ----------
+    attributions : array, tensor or Explanation, (R, M) or (R, K, M)
+        Explanations of the rows.
+    of_neighbours : array or tensor, (R, n, M) or (R, n, K, M)
+        Those of n neighbours of each.
+    kept : array of bool, (R, n), optional
+        Which neighbours count; all by default.
+    distance : {"l2", "l1", "linf"} or callable
+        The distance between explanations; a function gets two arrays (…, M) and returns (…).
+    relative : bool
+        Whether distances are divided by the size of the row's explanation, as
+        `captum.metrics.sensitivity_max` does: its distance from zero.
+
+    Returns
+    -------
+    Sensitivity
+        In the units of the attributions, unless `relative`. No evaluations of the model.
+    """
+    values = checked_attributions("attributions", attributions)
+    others = checked_attributions("of_neighbours", of_neighbours)
+    checked_flag("relative", relative)
+    check_same_shape("attributions", values, "of_neighbours[:, 0]", others[:, 0])
+    counted = np.ones(others.shape[:2], dtype=bool) if kept is None else np.asarray(kept)
+    if counted.shape != others.shape[:2] or counted.dtype != bool:
+        raise InvalidArgumentError(
+            f"kept must be bools of shape {others.shape[:2]}; got {counted.shape} of "
+            f"{counted.dtype}."
+        )
+    measure = distance_function(distance)
+    here = values[:, None]
+    away = measure(np.broadcast_to(here, others.shape), others)  # (R, n) or (R, n, K)
+    if relative:
+        away = away / _sizes(measure, values)[:, None]
+    mask = counted.reshape(counted.shape + (1,) * (away.ndim - 2))
+    n_kept = counted.sum(axis=1)
+    share = n_kept.reshape((-1,) + (1,) * (away.ndim - 2))
+    with np.errstate(invalid="ignore"):  # 0 / 0 of rows without neighbours is NaN, as announced
+        average = np.where(mask, away, 0.0).sum(axis=1) / share
+    maximum = np.where(share > 0, np.where(mask, away, -np.inf).max(axis=1), np.nan)
+    return Sensitivity(maximum, average, n_kept)
+
+
+def measured_sensitivity(
+    explain: Callable[..., Any],
+    predict: Callable[[FloatArray], Any],
+    rows: Any,
+    neighbourhood: Neighbourhood,
+    *,
+    distance: Distance = "l2",
+    relative: bool = False,
+    seed: int | None = 0,
+    rows_per_call: int = 1000,
+    with_owners: bool = False,
+) -> Sensitivity:
+    """Find neighbours, explain those that keep the prediction, and return the sensitivity.
+
+    Parameters
+    ----------
+    explain : callable
+        Rows (n, …) to explanations (n, M) or (n, K, M).
+    predict : callable
+        Rows (n, …) to outputs (n,) or (n, K), by which neighbours are kept.
+    rows : array, (R, …)
+        The rows.
+    neighbourhood : Neighbourhood
+        Where and how neighbours are found.
+    distance, relative
+        As in `sensitivity`.
+    seed : int or None
+        Seed of the draws.
+    rows_per_call : int
+        How many rows `explain` gets at once; all counted neighbours are explained.
+    with_owners : bool
+        Whether `explain` gets a second argument, (n,): of which of the R rows each is a neighbour,
+        to be explained for the same target.
+
+    Returns
+    -------
+    Sensitivity
+        Rows without neighbours get NaN, with a warning.
+
+    Notes
+    -----
+    Costs the explanations of R rows and of their neighbours.
+    """
+    given = np.asarray(rows, dtype=np.float64)
+    flat = given.reshape(len(given), -1)
+    near, counted = neighbourhood.around(flat, checked_seed(seed))
+    outputs = _outputs(predict, given)
+    if neighbourhood.keep != "all":
+        shaped = near.reshape(-1, *given.shape[1:])
+        of_near = _outputs(predict, shaped).reshape(*near.shape[:2], -1)
+        counted = counted & neighbourhood.kept(outputs, of_near)
+    if not counted.any(axis=1).all():
+        alone = np.flatnonzero(~counted.any(axis=1))
+        warn_user(
+            f"{len(alone)} of {len(given)} rows, such as row {alone[0]}, have no neighbour within "
+            f"the radius {neighbourhood.radius} that keeps the prediction; their sensitivity is "
+            "NaN. Draw more, or change the radius."
+        )
+    checked_count("rows_per_call", rows_per_call)
+
+    def explained_in_parts(points: FloatArray, owners: Any) -> list[FloatArray]:
+        starts = range(0, len(points), rows_per_call)
+        parts = [slice(start, start + rows_per_call) for start in starts]
+        found = [
+            explain(points[p], owners[p]) if with_owners else explain(points[p]) for p in parts
+        ]
+        return [checked_attributions("explanations", one) for one in found]
+
+    explained = np.concatenate(explained_in_parts(given, np.arange(len(given))))
+    chosen = near[counted].reshape(-1, *given.shape[1:])
+    others = np.zeros((*near.shape[:2], *explained.shape[1:]))
+    of_neighbours = explained_in_parts(chosen, np.nonzero(counted)[0])
+    if of_neighbours:
+        others[counted] = np.concatenate(of_neighbours)
+    return sensitivity(explained, others, kept=counted, distance=distance, relative=relative)
+
+
+def distance_function(distance: Distance) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Return the function of two arrays (…, M) that a user names or passes."""
+    if callable(distance):
+        return distance
+    checked_choice("distance", distance, NORMS)
+    order = _ORDER[distance]
+
+    def norm(a: FloatArray, b: FloatArray) -> FloatArray:
+        lengths: FloatArray = np.linalg.norm(a - b, ord=order, axis=-1)
+        return lengths
+
+    return norm
+
+
+def _sizes(
+    measure: Callable[[FloatArray, FloatArray], FloatArray], values: FloatArray
+) -> FloatArray:
+    sizes = measure(values, np.zeros_like(values))
+    if (sizes == 0).any():
+        raise InvalidArgumentError(
+            f"relative=True divides by the size of each explanation, but that of row "
+            f"{int(np.argwhere(sizes == 0)[0][0])} is zero. Pass relative=False."
+        )
+    return sizes
+
+
+def _outputs(predict: Callable[[FloatArray], Any], rows: FloatArray) -> FloatArray:
+    found = predict(rows)
+    if hasattr(found, "detach"):
+        found = found.detach().cpu().numpy()
+    outputs = np.asarray(found, dtype=np.float64)
+    if outputs.ndim == 0 or len(outputs) != len(rows):
+        raise ModelOutputError(
+            f"predict must return one entry for each of its {len(rows)} rows; its output has "
+            f"shape {outputs.shape}."
+        )
+    return outputs.reshape(len(rows), -1)

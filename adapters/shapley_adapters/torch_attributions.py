@@ -1,0 +1,60 @@
+"""captum's attribution methods as explainers of arrays, and fingerprints of torch modules.
+
+The methods are recognised by what they can do, so that no host is imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from .errors import InvalidArgumentTypeError
+
+
+def attributions_of_rows(
+    method: Any, rows: npt.NDArray[Any], arguments: dict[str, Any]
+) -> npt.NDArray[Any]:
+    """Return what `method.attribute` makes of rows, (R, …).
+
+    Parameters
+    ----------
+    method : Attribution
+        With `attribute` and, where it is known, a module as `forward_func`.
+    rows : array, (R, …)
+        Are handed over in the precision and on the device of the module.
+    arguments : dict
+        Further arguments of `attribute`.
+    """
+    inputs = torch.as_tensor(np.ascontiguousarray(rows))
+    module = getattr(method, "forward_func", None)
+    if isinstance(module, nn.Module):
+        parameter = next(iter(module.parameters()), None)
+        if parameter is not None:
+            dtype = parameter.dtype if inputs.is_floating_point() else inputs.dtype
+            inputs = inputs.to(device=parameter.device, dtype=dtype)
+    found = method.attribute(inputs, **arguments)
+    if isinstance(found, tuple):
+        found = found[0]
+    if not isinstance(found, torch.Tensor):
+        raise InvalidArgumentTypeError(
+            f"{type(method).__name__}.attribute must return a tensor; it returned "
+            f"{type(found).__name__}."
+        )
+    array: npt.NDArray[Any] = found.detach().cpu().numpy()
+    n_outputs = array.ndim - rows.ndim
+    if n_outputs > 0:  # captum puts outputs first, shap last
+        array = np.moveaxis(array.reshape(len(array), -1, *rows.shape[1:]), 1, -1)
+    return array
+
+
+def module_version(module: Any) -> tuple[tuple[int, int], ...]:
+    """Return a mark of a module that differs after its parameters or buffers were changed."""
+    if not isinstance(module, nn.Module):
+        return ()
+    tensors = [*module.parameters(), *module.buffers()]
+    # Tensors made in inference mode keep no count of changes.
+    return tuple((id(t), -1 if t.is_inference() else t._version) for t in tensors)

@@ -1,0 +1,248 @@
+"""AVA, attributions by neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import captum.attr
+import numpy as np
+import torch
+from torch import Tensor
+
+from shapley_adapters.aggregation import (
+    Aggregate,
+    NeighbourIndex,
+    NeighbourSearch,
+    averaged_over_neighbours,
+)
+from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.torch_attributions import module_version
+
+from .captum_internals import TargetType, TensorOrTupleOfTensorsGeneric, counted_usage
+from .inputs import checked_inputs, checked_target
+from .members import Layout, attribute_by, check_method, name_of, shared_arguments, takes
+
+_NEIGHBOURS = 10
+
+
+class AVA(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
+    """An input attributed by the Shapley values of its nearest neighbours.
+
+    Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
+    and aggregating feature-based model explanations). Nearby inputs share most of their neighbours,
+    so that their attributions differ little: AVA lowers sensitivity. It is itself a Shapley value
+    explanation (Theorem 1), of the neighbours' games averaged with the same weights. Each neighbour
+    is attributed when it is first needed, once for each target; `forget` drops that, and so do
+    changes of the parameters of a module.
+
+    Parameters
+    ----------
+    attribution_method : Attribution or function
+        What attributes the neighbours. For Theorem 1 it must give Shapley values.
+    dataset : Tensor or tuple of Tensors, (D, …)
+        The rows among which neighbours are looked for, in the form of the inputs.
+    n_neighbors : int, optional
+        How many neighbours explain an input; by default 10, or as many rows as there are.
+    metric, metric_params, normalized, at_zero, smoothing
+        The distance ρ and its weights, as in `shapley_adapters.aggregation.NeighbourSearch`.
+    embed : callable, optional
+        Inputs to tensors, (B, F), between which distances are taken, such as the activations of a
+        layer; by default the inputs themselves, flattened.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import AVA, Exact
+    >>> dataset = torch.tensor([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]])
+    >>> ava = AVA(Exact(lambda x: x[:, 0] ** 2), dataset, n_neighbors=2)
+    >>> ava.attribute(torch.tensor([[2.0, 0.0]]))  # (1 + 9) / 2
+    tensor([[5., 0.]])
+    """
+
+    def __init__(
+        self,
+        attribution_method: Any,
+        dataset: Any,
+        *,
+        n_neighbors: int | None = None,
+        metric: Any = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        normalized: bool = True,
+        at_zero: str = "only",
+        smoothing: float = 0.0,
+        embed: Callable[..., Any] | None = None,
+    ) -> None:
+        check_method("attribution_method", attribution_method)
+        self.attribution_method = attribution_method
+        super().__init__(getattr(attribution_method, "forward_func", None))
+        self.embed = embed
+        self._is_tuple = isinstance(dataset, tuple)
+        self.dataset = checked_inputs(dataset)
+        n_rows = len(self.dataset[0])
+        search = NeighbourSearch(
+            min(_NEIGHBOURS, n_rows) if n_neighbors is None else n_neighbors,
+            metric,
+            metric_params,
+            normalized,
+            at_zero,
+            smoothing,
+        )
+        self._index = NeighbourIndex(self._embedded(self.dataset), search)
+        self.last_aggregate: Aggregate | None = None
+        self.forget()
+
+    @property
+    def multiplies_by_inputs(self) -> bool:
+        """Whether the method's attributions are in units of the output."""
+        return bool(getattr(self.attribution_method, "multiplies_by_inputs", False))
+
+    def forget(self) -> None:
+        """Drop the neighbours' attributions."""
+        self._terms: Any = None
+        self._layouts: dict[Any, Layout] = {}
+        self._found: dict[Any, dict[int, FloatArray]] = {}
+
+    @counted_usage
+    def attribute(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        target: TargetType = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Attribute the output for each input to the features, by its neighbours.
+
+        Parameters
+        ----------
+        inputs : Tensor or tuple of Tensors
+            The inputs; the first dimension counts the B examples.
+        target : int, tuple, Tensor or list, optional
+            Which output to explain, in any of captum's forms. The neighbours of an example are
+            explained for the target of the example.
+        **kwargs
+            Further arguments of the method, for the neighbours, such as `baselines` with one row or
+            `n_samples`, which counts for each neighbour. What belongs to the examples, with a first
+            dimension of B > 1, has no meaning for neighbours and is refused.
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
+            With the shape, type and device of the method's attributions.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError
+            If an argument cannot be used; the message names it.
+        """
+        tensors = checked_inputs(inputs)
+        n_examples = len(tensors[0])
+        targets = _of_examples(checked_target(target, n_examples), n_examples)
+        if target is not None and not takes(self.attribution_method, "target"):
+            raise InvalidArgumentError(
+                f"target is given, but {name_of(self.attribution_method)} has no argument target."
+            )
+        arguments = shared_arguments([self.attribution_method], kwargs)
+        check_shared(arguments, n_examples)
+        self._renew(arguments)
+        near = self._index.nearest(self._embedded(tensors))
+        weights = self._index.search.weights(near.distances)
+        for one in dict.fromkeys(targets):
+            places = near.places[[own == one for own in targets]]
+            self._learn(one, np.unique(places), arguments)
+        explained = np.array(
+            [
+                [self._found[own][int(place)] for place in places]
+                for own, places in zip(targets, near.places, strict=True)
+            ]
+        )
+        values = averaged_over_neighbours(weights, explained)
+        self.last_aggregate = Aggregate(values, weights)
+        return self._layouts[targets[0]].tensors(values, isinstance(inputs, tuple))
+
+    def attribute_future(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        """Refuse: forward functions that return futures are not supported."""
+        raise NotImplementedError(f"attribute_future is not implemented for {self.get_name()}.")
+
+    def _renew(self, arguments: dict[str, Any]) -> None:
+        """Forget what was found with other arguments or another model."""
+        terms = (module_version(self.forward_func), arguments)
+        if self._terms is None or not _same(terms, self._terms):
+            self.forget()
+            self._terms = (terms[0], _kept(arguments))
+
+    def _learn(self, target: Any, places: IntArray, arguments: dict[str, Any]) -> None:
+        """Attribute those rows of the data that are not known for a target."""
+        known = self._found.setdefault(target, {})
+        new = [int(place) for place in places if int(place) not in known]
+        if not new:
+            return
+        rows = tuple(tensor[new] for tensor in self.dataset)
+        given = {**arguments, **({} if target is None else {"target": target})}
+        found = attribute_by(self.attribution_method, rows if self._is_tuple else rows[0], given)
+        layout = Layout(found, rows)
+        values = layout.array(name_of(self.attribution_method), found)
+        if len(values) != len(new):
+            raise InvalidArgumentError(
+                f"{name_of(self.attribution_method)} attributes {len(values)} examples for "
+                f"{len(new)} rows of the data; AVA needs one for each."
+            )
+        self._layouts[target] = layout
+        known.update(zip(new, values, strict=True))
+
+    def _embedded(self, tensors: tuple[Tensor, ...]) -> FloatArray:
+        if self.embed is not None:
+            with torch.no_grad():
+                made = self.embed(*tensors)
+            tensors = made if isinstance(made, tuple) else (made,)
+        flat = [t.detach().to(device="cpu", dtype=torch.float64).flatten(1) for t in tensors]
+        numbers: FloatArray = torch.cat(flat, dim=1).numpy()
+        if not np.isfinite(numbers).all():
+            raise InvalidArgumentError(
+                "inputs or dataset hold numbers that are not finite, to which there is no "
+                "distance. Pass embed=, a function that turns them into finite numbers."
+            )
+        return numbers
+
+
+def _of_examples(target: Any, n_examples: int) -> list[Any]:
+    """Return the target of each example, in a form that can be looked up."""
+    if isinstance(target, Tensor):
+        target = target.reshape(-1).tolist()
+    if isinstance(target, list):
+        return target * n_examples if len(target) == 1 else target
+    return [target] * n_examples
+
+
+def check_shared(arguments: dict[str, Any], n_examples: int) -> None:
+    """Refuse arguments that belong to the examples, and so not to their neighbours."""
+    for name, given in arguments.items():
+        parts = given if isinstance(given, tuple) else (given,)
+        for part in parts:
+            if isinstance(part, Tensor) and part.dim() > 0 and len(part) == n_examples > 1:
+                raise InvalidArgumentError(
+                    f"{name} has a row for each of the {n_examples} examples, but it is their "
+                    "neighbours that are attributed. Pass one row, or what holds for all."
+                )
+
+
+def _kept(given: Any) -> Any:
+    """Return a copy that later changes do not reach."""
+    if isinstance(given, dict):
+        return {name: _kept(one) for name, one in given.items()}
+    if isinstance(given, (tuple, list)):
+        return type(given)(_kept(one) for one in given)
+    return given.detach().clone() if isinstance(given, Tensor) else given
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Tell whether two nested arguments are equal."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(a, b.to(a.device)))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[name], b[name]) for name in a)
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and np.array_equal(a, b)
+    return a is b or (type(a) is type(b) and not isinstance(a, Tensor) and bool(a == b))

@@ -1,0 +1,150 @@
+"""The methods that an aggregate is made of: captum's, ours, and functions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.explanation_arrays import plain_array
+
+
+def checked_methods(name: str, given: Any) -> list[Any]:
+    """Return a user's list of methods.
+
+    Raises
+    ------
+    InvalidArgumentTypeError, InvalidArgumentError
+        If it is no list, is empty, or holds something that attributes nothing.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a list of attribution methods; got {type(given).__name__}."
+        )
+    if len(given) == 0:
+        raise InvalidArgumentError(f"{name} must hold at least one attribution method.")
+    for place, one in enumerate(given):
+        check_method(f"{name}[{place}]", one)
+    return list(given)
+
+
+def check_method(name: str, given: Any) -> None:
+    """Refuse what attributes nothing."""
+    is_made = not isinstance(given, type)
+    if not (is_made and (callable(getattr(given, "attribute", None)) or callable(given))):
+        raise InvalidArgumentTypeError(
+            f"{name} must be an attribution method that is ready, such as "
+            f"IntegratedGradients(model), or a function of the inputs; got {given!r}."
+        )
+
+
+def name_of(method: Any) -> str:
+    """Return what messages call a method."""
+    return getattr(method, "__name__", type(method).__name__)
+
+
+def takes(method: Any, argument: str) -> bool:
+    """Tell whether a method has an argument of this name; wrappers pass it on to what they wrap."""
+    function = getattr(method, "attribute", method)
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # builtins have no signature
+        return False
+    if argument in parameters:
+        return True
+    inner = getattr(method, "attribution_method", None)
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return passes_on and inner is not None and takes(inner, argument)
+
+
+def attribute_by(method: Any, inputs: Any, arguments: Mapping[str, Any]) -> Any:
+    """Call a method with those of the arguments that it has."""
+    own = {name: value for name, value in arguments.items() if takes(method, name)}
+    if hasattr(method, "attribute"):
+        return method.attribute(inputs, **own)
+    # captum's metrics pass tuples of one, which functions of a tensor do not expect.
+    is_wrapped = isinstance(inputs, tuple) and len(inputs) == 1
+    return method(inputs[0] if is_wrapped else inputs, **own)
+
+
+def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for all methods, the budget shared by those that have one.
+
+    Raises
+    ------
+    InvalidArgumentTypeError
+        If no method has an argument of a name.
+    """
+    for name in arguments:
+        if not any(takes(method, name) for method in methods):
+            raise InvalidArgumentTypeError(
+                f"{name}: none of {', '.join(map(name_of, methods))} has an argument of this name."
+            )
+    given = dict(arguments)
+    budget = given.get("n_samples")
+    if isinstance(budget, int) and not isinstance(budget, bool):
+        n_shares = sum(takes(method, "n_samples") for method in methods)
+        if budget < n_shares:
+            raise BudgetError(
+                f"n_samples={budget} must be shared by {n_shares} methods; pass at least "
+                f"{n_shares}."
+            )
+        given["n_samples"] = budget // n_shares
+    return given
+
+
+class Layout:
+    """How attributions of some inputs become arrays with features last, and tensors again.
+
+    Parameters
+    ----------
+    found : Tensor, Explanation, array, or tuple of them
+        The first method's attributions.
+    inputs : tuple of Tensors
+        The inputs.
+    """
+
+    def __init__(self, found: Any, inputs: tuple[Tensor, ...]) -> None:
+        parts = found if isinstance(found, tuple) else (found,)
+        arrays = [plain_array("attributions", part) for part in parts]
+        self._shapes = [array.shape for array in arrays]
+        self._kinds = [
+            (part.dtype, part.device) if isinstance(part, Tensor) else (own.dtype, own.device)
+            for part, own in zip(parts, _repeated(inputs, len(parts)), strict=True)
+        ]
+        # Outputs of several dimensions come between the examples and the features.
+        extra = arrays[0].ndim - inputs[0].dim() if len(parts) == len(inputs) else 0
+        self._n_lead = 1 + max(0, extra)
+        self.lead = self._shapes[0][: self._n_lead]
+
+    def array(self, name: str, found: Any) -> FloatArray:
+        """Return attributions as (B, …, features), those of all inputs side by side."""
+        parts = found if isinstance(found, tuple) else (found,)
+        arrays = [plain_array(name, part) for part in parts]
+        shapes = [array.shape for array in arrays]
+        if shapes != self._shapes:
+            raise InvalidArgumentError(
+                f"{name} attributes with shapes {shapes}, the first method with {self._shapes}; "
+                "they must explain the same inputs and outputs."
+            )
+        return np.concatenate([a.reshape(*self.lead, -1) for a in arrays], axis=-1)
+
+    def tensors(self, values: FloatArray, as_tuple: bool) -> Any:
+        """Return what `array` flattened, in the type and on the device of the first method's."""
+        sizes = [int(np.prod(shape[self._n_lead :])) for shape in self._shapes]
+        parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
+        made = tuple(
+            torch.from_numpy(part.reshape(-1, *shape[1:]).copy()).to(dtype=kind[0], device=kind[1])
+            for part, shape, kind in zip(parts, self._shapes, self._kinds, strict=True)
+        )
+        return made if as_tuple or len(made) > 1 else made[0]
+
+
+def _repeated(inputs: tuple[Tensor, ...], n: int) -> tuple[Tensor, ...]:
+    return inputs if len(inputs) == n else inputs[:1] * n

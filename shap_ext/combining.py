@@ -1,0 +1,101 @@
+"""Explanations that are there already, of either host, combined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import shap
+
+from shapley_adapters.aggregation import Aggregator
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.explanation_arrays import plain_array
+
+from .aggregate_explainer import folded, unfolded
+from .criteria import with_outputs
+
+
+def combine(explanations: Sequence[Any], aggregator: Aggregator) -> Any:
+    """Combine explanations of the same rows, of shap or captum, into one.
+
+    Parameters
+    ----------
+    explanations : sequence of Explanations, arrays or tensors
+        At least one Explanation of shap, from which names, data and outputs come. Tensors of
+        captum's attributions have the shape of the rows; those of several outputs, (R, K, …), are
+        brought to shap's order, (R, …, K).
+    aggregator : aggregator
+        `shapley_adapters.aggregation.Centroid`, `Convex` or `LowComplexity`, with its options.
+
+    Returns
+    -------
+    shap.Explanation
+        Base values are the mean of those of the Explanations, with the aggregator's weights where
+        it is a convex combination; 0 for rankings.
+
+    Raises
+    ------
+    InvalidArgumentError, InvalidArgumentTypeError
+        If there is no Explanation, or shapes differ.
+
+    Examples
+    --------
+    >>> import numpy as np, shap, shap_ext
+    >>> from shapley_adapters.aggregation import Centroid
+    >>> first = shap.Explanation(np.array([[1.0, 2.0]]), np.array([0.5]), np.ones((1, 2)))
+    >>> shap_ext.combine([first, np.array([[3.0, 2.0]])], Centroid()).values
+    array([[2., 2.]])
+    """
+    if isinstance(explanations, shap.Explanation) or not isinstance(explanations, Sequence):
+        raise InvalidArgumentTypeError(
+            f"explanations must be a list; got {type(explanations).__name__}."
+        )
+    template = next((one for one in explanations if isinstance(one, shap.Explanation)), None)
+    if template is None:
+        raise InvalidArgumentError(
+            "explanations must hold a shap.Explanation, for data and names; captum_ext.combine "
+            "makes tensors of tensors."
+        )
+    shape = np.shape(template.values)
+    has_outputs = with_outputs(template)
+    arrays = [
+        _in_order(f"explanations[{place}]", one, shape, has_outputs)
+        for place, one in enumerate(explanations)
+    ]
+    made = aggregator([folded(array, has_outputs) for array in arrays])
+    weights = made.weights if made.weights is not None and made.weights.ndim == 1 else None
+    base = _base_values(explanations, weights, made.values.shape[:-1])
+    return shap.Explanation(
+        unfolded(made.values, shape, has_outputs),
+        base_values=np.zeros_like(base) if made.rankings is not None else base,
+        data=template.data,
+        display_data=template.display_data,
+        feature_names=template.feature_names,
+        output_names=template.output_names,
+    )
+
+
+def _in_order(name: str, given: Any, shape: tuple[int, ...], has_outputs: bool) -> Any:
+    """Return values in shap's order of axes."""
+    values = plain_array(name, given)
+    if has_outputs and hasattr(given, "detach") and values.ndim == len(shape):
+        values = np.moveaxis(values, 1, -1)
+    if values.shape != shape:
+        raise InvalidArgumentError(
+            f"{name} has shape {values.shape}, but the first Explanation's values have {shape}; "
+            "they must explain the same rows, features and outputs."
+        )
+    return values
+
+
+def _base_values(explanations: Sequence[Any], weights: Any, shape: tuple[int, ...]) -> Any:
+    given = [getattr(one, "base_values", None) for one in explanations]
+    known = [place for place, base in enumerate(given) if base is not None]
+    if not known:
+        return np.zeros(shape)
+    shares = np.ones(len(known)) if weights is None else weights[known]
+    if shares.sum() == 0:
+        shares = np.ones(len(known))
+    values = [np.broadcast_to(np.asarray(given[place]), shape) for place in known]
+    return np.average(values, axis=0, weights=shares)

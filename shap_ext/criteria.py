@@ -1,0 +1,284 @@
+"""Criteria of shap's explanations: how complex, sensitive, faithful and accurate they are.
+
+Each takes Explanations or arrays in shap's order of axes, (R, M) or (R, M, K), and returns one
+number for each row, (R,), or for each row and output, (R, K).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import shap
+
+import shapley_adapters.criteria as core
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.explanation_arrays import plain_array
+from shapley_adapters.value_functions import ValuedGame, checked_value_function
+
+from .members import has_outputs
+from .models import as_outputs, prediction_function
+
+__all__ = [
+    "Curve",
+    "Neighbourhood",
+    "Sensitivity",
+    "absolute_error",
+    "complexity",
+    "deletion_curve",
+    "faithfulness",
+    "insertion_curve",
+    "masked_log_odds",
+    "monotonicity",
+    "ranking_accuracy",
+    "sensitivity",
+]
+
+
+def complexity(explanation: Any) -> FloatArray:
+    """Return the entropy of the features' shares, in nats; less is simpler.
+
+    See `shapley_adapters.criteria.complexity`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shap_ext.criteria import complexity
+    >>> complexity(np.array([[1.0, -1.0], [3.0, 0.0]])).round(3)
+    array([0.693, 0.   ])
+    """
+    return core.complexity(_values(explanation))
+
+
+def absolute_error(explanation: Any, exact: Any) -> FloatArray:
+    """Return the sum of the absolute errors of all features; less is better."""
+    return core.absolute_error(_values(explanation), _values(exact))
+
+
+def ranking_accuracy(explanation: Any, exact: Any, *, order: str = "value") -> FloatArray:
+    """Return the share of places of the ranking that are right, the m-th weighted by 1/m.
+
+    See `shapley_adapters.criteria.ranking_accuracy`.
+    """
+    return core.ranking_accuracy(_values(explanation), _values(exact), order=order)
+
+
+def faithfulness(
+    explanation: Any,
+    model: Any,
+    masker: Any,
+    X: Any = None,
+    *,
+    subset_size: int | None = None,
+    n_subsets: int = 100,
+    seed: int | None = 0,
+    link: Callable[[Any], Any] = shap.links.identity,
+    groups: Mapping[str, Sequence[Any]] | None = None,
+) -> FloatArray:
+    """Return how well sums of attributions follow what the output loses; more is better.
+
+    See `shapley_adapters.criteria.faithfulness`, also for the other parameters.
+
+    Parameters
+    ----------
+    explanation : shap.Explanation or array
+        Values for all outputs of the model.
+    model, masker, link, groups
+        As the explainer has them. Absent features take their values from the masker.
+    X : array or DataFrame, (R, …), optional
+        The explained rows; by default the data of the explanation.
+    """
+    return core.faithfulness(
+        _values(explanation),
+        _game(explanation, model, masker, X, link, groups),
+        subset_size=subset_size,
+        n_subsets=n_subsets,
+        seed=seed,
+    )
+
+
+def monotonicity(
+    explanation: Any,
+    model: Any,
+    masker: Any,
+    X: Any = None,
+    *,
+    link: Callable[[Any], Any] = shap.links.identity,
+    groups: Mapping[str, Sequence[Any]] | None = None,
+) -> FloatArray:
+    """Return how often the next feature adds no more than the one before; more is better.
+
+    See `shapley_adapters.criteria.monotonicity`, and `faithfulness` for the parameters.
+    """
+    game = _game(explanation, model, masker, X, link, groups)
+    return core.monotonicity(_values(explanation), game)
+
+
+def insertion_curve(
+    explanation: Any,
+    model: Any,
+    masker: Any,
+    X: Any = None,
+    *,
+    n_steps: int | None = None,
+    order: str = "value",
+    link: Callable[[Any], Any] = shap.links.identity,
+    groups: Mapping[str, Sequence[Any]] | None = None,
+) -> Curve:
+    """Return the output as features come in, the largest attributions first, with its area.
+
+    See `shapley_adapters.criteria.insertion_curve`, and `faithfulness` for the parameters.
+    """
+    game = _game(explanation, model, masker, X, link, groups)
+    return core.insertion_curve(_values(explanation), game, n_steps=n_steps, order=order)
+
+
+def deletion_curve(
+    explanation: Any,
+    model: Any,
+    masker: Any,
+    X: Any = None,
+    *,
+    n_steps: int | None = None,
+    order: str = "value",
+    link: Callable[[Any], Any] = shap.links.identity,
+    groups: Mapping[str, Sequence[Any]] | None = None,
+) -> Curve:
+    """Return the output as features go, the largest attributions first, with its area.
+
+    See `shapley_adapters.criteria.deletion_curve`, and `faithfulness` for the parameters.
+    """
+    game = _game(explanation, model, masker, X, link, groups)
+    return core.deletion_curve(_values(explanation), game, n_steps=n_steps, order=order)
+
+
+def masked_log_odds(
+    explanation: Any,
+    model: Any,
+    masker: Any,
+    X: Any = None,
+    *,
+    value_function: Any = "log_probability",
+    n_steps: int | None = None,
+    order: str = "value",
+    groups: Mapping[str, Sequence[Any]] | None = None,
+) -> Curve:
+    """Return the change in log-odds of a class as its largest attributions are masked.
+
+    See `shapley_adapters.criteria.masked_log_odds`.
+
+    Parameters
+    ----------
+    explanation : shap.Explanation or array, (R, M)
+        Attributions of one output, the class that `value_function` names.
+    model, masker, X, n_steps, order, groups
+        As in `insertion_curve`; the model returns probabilities or logits of all classes.
+    value_function : "log_probability" or ValueFunction
+        By default the class that the model predicts for the row.
+    """
+    made = checked_value_function(value_function)
+    if made.kind != "log_probability":
+        raise InvalidArgumentError(
+            "value_function must be 'log_probability' or a ValueFunction of that kind; got "
+            f"{made.kind!r}."
+        )
+    game = _game(explanation, model, masker, X, shap.links.identity, groups)
+    return core.masked_log_odds(
+        _values(explanation), ValuedGame(game, made), n_steps=n_steps, order=order
+    )
+
+
+def sensitivity(
+    explainer: Any,
+    X: Any,
+    neighbourhood: Neighbourhood,
+    *,
+    model: Any = None,
+    distance: Any = "l2",
+    relative: bool = False,
+    seed: int | None = 0,
+    rows_per_call: int = 1000,
+    **arguments: Any,
+) -> Sensitivity:
+    """Explain rows and their neighbours, and return how far their explanations differ.
+
+    μ_M and μ_A of Bhatt, Weller and Moura; see `shapley_adapters.criteria.sensitivity`.
+
+    Parameters
+    ----------
+    explainer : explainer or function
+        What explains rows, as arrays.
+    X : array or DataFrame of numbers, (R, …)
+        The rows.
+    neighbourhood : Neighbourhood
+        Radius, norm, how many neighbours are drawn, and which keep the prediction.
+    model : callable, torch module or estimator, optional
+        By whose outputs neighbours are kept; by default that of the explainer.
+    distance, relative, seed, rows_per_call
+        As in `shapley_adapters.criteria.measured_sensitivity`.
+    **arguments
+        Are passed on to the explainer, such as `max_evals`.
+    """
+    judged = getattr(explainer, "model", None) if model is None else model
+    if judged is None:
+        raise InvalidArgumentError("model= is needed: the explainer does not hold one.")
+    predict = prediction_function(judged)
+
+    def explain(rows: FloatArray) -> FloatArray:
+        values = plain_array("explanations", explainer(_like(X, rows), **arguments))
+        if has_outputs(values, rows):
+            return np.moveaxis(values, -1, 1).reshape(len(values), values.shape[-1], -1)
+        return values.reshape(len(values), -1)
+
+    return core.measured_sensitivity(
+        explain,
+        lambda rows: as_outputs(predict(_like(X, rows)), len(rows)),
+        X,
+        neighbourhood,
+        distance=distance,
+        relative=relative,
+        seed=seed,
+        rows_per_call=rows_per_call,
+    )
+
+
+def with_outputs(explanation: Any) -> bool:
+    """Tell whether the last axis of an Explanation's values, or of an array, counts outputs."""
+    values = explanation.values if isinstance(explanation, shap.Explanation) else explanation
+    if isinstance(explanation, shap.Explanation) and explanation.data is not None:
+        return bool(np.ndim(values) == np.ndim(explanation.data) + 1)
+    return np.ndim(values) == 3
+
+
+def _values(explanation: Any) -> FloatArray:
+    """Return values with features last, (R, M) or (R, K, M)."""
+    values = plain_array("explanation", explanation)
+    if values.ndim < 2:
+        raise InvalidArgumentError(
+            f"explanation has shape {values.shape}; rows and features are needed. For one row of "
+            "an Explanation use explanation[:1]."
+        )
+    if with_outputs(explanation if isinstance(explanation, shap.Explanation) else values):
+        values = np.moveaxis(values, -1, 1)
+        return values.reshape(*values.shape[:2], -1)
+    return values.reshape(len(values), -1)
+
+
+def _game(explanation: Any, model: Any, masker: Any, rows: Any, link: Any, groups: Any) -> Any:
+    # shap_ext's explainers are not needed to judge explanations alone.
+    from .games_to_judge import game_of
+
+    if rows is None and isinstance(explanation, shap.Explanation):
+        rows = explanation.data
+    if rows is None:
+        raise InvalidArgumentError("X is needed, the explained rows: the explanation has no data.")
+    return game_of(model, masker, rows, link, groups)
+
+
+def _like(given: Any, rows: FloatArray) -> Any:
+    """Return rows as a DataFrame where the given ones are one."""
+    columns = getattr(given, "columns", None)
+    return rows if columns is None else type(given)(rows, columns=columns)

@@ -1,0 +1,201 @@
+"""AVA, explanations by neighbours, for shap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import shap
+
+from shapley_adapters.aggregation import (
+    Aggregate,
+    NeighbourIndex,
+    NeighbourSearch,
+    averaged_over_neighbours,
+)
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import InvalidArgumentError
+
+from ..aggregate_explainer import AggregateExplainer, Combined
+from ..members import check_member, has_outputs
+from ..models import inner_model, is_torch_module
+from ..neighbour_cache import NeighbourCache, rows_at
+from ..shap_internals import background_of
+from ..shared_parameters import documented
+
+_NEIGHBOURS = 10
+
+
+@documented
+class AVAExplainer(AggregateExplainer):
+    """A row explained by the Shapley values of its nearest neighbours (AVA).
+
+    Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
+    and aggregating feature-based model explanations). Nearby rows share most of their neighbours,
+    so that their explanations differ little: AVA lowers sensitivity. It is itself a Shapley value
+    explanation (Theorem 1), of the neighbours' games averaged with the same weights: values and
+    base values sum to the weighted mean of the model's outputs for the neighbours, not to that for
+    the row.
+
+    Parameters
+    ----------
+    {of_aggregates}
+    explainer : str, explainer, function, or one of captum's methods
+        What explains the neighbours, as in the other aggregates. For Theorem 1 it must give Shapley
+        values.
+    dataset : array or DataFrame, (D, …), optional
+        The rows among which neighbours are looked for; by default the rows of `masker`. Each is
+        explained when it is first needed, once; `forget` drops these explanations.
+    n_neighbors : int, optional
+        How many neighbours explain a row; by default 10, or as many rows as the data have.
+    metric : str or callable
+        The distance ρ: any of scikit-learn's `NearestNeighbors`, or a function of two rows.
+    metric_params : mapping, optional
+        Further arguments of the distance.
+    normalized : bool
+        Whether the weights are divided by their sum, so that values keep their scale. The paper
+        prints them undivided.
+    at_zero : {{"only", "leave_out"}}
+        What a neighbour at distance 0 means: it alone explains the row, which is the limit; or it
+        is passed over, so that a row of the data is explained by others.
+    smoothing : float
+        Is added to all distances.
+    embed : callable, optional
+        Rows to arrays of numbers, (R, F), between which distances are taken; by default the rows
+        themselves, flattened. Needed where rows hold more than numbers.
+
+    Notes
+    -----
+    Costs the explanations of the neighbours that were not needed before, `max_evals` for each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import shap_ext
+    >>> data = np.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]])
+    >>> explainer = shap_ext.AVAExplainer(
+    ...     lambda x: x[:, 0] ** 2, np.zeros((1, 2)), seed=0, dataset=data, n_neighbors=2
+    ... )
+    >>> explainer(np.array([[2.0, 0.0]]), silent=True).values  # (1 + 9) / 2
+    array([[5., 0.]])
+    """
+
+    name = "AVA"
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Callable[[Any], Any] = shap.links.identity,
+        feature_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+        linearize_link: bool = True,
+        seed: int | None = None,
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
+        explainer: Any = "oddgp",
+        dataset: Any = None,
+        n_neighbors: int | None = None,
+        metric: Any = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        normalized: bool = True,
+        at_zero: str = "only",
+        smoothing: float = 0.0,
+        embed: Callable[[Any], Any] | None = None,
+    ) -> None:
+        given = masker if dataset is None else dataset  # before shap draws from a large table
+        super().__init__(
+            model, masker, link, feature_names, output_names, linearize_link, seed, algorithm
+        )
+        check_member("explainer", explainer)
+        self.explainer, self.embed = explainer, embed
+        self.dataset = _checked_data(given)
+        self.n_neighbors, self.metric, self.metric_params = n_neighbors, metric, metric_params
+        self.normalized, self.at_zero, self.smoothing = normalized, at_zero, smoothing
+        self._index = NeighbourIndex(self._embedded(self.dataset, "dataset"), self._search())
+        self._cache = NeighbourCache()
+
+    def forget(self) -> None:
+        """Drop the neighbours' explanations, as after the model was fitted anew.
+
+        Changes of the parameters of torch modules are noticed without.
+        """
+        self._cache = NeighbourCache()
+
+    def _specs(self) -> list[Any]:
+        return [self.explainer]
+
+    def _search(self) -> NeighbourSearch:
+        return NeighbourSearch(
+            min(_NEIGHBOURS, len(self.dataset)) if self.n_neighbors is None else self.n_neighbors,
+            self.metric,
+            self.metric_params,
+            self.normalized,
+            self.at_zero,
+            self.smoothing,
+        )
+
+    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+        search = self._index.search
+        near = self._index.nearest(self._embedded(rows, "X"))
+        weights = search.weights(near.distances)
+        (member,) = self._members()
+        cache = self._cache
+        cache.renew((_version(self.model), tuple(sorted(arguments.items()))))
+        cache.learn(np.unique(near.places), self.dataset, lambda z: member.explain(z, arguments))
+        with_outputs = has_outputs(cache.values[near.places[:1, 0]], rows)
+        values = averaged_over_neighbours(weights, cache.values[near.places])
+        errors = None
+        if error_bounds:
+            if cache.errors is None:
+                raise InvalidArgumentError(
+                    f"error_bounds=True, but {member.name} gives no standard errors."
+                )
+            errors = averaged_over_neighbours(weights, cache.errors[near.places])
+        base = np.zeros((*values.shape[:1], *values.shape[-1:][: int(with_outputs)]))
+        if cache.base_values is not None:
+            base = averaged_over_neighbours(weights, cache.base_values[near.places])
+        self.last_aggregate = Aggregate(values, weights)
+        self.last_candidates = [cache.values[near.places]]
+        return Combined(values, base, errors, cache.template)
+
+    def _embedded(self, rows: Any, name: str) -> FloatArray:
+        made = rows if self.embed is None else self.embed(rows)
+        if hasattr(made, "detach"):
+            made = made.detach().cpu().numpy()
+        try:
+            numbers = np.asarray(made, dtype=np.float64).reshape(len(rows), -1)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"{name} holds values that are not numbers, between which there is no distance. "
+                "Pass embed=, a function that turns rows into numbers."
+            ) from error
+        if not np.isfinite(numbers).all():
+            raise InvalidArgumentError(
+                f"{name} holds numbers that are not finite, to which there is no distance. Pass "
+                "embed=, a function that turns rows into finite numbers."
+            )
+        return numbers
+
+
+def _checked_data(given: Any) -> Any:
+    if hasattr(given, "detach"):
+        given = given.detach().cpu().numpy()
+    if not isinstance(given, (np.ndarray, pd.DataFrame)):
+        background = None if given is None else background_of(given)
+        given = background if isinstance(background, np.ndarray) else None
+    if given is None or given.ndim < 2 or len(given) == 0:
+        raise InvalidArgumentError(
+            "dataset= is needed, a table of the rows among which neighbours are looked for, unless "
+            "masker= is one."
+        )
+    return rows_at(given, np.arange(len(given)))  # a copy
+
+
+def _version(model: Any) -> Any:
+    if not is_torch_module(inner_model(model)):
+        return ()
+    from shapley_adapters.torch_attributions import module_version
+
+    return module_version(inner_model(model))

@@ -1,0 +1,169 @@
+"""The explainers that an aggregate is made of: names, explainers, functions, captum's methods."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import shap
+
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.explanation_arrays import plain_array
+
+from .models import inner_model, is_torch_module, prediction_function
+
+_ON_ARRAYS = ("exact", "permutation", "partition", "additive")
+"""Algorithms of shap that hand arrays to the model, which torch modules do not take."""
+
+
+@dataclass(frozen=True)
+class MemberResult:
+    """What one explainer says.
+
+    Attributes
+    ----------
+    values : array, (R, …) or (R, …, K)
+        Its attributions.
+    base_values : array, (R,) or (R, K), or None
+        The values without any feature, where it tells them.
+    errors : array, or None
+        Standard errors, where it tells them.
+    explanation : shap.Explanation or None
+        The whole answer, where it is one.
+    """
+
+    values: FloatArray
+    base_values: FloatArray | None
+    errors: FloatArray | None
+    explanation: Any
+
+
+@dataclass(frozen=True)
+class Member:
+    """One explainer, ready to be called.
+
+    Attributes
+    ----------
+    name : str
+        What messages and plots call it.
+    explainer : callable, or object with `attribute`
+        What explains rows.
+    """
+
+    name: str
+    explainer: Any
+
+    @property
+    def is_attribution(self) -> bool:
+        """Whether it is one of captum's methods."""
+        return not isinstance(self.explainer, shap.Explainer) and callable(
+            getattr(self.explainer, "attribute", None)
+        )
+
+    def takes(self, argument: str) -> bool:
+        """Tell whether the explainer has an argument of this name."""
+        function = self.explainer.attribute if self.is_attribution else self.explainer
+        try:
+            parameters = inspect.signature(function).parameters
+        except (TypeError, ValueError):  # builtins have no signature
+            return False
+        return argument in parameters
+
+    def explain(self, rows: Any, arguments: Mapping[str, Any]) -> MemberResult:
+        """Explain rows, with those of the arguments that the explainer has."""
+        own = {name: value for name, value in arguments.items() if self.takes(name)}
+        if self.is_attribution:
+            from shapley_adapters.torch_attributions import attributions_of_rows
+
+            found = attributions_of_rows(self.explainer, np.asarray(rows), own)
+        else:
+            found = self.explainer(rows, **own)
+        return self._result(found, rows)
+
+    def _result(self, found: Any, rows: Any) -> MemberResult:
+        if isinstance(found, (list, tuple)):
+            raise InvalidArgumentTypeError(
+                f"{self.name} returned {len(found)} results, one for each input or output; "
+                "aggregates need one array or Explanation. Pass a function that picks one."
+            )
+        values = _without_single_output(plain_array(self.name, found), rows)
+        if len(values) != len(rows) or not 0 <= values.ndim - np.ndim(rows) <= 1:
+            raise InvalidArgumentError(
+                f"{self.name} returned values of shape {values.shape} for rows of shape "
+                f"{np.shape(rows)}; (rows, features) is needed, or (rows, features, outputs)."
+            )
+        explanation = found if isinstance(found, shap.Explanation) else None
+        base, errors = None, None
+        if explanation is not None and explanation.base_values is not None:
+            base = _base_values(explanation.base_values, values, rows)
+        if explanation is not None and explanation.error_std is not None:
+            errors = plain_array(f"error_std of {self.name}", explanation.error_std)
+            errors = errors.reshape(values.shape)
+        return MemberResult(values, base, errors, explanation)
+
+
+def has_outputs(values: FloatArray, rows: Any) -> bool:
+    """Tell whether the last axis of attributions of rows counts outputs."""
+    return bool(values.ndim > np.ndim(rows))
+
+
+def checked_members(name: str, given: Any, minimum: int = 1) -> list[Any]:
+    """Return a user's list of explainers.
+
+    Raises
+    ------
+    InvalidArgumentTypeError, InvalidArgumentError
+        If it is no list, is too short, or holds something that explains nothing.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a list of explainers; got {type(given).__name__}."
+        )
+    if len(given) < minimum:
+        raise InvalidArgumentError(
+            f"{name} must hold at least {minimum} explainers; got {len(given)}."
+        )
+    for place, one in enumerate(given):
+        check_member(f"{name}[{place}]", one)
+    return list(given)
+
+
+def check_member(name: str, given: Any) -> None:
+    """Refuse what explains nothing."""
+    is_made = not isinstance(given, type)
+    if isinstance(given, str) or (is_made and (callable(given) or hasattr(given, "attribute"))):
+        return
+    raise InvalidArgumentTypeError(
+        f"{name} must be the name of an algorithm, an explainer, a function of the rows, or one of "
+        f"captum's methods; got {given!r}."
+    )
+
+
+def member_of(given: Any, **arguments: Any) -> Member:
+    """Return the member that a user names or passes; names are built by `shap.Explainer`."""
+    if isinstance(given, str):
+        if given in _ON_ARRAYS and is_torch_module(inner_model(arguments["model"])):
+            arguments["model"] = prediction_function(arguments["model"])
+        return Member(given, shap.Explainer(algorithm=given, **arguments))
+    if isinstance(given, shap.Explainer) or hasattr(given, "attribute"):
+        return Member(type(given).__name__, given)
+    return Member(getattr(given, "__name__", type(given).__name__), given)
+
+
+def _without_single_output(values: FloatArray, rows: Any) -> FloatArray:
+    """Drop an axis of one output, which some explainers keep."""
+    return values[..., 0] if has_outputs(values, rows) and values.shape[-1] == 1 else values
+
+
+def _base_values(given: Any, values: FloatArray, rows: Any) -> FloatArray:
+    """Return base values as (R,) or (R, K); some explainers give one for all rows."""
+    base = np.asarray(given, dtype=np.float64)
+    shape = (len(values), values.shape[-1]) if has_outputs(values, rows) else (len(values),)
+    if base.size == int(np.prod(shape)):
+        return base.reshape(shape)
+    spread: FloatArray = np.broadcast_to(base, shape).copy()
+    return spread

@@ -1,0 +1,378 @@
+"""Aggregates as attributions of captum: metrics, visualisers, tuples, types, wrong calls."""
+
+from functools import partial
+
+import captum.attr
+import numpy as np
+import pytest
+import torch
+from captum.metrics import infidelity, sensitivity_max
+
+import captum_ext
+from captum_ext import AVA, Centroid, Convex, Exact, LowComplexity, OddGP, Shear
+from shapley_adapters import aggregation as core
+from shapley_adapters.criteria import complexity
+from shapley_adapters.errors import (
+    BudgetError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+)
+from tests.captum_host.networks import examples, network, oracle
+from tests.helpers.brute_force import shapley_values
+
+NET, THREE = network(4), network(4, 3)
+X, DATA = examples(3, 4), examples(20, 4, seed=2)
+EXACT = {"rtol": 0, "atol": 1e-11}
+
+
+def one(inputs):
+    """Return the one output without an axis of its own."""
+    return NET(inputs)[:, 0]
+
+
+def doubled(inputs):
+    return 2 * inputs
+
+
+def close(found, expected):
+    torch.testing.assert_close(found, torch.as_tensor(expected), **EXACT)
+
+
+# --- AVA ---
+
+
+def test_ava_is_a_shapley_value_explanation():
+    """Theorem 1, through captum: enumeration of the averaged game of each example's target."""
+    target = [2, 0, 2]
+    found = AVA(Exact(THREE), DATA, n_neighbors=3).attribute(X, target=target)
+    for row in range(3):
+        away = np.linalg.norm(DATA - X[row], axis=1)
+        nearest = np.argsort(away)[:3]
+        weights = (1 / away[nearest]) / (1 / away[nearest]).sum()
+
+        def averaged(coalition, row=row, nearest=nearest, weights=weights):
+            masked = torch.zeros(3, 4, dtype=torch.float64)
+            for column in coalition:
+                masked[:, column] = DATA[nearest, column]
+            with torch.no_grad():
+                return weights @ THREE(masked)[:, target[row]].numpy()
+
+        close(found[row], shapley_values(4, averaged))
+
+
+@pytest.mark.parametrize("target", [1, (1,), torch.tensor([1]), [1, 1, 1], torch.tensor([1] * 3)])
+def test_targets_in_all_forms(target):
+    ava = AVA(Exact(THREE), DATA, n_neighbors=4)
+    torch.testing.assert_close(
+        ava.attribute(X, target=target), ava.attribute(X, target=[1] * 3), **EXACT
+    )
+
+
+def test_neighbours_are_attributed_once_for_each_target_and_model():
+    net, asked = network(4, 3), []
+
+    def attribute(inputs, target=None, baselines=None):
+        asked.append((len(inputs), target))
+        return Exact(net).attribute(inputs, baselines=baselines, target=target)
+
+    ava = AVA(attribute, DATA, n_neighbors=20)
+    ava.attribute(X, target=[0, 1, 0])
+    ava.attribute(X, target=1)
+    assert asked == [(20, 0), (20, 1)]
+    ava.attribute(X, target=1, baselines=torch.ones(1, 4, dtype=torch.float64))
+    ava.attribute(X, target=1, baselines=torch.ones(1, 4, dtype=torch.float64))
+    assert len(asked) == 3
+    ava.attribute(X, target=1, baselines=torch.zeros(1, 4, dtype=torch.float64))
+    assert len(asked) == 4
+    direct = AVA(Exact(net), DATA, n_neighbors=20)
+    before = direct.attribute(X, target=1)
+    with torch.no_grad():
+        for parameter in net[2].parameters():
+            parameter.mul_(3)
+    torch.testing.assert_close(direct.attribute(X, target=1), 3 * before, **EXACT)
+
+
+def test_sensitivity_of_ava_is_lower():
+    """With captum's own metric, on a function that is rugged on the scale of the radius."""
+
+    def rugged(x):
+        return torch.sin(30 * x[:, 0]) * x[:, 1] + x[:, 0]
+
+    data, x = examples(400, 2, seed=5), examples(40, 2)
+    plain = Exact(rugged)
+    ava = AVA(plain, data)
+    levels = []
+    for method in (plain, ava):
+        torch.manual_seed(0)
+        levels.append(sensitivity_max(method.attribute, x, perturb_radius=0.1).mean())
+    assert levels[1] < 0.7 * levels[0]
+    torch.manual_seed(0)
+    nothing = sensitivity_max(ava.attribute, x, lambda t: t)
+    assert (nothing == 0).all()
+
+
+def test_tuples_and_embeddings():
+    def two(a, b):
+        return (a * b).sum(1)
+
+    data = (examples(10, 2, seed=4), examples(10, 2, seed=5))
+    x = (examples(3, 2), examples(3, 2, seed=9))
+    found = AVA(Exact(two), data, n_neighbors=2).attribute(x)
+    assert isinstance(found, tuple)
+    assert [part.shape for part in found] == [(3, 2), (3, 2)]
+    joined = AVA(
+        lambda t: torch.cat(Exact(two).attribute((t[:, :2], t[:, 2:])), dim=1),
+        torch.cat(data, 1),
+        n_neighbors=2,
+    ).attribute(torch.cat(x, 1))
+    torch.testing.assert_close(torch.cat(found, 1), joined, **EXACT)
+    by_first = AVA(doubled, DATA, n_neighbors=1, embed=lambda t: t[:, :1]).attribute(X)
+    nearest = (X[:, :1] - DATA[:, 0]).abs().argmin(dim=1)
+    torch.testing.assert_close(by_first, 2 * DATA[nearest], **EXACT)
+
+
+def test_rows_of_the_data_explain_themselves():
+    torch.testing.assert_close(AVA(doubled, DATA).attribute(DATA), 2 * DATA, **EXACT)
+    ava = AVA(doubled, DATA, at_zero="leave_out", n_neighbors=1)
+    assert (ava.attribute(DATA) - 2 * DATA).abs().amax(1).min() > 0
+
+
+# --- aggregates of methods ---
+
+
+def members():
+    return [
+        Exact(THREE),
+        captum.attr.IntegratedGradients(THREE),
+        captum.attr.NoiseTunnel(captum.attr.Saliency(THREE)),
+        captum.attr.ShapleyValues(THREE),
+    ]
+
+
+@pytest.mark.parametrize("kind", [Centroid, Convex, LowComplexity])
+def test_methods_of_captum_and_ours_are_combined(kind):
+    method = kind(members())
+    torch.manual_seed(0)
+    found = method.attribute(X, target=1, baselines=0, n_samples=None, abs=False)
+    torch.manual_seed(0)
+    candidates = [
+        members()[0].attribute(X, target=1),
+        members()[1].attribute(X, target=1),
+        members()[2].attribute(X, target=1, abs=False),
+        members()[3].attribute(X, target=1),
+    ]
+    core_kind = {"Centroid": core.Centroid, "Convex": core.Convex}.get(
+        kind.__name__, core.LowComplexity
+    )
+    expected = core_kind()([c.detach().double().numpy() for c in candidates]).values
+    close(found, expected)
+    assert isinstance(method, captum.attr.Attribution)
+
+
+def test_kinds_of_centroids_and_lowering():
+    functions = [doubled, lambda x: -x + 0.5, lambda x: x**3]
+    candidates = [function(X).numpy() for function in functions]
+    for options in ({"distance": "l1"}, {"distance": "kendall"}, {"distance": "l2", "power": 1}):
+        close(
+            Centroid(functions, **options).attribute(X),
+            core.Centroid(**options)(candidates).values,
+        )
+    for name in ("descent", "shrinking"):
+        found = LowComplexity(functions, method=name).attribute(X)
+        least = np.min([complexity(c) for c in candidates], axis=0)
+        assert (complexity(found) <= least).all()
+
+
+def test_weights_are_learned():
+    method = Convex([doubled, lambda x: -x])
+    learned = method.learn(X, lambda g: ((g - 0.5 * X.numpy()) ** 2).sum(1))
+    np.testing.assert_allclose(learned.weights, [0.5, 0.5], atol=1e-4)
+    close(method.attribute(X), core.Convex(learned.weights)([2 * X, -X]).values)
+    simple = Convex([lambda x: x, lambda x: x**5])
+    simple.learn(DATA)
+    assert simple.learned.loss.mean() <= simple.learned.candidate_losses.mean(1).min() + 1e-12
+
+
+def test_several_outputs_and_tuples_keep_their_form():
+    found = Centroid([Exact(THREE), Shear(THREE, seed=0)]).attribute(X)
+    close(found, oracle(THREE, (X,), (torch.zeros_like(X),))[0])
+    lowered = LowComplexity([Exact(THREE), lambda x: torch.stack([x, -x, 2 * x], 1)])
+    found = lowered.attribute(X)
+    assert found.shape == (3, 3, 4)
+    for output in range(3):
+        alone = LowComplexity(
+            [
+                lambda x, o=output: Exact(THREE).attribute(x, target=o),
+                lambda x, o=output: torch.stack([x, -x, 2 * x], 1)[:, o],
+            ]
+        )
+        torch.testing.assert_close(found[:, output], alone.attribute(X), **EXACT)
+
+    def two(a, b):
+        return (a * b).sum(1) + b[:, 0]
+
+    pair = (X[:, :2], X[:, 2:])
+    mean = Centroid([Exact(two), captum.attr.ShapleyValues(two)])
+    found = mean.attribute(pair)
+    assert isinstance(found, tuple)
+    for part, expected in zip(found, Exact(two).attribute(pair), strict=True):
+        torch.testing.assert_close(part, expected, rtol=0, atol=1e-6)
+    assert isinstance(Centroid([Exact(NET)]).attribute((X,)), tuple)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_types_are_kept(dtype):
+    net = network(4, dtype=dtype)
+    for method in (
+        Centroid([Exact(net), captum.attr.InputXGradient(net)]),
+        LowComplexity([Exact(net)]),
+        AVA(Exact(net), DATA.to(dtype)),
+    ):
+        found = method.attribute(X.to(dtype), target=0)
+        assert found.dtype == dtype
+        assert not found.requires_grad
+
+
+def test_the_budget_is_shared():
+    calls = []
+
+    def counted(x):
+        calls.append(len(x))
+        return (x.sum(1) ** 2).sin()
+
+    x = examples(1, 12)
+    method = Centroid([OddGP(counted, seed=0), Shear(counted, seed=0, cooperators="random")])
+    method.attribute(x, n_samples=200)
+    assert 150 < sum(calls) <= 202  # and one row to look at the output, each
+    with pytest.raises(BudgetError, match="which several share"):
+        method.attribute(x, n_samples=20)
+    with pytest.raises(BudgetError, match="at least 2"):
+        method.attribute(x, n_samples=1)
+
+
+# --- at home in captum ---
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Centroid([Exact(one), doubled]),
+        LowComplexity([Exact(one), doubled]),
+        Convex([Exact(one), doubled]),
+        AVA(Exact(one), DATA),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_aggregates_serve_captums_tools(method):
+    tunnel = captum.attr.NoiseTunnel(method)
+    torch.manual_seed(0)
+    assert tunnel.attribute(X, nt_samples=4, stdevs=0.1).shape == X.shape
+    assert sensitivity_max(method.attribute, X).shape == (3,)
+    found = method.attribute(X)
+
+    def perturb(inputs):
+        return 0.1 * torch.ones_like(inputs), inputs - 0.1
+
+    assert infidelity(one, perturb, X, found).shape == (3,)
+    with pytest.raises(NotImplementedError):
+        method.attribute_future(X)
+
+
+def test_results_are_drawn_by_captum():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from captum.attr import visualization
+
+    image = examples(1, 3, 6, 6).abs()
+    found = Centroid([lambda x: x, lambda x: -(x**2)], distance="l1").attribute(image)
+    figure, _ = visualization.visualize_image_attr(
+        found[0].permute(1, 2, 0).numpy(), sign="all", use_pyplot=False
+    )
+    assert figure.axes
+    pyplot.close("all")
+
+
+# --- combining what is there ---
+
+
+class Explained:
+    """What matters of an Explanation, without shap."""
+
+    def __init__(self, values):
+        self.values = values
+
+
+def test_tensors_and_explanations_of_the_same_rows_combine():
+    found = captum_ext.combine(
+        [X.float(), Explained(3 * X.numpy()), 5 * X.numpy()], core.Centroid("l1")
+    )
+    torch.testing.assert_close(found, 3 * X.float())
+    pair = (X[:, :1], X[:, 1:])
+    summed = captum_ext.combine([pair, (3 * pair[0], 3 * pair[1])], core.Convex())
+    torch.testing.assert_close(summed[1], 2 * X[:, 1:])
+
+
+# --- wrong calls ---
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: Centroid([]), InvalidArgumentError, "at least one"),
+        (lambda: Centroid(Exact(NET)), InvalidArgumentTypeError, "a list"),
+        (lambda: Centroid([3]), InvalidArgumentTypeError, r"attribution_methods\[0\].*got 3"),
+        (lambda: Centroid([Exact]), InvalidArgumentTypeError, "that is ready"),
+        (lambda: Centroid([doubled], distance="l7"), InvalidArgumentError, "l7"),
+        (lambda: Convex([doubled], weights=[1, 1]), InvalidArgumentError, "1 candidates"),
+        (lambda: LowComplexity([doubled], n_rounds=0), InvalidArgumentError, "n_rounds"),
+        (
+            lambda: Centroid([Exact(NET)]).attribute(X, baseline=0),
+            InvalidArgumentTypeError,
+            "baseline: none of Exact",
+        ),
+        (
+            lambda: Centroid([doubled]).attribute(X, target=0),
+            InvalidArgumentError,
+            "doubled has no argument target",
+        ),
+        (
+            lambda: Centroid([doubled, lambda x: x[:, :2]]).attribute(X),
+            InvalidArgumentError,
+            r"\(3, 2\).*\(3, 4\)",
+        ),
+        (lambda: Centroid([lambda x: x * torch.nan]).attribute(X), InvalidArgumentError, "finite"),
+        (lambda: Convex([doubled]).learn(X, "beauty"), InvalidArgumentError, "beauty"),
+        (lambda: AVA(3, DATA), InvalidArgumentTypeError, "attribution_method"),
+        (lambda: AVA(doubled, DATA.numpy()), InvalidArgumentTypeError, "torch.as_tensor"),
+        (lambda: AVA(doubled, DATA, n_neighbors=21), InvalidArgumentError, "20 rows"),
+        (lambda: AVA(doubled, DATA).attribute(X, target=1), InvalidArgumentError, "no argument"),
+        (
+            lambda: AVA(Exact(NET), DATA).attribute(X, baselines=torch.zeros(3, 4)),
+            InvalidArgumentError,
+            "baselines has a row for each of the 3 examples",
+        ),
+        (lambda: AVA(doubled, DATA).attribute(X[:, :2]), InvalidArgumentError, "2 numbers each"),
+        (
+            lambda: AVA(doubled, DATA, normalized=False).attribute(DATA[:2]),
+            InvalidArgumentError,
+            "leave_out",
+        ),
+        (
+            lambda: AVA(partial(torch.sum, dim=0, keepdim=True), DATA).attribute(X),
+            InvalidArgumentError,
+            "one for each",
+        ),
+        (
+            lambda: captum_ext.combine([X.numpy()], core.Centroid()),
+            InvalidArgumentError,
+            "hold a tensor",
+        ),
+        (
+            lambda: captum_ext.combine([X, X[:2]], core.Centroid()),
+            InvalidArgumentError,
+            r"attributions\[1\]",
+        ),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

@@ -1,0 +1,153 @@
+"""Criteria of captum's attributions: against captum's metrics, and against the core's arrays."""
+
+import captum.attr
+import numpy as np
+import pytest
+import torch
+from captum.metrics import sensitivity_max
+
+from captum_ext import Exact, criteria
+from shapley_adapters.criteria import Neighbourhood
+from shapley_adapters.errors import InvalidArgumentError
+from tests.captum_host.networks import examples, network
+from tests.helpers import criteria_oracle
+
+THREE = network(5, 3)
+X = examples(4, 5)
+
+
+def one(inputs):
+    return network(5)(inputs)[:, 0]
+
+
+def game(row, target=1, baseline=0.5):
+    def value(coalition):
+        masked = torch.full((1, 5), baseline, dtype=torch.float64)
+        for column in coalition:
+            masked[0, column] = X[row, column]
+        with torch.no_grad():
+            return THREE(masked)[0, target].numpy()
+
+    return value
+
+
+@pytest.mark.parametrize("as_tuple", [False, True])
+def test_criteria_of_games_are_those_of_the_definition(as_tuple):
+    attributions, inputs = examples(4, 5, seed=8), X
+    baselines = 0.5
+    given = ((attributions,), (inputs,)) if as_tuple else (attributions, inputs)
+    arguments = (given[0], THREE, given[1], baselines, 1)
+    faithful = criteria.faithfulness(*arguments, subset_size=2)
+    monotone = criteria.monotonicity(*arguments)
+    inserted, deleted = (
+        criteria.insertion_curve(*arguments),
+        criteria.deletion_curve(*arguments),
+    )
+    for row in range(4):
+        own, value = attributions[row].tolist(), game(row)
+        expected = criteria_oracle.subset_faithfulness(own, value, 2)
+        np.testing.assert_allclose(faithful[row], expected, atol=1e-10)
+        np.testing.assert_allclose(monotone[row], criteria_oracle.monotonicity(own, value))
+        np.testing.assert_allclose(inserted.values[row], criteria_oracle.insertion(own, value))
+        np.testing.assert_allclose(deleted.values[row], criteria_oracle.deletion(own, value))
+
+
+def test_groups_share_a_number_or_are_summed():
+    mask = torch.tensor([[0, 0, 1, 2, 2]])
+    exact = Exact(one).attribute(X, feature_mask=mask)
+    shared = criteria.faithfulness(exact, one, X, feature_mask=mask, subset_size=1)
+    gradients = captum.attr.InputXGradient(one).attribute(X)
+    with pytest.raises(InvalidArgumentError, match="of_groups='sum'"):
+        criteria.faithfulness(gradients, one, X, feature_mask=mask, subset_size=1)
+    summed = criteria.faithfulness(
+        exact / torch.tensor([2, 2, 1, 2, 2]),
+        one,
+        X,
+        feature_mask=mask,
+        subset_size=1,
+        of_groups="sum",
+    )
+    torch.testing.assert_close(shared, summed, rtol=0, atol=1e-10)
+
+
+def test_sensitivity_is_that_of_captum_for_the_same_neighbours():
+    """captum draws with torch; here both get the steps of our neighbourhood."""
+    around = Neighbourhood(0.05, n_draws=7, keep="all")
+    method = captum.attr.InputXGradient(THREE)
+    found = criteria.sensitivity(
+        method.attribute, X, around, target=[0, 1, 2, 1], relative=True, seed=3
+    )
+    steps = torch.as_tensor(around.around(X.numpy(), 3)[0] - X.numpy()[:, None])
+
+    def perturb(inputs):  # captum repeats each example for its draws, in order
+        given = inputs[0] if isinstance(inputs, tuple) else inputs
+        moved = given + steps.reshape(given.shape)
+        return (moved,) if isinstance(inputs, tuple) else moved
+
+    theirs = sensitivity_max(
+        method.attribute,
+        X,
+        perturb,
+        n_perturb_samples=7,
+        target=[0, 1, 2, 1],
+        max_examples_per_batch=100,
+    )
+    np.testing.assert_allclose(found.maximum, theirs.detach().numpy(), atol=1e-10)
+
+
+def test_neighbours_keep_the_predicted_class():
+    found = criteria.sensitivity(
+        lambda x, target: x,
+        X,
+        Neighbourhood(1.0, n_draws=50),
+        forward_func=THREE,
+        target=THREE(X).argmax(1),
+    )
+    assert (found.n_neighbours < 50).any()
+    assert (found.n_neighbours > 0).all()
+
+
+def test_criteria_of_numbers_alone():
+    values, exact = examples(6, 2, 3), examples(6, 2, 3, seed=4)
+    expected = [criteria_oracle.entropy(row) for row in values.reshape(6, -1).tolist()]
+    np.testing.assert_allclose(criteria.complexity(values), expected, atol=1e-12)
+    pair = (values[:, :1], values[:, 1:])
+    torch.testing.assert_close(criteria.complexity(pair), criteria.complexity(values))
+    torch.testing.assert_close(
+        criteria.absolute_error(values, exact), (values - exact).abs().sum((1, 2))
+    )
+    assert (criteria.ranking_accuracy(values, values) == 1).all()
+
+
+def test_log_odds_of_the_predicted_class():
+    curve = criteria.masked_log_odds(X, THREE, X, target=THREE(X).argmax(1))
+    p = THREE(X).softmax(1).amax(1).detach()
+    without = THREE(torch.zeros(1, 5, dtype=torch.float64)).softmax(1)[0, THREE(X).argmax(1)]
+    expected = torch.logit(without.detach()) - torch.logit(p)
+    np.testing.assert_allclose(curve.values[:, -1], expected.numpy(), atol=1e-8)
+    np.testing.assert_array_equal(curve.values[:, 0], 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: criteria.complexity(torch.ones(3)), r"x\[None\]"),
+        (lambda: criteria.monotonicity(X[:, :3], one, X), r"shapes of the inputs, \[\(4, 5\)\]"),
+        (
+            lambda: criteria.sensitivity(lambda x: x, X, Neighbourhood(1.0)),
+            "forward_func= is needed",
+        ),
+        (
+            lambda: criteria.sensitivity(lambda x: x, X.long(), Neighbourhood(1.0, keep="all")),
+            "floating point",
+        ),
+        (
+            lambda: criteria.masked_log_odds(X, THREE, X, value_function="margin"),
+            "'log_probability'",
+        ),
+        (lambda: criteria.faithfulness(X, one, X, of_groups="both"), "'shared', 'sum'"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(call, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        call()

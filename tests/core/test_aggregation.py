@@ -1,0 +1,506 @@
+"""Aggregators on arrays: against enumeration and definition, and what each of them promises."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from shapley_adapters.aggregation import (
+    Centroid,
+    ComplexityLoss,
+    Convex,
+    CriterionLoss,
+    LowComplexity,
+    NeighbourIndex,
+    NeighbourSearch,
+    SensitivityLoss,
+    UnfaithfulnessLoss,
+    averaged_over_neighbours,
+    kemeny_young,
+    learned_weights,
+    trade_off,
+)
+from shapley_adapters.criteria import complexity, faithfulness
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from tests.helpers.brute_force import shapley_values
+from tests.helpers.reference_games import random_game
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+# --- AVA ---
+
+
+def brute_neighbours(row, points, k, distance, leave_out=False):
+    away = sorted((distance(row, point), place) for place, point in enumerate(points))
+    return [pair for pair in away if pair[0] > 0 or not leave_out][:k]
+
+
+METRICS = {
+    "euclidean": lambda a, b: np.sqrt(((a - b) ** 2).sum()),
+    "manhattan": lambda a, b: abs(a - b).sum(),
+    "chebyshev": lambda a, b: abs(a - b).max(),
+    "cosine": lambda a, b: 1 - a @ b / np.sqrt((a @ a) * (b @ b)),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("n_columns", [3, 40])  # scikit-learn searches a tree, or all points
+@pytest.mark.parametrize("at_zero", ["only", "leave_out"])
+def test_neighbours_are_the_nearest(metric, n_columns, at_zero):
+    points, rows = numbers(60, n_columns), numbers(5, n_columns, seed=1)
+    if metric != "cosine":  # which has rounding instead of zeros
+        rows[0] = points[7]
+        points[9] = points[7]
+    search = NeighbourSearch(4, metric, at_zero=at_zero)
+    found = NeighbourIndex(points, search).nearest(rows)
+    for row, places, distances in zip(rows, found.places, found.distances, strict=True):
+        expected = brute_neighbours(row, points, 4, METRICS[metric], at_zero == "leave_out")
+        np.testing.assert_array_equal(places, [place for _, place in expected])
+        np.testing.assert_allclose(distances, [away for away, _ in expected], atol=1e-12)
+
+
+def test_a_function_as_distance_need_not_obey_the_triangle_inequality():
+    def to_the_sixth(a, b):
+        return ((a - b) ** 6).sum()
+
+    points, rows = numbers(200, 3), numbers(20, 3, seed=1)
+    found = NeighbourIndex(points, NeighbourSearch(3, to_the_sixth)).nearest(rows)
+    for row, places in zip(rows, found.places, strict=True):
+        expected = brute_neighbours(row, points, 3, to_the_sixth)
+        np.testing.assert_array_equal(places, [place for _, place in expected])
+
+
+def test_parameters_of_the_distance_arrive():
+    points, rows = numbers(50, 3), numbers(4, 3, seed=1)
+    search = NeighbourSearch(3, "minkowski", {"p": 3})
+    found = NeighbourIndex(points, search).nearest(rows)
+    expected = np.sort((abs(rows[:, None] - points) ** 3).sum(2) ** (1 / 3), axis=1)[:, :3]
+    np.testing.assert_allclose(found.distances, expected)
+
+
+def test_weights_by_distance():
+    away = np.array([[1.0, 2.0, 4.0]])
+    np.testing.assert_allclose(NeighbourSearch(3, normalized=False).weights(away), 1 / away)
+    np.testing.assert_allclose(NeighbourSearch(3).weights(away), [[4 / 7, 2 / 7, 1 / 7]])
+    smooth = NeighbourSearch(3, normalized=False, smoothing=1.0)
+    np.testing.assert_allclose(smooth.weights(away - 1), 1 / away)
+
+
+def test_weights_at_distance_zero_are_the_limit():
+    at_zero = NeighbourSearch(3).weights(np.array([[0.0, 0.0, 3.0], [0.0, 1.0, 1.0]]))
+    np.testing.assert_array_equal(at_zero, [[0.5, 0.5, 0], [1, 0, 0]])
+    near = NeighbourSearch(3).weights(np.array([[1e-12, 1e-12, 3.0], [1e-300, 1.0, 1.0]]))
+    np.testing.assert_allclose(near, at_zero, atol=1e-11)
+    with pytest.raises(InvalidArgumentError, match="row 1 .*leave_out.*smoothing.*normalized=True"):
+        NeighbourSearch(2, normalized=False).weights(np.array([[1.0, 2.0], [0.0, 1.0]]))
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_ava_explains_the_averaged_game(normalized):
+    """Theorem 1: Σ_z w_z φ(v_z) are the Shapley values of the one game Σ_z w_z v_z."""
+    games = random_game(5, n_rows=30)
+    points, rows = numbers(30, 2), numbers(3, 2, seed=1)
+    search = NeighbourSearch(4, normalized=normalized)
+    near = NeighbourIndex(points, search).nearest(rows)
+    weights = search.weights(near.distances)
+    explained = np.array([shapley_values(5, games.value_of(z))[:, 0] for z in range(30)])
+    found = averaged_over_neighbours(weights, explained[near.places])
+    for row in range(3):
+        pairs = list(zip(weights[row], near.places[row], strict=True))
+
+        def averaged(coalition, pairs=pairs):
+            return sum(w * games.value_of(z)(coalition) for w, z in pairs)
+
+        np.testing.assert_allclose(found[row], shapley_values(5, averaged)[:, 0], **EXACT)
+
+
+# --- centroids ---
+
+
+def total(g, candidates, order, power):
+    return (np.linalg.norm(candidates - g, ord=order, axis=1) ** power).sum()
+
+
+def test_mean_and_median_are_the_centroids_of_the_poster():
+    candidates = numbers(5, 3, 4)
+    np.testing.assert_allclose(Centroid("l2")(candidates).values, candidates.mean(0), **EXACT)
+    np.testing.assert_array_equal(Centroid("l1")(candidates).values, np.median(candidates, 0))
+    np.testing.assert_array_equal(Centroid(1.0)(candidates).values, np.median(candidates, 0))
+
+
+@pytest.mark.parametrize("power", [1.2, 1.5, 2.0, 3.0, 8.0])
+def test_separable_centroids_solve_each_feature(power):
+    candidates = numbers(5, 2, 3) * 1e5
+    found = Centroid(power)(candidates).values
+    for row, column in np.ndindex(2, 3):
+        points = candidates[:, row, column]
+        best = scipy.optimize.minimize_scalar(
+            lambda x, points=points: (abs((points - x) / 1e5) ** power).sum(),
+            bounds=(points.min(), points.max()),
+            method="bounded",
+            options={"xatol": 1e-6},
+        )
+        slope = np.sign(found[row, column] - points) * abs(found[row, column] - points) ** (
+            power - 1
+        )
+        assert abs(slope.sum()) < 1e-6 * abs(slope).sum()
+        np.testing.assert_allclose(found[row, column], best.x, rtol=1e-4, atol=1)
+
+
+@pytest.mark.parametrize(("order", "power"), [(2, 1), (2, 3), (2, 1.5), (1.5, 1), (3, 2), (4, 1)])
+@pytest.mark.parametrize("seed", range(4))
+def test_other_centroids_have_no_descent(order, power, seed):
+    """A convex function without a direction of descent is at its minimum."""
+    candidates = numbers(5, 1, 4, seed=seed) * 10**seed
+    (found,) = Centroid(order, power)(candidates).values
+    points = candidates[:, 0]
+    least = total(found, points, order, power)
+    for tried in [*points, points.mean(0), np.median(points, 0)]:
+        assert least <= total(tried, points, order, power) * (1 + 1e-12)
+    for step in numbers(200, 4, seed=9):
+        for size in (1e-3, 1e-2, 0.1, 1):
+            moved = found + 10**seed * size * step
+            assert total(moved, points, order, power) >= least * (1 - 1e-9)
+
+
+def test_the_geometric_median_may_be_a_candidate():
+    candidates = np.array([[[0.0, 0.0]], [[1.0, 0.0]], [[-1.0, 0.3]], [[0.1, 5.0]], [[0.0, -4.0]]])
+    (found,) = Centroid("l2", 1)(candidates).values
+    np.testing.assert_array_equal(found, [0.0, 0.0])
+    twice = np.array([[[1.0, 0.0]], [[3.0, 1.0]], [[1.0, 0.0]]])
+    np.testing.assert_array_equal(Centroid("l2", 1)(twice).values, [[1.0, 0.0]])
+
+
+@pytest.mark.parametrize("distance", ["l1", "l2", 3, "kendall"])
+def test_centroids_of_equal_candidates_and_of_one(distance):
+    one = numbers(1, 3, 4)
+    for candidates in (one, np.repeat(one, 4, axis=0)):
+        found = Centroid(distance)(candidates).values
+        expected = one[0].argsort(1).argsort(1) + 1.0 if distance == "kendall" else one[0]
+        np.testing.assert_allclose(found, expected, **EXACT)
+
+
+def test_scales_make_candidates_comparable():
+    candidates = numbers(3, 2, 4)
+    blown_up = candidates * np.array([1.0, 1e3, 1e-3])[:, None, None]
+    for scale in ("l1", "l2", "max"):
+        even, uneven = (Centroid(scale=scale)(c).values for c in (candidates, blown_up))
+        directions = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in (even, uneven)]
+        np.testing.assert_allclose(*directions, atol=1e-12)
+    apart = Centroid()(blown_up).values
+    assert abs(apart / np.linalg.norm(apart, axis=1, keepdims=True) - directions[0]).max() > 0.1
+
+
+# --- Kemeny and Young ---
+
+
+def kendall(order, keys):
+    """Return the pairs that `keys` rank otherwise; ties count half."""
+    votes = 0.0
+    for place, first in enumerate(order):
+        for second in order[place + 1 :]:
+            votes += (keys[:, second] > keys[:, first]).sum()
+            votes += 0.5 * (keys[:, second] == keys[:, first]).sum()
+    return votes
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("ties", [False, True])
+def test_consensus_rankings_are_optimal(seed, ties):
+    rng = np.random.default_rng(seed)
+    keys = rng.normal(size=(int(rng.integers(2, 6)), 6))
+    if ties:
+        keys = keys.round()
+    found = kemeny_young(keys)
+    least = min(kendall(order, keys) for order in permutations(range(6)))
+    assert found.distance == kendall(found.order.tolist(), keys) == least
+    assert sorted(found.order.tolist()) == list(range(6))
+    assert found.is_optimal
+    assert abs(found.bound - least) < 1e-6
+
+
+def test_circles_of_majorities_are_decided_and_blocks_kept_in_line():
+    circle = np.array([[2.0, 1, 0], [0, 2, 1], [1, 0, 2]])  # 0 > 1 > 2 > 0, two to one each
+    found = kemeny_young(np.concatenate([circle - 10, circle, [[9, 9, 9]] * 3], axis=1)[:, :6])
+    assert set(found.order[:3].tolist()) == {3, 4, 5}
+    assert found.distance == 8  # four votes against in each circle
+    assert found.is_optimal
+
+
+def test_many_features_that_agree_are_ranked_exactly():
+    keys = np.arange(300.0) + 0.4 * numbers(5, 300)
+    found = kemeny_young(keys)
+    assert found.is_optimal
+    np.testing.assert_array_equal(Centroid("kendall")(keys[:, None]).values[0], found.scores)
+    assert found.scores[found.order[0]] == 300
+
+
+def test_larger_blocks_are_refused_unless_an_approximation_will_do():
+    keys = numbers(4, 90)
+    with pytest.raises(InvalidArgumentError, match="90 features .* 60.* approximate=True"):
+        kemeny_young(keys)
+    found = kemeny_young(keys, approximate=True)
+    assert not found.is_optimal
+    assert 0 < found.gap < 0.2 * found.distance
+    assert found.distance == kendall(found.order.tolist(), keys)
+    borda = np.argsort(-keys.argsort(1).argsort(1).sum(0), kind="stable")
+    assert found.distance < kendall(borda.tolist(), keys)
+
+
+def test_approximations_are_near_the_optimum():
+    keys = numbers(5, 12)
+    exact = kemeny_young(keys)
+    import shapley_adapters.aggregation.kemeny as module
+
+    moved, bound = module._by_moves(module._preferences(keys))
+    assert exact.distance <= kendall(moved.tolist(), keys) <= 1.05 * exact.distance
+    assert bound <= exact.distance
+
+
+# --- convex combinations ---
+
+
+def test_convex_combinations():
+    candidates = numbers(3, 4, 5)
+    found = Convex([2, 1, 1])(candidates)
+    np.testing.assert_allclose(
+        found.values, np.einsum("g,grm->rm", [0.5, 0.25, 0.25], candidates), **EXACT
+    )
+    np.testing.assert_array_equal(found.weights, [0.5, 0.25, 0.25])
+    np.testing.assert_allclose(Convex()(candidates).values, candidates.mean(0), **EXACT)
+
+
+def sensitivity_loss(seed=0, largest=False):
+    return SensitivityLoss(numbers(3, 40, 6, 5, seed=seed), numbers(40, 6) > -1.5, largest)
+
+
+def losses():
+    game, candidates = random_game(6, n_rows=20), numbers(3, 20, 6)
+    from shapley_adapters.criteria.faithfulness import subsets_of_size
+
+    subsets = subsets_of_size(6, 2, 100, 0)
+    everyone = game.values[:, -1]
+    places = (~subsets) @ (1 << np.arange(6))
+    lost = everyone - game.values[:, places, 0]
+    return {
+        "complexity": ComplexityLoss(candidates),
+        "sensitivity": sensitivity_loss(),
+        "largest": sensitivity_loss(largest=True),
+        "faithfulness": UnfaithfulnessLoss.of(candidates, subsets, lost),
+        "own": CriterionLoss(candidates, lambda g: abs(g - 0.3).sum(1)),
+    }
+
+
+@pytest.mark.parametrize("name", losses())
+def test_learned_weights_are_no_worse_than_any_candidate_or_grid_point(name):
+    """On these inputs; the grid of all weights in steps of 1/20 stands for the minimum."""
+    loss = losses()[name]
+    found = learned_weights(loss, 3)
+    assert (found.weights >= 0).all()
+    np.testing.assert_allclose(found.weights.sum(), 1, **EXACT)
+    assert (found.loss.mean() <= found.candidate_losses.mean(axis=1) + 1e-15).all()
+    grid = [np.array([i, j, 20 - i - j]) / 20 for i in range(21) for j in range(21 - i)]
+    least = min(loss(weights).mean() for weights in grid)
+    if name == "complexity":  # has kinks where attributions are zero
+        assert found.loss.mean() <= least + 0.02 * np.ptp([loss(w).mean() for w in grid])
+    else:
+        assert found.loss.mean() <= least + 1e-9
+
+
+def test_losses_say_what_the_criteria_say():
+    game, candidates = random_game(6, n_rows=20), numbers(3, 20, 6)
+    weights = np.array([0.2, 0.5, 0.3])
+    combination = Convex(weights)(candidates).values
+    all_losses = losses()
+    np.testing.assert_allclose(all_losses["complexity"](weights), complexity(combination), **EXACT)
+    np.testing.assert_allclose(
+        1 - all_losses["faithfulness"](weights),
+        faithfulness(combination, game, subset_size=2, n_subsets=100),
+        **EXACT,
+    )
+
+
+def test_the_trade_off_goes_one_way():
+    """Less complexity at the price of sensitivity, and its ends are the minima of either."""
+    simple, candidates = complexity_against_sensitivity()
+    curve = trade_off(simple, candidates)
+    assert (np.diff(curve.complexity.mean(1)) <= 1e-12).all()
+    assert (np.diff(curve.sensitivity.mean(1)) >= -1e-12).all()
+    assert np.ptp(curve.complexity.mean(1)) > 0.1
+    ends = trade_off(simple, candidates, [1e9, 0.0])
+    np.testing.assert_array_equal(ends.strengths, [0.0, 1e9])
+    least = learned_weights(candidates, 3).loss.mean()
+    np.testing.assert_allclose(ends.sensitivity[0].mean(), least, rtol=1e-6)
+    for strength, stable, plain in zip(
+        curve.strengths, curve.sensitivity.mean(1), curve.complexity.mean(1), strict=True
+    ):
+        alone = curve.candidate_sensitivity.mean(1) + strength * curve.candidate_complexity.mean(1)
+        assert stable + strength * plain <= alone.min() + 1e-12
+
+
+def complexity_against_sensitivity():
+    """Return losses of three candidates: the simpler, the more sensitive."""
+    candidates = np.sign(numbers(3, 40, 5)) * abs(numbers(3, 40, 5)) ** np.array(
+        [0.3, 1.0, 4.0]
+    ).reshape(3, 1, 1)
+    steps = numbers(3, 40, 6, 5) * np.array([0.1, 0.3, 1.0]).reshape(3, 1, 1, 1)
+    return ComplexityLoss(candidates), SensitivityLoss(steps, np.ones((40, 6), dtype=bool))
+
+
+def test_the_trade_off_can_be_drawn():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    ax = trade_off(*complexity_against_sensitivity()).plot(names=["a", "b", "c"])
+    assert [text.get_text() for text in ax.get_legend().get_texts()][-3:] == ["a", "b", "c"] or [
+        text.get_text() for text in ax.get_legend().get_texts()
+    ][:3] == ["a", "b", "c"]
+    pyplot.close(ax.figure)
+
+
+# --- lowering complexity ---
+
+LOWERING = [LowComplexity("descent"), LowComplexity("shrinking")]
+
+
+def is_in_hull(point, vertices):
+    """Solve for the weights by linear programming, which shares nothing with the algorithm."""
+    found = scipy.optimize.linprog(
+        np.zeros(len(vertices)),
+        A_eq=np.vstack([vertices.T, np.ones(len(vertices))]),
+        b_eq=np.append(point, 1),
+    )
+    return found.status == 0
+
+
+@pytest.mark.parametrize("lower", LOWERING, ids=lambda a: a.method)
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shape", [(2, 3), (3, 6), (5, 4), (4, 1)])
+def test_lowered_explanations_keep_their_promises(lower, seed, shape):
+    candidates = numbers(shape[0], 20, shape[1], seed=seed) * 10.0 ** (seed - 2)
+    found = lower(candidates)
+    assert (complexity(found.values) <= complexity(candidates)).all()
+    low, high = candidates.min(0), candidates.max(0)
+    assert ((found.values >= low) & (found.values <= high)).all()
+    if lower.method == "shrinking":
+        assert (found.weights >= 0).all()
+        rebuilt = np.einsum("rg,grm->rm", found.weights, candidates)
+        np.testing.assert_allclose(rebuilt, found.values, atol=1e-12 * 10.0 ** (seed - 2))
+        for row in range(20):
+            size = np.abs(candidates[:, row]).max()
+            assert is_in_hull(found.values[row] / size, candidates[:, row] / size)
+
+
+@pytest.mark.parametrize("lower", LOWERING, ids=lambda a: a.method)
+def test_lowering_lowers(lower):
+    """Three random candidates of six features, 200 times: strictly lower in most cases."""
+    candidates = numbers(3, 200, 6)
+    least = complexity(candidates).min(axis=0)
+    assert (complexity(lower(candidates).values) < least - 1e-3).mean() > 0.5
+
+
+def test_candidates_that_agree_in_sign_have_the_lowest_of_them_in_their_hull():
+    candidates = abs(numbers(4, 30, 5))
+    found = LowComplexity("shrinking")(candidates)
+    lowest = complexity(candidates).argmin(axis=0)
+    np.testing.assert_array_equal(found.values, candidates[lowest, np.arange(30)])
+    # No combination is lower, as 2,000 random ones show; the box has lower points.
+    weights = np.random.default_rng(0).dirichlet(np.ones(4), size=2000)
+    tried = complexity(np.einsum("wg,grm->wrm", weights, candidates))
+    assert (tried.min(axis=0) >= complexity(found.values)).all()
+    assert (complexity(LowComplexity()(candidates).values) < complexity(found.values)).mean() > 0.5
+
+
+def test_two_candidates_have_the_exact_minimum_of_their_segment():
+    candidates = numbers(2, 50, 4)
+    found = complexity(LowComplexity("shrinking")(candidates).values)
+    t = np.linspace(0, 1, 4001)[:, None, None]
+    on_grid = complexity((1 - t) * candidates[0] + t * candidates[1]).min(axis=0)
+    assert (found <= on_grid + 1e-12).all()
+
+
+@pytest.mark.parametrize("lower", LOWERING, ids=lambda a: a.method)
+def test_opposite_candidates_do_not_end_in_no_explanation(lower):
+    one = numbers(1, 10, 4)
+    found = lower(np.concatenate([one, -one])).values
+    assert (abs(found).max(axis=1) > 0).all()
+    assert (complexity(found) <= complexity(one[0]) + 1e-12).all()
+    silent = lower(np.concatenate([one, np.zeros_like(one)])).values
+    np.testing.assert_array_equal(complexity(silent), 0)  # as low as the lowest candidate
+
+
+@pytest.mark.parametrize("lower", LOWERING, ids=lambda a: a.method)
+def test_rows_are_lowered_one_by_one_and_in_any_order(lower):
+    candidates = numbers(3, 10, 5)
+    whole = lower(candidates).values
+    np.testing.assert_array_equal(whole[::-1], lower(candidates[:, ::-1]).values)
+    np.testing.assert_array_equal(whole[3:4], lower(candidates[:, 3:4]).values)
+    shaped = lower(candidates.reshape(3, 5, 2, 5)).values
+    np.testing.assert_array_equal(shaped.reshape(10, 5), whole)
+
+
+# --- wrong calls ---
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: Centroid("l3"), InvalidArgumentError, "'l3'"),
+        (lambda: Centroid(0.5), InvalidArgumentError, "1 ≤ q"),
+        (lambda: Centroid(None), InvalidArgumentTypeError, "None"),
+        (lambda: Centroid("l2", 0.5), InvalidArgumentError, "one minimum"),
+        (lambda: Centroid("l1", 2), InvalidArgumentError, "power=1 for the median"),
+        (lambda: Centroid("kendall", 2), InvalidArgumentError, "power must be 1"),
+        (lambda: Centroid(scale="big"), InvalidArgumentError, "'none', 'l1'"),
+        (lambda: Centroid()([]), InvalidArgumentError, "candidates are missing"),
+        (
+            lambda: Centroid()([np.ones((1, 2)), np.ones((1, 3))]),
+            InvalidArgumentError,
+            r"\[\(1, 2\), \(1, 3\)\]",
+        ),
+        (lambda: Centroid()([np.array([[np.inf]])]), InvalidArgumentError, r"candidates\[0\]"),
+        (lambda: Convex([1, -1]), InvalidArgumentError, "not negative"),
+        (lambda: Convex([1, 1])(np.ones((3, 2, 2))), InvalidArgumentError, "3 candidates"),
+        (lambda: LowComplexity("jump"), InvalidArgumentError, "'descent', 'shrinking'"),
+        (lambda: LowComplexity(n_steps=0), InvalidArgumentError, "n_steps"),
+        (lambda: LowComplexity(tolerance=1), InvalidArgumentError, "tolerance"),
+        (lambda: NeighbourSearch(0), InvalidArgumentError, "n_neighbors"),
+        (lambda: NeighbourSearch(metric=3), InvalidArgumentTypeError, "int"),
+        (lambda: NeighbourSearch(smoothing=-1), InvalidArgumentError, "smoothing"),
+        (lambda: NeighbourSearch(at_zero="drop"), InvalidArgumentError, "'only', 'leave_out'"),
+        (
+            lambda: NeighbourIndex(np.ones((3, 2)), NeighbourSearch(4)),
+            InvalidArgumentError,
+            "the data have 3 rows",
+        ),
+        (
+            lambda: NeighbourIndex(np.ones((3, 2)), NeighbourSearch(2, "near")),
+            InvalidArgumentError,
+            "metric='near'",
+        ),
+        (
+            lambda: NeighbourIndex(
+                np.ones((3, 2)), NeighbourSearch(2, at_zero="leave_out")
+            ).nearest(np.ones((1, 2))),
+            InvalidArgumentError,
+            "only 0 rows",
+        ),
+        (
+            lambda: trade_off(*complexity_against_sensitivity(), [-1.0]),
+            InvalidArgumentError,
+            "none negative",
+        ),
+        (
+            lambda: learned_weights(CriterionLoss(numbers(2, 3, 4), lambda g: 1.0), 2),
+            InvalidArgumentError,
+            "3 finite numbers",
+        ),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

@@ -1,0 +1,574 @@
+"""Aggregates as explainers of shap: members of all kinds, plots, budgets, saving, wrong calls."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+
+import shap_ext
+from shapley_adapters.aggregation import Centroid, Convex, LowComplexity
+from shapley_adapters.criteria import Neighbourhood, complexity
+from shapley_adapters.errors import (
+    BudgetError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtWarning,
+)
+from tests.helpers.brute_force import masked_model_values, shapley_values
+from tests.helpers.optional import HAS_TORCH, torch
+from tests.shap_host.games import (
+    ROUNDING,
+    Seen,
+    curved,
+    curved_columns,
+    network,
+    of_module,
+    oracle,
+    probability,
+    rows,
+)
+
+BACKGROUND, X, DATA = rows(2, 4, seed=1), rows(3, 4), rows(20, 4, seed=2)
+AGGREGATES = [
+    shap_ext.CentroidExplainer,
+    shap_ext.ConvexExplainer,
+    shap_ext.LowComplexityExplainer,
+]
+
+
+def doubled(x):
+    return 2 * np.asarray(x)
+
+
+def negated(x):
+    return -np.asarray(x) + 0.5
+
+
+# --- AVA ---
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_ava_is_a_shapley_value_explanation(normalized):
+    """Theorem 1, through shap: enumeration of the neighbours' games averaged, base and all."""
+    explainer = shap_ext.AVAExplainer(
+        curved, BACKGROUND, dataset=DATA, n_neighbors=3, normalized=normalized
+    )
+    found = explainer(X, silent=True)
+    for row in range(3):
+        away = np.linalg.norm(DATA - X[row], axis=1)
+        nearest = np.argsort(away)[:3]
+        weights = 1 / away[nearest]
+        if normalized:
+            weights /= weights.sum()
+        games = [masked_model_values(curved, DATA[z], BACKGROUND) for z in nearest]
+
+        def averaged(coalition, games=games, weights=weights):
+            return sum(w * game(coalition) for w, game in zip(weights, games, strict=True))
+
+        np.testing.assert_allclose(found.values[row], shapley_values(4, averaged), **ROUNDING)
+        np.testing.assert_allclose(found.base_values[row], averaged(frozenset()), **ROUNDING)
+        total = found.base_values[row] + found.values[row].sum()
+        np.testing.assert_allclose(total, averaged(frozenset(range(4))), **ROUNDING)
+
+
+def test_neighbours_are_explained_once():
+    asked = []
+
+    def explain(x):
+        asked.append(len(x))
+        return doubled(x)
+
+    explainer = shap_ext.AVAExplainer(curved, dataset=DATA, explainer=explain, n_neighbors=20)
+    first = explainer(X)
+    assert asked == [20]
+    again = explainer(rows(50, 4, seed=5))
+    assert asked == [20]
+    assert again.values.shape == (50, 4)
+    explainer.forget()
+    np.testing.assert_array_equal(explainer(X).values, first.values)
+    assert asked == [20, 20]
+
+
+def test_neighbours_are_explained_anew_on_other_terms():
+    model = Seen(curved)
+    explainer = shap_ext.AVAExplainer(
+        model, rows(1, 9), dataset=rows(5, 9, 3), n_neighbors=5, seed=0, explainer="leastsquares"
+    )
+    sizes = []
+    for budget in (60, 60, 200, 200):
+        before = len(model.calls)
+        explainer(rows(2, 9), max_evals=budget, silent=True)
+        sizes.append(len(model.calls) - before)
+    assert sizes[0] > 0 < sizes[2]
+    assert sizes[1] == sizes[3] == 0
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+def test_training_a_network_is_noticed():
+    net = network(4)
+    explainer = shap_ext.AVAExplainer(net, BACKGROUND, dataset=DATA, n_neighbors=2)
+    before = explainer(X, silent=True).values
+    with torch.no_grad():
+        net[2].weight.mul_(2)
+    np.testing.assert_allclose(explainer(X, silent=True).values, 2 * before, **ROUNDING)
+
+
+def test_rows_of_the_data_explain_themselves_or_are_left_out():
+    alone = shap_ext.AVAExplainer(curved, dataset=DATA, explainer=doubled)(DATA)
+    np.testing.assert_array_equal(alone.values, doubled(DATA))
+    others = shap_ext.AVAExplainer(
+        curved, dataset=DATA, explainer=doubled, n_neighbors=1, at_zero="leave_out"
+    )(DATA)
+    away = np.linalg.norm(DATA[:, None] - DATA, axis=2) + 1e9 * np.eye(20)
+    np.testing.assert_allclose(others.values, doubled(DATA[away.argmin(1)]), **ROUNDING)
+    as_printed = shap_ext.AVAExplainer(curved, dataset=DATA, explainer=doubled, normalized=False)
+    with pytest.raises(InvalidArgumentError, match="leave_out"):
+        as_printed(DATA)
+
+
+def test_ava_of_frames_with_categories():
+    frame = pd.DataFrame({"size": [1.0, 2.0, 9.0, 8.0], "kind": ["a", "b", "a", "b"]})
+
+    def model(x):
+        return x["size"].to_numpy(float) * np.where(x["kind"] == "a", 2.0, 3.0)
+
+    def embed(x):
+        return x[["size"]].to_numpy(float)
+
+    with pytest.raises(InvalidArgumentError, match="embed="):
+        shap_ext.AVAExplainer(model, frame[:1], dataset=frame)
+    explainer = shap_ext.AVAExplainer(
+        model, frame[:1], dataset=frame, n_neighbors=2, embed=embed, explainer="enumeration"
+    )
+    asked = pd.DataFrame({"size": [1.5], "kind": ["z"]})
+    found = explainer(asked, silent=True)
+    assert found.feature_names == ["size", "kind"]
+    assert found.data.tolist() == [[1.5, "z"]]
+    near = shap_ext.EnumerationExplainer(model, frame[:1])(frame[:2], silent=True)
+    np.testing.assert_allclose(found.values, near.values.mean(0, keepdims=True), **ROUNDING)
+
+
+def test_ava_lowers_sensitivity():
+    """The poster's claim, on a model that is rugged on the scale of the neighbourhood."""
+
+    def rugged(x):
+        return np.sin(30 * x[:, 0]) * x[:, 1] + x[:, 0]
+
+    background = np.zeros((1, 2))
+    plain = shap_ext.EnumerationExplainer(rugged, background)
+    ava = shap_ext.AVAExplainer(rugged, background, dataset=rows(400, 2, 7), explainer=plain)
+    around = Neighbourhood(0.1, keep="all", n_draws=10)
+    levels = [
+        shap_ext.criteria.sensitivity(one, rows(30, 2), around, model=rugged, silent=True)
+        for one in (plain, ava)
+    ]
+    assert levels[1].maximum.mean() < 0.7 * levels[0].maximum.mean()
+    assert levels[1].average.mean() < 0.7 * levels[0].average.mean()
+
+
+# --- aggregates of explainers ---
+
+
+@pytest.mark.parametrize("algorithm", ["centroid", "convex", "lowcomplexity"])
+def test_members_are_ours_and_shaps_and_functions(algorithm):
+    members = ["exact", "shear", shap.ExactExplainer(curved, BACKGROUND), doubled]
+    explainer = shap.Explainer(curved, BACKGROUND, algorithm=algorithm, explainers=members, seed=0)
+    found = explainer(X, silent=True)
+    exact = oracle(curved, X, BACKGROUND)
+    candidates = [exact, exact, exact, doubled(X)]
+    aggregator = {"centroid": Centroid(), "convex": Convex(), "lowcomplexity": LowComplexity()}
+    expected = aggregator[algorithm](candidates).values
+    np.testing.assert_allclose(found.values, expected, atol=1e-9)
+    np.testing.assert_allclose(explainer.last_candidates, candidates, atol=1e-9)
+    np.testing.assert_allclose(found.base_values, curved(BACKGROUND).mean(), **ROUNDING)
+
+
+@pytest.mark.parametrize("kind", AGGREGATES)
+def test_several_outputs_are_combined_one_by_one(kind):
+    members = ["exact", "enumeration", lambda x: np.stack([x, -x, x**2], axis=-1)]
+    explainer = kind(curved_columns, BACKGROUND, explainers=members)
+    found = explainer(X, silent=True)
+    assert found.values.shape == (3, 4, 3)
+    assert found.base_values.shape == (3, 3)
+    for output in range(3):
+        alone = kind(
+            lambda x, output=output: curved_columns(x)[:, output],
+            BACKGROUND,
+            explainers=["exact", "enumeration", lambda x, o=output: members[2](x)[..., o]],
+        )(X, silent=True)
+        np.testing.assert_allclose(found.values[..., output], alone.values, atol=1e-9)
+    chosen = explainer(X, silent=True, outputs=[2, 0])
+    np.testing.assert_array_equal(chosen.values, found.values[..., [2, 0]])
+
+
+def test_kinds_of_centroids():
+    members = [doubled, negated, lambda x: x**3]
+    candidates = [member(X) for member in members]
+    for options in (
+        {"distance": "l1"},
+        {"distance": "l2", "power": 1},
+        {"distance": 3},
+        {"distance": "kendall", "order": "magnitude"},
+        {"scale": "l2"},
+    ):
+        found = shap_ext.CentroidExplainer(curved, explainers=members, **options)(X)
+        np.testing.assert_allclose(found.values, Centroid(**options)(candidates).values)
+    ranked = shap_ext.CentroidExplainer(curved, explainers=members, distance="kendall")
+    assert sorted(ranked(X).values[0].tolist()) == [1, 2, 3, 4]
+    assert all(ranking.is_optimal for ranking in ranked.last_aggregate.rankings)
+
+
+@pytest.mark.parametrize("method", ["descent", "shrinking"])
+def test_lowered_explanations_are_no_more_complex_than_any(method):
+    members = ["exact", doubled, negated]
+    explainer = shap_ext.LowComplexityExplainer(
+        curved, BACKGROUND, explainers=members, method=method
+    )
+    found = explainer(rows(30, 4), silent=True)
+    least = np.min([complexity(c) for c in explainer.last_candidates], axis=0)
+    assert (complexity(found.values) <= least).all()
+
+
+@pytest.mark.parametrize("weights", ["complexity", "sensitivity", "faithfulness", "trade_off"])
+def test_weights_are_learned_for_a_criterion(weights):
+    members = ["exact", lambda x: rows(len(x), 4, 9), negated]
+    explainer = shap_ext.ConvexExplainer(
+        curved,
+        BACKGROUND,
+        explainers=members,
+        weights=weights,
+        dataset=DATA,
+        neighbourhood=Neighbourhood(0.2, keep="all"),
+        seed=1,
+    )
+    found = explainer(X, silent=True)
+    learned = explainer.learned
+    assert (learned.loss.mean() <= learned.candidate_losses.mean(axis=1) + 1e-12).all()
+    expected = Convex(learned.weights)(explainer.last_candidates).values
+    np.testing.assert_allclose(found.values, expected, **ROUNDING)
+    if weights == "faithfulness":  # noise and a linear map say nothing about the model
+        assert learned.weights.argmax() == 0
+        given = shap_ext.criteria.faithfulness(
+            explainer(DATA, silent=True), curved, BACKGROUND, DATA, seed=1
+        )
+        np.testing.assert_allclose(1 - learned.loss, given, atol=1e-9)
+
+
+def test_weights_are_learned_for_ones_own_criterion_and_on_given_rows():
+    explainer = shap_ext.ConvexExplainer(
+        curved,
+        explainers=[doubled, negated],
+        weights=lambda values: abs(values - 0.7 * doubled(DATA) - 0.3 * negated(DATA)).sum(1),
+    )
+    explainer.learn(DATA)
+    np.testing.assert_allclose(explainer.learned.weights, [0.7, 0.3], atol=1e-4)
+
+
+def test_the_trade_off_of_explainers():
+    explainer = shap_ext.ConvexExplainer(
+        probability,
+        BACKGROUND,
+        explainers=["exact", "enumeration", lambda x: np.stack([x**3, -x], axis=-1)],
+        neighbourhood=Neighbourhood(0.1),
+    )
+    curve = explainer.trade_off(DATA, silent=True)
+    assert (np.diff(curve.sensitivity.mean(1)) >= -1e-12).all()
+    assert (np.diff(curve.complexity.mean(1)) <= 1e-12).all()
+    assert curve.complexity.shape == (16, 40)
+
+
+# --- budgets, errors, seeds ---
+
+
+def test_the_budget_is_shared():
+    model = Seen(curved)
+    explainer = shap_ext.CentroidExplainer(
+        model, rows(1, 12), explainers=["leastsquares", "oddgp", doubled], seed=0
+    )
+    explainer(rows(1, 12, 3), max_evals=200, silent=True)
+    used = sum(len(call) for call in model.calls)
+    assert 150 < used <= 200
+    with pytest.raises(BudgetError, match=r"too small.* which 2 share"):
+        explainer(rows(1, 12, 3), max_evals=10, silent=True)
+    with pytest.raises(BudgetError, match="at least 2"):
+        explainer(rows(1, 12, 3), max_evals=1)
+
+
+def test_error_bounds_add_up_or_are_refused():
+    members = ["leastsquares", "oddgp"]
+    explained = rows(2, 12, 3)
+    mean = shap_ext.CentroidExplainer(curved, rows(1, 12), explainers=members, seed=3)
+    found = mean(explained, max_evals=200, error_bounds=True, silent=True)
+    alone = [
+        shap.Explainer(curved, rows(1, 12), algorithm=name, seed=3)(
+            explained, max_evals=100, error_bounds=True, silent=True
+        )
+        for name in members
+    ]
+    np.testing.assert_allclose(found.error_std, (alone[0].error_std + alone[1].error_std) / 2)
+    assert (found.upper_bounds > found.values).any()
+    ava = shap_ext.AVAExplainer(curved, rows(1, 12), dataset=explained, seed=3)
+    assert (ava(explained, max_evals=100, error_bounds=True, silent=True).error_std > 0).any()
+    median = shap_ext.CentroidExplainer(curved, rows(1, 12), explainers=members, distance="l1")
+    with pytest.raises(InvalidArgumentError, match="no fixed linear combination"):
+        median(explained, error_bounds=True, silent=True)
+    silent = shap_ext.CentroidExplainer(curved, explainers=[doubled])
+    with pytest.raises(InvalidArgumentError, match="doubled gives no standard errors"):
+        silent(X, error_bounds=True)
+
+
+@pytest.mark.parametrize("algorithm", ["ava", "centroid", "convex", "lowcomplexity"])
+def test_equal_calls_give_equal_answers_in_any_order_of_rows(algorithm):
+    explainer = shap.Explainer(curved, rows(6, 12, 1), algorithm=algorithm, seed=5)
+    explained = rows(4, 12, 3)
+    first = explainer(explained, max_evals=300, silent=True).values
+    again = shap.Explainer(curved, rows(6, 12, 1), algorithm=algorithm, seed=5)
+    np.testing.assert_array_equal(first, again(explained, max_evals=300, silent=True).values)
+    backwards = explainer(explained[::-1], max_evals=300, silent=True).values
+    np.testing.assert_allclose(first, backwards[::-1], atol=1e-9)
+
+
+# --- at home in shap ---
+
+
+@pytest.mark.parametrize("algorithm", ["ava", "centroid", "convex", "lowcomplexity"])
+def test_results_plot_like_any_other(algorithm):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    frame = pd.DataFrame(DATA, columns=list("abcd"))
+    explainer = shap.Explainer(lambda x: curved(np.asarray(x)), frame, algorithm=algorithm, seed=0)
+    found = explainer(frame[:12], silent=True)
+    assert isinstance(found, shap.Explanation)
+    assert found.feature_names == list("abcd")
+    shap.plots.beeswarm(found, show=False)
+    pyplot.close("all")
+    shap.plots.waterfall(found[0], show=False)
+    labels = [text.get_text() for ax in pyplot.gcf().axes for text in ax.texts]
+    ticks = [label.get_text() for label in pyplot.gcf().axes[0].get_yticklabels()]
+    assert labels
+    assert any("a" in tick for tick in ticks)
+    pyplot.close("all")
+    shap.plots.bar(found, show=False)
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("algorithm", ["ava", "centroid", "convex", "lowcomplexity"])
+def test_aggregates_are_saved_and_loaded(algorithm, tmp_path):
+    explainer = shap.Explainer(curved, DATA[:6], algorithm=algorithm, seed=5)
+    found = explainer(X, silent=True)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(explainer))(X, silent=True).values, found.values
+    )
+    with (tmp_path / "explainer").open("wb") as file:
+        explainer.save(file)
+    with (tmp_path / "explainer").open("rb") as file:
+        loaded = type(explainer).load(file)
+    assert loaded.seed == 5
+    np.testing.assert_allclose(loaded(X, silent=True).values, found.values, **ROUNDING)
+
+
+@pytest.mark.parametrize("kind", [*AGGREGATES, shap_ext.AVAExplainer])
+def test_a_row_alone(kind):
+    explainer = kind(curved, DATA, seed=0)
+    row = explainer.explain_row(X[0], silent=True)
+    whole = explainer(X[:1], silent=True)
+    np.testing.assert_array_equal(row["values"], whole.values[0])
+    np.testing.assert_array_equal(row["expected_values"], whole.base_values[0])
+    assert row["mask_shapes"] == [(4,)]
+
+
+def test_images_keep_their_shape():
+    images = rows(2, 48).reshape(2, 4, 4, 3)
+    found = shap_ext.CentroidExplainer(
+        lambda x: x.sum((1, 2, 3)), explainers=[lambda x: x, lambda x: 3 * x]
+    )(images)
+    np.testing.assert_allclose(found.values, 2 * images)
+    ava = shap_ext.AVAExplainer(None or curved, dataset=images, explainer=lambda x: 5 * x)
+    np.testing.assert_allclose(ava(images).values, 5 * images)
+
+
+def test_grouped_columns_are_combined_as_groups():
+    frame = pd.DataFrame(DATA, columns=list("abcd"))
+    grouped = shap_ext.EnumerationExplainer(
+        lambda x: curved(np.asarray(x)), frame[:2], groups={"ab": ["a", "b"]}
+    )
+    found = shap_ext.CentroidExplainer(curved, explainers=[grouped, grouped])(
+        frame[:5], silent=True
+    )
+    alone = grouped(frame[:5], silent=True)
+    np.testing.assert_allclose(found.values, alone.values)
+    assert found.feature_names == alone.feature_names
+    assert np.shape(found.data) == (5, 3)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+def test_methods_of_captum_are_members():
+    import captum.attr
+
+    net = network(4)
+    model = of_module(net)
+    members = [captum.attr.ShapleyValues(net), "exact", captum.attr.InputXGradient(net)]
+    explainer = shap_ext.CentroidExplainer(net, np.zeros((1, 4)), explainers=members)
+    found = explainer(X, silent=True)
+    exact = oracle(lambda x: model(x)[:, 0], X, np.zeros((1, 4)))
+    np.testing.assert_allclose(explainer.last_candidates[0], exact, atol=1e-6)
+    x = torch.as_tensor(X).requires_grad_()
+    net(x).sum().backward()
+    np.testing.assert_allclose(explainer.last_candidates[2], (x.grad * x).detach().numpy())
+    np.testing.assert_allclose(found.values, np.mean(explainer.last_candidates, axis=0))
+
+
+# --- combining what is there ---
+
+
+def test_explanations_and_tensors_of_the_same_rows_combine():
+    explanation = shap_ext.EnumerationExplainer(curved, BACKGROUND)(X, silent=True)
+    other = torch.as_tensor(doubled(X)) if HAS_TORCH else doubled(X)
+    found = shap_ext.combine([explanation, other], Convex([3, 1]))
+    np.testing.assert_allclose(found.values, 0.75 * explanation.values + 0.25 * doubled(X))
+    np.testing.assert_allclose(found.base_values, explanation.base_values)
+    np.testing.assert_array_equal(found.data, X)
+    ranked = shap_ext.combine([other, explanation], Centroid("kendall"))
+    np.testing.assert_array_equal(ranked.base_values, np.zeros(3))
+
+
+def test_outputs_of_captum_are_put_in_shaps_order():
+    explanation = shap_ext.EnumerationExplainer(curved_columns, BACKGROUND)(X, silent=True)
+    if not HAS_TORCH:
+        pytest.skip("torch is not installed")
+    tensor = torch.as_tensor(np.moveaxis(explanation.values, 2, 1).copy())
+    found = shap_ext.combine([explanation, tensor], Centroid("l1"))
+    np.testing.assert_allclose(found.values, explanation.values, **ROUNDING)
+
+
+# --- wrong calls ---
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: shap_ext.CentroidExplainer(curved, explainers=[]), ValueError, "at least 1"),
+        (lambda: shap_ext.CentroidExplainer(curved, explainers="shear"), TypeError, "a list"),
+        (
+            lambda: shap_ext.CentroidExplainer(curved, explainers=["shear", 3]),
+            InvalidArgumentTypeError,
+            r"explainers\[1\].*got 3",
+        ),
+        (
+            lambda: shap_ext.CentroidExplainer(curved, explainers=[shap_ext.ShearExplainer]),
+            InvalidArgumentTypeError,
+            r"explainers\[0\]",
+        ),
+        (
+            lambda: shap_ext.CentroidExplainer(curved, BACKGROUND, explainers=["sheer"])(X),
+            Exception,
+            "sheer",
+        ),
+        (
+            lambda: shap_ext.CentroidExplainer(
+                curved, explainers=[doubled, lambda x: x[:, :2]], seed=0
+            )(X),
+            InvalidArgumentError,
+            r"\(3, 4\).*\(3, 2\)",
+        ),
+        (
+            lambda: shap_ext.CentroidExplainer(curved, explainers=[lambda x: [x, x]])(X),
+            InvalidArgumentTypeError,
+            "2 results",
+        ),
+        (
+            lambda: shap_ext.CentroidExplainer(curved, explainers=[lambda x: x[0]])(X),
+            InvalidArgumentError,
+            r"shape \(4,\) for rows of shape \(3, 4\)",
+        ),
+        (
+            lambda: shap_ext.CentroidExplainer(curved, explainers=[lambda x: x * np.nan])(X),
+            InvalidArgumentError,
+            "must be finite",
+        ),
+        (
+            lambda: shap_ext.CentroidExplainer(curved, explainers=[doubled])(X[0]),
+            InvalidArgumentError,
+            r"X\[None\]",
+        ),
+        (
+            lambda: shap_ext.CentroidExplainer(curved, explainers=[doubled])(X, outputs=[0]),
+            InvalidArgumentError,
+            "no outputs=",
+        ),
+        (
+            lambda: shap_ext.CentroidExplainer(curved, explainers=[doubled])(X, max_evals="all"),
+            InvalidArgumentTypeError,
+            "'auto'",
+        ),
+        (lambda: shap_ext.CentroidExplainer(curved, distance="l9"), InvalidArgumentError, "l9"),
+        (
+            lambda: shap_ext.LowComplexityExplainer(curved, method="fall"),
+            InvalidArgumentError,
+            "'descent', 'shrinking'",
+        ),
+        (
+            lambda: shap_ext.ConvexExplainer(curved, explainers=[doubled], weights=[1, 2]),
+            InvalidArgumentError,
+            "each of the 1 candidates",
+        ),
+        (
+            lambda: shap_ext.ConvexExplainer(curved, weights="beauty"),
+            InvalidArgumentError,
+            "'complexity', 'sensitivity'",
+        ),
+        (
+            lambda: shap_ext.ConvexExplainer(curved, weights="sensitivity"),
+            InvalidArgumentError,
+            "neighbourhood=",
+        ),
+        (
+            lambda: shap_ext.ConvexExplainer(
+                curved, explainers=[doubled, negated], weights="complexity"
+            )(X),
+            InvalidArgumentError,
+            "dataset= is needed",
+        ),
+        (lambda: shap_ext.AVAExplainer(curved), InvalidArgumentError, "dataset= is needed"),
+        (
+            lambda: shap_ext.AVAExplainer(curved, dataset=DATA, n_neighbors=21),
+            InvalidArgumentError,
+            "20 rows",
+        ),
+        (
+            lambda: shap_ext.AVAExplainer(curved, dataset=DATA, explainer=3),
+            InvalidArgumentTypeError,
+            "explainer must be",
+        ),
+        (
+            lambda: shap_ext.AVAExplainer(curved, dataset=DATA, explainer=doubled)(X[:, :3]),
+            InvalidArgumentError,
+            "3 numbers each, but the data hold 4",
+        ),
+        (lambda: shap_ext.combine([doubled(X)], Centroid()), InvalidArgumentError, "captum_ext"),
+        (
+            lambda: shap_ext.combine([shap.Explanation(X), X[:2]], Centroid()),
+            InvalidArgumentError,
+            r"explanations\[1\] has shape \(2, 4\)",
+        ),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_large_tables_are_neighbours_in_full():
+    with pytest.warns(ShapleyExtWarning, match="150 rows"):
+        explainer = shap_ext.AVAExplainer(curved, rows(150, 4), explainer=doubled)
+    assert len(explainer.dataset) == 150
+
+
+@pytest.mark.parametrize("kind", [*AGGREGATES, shap_ext.AVAExplainer])
+def test_every_option_is_an_attribute(kind):
+    """By which saving finds it."""
+    explainer = kind(curved, DATA)
+    for name in inspect.signature(kind).parameters:
+        assert hasattr(explainer, name) or name == "algorithm"
