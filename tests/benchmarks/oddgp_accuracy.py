@@ -155,8 +155,8 @@ def _print_configuration(
         "95 % interval; and the median of the rows' ratios."
     )
     print(
-        f"\n{'N':>3} {'contender':36}{'rows':>5}{'used':>7}{'back':>5}{'AE':>9}{'':8}"
-        f"{'median':>9}{'s a row':>9}{'ratio':>7} {'(interval)':15}{'median':>7}"
+        f"\n{'N':>3} {'contender':36}{'rows':>5}{'used':>7}{'back':>5}{'AE':>10}{'':10}"
+        f"{'median':>10}{'s a row':>9}{'ratio':>7} {'(interval)':15}{'median':>7}"
     )
 
 
@@ -167,8 +167,8 @@ def _print_line(score: ErrorScore, scores: Sequence[ErrorScore]) -> None:
     interval = f"({ratio.lower:.2f}–{ratio.upper:.2f})"
     print(
         f"{score.per_player:>3} {score.name:36}{n_rows:>5}{score.evaluations:>7.0f}"
-        f"{score.backward_passes:>5.0f}{score.mean:>9.4g} ±{score.standard_error:<6.2g}"
-        f"{score.median:>9.4g}{score.seconds:>9.4f}{ratio.of_means:>7.3f} {interval:15}"
+        f"{score.backward_passes:>5.0f}{score.mean:>10.4g} ±{score.standard_error:<8.2g}"
+        f"{score.median:>10.4g}{score.seconds:>9.4f}{ratio.of_means:>7.3f} {interval:15}"
         f"{ratio.median:>7.3f}",
         flush=True,
     )
