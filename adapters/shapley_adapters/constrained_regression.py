@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from .array_types import FloatArray
+from .array_types import FloatArray, IntArray
 from .errors import SingularSystemError
 
 
@@ -79,37 +80,47 @@ class SparseFit:
     ----------
     moments : sparse matrix, (M, n)
         The regressors times the weights, transposed.
-    factor : tuple
-        The Cholesky factor of the normal equations, scaled.
+    factor : array, (bands, M)
+        The Cholesky factor of the normal equations, in an order that keeps it narrow.
+    order : array, (M,)
+        That order.
     scale : array, (M,)
-        By what the coefficients are divided in the end.
-    towards_sum : array, (M,)
-        How the coefficients move where only their sum is to change, by 1.
+        By what the equations and the coefficients are divided, for a unit diagonal.
     """
 
     moments: scipy.sparse.csr_matrix
-    factor: tuple[FloatArray, bool]
+    factor: FloatArray
+    order: IntArray
     scale: FloatArray
-    towards_sum: FloatArray
 
     def coefficients(self, targets: FloatArray, totals: FloatArray | None = None) -> FloatArray:
         """Return the coefficients, (R, M, K), of `targets`, (R, n, K); of given sums, (R, K)."""
         n_rows, n, n_outputs = targets.shape
         flat = targets.transpose(1, 0, 2).reshape(n, n_rows * n_outputs)
-        solved = scipy.linalg.cho_solve(self.factor, self.moments @ flat) / self.scale[:, None]
-        coefficients: FloatArray = solved.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
+        solved = self._solved(self.moments @ flat).reshape(-1, n_rows, n_outputs)
+        coefficients: FloatArray = solved.transpose(1, 0, 2)
         if totals is None:
             return coefficients
+        # Where only the sum is to change, the coefficients move in this direction.
+        towards = self._solved(np.ones((len(self.order), 1)))
         missing = totals[:, None] - coefficients.sum(axis=1, keepdims=True)
-        moved: FloatArray = coefficients + self.towards_sum[:, None] * missing
+        moved: FloatArray = coefficients + towards / towards.sum() * missing
         return moved
+
+    def _solved(self, right: FloatArray) -> FloatArray:
+        """Solve the normal equations for the right sides, (M, B)."""
+        ordered = (right / self.scale[:, None])[self.order]
+        solved = np.empty_like(ordered)
+        solved[self.order] = scipy.linalg.cho_solve_banded((self.factor, False), ordered)
+        return solved / self.scale[:, None]
 
 
 def fit_sparse(design: scipy.sparse.csr_matrix, weights: FloatArray) -> SparseFit:
     """Prepare the regression on a sparse design, (n, M), with `weights`, (n,).
 
     By the normal equations, which are well-conditioned where each coefficient has an equation of
-    its own that counts no less than others, as that of a single player does.
+    its own that counts no less than others, as that of a single player does. Players that are in
+    no set together have zeros there, and the order of Cuthill and McKee puts these outside a band.
 
     Raises
     ------
@@ -117,31 +128,26 @@ def fit_sparse(design: scipy.sparse.csr_matrix, weights: FloatArray) -> SparseFi
         If the regressors do not determine all coefficients.
     """
     moments = (design.T @ scipy.sparse.diags(weights)).tocsr()
-    normal = (moments @ design).toarray()
-    scale = np.sqrt(np.diag(normal))
+    normal = (moments @ design).tocsr()
+    scale = np.sqrt(normal.diagonal())
     scale[scale == 0] = 1.0
-    normal /= scale
-    normal /= scale[:, None]
-    factor = _cholesky(normal, design.shape[0])
-    ones = scipy.linalg.cho_solve(factor, 1 / scale) / scale
-    rescaled = (scipy.sparse.diags(1 / scale) @ moments).tocsr()
-    return SparseFit(rescaled, factor, scale, ones / ones.sum())
-
-
-def _cholesky(normal: FloatArray, n_equations: int) -> tuple[FloatArray, bool]:
-    """Factorise normal equations of unit diagonal, unless they are singular."""
-    tolerance = len(normal) * np.finfo(float).eps
+    order = reverse_cuthill_mckee(normal, symmetric_mode=True).astype(np.intp)
+    unit = scipy.sparse.diags(1 / scale)
+    ordered = (unit @ normal @ unit).tocsr()[order][:, order].tocoo()
+    n_players, width = len(scale), int(np.abs(ordered.row - ordered.col).max(initial=0))
+    bands = np.zeros((width + 1, n_players))
+    is_upper = ordered.row <= ordered.col
+    row, column = ordered.row[is_upper], ordered.col[is_upper]
+    bands[width + row - column, column] = ordered.data[is_upper]
     try:
-        factor: tuple[FloatArray, bool] = scipy.linalg.cho_factor(normal)
-        norm = np.abs(normal).sum(axis=0).max()
-        is_regular = scipy.linalg.lapack.dpocon(factor[0], norm)[0] > tolerance
+        factor: FloatArray = scipy.linalg.cholesky_banded(bands)
+        is_regular = factor[-1].min() ** 2 > n_players * np.finfo(float).eps
     except scipy.linalg.LinAlgError:
         is_regular = False
-    if is_regular:
-        return factor
-    eigenvalues = scipy.linalg.eigvalsh(normal)
-    n_determined = int((eigenvalues > tolerance * eigenvalues[-1]).sum())
-    raise SingularSystemError(
-        f"{n_equations} equations determine {n_determined} of the attributions of {len(normal)} "
-        "players."
-    )
+    if not is_regular:
+        rank = np.linalg.matrix_rank(ordered.toarray(), hermitian=True)
+        raise SingularSystemError(
+            f"{design.shape[0]} equations determine {rank} of the attributions of {n_players} "
+            "players."
+        )
+    return SparseFit(moments, factor, order, scale)

@@ -195,7 +195,8 @@ def boxes(shape: tuple[int, ...], largest: int) -> list[IntArray]:
     """Return the places of all squares, or cubes, of a grid with sides of 1, …, `largest`.
 
     A side is cut to the length of the grid where that is less, so that a grid with an axis of one
-    place has squares. Each box comes once, as an array of places, the smallest ones first.
+    place has squares. Each box comes once, as a row of places; there is an array, (n, size), for
+    each side, the smallest first.
     """
     places = np.arange(int(np.prod(shape))).reshape(shape)
     found, sides_seen = [], set()
@@ -205,7 +206,7 @@ def boxes(shape: tuple[int, ...], largest: int) -> list[IntArray]:
             continue
         sides_seen.add(sides)
         windows = np.lib.stride_tricks.sliding_window_view(places, sides)
-        found += list(windows.reshape(-1, int(np.prod(sides))))
+        found.append(windows.reshape(-1, int(np.prod(sides))))
     return found
 
 

@@ -32,10 +32,10 @@ def contenders(case: Case) -> dict[str, Contender]:
         "Partition (shap)": _partition,
         "at random": _at_random,
     }
-    if case.is_text:  # of pixels, order 1 takes 21 d
+    if case.is_text:  # of pixels, order 1 takes 21 d; of words, it is C-Shapley's sum, too
         found = {
             "L-Shapley": _ours(captum_ext.LShapley),
-            "C-Shapley, sum": _ours(captum_ext.CShapley),
+            "C-Shapley, components": _ours(captum_ext.CShapley, marginals="components"),
             **found,
         }
     return found

@@ -302,10 +302,10 @@ def test_sets_as_rows():
 
 
 def test_boxes():
-    assert len(boxes((28, 28), 4)) == sum((29 - k) ** 2 for k in range(1, 5))
-    found = {frozenset(box.tolist()) for box in boxes((3, 3), 2)}
+    assert sum(map(len, boxes((28, 28), 4))) == sum((29 - k) ** 2 for k in range(1, 5))
+    found = {frozenset(box.tolist()) for of_side in boxes((3, 3), 2) for box in of_side}
     assert frozenset({0, 1, 3, 4}) in found
     assert len(found) == 9 + 4
-    assert [len(box) for box in boxes((4, 4, 1), 2)] == [1] * 16 + [4] * 9
-    assert len(boxes((2, 2), 9)) == 4 + 1  # larger ones would be the whole again
-    assert [box.tolist() for box in boxes((3,), 2)] == [[0], [1], [2], [0, 1], [1, 2]]
+    assert [of_side.shape for of_side in boxes((4, 4, 1), 2)] == [(16, 1), (9, 4)]
+    assert len(boxes((2, 2), 9)) == 2  # larger ones would be the whole again
+    assert [of_side.tolist() for of_side in boxes((3,), 2)] == [[[0], [1], [2]], [[0, 1], [1, 2]]]

@@ -53,7 +53,10 @@ class ConnectedRegressionDesign(WholeDesign):
     @cached_property
     def fit(self) -> SparseFit:
         """The regression, prepared."""
-        return fit_sparse(scipy.sparse.csr_matrix(self.members.astype(np.float64)), self.weights)
+        equation, player = np.nonzero(self.members)
+        ones = np.ones(len(player))
+        design = scipy.sparse.csr_matrix((ones, (equation, player)), shape=self.members.shape)
+        return fit_sparse(design, self.weights)
 
 
 @dataclass(frozen=True)
@@ -168,9 +171,12 @@ def _connected(place: GraphPlace, order: int, most: int) -> Iterator[tuple[IntAr
 
 
 def _squares(place: GraphPlace, order: int) -> Iterator[tuple[IntArray, BoolArray]]:
-    """Yield the squares with sides of up to `order`."""
+    """Yield the squares with sides of up to `order`, those of one side together."""
+    everyone = np.arange(place.graph.n_players)
     for places in boxes(place.graph.shape or (), order):
-        yield places, np.ones((1, len(places)), dtype=bool)
+        members = np.zeros((len(places), len(everyone)), dtype=bool)
+        np.put_along_axis(members, places, True, axis=1)
+        yield everyone, members
 
 
 def _kernel(sizes: IntArray, n_players: int) -> FloatArray:
