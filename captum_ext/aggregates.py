@@ -9,11 +9,14 @@ import captum.attr
 import numpy as np
 
 import shapley_adapters.aggregation as core
+from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 
 from .captum_internals import TargetType, TensorOrTupleOfTensorsGeneric, counted_usage
 from .inputs import checked_inputs
+from .learning_material import ExplainedInputs
 from .members import Layout, attribute_by, checked_methods, name_of, shared_arguments, takes
 
 
@@ -202,6 +205,7 @@ class Convex(AggregateAttribution):
         criterion: Callable[[FloatArray], Any] | str = "complexity",
         *,
         target: TargetType = None,
+        neighbourhood: Neighbourhood | None = None,
         seed: int = 0,
         **kwargs: Any,
     ) -> core.LearnedWeights:
@@ -213,21 +217,62 @@ class Convex(AggregateAttribution):
         ----------
         inputs, target, **kwargs
             As in `attribute`.
-        criterion : "complexity" or callable
+        criterion : {"complexity", "sensitivity"} or callable
             A function of attributions, (R, M), to one number each, less of which is better.
+        neighbourhood : shapley_adapters.criteria.Neighbourhood, optional
+            Where sensitivity, on average, looks for neighbours; `forward_func` of the first method
+            tells which keep the prediction.
         seed : int
-            Seed of random starts.
+            Seed of random starts, and of the neighbours.
         """
+        if not callable(criterion):
+            checked_choice("criterion", criterion, ("complexity", "sensitivity"))
+        explained = self._explained(inputs, target, kwargs)
+        loss: Any
+        if callable(criterion):
+            loss = core.CriterionLoss(explained(), criterion)
+        elif criterion == "complexity":
+            loss = core.ComplexityLoss(explained())
+        else:
+            loss = explained.sensitivity(neighbourhood, self.forward_func, seed)
+        self.learned = core.learned_weights(loss, len(self.attribution_methods), seed=seed)
+        self.weights = self.learned.weights
+        return self.learned
+
+    def trade_off(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        neighbourhood: Neighbourhood,
+        strengths: Any = None,
+        *,
+        target: TargetType = None,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> core.TradeOff:
+        """Return what sensitivity and complexity combinations reach together, to be plotted.
+
+        Parameters
+        ----------
+        inputs, target, neighbourhood, seed, **kwargs
+            As in `learn`.
+        strengths : sequence of float, optional
+            How much a nat of complexity weighs; by default 16 values over three decades.
+        """
+        explained = self._explained(inputs, target, kwargs)
+        sensitivity = explained.sensitivity(neighbourhood, self.forward_func, seed)
+        return core.trade_off(core.ComplexityLoss(explained()), sensitivity, strengths, seed=seed)
+
+    def _explained(self, inputs: Any, target: Any, kwargs: dict[str, Any]) -> ExplainedInputs:
         arguments = shared_arguments(self.attribution_methods, kwargs)
         if target is not None:
             self._check_target()
-            arguments["target"] = target
-        _, candidates = self._candidates(inputs, checked_inputs(inputs), arguments)
-        flat = np.array([c.reshape(-1, c.shape[-1]) for c in candidates])
-        loss = _loss(core.on_one_scale(flat, self.scale), criterion)
-        self.learned = core.learned_weights(loss, len(flat), seed=seed)
-        self.weights = self.learned.weights
-        return self.learned
+
+        def candidates(given: Any, own_target: Any) -> FloatArray:
+            own = {} if own_target is None else {"target": own_target}
+            _, found = self._candidates(given, checked_inputs(given), {**arguments, **own})
+            return core.on_one_scale(np.array(found), self.scale)
+
+        return ExplainedInputs(candidates, inputs, target, arguments)
 
 
 class LowComplexity(AggregateAttribution):
@@ -276,13 +321,3 @@ class LowComplexity(AggregateAttribution):
         return core.LowComplexity(
             self.method, self.scale, self.n_steps, self.n_rounds, self.tolerance, self.n_points
         )
-
-
-def _loss(candidates: FloatArray, criterion: Any) -> Any:
-    if callable(criterion):
-        return core.CriterionLoss(candidates, criterion)
-    if criterion != "complexity":
-        raise InvalidArgumentError(
-            f"criterion must be 'complexity' or a function of attributions; got {criterion!r}."
-        )
-    return core.ComplexityLoss(candidates)

@@ -22,7 +22,15 @@ from shapley_adapters.torch_attributions import module_version
 
 from .captum_internals import TargetType, TensorOrTupleOfTensorsGeneric, counted_usage
 from .inputs import checked_inputs, checked_target
-from .members import Layout, attribute_by, check_method, name_of, shared_arguments, takes
+from .members import (
+    Layout,
+    attribute_by,
+    check_method,
+    check_shared,
+    name_of,
+    shared_arguments,
+    takes,
+)
 
 _NEIGHBOURS = 10
 
@@ -212,18 +220,6 @@ def _of_examples(target: Any, n_examples: int) -> list[Any]:
     if isinstance(target, list):
         return target * n_examples if len(target) == 1 else target
     return [target] * n_examples
-
-
-def check_shared(arguments: dict[str, Any], n_examples: int) -> None:
-    """Refuse arguments that belong to the examples, and so not to their neighbours."""
-    for name, given in arguments.items():
-        parts = given if isinstance(given, tuple) else (given,)
-        for part in parts:
-            if isinstance(part, Tensor) and part.dim() > 0 and len(part) == n_examples > 1:
-                raise InvalidArgumentError(
-                    f"{name} has a row for each of the {n_examples} examples, but it is their "
-                    "neighbours that are attributed. Pass one row, or what holds for all."
-                )
 
 
 def _kept(given: Any) -> Any:

@@ -21,9 +21,8 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.explanation_arrays import plain_array
 from shapley_adapters.value_functions import checked_value_function
 
-from .ava import check_shared
 from .coalition_attribution import Call, CoalitionAttribution
-from .inputs import checked_inputs, checked_target
+from .drawn_inputs import DrawnInputs
 
 __all__ = [
     "Curve",
@@ -253,39 +252,17 @@ def sensitivity(
     Sensitivity
         Of arrays.
     """
-    tensors = checked_inputs(inputs)
-    if len(tensors) > 1 or not tensors[0].is_floating_point():
-        raise InvalidArgumentError(
-            "sensitivity takes one tensor of floating point as inputs; neighbours of others cannot "
-            "be drawn."
-        )
-    (given,) = tensors
-    n_examples = len(given)
-    checked_target(target, n_examples)
-    check_shared(arguments, n_examples)
-    if forward_func is None and neighbourhood.keep != "all":
-        raise InvalidArgumentError(
-            f"forward_func= is needed to tell which neighbours keep the prediction "
-            f"(keep={neighbourhood.keep!r})."
-        )
-
-    def as_tensor(rows: FloatArray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(rows)).to(given)
+    drawn = DrawnInputs(inputs, target, forward_func, arguments)
+    drawn.check(neighbourhood)
 
     def explain(rows: FloatArray, owners: IntArray) -> FloatArray:
-        own = {} if target is None else {"target": _of_owners(target, owners, n_examples)}
-        return _flat(attribute(as_tensor(rows), **own, **arguments))
-
-    def predict(rows: FloatArray) -> Any:
-        if forward_func is None:
-            return np.zeros(len(rows))
-        with torch.no_grad():
-            return forward_func(as_tensor(rows))
+        own = {} if target is None else {"target": drawn.target_of(owners)}
+        return _flat(attribute(drawn.tensor(rows), **own, **arguments))
 
     return core.measured_sensitivity(
         explain,
-        predict,
-        given.double().cpu().numpy(),
+        drawn.predict,
+        drawn.rows,
         neighbourhood,
         distance=distance,
         relative=relative,
@@ -293,14 +270,6 @@ def sensitivity(
         rows_per_call=rows_per_call,
         with_owners=True,
     )
-
-
-def _of_owners(target: Any, owners: IntArray, n_examples: int) -> Any:
-    if isinstance(target, list) and len(target) == n_examples:
-        return [target[owner] for owner in owners]
-    if isinstance(target, Tensor) and target.dim() > 0 and len(target) == n_examples:
-        return target[torch.as_tensor(owners)]
-    return target
 
 
 def _call(

@@ -99,6 +99,18 @@ def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> di
     return given
 
 
+def check_shared(arguments: dict[str, Any], n_examples: int) -> None:
+    """Refuse arguments that belong to the examples, and so not to their neighbours."""
+    for name, given in arguments.items():
+        parts = given if isinstance(given, tuple) else (given,)
+        for part in parts:
+            if isinstance(part, Tensor) and part.dim() > 0 and len(part) == n_examples > 1:
+                raise InvalidArgumentError(
+                    f"{name} has a row for each of the {n_examples} examples, but it is their "
+                    "neighbours that are attributed. Pass one row, or what holds for all."
+                )
+
+
 class Layout:
     """How attributions of some inputs become arrays with features last, and tensors again.
 

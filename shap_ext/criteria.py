@@ -19,7 +19,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.explanation_arrays import plain_array
 from shapley_adapters.value_functions import ValuedGame, checked_value_function
 
-from .members import has_outputs
+from .members import has_outputs, in_form_of
 from .models import as_outputs, prediction_function
 
 __all__ = [
@@ -228,14 +228,14 @@ def sensitivity(
     predict = prediction_function(judged)
 
     def explain(rows: FloatArray) -> FloatArray:
-        values = plain_array("explanations", explainer(_like(X, rows), **arguments))
+        values = plain_array("explanations", explainer(in_form_of(X, rows), **arguments))
         if has_outputs(values, rows):
             return np.moveaxis(values, -1, 1).reshape(len(values), values.shape[-1], -1)
         return values.reshape(len(values), -1)
 
     return core.measured_sensitivity(
         explain,
-        lambda rows: as_outputs(predict(_like(X, rows)), len(rows)),
+        lambda rows: as_outputs(predict(in_form_of(X, rows)), len(rows)),
         X,
         neighbourhood,
         distance=distance,
@@ -276,9 +276,3 @@ def _game(explanation: Any, model: Any, masker: Any, rows: Any, link: Any, group
     if rows is None:
         raise InvalidArgumentError("X is needed, the explained rows: the explanation has no data.")
     return game_of(model, masker, rows, link, groups)
-
-
-def _like(given: Any, rows: FloatArray) -> Any:
-    """Return rows as a DataFrame where the given ones are one."""
-    columns = getattr(given, "columns", None)
-    return rows if columns is None else type(given)(rows, columns=columns)

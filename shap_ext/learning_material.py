@@ -21,10 +21,12 @@ from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.criteria.faithfulness import removal_losses
+from shapley_adapters.criteria.sensitivity import explained_neighbours
 from shapley_adapters.errors import InvalidArgumentError
 
 from .aggregate_explainer import folded
 from .games_to_judge import game_of
+from .members import in_form_of
 from .models import as_outputs, prediction_function
 
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
@@ -91,32 +93,19 @@ class LearningMaterial:
         """Return how combinations differ between rows and neighbours that keep the prediction."""
         around = self.explainer.neighbourhood
         LearningMaterial.check("sensitivity", around, 0)
-        rows = np.asarray(self.rows, dtype=np.float64)
-        flat = rows.reshape(len(rows), -1)
-        near, counted = around.around(flat, self.explainer.seed)
-        shaped = near.reshape(-1, *rows.shape[1:])
-        if around.keep != "all":
-            predict = prediction_function(self.explainer.model)
-            outputs = as_outputs(predict(rows), len(rows))
-            of_near = as_outputs(predict(shaped), len(shaped)).reshape(*near.shape[:2], -1)
-            counted = counted & around.kept(outputs, of_near)
-        has_any = counted.any(axis=1)
-        if not has_any.any():
-            raise InvalidArgumentError(
-                f"no row has a neighbour within the radius {around.radius} that keeps the "
-                "prediction; draw more, or change the radius."
-            )
-        own = self._per_output(rows[has_any])  # (G, R, K, M)
-        chosen = near[has_any][counted[has_any]].reshape(-1, *rows.shape[1:])
-        others = self._per_output(chosen)
-        place = np.nonzero(counted[has_any])
-        n_outputs = own.shape[2]
-        differences = np.zeros((len(own), *counted[has_any].shape, *own.shape[2:]))
-        differences[:, place[0], place[1]] = own[:, place[0]] - others
-        merged = np.moveaxis(differences, 3, 2).reshape(
-            len(own), -1, counted.shape[1], own.shape[3]
+        predict = prediction_function(self.explainer.model)
+
+        def explain(rows: FloatArray) -> FloatArray:
+            return np.moveaxis(self._per_output(in_form_of(self.rows, rows)), 0, 1)
+
+        found = explained_neighbours(
+            explain,
+            lambda rows: as_outputs(predict(in_form_of(self.rows, rows)), len(rows)),
+            self.rows,
+            around,
+            seed=self.explainer.seed,
         )
-        return SensitivityLoss(merged, np.repeat(counted[has_any], n_outputs, axis=0))
+        return SensitivityLoss.of(*found)
 
     def unfaithfulness(self) -> UnfaithfulnessLoss:
         """Return how badly combinations follow what the output loses with features."""

@@ -111,6 +111,12 @@ def has_outputs(values: FloatArray, rows: Any) -> bool:
     return bool(values.ndim > np.ndim(rows))
 
 
+def in_form_of(given: Any, rows: FloatArray) -> Any:
+    """Return rows as a DataFrame where the given ones are one."""
+    columns = getattr(given, "columns", None)
+    return rows if columns is None else type(given)(rows, columns=columns)
+
+
 def checked_members(name: str, given: Any, minimum: int = 1) -> list[Any]:
     """Return a user's list of explainers.
 

@@ -18,9 +18,9 @@ class LowComplexityExplainer(CandidateExplainer):
     """An explanation no more complex than that of any of several explainers.
 
     The answer comes from the region that the explanations span, and its complexity, the entropy of
-    |φ_i| / Σ|φ|, is at most that of the simplest of them. Bhatt, Weller and Moura (Evaluating and
-    aggregating feature-based model explanations) show two such algorithms as a figure; these are
-    readings of it. Neither sums to the model's output.
+    ``|φ_i| / Σ|φ|``, is at most that of the simplest of them. Bhatt, Weller and Moura (Evaluating
+    and aggregating feature-based model explanations) show two such algorithms as a figure; these
+    are readings of it. Neither sums to the model's output.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from captum.metrics import infidelity, sensitivity_max
 import captum_ext
 from captum_ext import AVA, Centroid, Convex, Exact, LowComplexity, OddGP, Shear
 from shapley_adapters import aggregation as core
-from shapley_adapters.criteria import complexity
+from shapley_adapters.criteria import Neighbourhood, complexity
 from shapley_adapters.errors import (
     BudgetError,
     InvalidArgumentError,
@@ -193,6 +193,25 @@ def test_weights_are_learned():
     assert simple.learned.loss.mean() <= simple.learned.candidate_losses.mean(1).min() + 1e-12
 
 
+def test_weights_are_learned_for_sensitivity_and_the_trade_off_is_drawn_up():
+    method = Convex([lambda x: (9 * x).sin(), lambda x: 2 * x, lambda x: x**3])
+    around = Neighbourhood(0.1, keep="all")
+    learned = method.learn(DATA, "sensitivity", neighbourhood=around, seed=3)
+    assert (learned.loss.mean() <= learned.candidate_losses.mean(1) + 1e-12).all()
+    found = captum_ext.criteria.sensitivity(method.attribute, DATA, around, seed=3)
+    np.testing.assert_allclose(found.average, learned.loss, atol=1e-10)
+    curve = method.trade_off(DATA, around)
+    assert (np.diff(curve.complexity.mean(1)) <= 1e-12).all()
+    assert (np.diff(curve.sensitivity.mean(1)) >= -1e-12).all()
+    classes = THREE(DATA).argmax(1)
+    by_class = Convex([Exact(THREE), captum.attr.InputXGradient(THREE)])
+    learned = by_class.learn(DATA, "sensitivity", neighbourhood=Neighbourhood(0.3), target=classes)
+    found = captum_ext.criteria.sensitivity(
+        by_class.attribute, DATA, Neighbourhood(0.3), forward_func=THREE, target=classes
+    )
+    np.testing.assert_allclose(found.average, learned.loss, atol=1e-6)
+
+
 def test_several_outputs_and_tuples_keep_their_form():
     found = Centroid([Exact(THREE), Shear(THREE, seed=0)]).attribute(X)
     close(found, oracle(THREE, (X,), (torch.zeros_like(X),))[0])
@@ -341,6 +360,11 @@ def test_tensors_and_explanations_of_the_same_rows_combine():
         ),
         (lambda: Centroid([lambda x: x * torch.nan]).attribute(X), InvalidArgumentError, "finite"),
         (lambda: Convex([doubled]).learn(X, "beauty"), InvalidArgumentError, "beauty"),
+        (
+            lambda: Convex([doubled]).learn(X, "sensitivity"),
+            InvalidArgumentError,
+            "neighbourhood= is needed",
+        ),
         (lambda: AVA(3, DATA), InvalidArgumentTypeError, "attribution_method"),
         (lambda: AVA(doubled, DATA.numpy()), InvalidArgumentTypeError, "torch.as_tensor"),
         (lambda: AVA(doubled, DATA, n_neighbors=21), InvalidArgumentError, "20 rows"),

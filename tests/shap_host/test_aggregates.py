@@ -267,6 +267,27 @@ def test_weights_are_learned_for_ones_own_criterion_and_on_given_rows():
     np.testing.assert_allclose(explainer.learned.weights, [0.7, 0.3], atol=1e-4)
 
 
+def test_weights_are_learned_on_frames_for_models_of_frames():
+    frame = pd.DataFrame(DATA, columns=list("abcd"))
+
+    def model(x):
+        return curved(x[list("abcd")].to_numpy())
+
+    around = Neighbourhood(0.2, keep="all")
+    explainer = shap_ext.ConvexExplainer(
+        model,
+        frame[:2],
+        explainers=["enumeration", lambda x: x.to_numpy() ** 3],
+        weights="sensitivity",
+        dataset=frame,
+        neighbourhood=around,
+        seed=2,
+    )
+    explainer(frame[:3], silent=True)
+    found = shap_ext.criteria.sensitivity(explainer, frame, around, seed=2, silent=True)
+    np.testing.assert_allclose(found.average, explainer.learned.loss, atol=1e-9)
+
+
 def test_the_trade_off_of_explainers():
     explainer = shap_ext.ConvexExplainer(
         probability,

@@ -60,6 +60,35 @@ class SensitivityLoss:
     kept: BoolArray
     largest: bool = False
 
+    @classmethod
+    def of(cls, rows: FloatArray, neighbours: FloatArray, kept: BoolArray) -> SensitivityLoss:
+        """Return the loss of several candidates' explanations; rows without neighbours drop out.
+
+        Parameters
+        ----------
+        rows : array, (R, G, K, M)
+            Explanations of K outputs by G candidates; each output counts as an input of its own.
+        neighbours : array, (R, n, G, K, M)
+            Those of the neighbours.
+        kept : array, (R, n)
+            Which neighbours count.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If no neighbour counts.
+        """
+        has_any = kept.any(axis=1)
+        if not has_any.any():
+            raise InvalidArgumentError(
+                "no row has a neighbour that keeps the prediction; draw more, or change the radius."
+            )
+        moved = rows[has_any, None] - neighbours[has_any]
+        _, n, n_candidates, n_outputs, n_features = moved.shape
+        per_output = np.moveaxis(moved, (2, 3), (0, 2))  # (G, R, K, n, M)
+        flat = per_output.reshape(n_candidates, -1, n, n_features)
+        return cls(flat, np.repeat(kept[has_any], n_outputs, axis=0))
+
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return μ_A, or μ_M, (R,)."""
         away = np.linalg.norm(combined(weights, self.differences), axis=2)

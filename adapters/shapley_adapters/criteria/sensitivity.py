@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -145,8 +145,8 @@ class Sensitivity:
 def sensitivity(
     attributions: Any,
     of_neighbours: Any,
-    *,
     kept: Any = None,
+    *,
     distance: Distance = "l2",
     relative: bool = False,
 ) -> Sensitivity:
@@ -240,30 +240,57 @@ def measured_sensitivity(
     -----
     Costs the explanations of R rows and of their neighbours.
     """
+    found = explained_neighbours(
+        explain,
+        predict,
+        rows,
+        neighbourhood,
+        seed=checked_seed(seed),
+        rows_per_call=checked_count("rows_per_call", rows_per_call),
+        with_owners=with_owners,
+    )
+    return sensitivity(*found, distance=distance, relative=relative)
+
+
+class ExplainedNeighbours(NamedTuple):
+    """Explanations of rows and of their neighbours.
+
+    Attributes
+    ----------
+    rows : array, (R, …)
+        What `explain` says of the rows.
+    neighbours : array, (R, n, …)
+        What it says of their neighbours; 0 for those that do not count.
+    kept : array, (R, n)
+        Which neighbours count.
+    """
+
+    rows: FloatArray
+    neighbours: FloatArray
+    kept: BoolArray
+
+
+def explained_neighbours(
+    explain: Callable[..., Any],
+    predict: Callable[[FloatArray], Any],
+    rows: Any,
+    neighbourhood: Neighbourhood,
+    *,
+    seed: int,
+    rows_per_call: int = 1000,
+    with_owners: bool = False,
+) -> ExplainedNeighbours:
+    """Find neighbours that keep the prediction and explain them, see `measured_sensitivity`."""
     given = np.asarray(rows, dtype=np.float64)
-    flat = given.reshape(len(given), -1)
-    near, counted = neighbourhood.around(flat, checked_seed(seed))
-    outputs = _outputs(predict, given)
-    if neighbourhood.keep != "all":
-        shaped = near.reshape(-1, *given.shape[1:])
-        of_near = _outputs(predict, shaped).reshape(*near.shape[:2], -1)
-        counted = counted & neighbourhood.kept(outputs, of_near)
-    if not counted.any(axis=1).all():
-        alone = np.flatnonzero(~counted.any(axis=1))
-        warn_user(
-            f"{len(alone)} of {len(given)} rows, such as row {alone[0]}, have no neighbour within "
-            f"the radius {neighbourhood.radius} that keeps the prediction; their sensitivity is "
-            "NaN. Draw more, or change the radius."
-        )
-    checked_count("rows_per_call", rows_per_call)
+    near, counted = _counted_neighbours(predict, given, neighbourhood, seed)
 
     def explained_in_parts(points: FloatArray, owners: Any) -> list[FloatArray]:
         starts = range(0, len(points), rows_per_call)
-        parts = [slice(start, start + rows_per_call) for start in starts]
-        found = [
-            explain(points[p], owners[p]) if with_owners else explain(points[p]) for p in parts
-        ]
-        return [checked_attributions("explanations", one) for one in found]
+        found = []
+        for part in [slice(start, start + rows_per_call) for start in starts]:
+            made = explain(points[part], owners[part]) if with_owners else explain(points[part])
+            found.append(checked_attributions("explanations", made))
+        return found
 
     explained = np.concatenate(explained_in_parts(given, np.arange(len(given))))
     chosen = near[counted].reshape(-1, *given.shape[1:])
@@ -271,7 +298,30 @@ def measured_sensitivity(
     of_neighbours = explained_in_parts(chosen, np.nonzero(counted)[0])
     if of_neighbours:
         others[counted] = np.concatenate(of_neighbours)
-    return sensitivity(explained, others, kept=counted, distance=distance, relative=relative)
+    return ExplainedNeighbours(explained, others, counted)
+
+
+def _counted_neighbours(
+    predict: Callable[[FloatArray], Any],
+    rows: FloatArray,
+    neighbourhood: Neighbourhood,
+    seed: int,
+) -> tuple[FloatArray, BoolArray]:
+    """Return neighbours, (R, n, F), and which of them count; warn of rows without any."""
+    flat = rows.reshape(len(rows), -1)
+    near, counted = neighbourhood.around(flat, seed)
+    if neighbourhood.keep != "all":
+        shaped = near.reshape(-1, *rows.shape[1:])
+        of_near = _outputs(predict, shaped).reshape(*near.shape[:2], -1)
+        counted = counted & neighbourhood.kept(_outputs(predict, rows), of_near)
+    alone = np.flatnonzero(~counted.any(axis=1))
+    if len(alone):
+        warn_user(
+            f"{len(alone)} of {len(rows)} rows, such as row {alone[0]}, have no neighbour within "
+            f"the radius {neighbourhood.radius} that keeps the prediction; their sensitivity is "
+            "NaN. Draw more, or change the radius."
+        )
+    return near, counted
 
 
 def distance_function(distance: Distance) -> Callable[[FloatArray, FloatArray], FloatArray]:
