@@ -41,8 +41,7 @@ def main() -> None:
     clock = Clock()
     worker = None if arguments.shapiq_python is None else ShapiqWorker(arguments.shapiq_python)
     field = rivals(clock.timed(case.explained), arguments.oddgp, worker)
-    if arguments.only is not None:
-        field = [rival for rival in field if any(word in rival.name for word in arguments.only)]
+    field = [rival for rival in field if _takes_part(rival.name, arguments)]
     _print_configuration(arguments, case, worker)
     scores: list[ErrorScore] = []
     for per_player in arguments.per_player:
@@ -74,10 +73,16 @@ def _arguments() -> argparse.Namespace:
         help="another contender; weights=equal by default",
     )
     parser.add_argument("--only", nargs="+", metavar="WORD", help="contenders by parts of names")
+    parser.add_argument("--without", nargs="+", default=[], metavar="WORD", help="the same")
     parser.add_argument("--output", type=Path, default=Path("benchmark_output"))
     arguments = parser.parse_args()
     arguments.oddgp = arguments.oddgp or [{"weights": "equal"}]
     return arguments
+
+
+def _takes_part(name: str, arguments: argparse.Namespace) -> bool:
+    is_named = arguments.only is None or any(word in name for word in arguments.only)
+    return is_named and not any(word in name for word in arguments.without)
 
 
 def _options(text: str) -> dict[str, Any]:

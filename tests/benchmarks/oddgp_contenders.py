@@ -71,7 +71,7 @@ def rivals(
     if worker is not None:
         for approximator in APPROXIMATORS:
             estimate = partial(_by_shapiq, explained, worker, approximator)
-            is_slow = approximator.most_rows < 10**9
+            is_slow = approximator.most_rows is not None
             found.append(Rival(approximator.name, estimate, is_slow))
     return found
 
@@ -112,9 +112,10 @@ def _by_shapiq(
 ) -> Answer:
     """Explain row by row, each with draws of its own."""
     n_players, game = explained.n_players, explained.evaluated()
-    if budget - 2 > approximator.most_per_player * n_players:
-        raise UnusableBudgetError("it takes too long")
-    n_rows = min(len(explained.rows), approximator.most_rows)
+    most = approximator.most_per_player
+    if most is not None and budget - 2 > most * n_players:
+        raise UnusableBudgetError(f"beyond {most} evaluations a player it takes too long")
+    n_rows = len(explained.rows[: approximator.most_rows])
 
     def values_of(row: int) -> Callable[[Any], FloatArray]:
         return lambda coalitions: game.of_row(row, coalitions)

@@ -37,17 +37,17 @@ class Approximator:
         Number of players and budget to the options of the class.
     form : str
         What tells it from others of the class, in tables.
-    most_per_player : int
+    most_per_player : int, optional
         The evaluations a player beyond which it takes too long.
-    most_rows : int
+    most_rows : int, optional
         How many rows to explain at most, with one seed, where all would take too long.
     """
 
     kind: str
     options: Callable[[int, int], dict[str, Any]]
     form: str = ""
-    most_per_player: int = 10**9
-    most_rows: int = 10**9
+    most_per_player: int | None = None
+    most_rows: int | None = None
 
     @property
     def name(self) -> str:
