@@ -69,7 +69,9 @@ def test_a_function_as_distance_need_not_obey_the_triangle_inequality():
     def to_the_sixth(a, b):
         return ((a - b) ** 6).sum()
 
-    points, rows = numbers(200, 3), numbers(20, 3, seed=1)
+    # Of these, scikit-learn's tree by default misses neighbours of five rows.
+    drawn = np.random.default_rng(0)
+    points, rows = drawn.normal(size=(1000, 3)), drawn.normal(size=(30, 3))
     found = NeighbourIndex(points, NeighbourSearch(3, to_the_sixth)).nearest(rows)
     for row, places in zip(rows, found.places, strict=True):
         expected = brute_neighbours(row, points, 3, to_the_sixth)
@@ -82,6 +84,14 @@ def test_parameters_of_the_distance_arrive():
     found = NeighbourIndex(points, search).nearest(rows)
     expected = np.sort((abs(rows[:, None] - points) ** 3).sum(2) ** (1 / 3), axis=1)[:, :3]
     np.testing.assert_allclose(found.distances, expected)
+
+
+def test_small_distances_far_from_the_origin_are_exact():
+    """Where differences of squares would round them to zero."""
+    points = 1e6 + np.eye(40)[:6] * 1e-3 * np.arange(1, 7)[:, None]
+    found = NeighbourIndex(points, NeighbourSearch(6)).nearest(np.full((1, 40), 1e6))
+    np.testing.assert_array_equal(found.places, [np.arange(6)])
+    np.testing.assert_allclose(found.distances, [1e-3 * np.arange(1, 7)], rtol=1e-6)
 
 
 def test_weights_by_distance():
@@ -417,7 +427,11 @@ def test_candidates_that_agree_in_sign_have_the_lowest_of_them_in_their_hull():
 
 def test_two_candidates_have_the_exact_minimum_of_their_segment():
     candidates = numbers(2, 50, 4)
-    found = complexity(LowComplexity("shrinking")(candidates).values)
+    values = LowComplexity("shrinking")(candidates).values
+    found = complexity(values)
+    is_inside = found < complexity(candidates).min(axis=0)
+    assert is_inside.any()
+    assert (values[is_inside] == 0).any(axis=1).all()  # where a sign changes, exactly
     t = np.linspace(0, 1, 4001)[:, None, None]
     on_grid = complexity((1 - t) * candidates[0] + t * candidates[1]).min(axis=0)
     assert (found <= on_grid + 1e-12).all()
