@@ -171,7 +171,9 @@ def _transitivity(pair: IntArray) -> scipy.optimize.LinearConstraint:
     signs = np.tile([1.0, 1.0, -1.0], len(triples))
     rows = np.repeat(np.arange(len(triples)), 3)
     n_pairs = int(pair.max()) + 1
-    matrix = scipy.sparse.csr_array((signs, (rows, columns.ravel())), (len(triples), n_pairs))
+    # Places in 32 bits: SciPy before 1.12 hands longer ones on to a solver that refuses them.
+    places = (rows.astype(np.int32), columns.ravel().astype(np.int32))
+    matrix = scipy.sparse.csr_array((signs, places), (len(triples), n_pairs))
     return scipy.optimize.LinearConstraint(matrix, 0, 1)
 
 
