@@ -109,13 +109,13 @@ class AmortizedAttribution(CoalitionAttribution):
 
         tensors = _gathered(inputs)
         warn_in_training_mode(self.forward_func)
-        call = self._checked_call(
+        call = self.checked_call(
             tensors, baselines, None, additional_forward_args, feature_mask, None
         )
         n_real = call.game.n_rows
         if self.crossed_rows > 0:
             tensors = self._with_crossed(call.game)
-            call = self._checked_call(
+            call = self.checked_call(
                 tensors, baselines, None, additional_forward_args, feature_mask, None
             )
         game: Game = call.game if call.valued is None else call.valued
@@ -162,7 +162,7 @@ class AmortizedAttribution(CoalitionAttribution):
         own = None if isinstance(self.network, str) else self.network
         loaded = AmortizedShapley.load(path, own)
         probes = loaded.saved.fingerprint.inputs
-        call = self._checked_call(
+        call = self.checked_call(
             probes, baselines, None, additional_forward_args, feature_mask, None
         )
         game: Game = call.game if call.valued is None else call.valued
@@ -196,7 +196,7 @@ class AmortizedAttribution(CoalitionAttribution):
         fitted = self._fitted()
         target = checked_target(target, len(tensors[0]))
         warn_in_training_mode(self.forward_func)
-        call = self._checked_call(
+        call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
         game: Game = call.game if call.valued is None else call.valued
