@@ -38,7 +38,7 @@ class CShapley(OnGraph):
     order : int or "auto"
         How many edges away players are considered; the largest that the budget pays for.
     weighting : {"myerson", "paper"}
-        With u = |U| and b the number of nodes next to U in the neighbourhood, c(U) is
+        With u nodes in U and b next to it in the neighbourhood, c(U) is
         (u − 1)! b! / (u + b)!, for which additive games come out exactly on every graph; or the
         paper's 2 / (u (u + 1) (u + 2)), which is the same for b = 2, as in the middle of a line.
     context : {"removed", "kept"}
