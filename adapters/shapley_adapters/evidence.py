@@ -29,12 +29,17 @@ def log_prior(ratios: Ratios) -> float:
     return -0.5 * float((((ratios.logarithms() - CENTRES) / SPREADS) ** 2).sum())
 
 
-def factor_of(kernels: OddKernels, ratios: Ratios) -> FloatArray:
+def factor_of(
+    kernels: OddKernels, ratios: Ratios, features: FloatArray | None = None
+) -> FloatArray:
     """Return the lower Cholesky factor of the covariance of the values, (n, n).
 
-    The first of them, of all players together, is without noise.
+    The first of them, of all players together, is without noise. `features`, (n, k), have
+    coefficients of variance 1 beside what the kernels say.
     """
     matrix = kernels.combined(ratios)
+    if features is not None and features.shape[1]:
+        matrix += features @ features.T
     places = np.arange(len(matrix))
     matrix[places, places] += ratios.noise_variance * (places > 0) + JITTER
     # The transpose of a symmetric matrix in C order is itself, in the order LAPACK can overwrite.

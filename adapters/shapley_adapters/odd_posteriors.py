@@ -10,6 +10,7 @@ import scipy.linalg
 from .array_types import FloatArray
 from .evidence import factor_of, log_evidence, log_prior, whitened_by
 from .odd_kernels import OddKernels, Ratios, attribution_covariances
+from .outstanding_interactions import Outstanding
 from .weight_learning import Prior
 
 DENSE_PAIRS = 1536
@@ -44,6 +45,7 @@ def posterior(
     weights: FloatArray,
     choices: list[Ratios],
     n_learned: float,
+    outstanding: Outstanding,
 ) -> Posterior:
     """Return the posterior, averaged over the choices of the ratios by their evidence.
 
@@ -59,26 +61,33 @@ def posterior(
         The ratios to average over; beyond `DENSE_PAIRS` values, the first alone.
     n_learned : float
         Degrees of freedom that have gone into the hyperparameters.
+    outstanding : Outstanding
+        Interactions with variances of their own.
     """
     if len(signs) > DENSE_PAIRS:
-        return _through_first_values(signs, targets, Prior(weights, choices[0]), n_learned)
+        prior = Prior(weights, choices[0])
+        return _through_first_values(signs, targets, prior, n_learned, outstanding)
     kernels = OddKernels.at(signs, weights)
     covariances, variances = attribution_covariances(signs, weights)
+    features, maps = outstanding.features(signs), outstanding.attributions(signs.shape[1])
+    of_outstanding, own_variance = features @ maps, (maps**2).sum(axis=0)
     n_targets = targets.shape[1]
     scores, means, spreads = [], [], []
     for ratios in choices:
-        factor = factor_of(kernels, ratios)
-        both = np.concatenate([targets, ratios.combine(covariances).T], axis=1)
+        factor = factor_of(kernels, ratios, features)
+        covariance = ratios.combine(covariances).T + of_outstanding
+        both = np.concatenate([targets, covariance], axis=1)
         whitened, seen = np.split(whitened_by(factor, both), [n_targets], axis=1)
-        left = np.maximum(ratios.combine(variances) - (seen**2).sum(axis=0), 0.0)  # (M,)
+        variance = ratios.combine(variances) + own_variance
+        left = np.maximum(variance - (seen**2).sum(axis=0), 0.0)  # (M,)
         scores.append(log_evidence(factor, whitened) + log_prior(ratios))
         means.append(seen.T @ whitened)
         spreads.append(left[:, None] * _scale(whitened, n_learned))
     chances = np.exp(np.array(scores) - np.max(scores, axis=0))
     chances = (chances / chances.sum(axis=0))[:, None]  # (G, 1, B)
     mean = (chances * means).sum(axis=0)
-    variance = (chances * (np.array(spreads) + (np.array(means) - mean) ** 2)).sum(axis=0)
-    return Posterior(mean, variance)
+    averaged = (chances * (np.array(spreads) + (np.array(means) - mean) ** 2)).sum(axis=0)
+    return Posterior(mean, averaged)
 
 
 def _scale(whitened: FloatArray, n_learned: float) -> FloatArray:
@@ -94,13 +103,18 @@ def _scale(whitened: FloatArray, n_learned: float) -> FloatArray:
 
 
 def _through_first_values(
-    signs: FloatArray, targets: FloatArray, prior: Prior, n_learned: float
+    signs: FloatArray,
+    targets: FloatArray,
+    prior: Prior,
+    n_learned: float,
+    outstanding: Outstanding,
 ) -> Posterior:
     """Return the posterior with interactions known through the first values only.
 
-    Degree 1 is kept whole. What the values of higher degrees have in common with the first ones is
-    kept, too, and the rest taken for independent noise of its own size for each value (Snelson and
-    Ghahramani, Sparse Gaussian Processes using Pseudo-inputs, 2006). Time grows with n, not n³.
+    Degree 1 and what stands out are kept whole. What the values of higher degrees have in common
+    with the first ones is kept, too, and the rest taken for independent noise of its own size for
+    each value (Snelson and Ghahramani, Sparse Gaussian Processes using Pseudo-inputs, 2006). Time
+    grows with n, not n³.
     """
     n, n_players = signs.shape
     first = signs[:DENSE_PAIRS]
@@ -119,20 +133,22 @@ def _through_first_values(
     own = np.maximum(variance - (common**2).sum(axis=0), 0.0)
     own[1:] += higher.noise_variance
     weights = 1.0 / (own + _SPARSE_JITTER)
-    features = np.concatenate([signs / np.sqrt(n_players), common.T], axis=1)  # (n, M + m)
+    kept = np.concatenate([signs / np.sqrt(n_players), outstanding.features(signs)], axis=1)
+    features = np.concatenate([kept, common.T], axis=1)  # (n, M + k + m)
 
     covariances, variances = attribution_covariances(first, prior.weights)
     nothing = np.zeros_like(covariances[0])
     to_first = whitened_by(factor, higher.combine([nothing, *covariances[1:]]).T)  # (m, M)
     alone = higher.combine([0 * variances[0], *variances[1:]]) - (to_first**2).sum(axis=0)
-    maps = np.concatenate([2 / np.sqrt(n_players) * np.eye(n_players), to_first])  # (M + m, M)
+    of_degree_one = 2 / np.sqrt(n_players) * np.eye(n_players)
+    maps = np.concatenate([of_degree_one, outstanding.attributions(n_players), to_first])
 
     weighted = features * weights[:, None]
     precision = features.T @ weighted
     places = np.arange(len(precision))
     precision[places, places] += 1.0
     root = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    found = whitened_by(root, weighted.T @ targets)  # (M + m, B)
+    found = whitened_by(root, weighted.T @ targets)  # (M + k + m, B)
     seen = whitened_by(root, maps)
     energy = (weights[:, None] * targets**2).sum(axis=0) - (found**2).sum(axis=0)
     scale = np.maximum(energy, 0.0) / (n - n_learned)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters import odd_posteriors, weight_learning
+from shapley_adapters import odd_posteriors, outstanding_interactions, weight_learning
 from shapley_adapters.evidence import GRID, best_of_grid, log_evidence, whitened_by
 from shapley_adapters.odd_kernels import OddKernels, Ratios, attribution_covariances
 from shapley_adapters.odd_posteriors import posterior
+from shapley_adapters.outstanding_interactions import Outstanding, find_outstanding
 from shapley_adapters.spread_designs import spread_pairs
 from shapley_adapters.weight_learning import Prior, learned, log_weights_from_scores
 from tests.helpers.brute_force import game_shapley_values
@@ -64,6 +65,15 @@ def test_kernels_are_sums_over_sets(n_players):
         np.testing.assert_allclose(kernel, features * part @ features.T, atol=1e-10)
         np.testing.assert_allclose(cross, to_values * part @ features.T, atol=1e-10)
         np.testing.assert_allclose(own, (to_values**2) @ part, atol=1e-10)
+
+
+SOME_STAND_OUT = Outstanding(np.array([[0, 2, 5], [1, 2, 3]]), np.array([0.3, 1.7]))
+
+
+def own_variances(n_players):
+    """Return what stands out of `SOME_STAND_OUT` at the place of each set."""
+    own = dict(zip([(0, 2, 5), (1, 2, 3)], [0.3, 1.7], strict=True))
+    return np.array([own.get(c, 0.0) for c in odd_sets(n_players)])
 
 
 def covariance_of(signs, weights, ratios):
@@ -206,6 +216,7 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     module = "shapley_adapters.estimators.odd_gp"
     monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y: [ratios] * y.shape[1])
     monkeypatch.setattr(f"{module}.ratios_around", lambda ratios: [ratios])
+    monkeypatch.setattr(f"{module}.find_outstanding", lambda *_: (SOME_STAND_OUT, ratios))
     fixed = np.exp(np.random.default_rng(4).normal(size=7)) if weights == "learned" else np.ones(7)
     monkeypatch.setattr(f"{module}.learned", lambda _, y, *__: [Prior(fixed, ratios)] * y.shape[1])
     game = random_game(7, n_rows=2, n_outputs=2)
@@ -217,6 +228,9 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     features, parts, to_values = written_out(7, fixed, signs)
     prior = ratios.combine(parts)
     covariance = covariance_of(signs, fixed, ratios)
+    if weights == "learned":
+        prior = prior + own_variances(7)
+        covariance += features * own_variances(7) @ features.T
     gain = to_values * prior @ features.T @ np.linalg.inv(covariance)
     learned_freedom = 3.5 if weights == "learned" else 0.0
     for row in range(2):
@@ -237,9 +251,11 @@ def test_large_designs_are_conditioned_on_through_their_first_values(monkeypatch
     rng = np.random.default_rng(0)
     signs, weights = signs_and_weights(7, n=40)
     ratios, targets = Ratios(0.4, 0.3, 0.05), rng.normal(size=(40, 2))
-    found = posterior(signs, targets, weights, [ratios], n_learned=3.0)
+    features, parts, to_values = written_out(7, weights, signs)
+    found = posterior(signs, targets, weights, [ratios], 3.0, SOME_STAND_OUT)
 
-    features, (first, *higher), to_values = written_out(7, weights, signs)
+    first, *higher = parts
+    first = first + own_variances(7)
     higher = ratios.combine([0 * first, *higher])
     shared = (
         features
@@ -270,6 +286,85 @@ def test_large_designs_lose_little(monkeypatch):
     assert whole < np.abs(sparse.values - exact).mean()
     z = np.abs(sparse.values - exact) / sparse.standard_errors
     assert (z < 1.96).mean() > 0.85
+
+
+def test_the_energy_of_all_triples_is_that_of_each():
+    signs, _ = signs_and_weights(6)
+    values = np.random.default_rng(3).normal(size=12)
+    expected = [signs[:, list(c)].prod(axis=1) @ values for c in combinations(range(6), 3)]
+    np.testing.assert_allclose(outstanding_interactions._forms(signs, values), expected)
+
+
+def test_a_variance_of_its_own_is_the_one_of_most_evidence():
+    """By a search along the density of normal values whose scale is known."""
+    from scipy.optimize import minimize_scalar
+
+    rng = np.random.default_rng(0)
+    feature, noise = rng.normal(size=(2, 200))
+    values = 0.8 * feature + noise * np.sqrt(200 / (noise @ noise))
+    scale = max(values @ values / 200, 2 * (later := values[100:]) @ later / 200)
+
+    def loss(log_variance):
+        covariance = np.eye(200) + np.exp(log_variance) * np.outer(feature, feature)
+        energy = values @ np.linalg.solve(covariance, values) / scale
+        return (np.linalg.slogdet(covariance)[1] + energy) / 2
+
+    def found(n_tried):
+        return outstanding_interactions._variances_of_their_own(
+            feature[:, None].copy(), values, n_tried
+        )[0]
+
+    # The first step takes the scale as it was without the feature, later ones as it is with it.
+    best = minimize_scalar(loss, bounds=(-9, 3), method="bounded").x
+    assert abs(np.log(found(1)) - best) < 2 * outstanding_interactions._CLOSE
+    assert found(10**40) == 0.0  # chance finds as much among so many
+
+
+def strong_triples(n_players, triples, n_outputs=4, seed=0):
+    """Return a game of single players, pairs and a few strong products of three, and its values."""
+    rng = np.random.default_rng(seed)
+    single = rng.normal(size=(n_outputs, n_players))
+    pairs = rng.normal(size=(n_outputs, n_players, n_players))
+    strengths = rng.choice([-1.0, 1.0], size=(n_outputs, len(triples)))
+
+    def value(coalitions):
+        z = 2.0 * coalitions - 1
+        products = np.stack([z[:, list(c)].prod(axis=1) for c in triples], axis=1)
+        return z @ single.T + np.einsum("ci,cj,oij->co", z, z, pairs) + products @ strengths.T
+
+    triple_part = np.zeros((n_outputs, n_players))
+    for strength, members in zip(strengths.T, triples, strict=True):
+        triple_part[:, list(members)] += 2 / 3 * strength[:, None]
+    return FunctionGame(value, n_players), (2 * single + triple_part).T
+
+
+def test_strong_interactions_among_many_stand_out(monkeypatch):
+    """Weights of players cannot say that three of twenty strong players do not interact."""
+    triples = [(0, 1, 2), (3, 4, 5), (0, 6, 9), (2, 7, 11), (4, 8, 10), (1, 12, 13)]
+    game, exact = strong_triples(20, triples)
+    found = np.abs(run(game, 20 * 20).values[0] - exact).mean()
+    none = Outstanding.none()
+    module = "shapley_adapters.estimators.odd_gp"
+    monkeypatch.setattr(f"{module}.find_outstanding", lambda _, __, prior: (none, prior.ratios))
+    assert found < 0.1 * np.abs(run(game, 20 * 20).values[0] - exact).mean()
+
+
+def test_little_stands_out_where_the_prior_is_right():
+    """Of a hundred games drawn from it, with 165 triples each."""
+    rng = np.random.default_rng(0)
+    members = spread_pairs(11, 120, rng)
+    signs = np.where(np.concatenate([np.ones((1, 11), dtype=bool), members]), 1.0, -1.0)
+    ratios = Ratios(0.3, 0.2, 0.02)
+    root = np.linalg.cholesky(covariance_of(signs, np.ones(11), ratios))
+    counts = [
+        len(
+            find_outstanding(signs, root @ rng.normal(size=121), Prior(np.ones(11), ratios))[
+                0
+            ].players
+        )
+        for _ in range(100)
+    ]
+    assert np.mean(counts) < 1.0
 
 
 @pytest.mark.parametrize("weights", OPTIONS)

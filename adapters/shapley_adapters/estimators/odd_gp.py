@@ -14,7 +14,8 @@ from ..designs import DesignRequest, Solution
 from ..evidence import best_of_grid
 from ..kernel_draws import CoalitionDraws
 from ..odd_kernels import Ratios
-from ..odd_posteriors import Posterior, posterior, ratios_around
+from ..odd_posteriors import DENSE_PAIRS, Posterior, posterior, ratios_around
+from ..outstanding_interactions import Outstanding, find_outstanding
 from ..spread_designs import spread_pairs
 from ..weight_learning import Prior, learned, log_weights_from_scores
 
@@ -136,8 +137,12 @@ class OddGP:
         means, variances = np.empty((2, n_players, targets.shape[1]))
         n_learned = _SHARE_LEARNED * n_players if self.weights == "learned" else 0.0
         for places, prior in self._priors(signs[few], targets[few], starts, known):
-            choices = ratios_around(prior.ratios)
-            found = posterior(signs, targets[:, places], prior.weights, choices, n_learned)
+            own, ratios = Outstanding.none(), prior.ratios
+            if self.weights == "learned":
+                dense = slice(0, DENSE_PAIRS)
+                own, ratios = find_outstanding(signs[dense], targets[dense, places[0]], prior)
+            choices = ratios_around(ratios)
+            found = posterior(signs, targets[:, places], prior.weights, choices, n_learned, own)
             means[:, places], variances[:, places] = found.means, found.variances
         return Posterior(means, variances)
 
