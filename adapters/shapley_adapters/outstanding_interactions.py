@@ -9,6 +9,7 @@ Maximisation for Sparse Bayesian Models, 2003).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -96,7 +97,7 @@ def find_outstanding(
     players = _watched(prior.weights, len(signs))
     if len(players) < 3:
         return found, ratios
-    triples = players[np.array(list(combinations(range(len(players)), 3)))]
+    triples = players[_all_triples(len(players))]
     expected = prior.weights[triples].prod(axis=1)
     kernels = OddKernels.at(signs, prior.weights)
     for _ in range(_LOOKS):
@@ -116,6 +117,12 @@ def find_outstanding(
         found = Outstanding(candidates[variances > 0], variances[variances > 0])
         ratios = _with_less_of_others(kernels, ratios, targets, found)
     return found, ratios
+
+
+@cache
+def _all_triples(n_players: int) -> IntArray:
+    """Return all sets of three players, (k, 3)."""
+    return np.array(list(combinations(range(n_players), 3)))
 
 
 def _watched(weights: FloatArray, n: int) -> IntArray:
