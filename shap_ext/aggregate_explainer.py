@@ -14,6 +14,7 @@ from shapley_adapters.aggregation import Aggregate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.estimates import quantiles
 
 from .backgrounds import bounded_background, check_masker
 from .members import Member, MemberResult, checked_members, has_outputs, member_of
@@ -210,7 +211,7 @@ class AggregateExplainer(SavedExplainer):
             values, base = values[..., places], base[..., places]
             errors = None if errors is None else errors[..., places]
             names = None if names is None else [list(names)[place] for place in places]
-        spread = None if errors is None else 1.959963984540054 * errors
+        spread = None if errors is None else quantiles(0.95) * errors
         return shap.Explanation(
             values,
             base_values=base,

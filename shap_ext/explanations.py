@@ -17,9 +17,6 @@ from shapley_adapters.errors import InvalidArgumentError
 from .datasets import ragged
 from .shap_internals import chosen_by, is_op_chain
 
-_NORMAL_95 = 1.959963984540054
-"""Standard errors from the middle to either end of a 95 % interval of the normal distribution."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -96,12 +93,13 @@ def explanations(
     """
     selection = _Selection.of(estimate, outputs, output_names)
     values = selection.values(estimate.values)
-    errors = selection.values(estimate.standard_errors) if error_bounds else None
+    shown = (estimate.standard_errors, *estimate.interval()) if error_bounds else ()
+    bounds = [selection.values(of_players) for of_players in shown]
     empty = [row[0] for row in selection.values(estimate.empty_values[:, None])]
     made = []
     for part in parts:
         own = part.of(values)
-        own_errors = None if errors is None else part.of(errors)
+        errors, lower, upper = map(part.of, bounds) if bounds else (None, None, None)
         made.append(
             shap.Explanation(
                 own,
@@ -110,9 +108,9 @@ def explanations(
                 display_data=part.display_data,
                 feature_names=part.feature_names,
                 output_names=selection.names,
-                lower_bounds=None if own_errors is None else own - _NORMAL_95 * own_errors,
-                upper_bounds=None if own_errors is None else own + _NORMAL_95 * own_errors,
-                error_std=own_errors,
+                lower_bounds=lower,
+                upper_bounds=upper,
+                error_std=errors,
                 clustering=clustering,
                 compute_time=compute_time,
             )

@@ -28,8 +28,8 @@ NEEDS_TORCH = {
 # Each module of the core may import those before it.
 LAYERS = [
     {"errors", "array_types"},
-    {"arguments", "games", "coalition_sets", "size_distributions", "estimates"},
-    {"explanation_arrays", "player_graphs", "torch_attributions"},
+    {"arguments", "games", "coalition_sets", "size_distributions"},
+    {"estimates", "explanation_arrays", "player_graphs", "torch_attributions"},
     {"connected_sets", "graph_reading"},
     {"constrained_regression", "designs", "batched_evaluation"},
     {"criteria"},

@@ -50,3 +50,15 @@ def checked_seed(seed: Any) -> int:
     if seed is None:
         return secrets.randbits(63)
     return checked_count("seed", seed, minimum=0)
+
+
+def checked_probability(name: str, value: Any) -> float:
+    """Return `value` as a float between 0 and 1, neither of which it may be."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a number between 0 and 1, not {type(value).__name__}."
+        )
+    probability = float(value)
+    if not 0 < probability < 1:
+        raise InvalidArgumentError(f"{name} must lie between 0 and 1, not be {value!r}.")
+    return probability

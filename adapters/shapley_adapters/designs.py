@@ -11,6 +11,7 @@ from .array_types import (
     AttributionArray,
     BoolArray,
     CoalitionArray,
+    FloatArray,
     IntArray,
     ScoreArray,
     ValueArray,
@@ -130,11 +131,13 @@ class WholeDesign:
 class Solution:
     """Attributions and their standard errors, (R, M, K) each; NaN where there is none to tell.
 
-    Those of an estimator on a graph are of all its nodes.
+    Those of an estimator on a graph are of all its nodes. The standard errors' degrees of freedom
+    are of a shape that NumPy extends to theirs.
     """
 
     values: AttributionArray
     standard_errors: AttributionArray
+    degrees_of_freedom: FloatArray | float = np.inf
 
 
 class OnGraph:

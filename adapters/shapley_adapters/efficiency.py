@@ -9,7 +9,11 @@ from .designs import Solution
 
 
 def share_residual(
-    attributions: AttributionArray, variances: FloatArray, values: ValueArray, shares: FloatArray
+    attributions: AttributionArray,
+    variances: FloatArray,
+    values: ValueArray,
+    shares: FloatArray,
+    freedom: FloatArray,
 ) -> Solution:
     """Add the efficiency residual v(N) − v(∅) − Σφ to the players by given shares.
 
@@ -24,10 +28,13 @@ def share_residual(
         Values of which the first is that of nobody, the second that of all players.
     shares : array, (R, M) or (1, M)
         Which part each player takes; all 0 where the residual is left alone.
+    freedom : array
+        Degrees of freedom of the variances. Each player's own counts, by far the largest part.
     """
     total = values[:, 1] - values[:, 0]
     residuals = total[:, None] - attributions.sum(axis=1, keepdims=True)  # (R, 1, K)
     shares = shares[:, :, None]
     # φ_i takes its share of every player's error, its own included.
     variances = (1 - 2 * shares) * variances + shares**2 * variances.sum(axis=1, keepdims=True)
-    return Solution(attributions + shares * residuals, np.sqrt(np.maximum(variances, 0.0)))
+    errors = np.sqrt(np.maximum(variances, 0.0))
+    return Solution(attributions + shares * residuals, errors, freedom)

@@ -299,7 +299,10 @@ class _Run:
         group = open_rows.group.of_rows(places)
         rows = group.rows
         result.values[rows[:, None], group.recipients] = solution.values[places]
-        result.standard_errors[rows[:, None], group.recipients] = solution.standard_errors[places]
+        errors = solution.standard_errors
+        result.standard_errors[rows[:, None], group.recipients] = errors[places]
+        freedom = np.broadcast_to(solution.degrees_of_freedom, errors.shape)
+        result.degrees_of_freedom[rows[:, None], group.recipients] = freedom[places]
         result.orders[rows] = getattr(open_rows.design, "order", -1)
         evaluations = open_rows.evaluations
         result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[places]
@@ -381,6 +384,7 @@ class _Run:
         return Estimate(
             values=np.zeros(shape),
             standard_errors=np.zeros(shape),
+            degrees_of_freedom=np.full(shape, np.inf),
             empty_values=ends[:, 0],
             grand_values=ends[:, 1],
             evaluations=np.full(self.game.n_rows, 2),

@@ -112,4 +112,5 @@ def solution_by_draws(
 ) -> Solution:
     """Return the mean over the draws, to which every player's equal share is added."""
     equal = (values[:, 1:2] - values[:, :1]) / draws.members.shape[1]  # (R, 1, K)
-    return Solution(*mean_of_draws(coefficients, draws.targets(values, centred), equal))
+    means_and_errors = mean_of_draws(coefficients, draws.targets(values, centred), equal)
+    return Solution(*means_and_errors, len(coefficients) - 1)

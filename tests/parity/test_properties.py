@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import game_shapley_values
@@ -363,7 +364,9 @@ def test_both_hosts_give_the_standard_errors_of_the_core(row, played):
     explanation, _, _ = through_shap(row, played.values, 2, max_evals=budget, error_bounds=True)
     np.testing.assert_allclose(explanation.error_std.reshape(3, M, -1), expected, atol=1e-10)
     half_width = (explanation.upper_bounds - explanation.lower_bounds) / 2
-    np.testing.assert_allclose(half_width, 1.96 * explanation.error_std, rtol=1e-4)
+    made = row.estimate(played, budget=budget, seed=2, with_errors=True)
+    width = scipy.stats.t.ppf(0.975, made.degrees_of_freedom).reshape(half_width.shape)
+    np.testing.assert_allclose(half_width, width * explanation.error_std, rtol=1e-9)
 
     (_, errors), _, _ = through_captum(
         row, played.values, 2, n_samples=budget, return_standard_error=True

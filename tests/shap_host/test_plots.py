@@ -149,7 +149,7 @@ def test_waterfall_draws_the_errors(row):
     order = np.argsort(np.abs(sv[0].values))
     widths = bars[:, 1] - bars[:, 0]
     assert len(bars) == 9
-    wanted = 2 * 1.959964 * sv[0].error_std
+    wanted = (sv.upper_bounds - sv.lower_bounds)[0]
     # shap draws positive and negative bars in two goes, so compare them sorted.
     np.testing.assert_allclose(np.sort(widths), np.sort(wanted[order]), rtol=1e-5, atol=1e-12)
     assert (widths > 0).all() != row.is_exact

@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 import shap
 
 import shap_ext
@@ -118,8 +119,9 @@ def test_error_bounds_are_95_percent_intervals_of_the_standard_errors(name):
     sv = explainer(X, error_bounds=True, **budget(name, 150))
     np.testing.assert_array_equal(sv.values, plain.values)
     np.testing.assert_array_equal(sv.error_std, explainer.last_estimate.standard_errors[..., 0])
-    np.testing.assert_allclose(sv.upper_bounds - sv.values, 1.959964 * sv.error_std, atol=1e-6)
-    np.testing.assert_allclose(sv.values - sv.lower_bounds, 1.959964 * sv.error_std, atol=1e-6)
+    width = scipy.stats.t.ppf(0.975, explainer.last_estimate.degrees_of_freedom[..., 0])
+    np.testing.assert_allclose(sv.upper_bounds - sv.values, width * sv.error_std, atol=1e-12)
+    np.testing.assert_allclose(sv.values - sv.lower_bounds, width * sv.error_std, atol=1e-12)
     assert (sv.error_std == 0).all() == (name == "enumeration")
     assert np.isfinite(sv.error_std).all()
 

@@ -116,6 +116,7 @@ class AmortizedShapley:
         estimate = Estimate(
             values=values,
             standard_errors=np.full(values.shape, np.nan),
+            degrees_of_freedom=np.full(values.shape, np.inf),
             empty_values=empty,
             grand_values=grand,
             evaluations=np.full(n_rows, n_evaluations),

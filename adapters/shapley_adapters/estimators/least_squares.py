@@ -201,7 +201,8 @@ class LeastSquares:
         else:
             targets = values[:, design.positions[:, 0]] - empty
         attributions = design.fit.coefficients(targets, (grand - empty)[:, 0])
-        return Solution(attributions, _standard_errors(design, targets, attributions))
+        n_drawn = int(design.is_drawn.sum())
+        return Solution(attributions, _standard_errors(design, targets, attributions), n_drawn - 1)
 
 
 def _standard_errors(

@@ -213,9 +213,11 @@ def _solve_draws(design: LocalDraws, values: ValueArray) -> Solution:
         return Solution(nothing, nothing)
     attributions = enumerated.attributions(values[:, :n_known])
     errors = np.zeros_like(attributions)
+    freedom = np.full((n_nodes, 1), np.inf)
     found = values[:, design.positions]  # (R, U, 4, K)
     contributions = (found[:, :, 0] - found[:, :, 1] + found[:, :, 2] - found[:, :, 3]) / 2
     for node in design.drawn:
         own = contributions[:, design.owners == node]
         attributions[:, node], errors[:, node] = mean_and_error(own)
-    return Solution(attributions, errors)
+        freedom[node] = own.shape[1] - 1
+    return Solution(attributions, errors, freedom)

@@ -123,7 +123,7 @@ class Myerson(OnGraph):
         flat = values.transpose(1, 0, 2).reshape(n_coalitions, n_rows * n_outputs)
         of_units = design.operator(n_coalitions) @ flat
         of_units = of_units.reshape(n_units, design.n_nodes, n_rows, n_outputs)
-        return Solution(*mean_and_error(of_units.transpose(2, 0, 1, 3)))
+        return Solution(*mean_and_error(of_units.transpose(2, 0, 1, 3)), n_units - 1)
 
 
 def _all_sets(place: GraphPlace, terms: Terms) -> LinearDesign:

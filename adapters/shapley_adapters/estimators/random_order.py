@@ -85,7 +85,7 @@ class RandomOrder:
         attributions = forward.mean(axis=1)
         if n_units < 2:
             return Solution(attributions, np.full_like(attributions, np.nan))
-        return Solution(attributions, forward.std(axis=1, ddof=1) / np.sqrt(n_units))
+        return Solution(attributions, forward.std(axis=1, ddof=1) / np.sqrt(n_units), n_units - 1)
 
     def _unit_size(self, n_players: int) -> int:
         return (n_players - 1) * (2 if self.antithetic else 1)

@@ -94,7 +94,7 @@ class Semivalue:
         with np.errstate(divide="ignore", invalid="ignore"):
             variances = spread / (counts - 1) / counts
         shares: FloatArray = np.full((1, n_players), 1.0 / n_players if self.efficient else 0.0)
-        return share_residual(means, variances, values, shares)
+        return share_residual(means, variances, values, shares, (counts - 1).astype(np.float64))
 
     def _units(self, players: IntArray, n_players: int, rng: np.random.Generator) -> CoalitionArray:
         """Draw a coalition of the others for each of `players`, (U, S, M)."""
