@@ -21,6 +21,7 @@ from captum_ext import (
     PlayerGraph,
 )
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.estimation import kept_designs
 from tests.captum_host.test_language_models import (
     MODEL,
     PROMPT,
@@ -243,6 +244,7 @@ def test_ragged_texts_in_one_call():
 
 
 def test_rows_of_equal_length_share_a_design(monkeypatch):
+    kept_designs.clear()
     made = []
     original = captum_ext.graph_attributions.core.CShapley.design
     monkeypatch.setattr(
@@ -252,6 +254,8 @@ def test_rows_of_equal_length_share_a_design(monkeypatch):
     )
     tokens = torch.randint(1, 20, (9, 8), generator=torch.Generator().manual_seed(0))
     CShapley(TextNetwork(), order=2).attribute(tokens, target=0)
+    assert len(made) == 1
+    CShapley(TextNetwork(), order=2).attribute(tokens[:1], target=1)
     assert len(made) == 1
 
 
