@@ -60,13 +60,13 @@ def test_the_table_of_costs(order):
     d = 40
     x = examples(1, d)
     methods = {
-        "L-Shapley": LShapley(smooth, order=order),
-        "C-Shapley": CShapley(smooth, order=order),
+        "L-Shapley": LShapley(smooth, order=order, graph="line"),
+        "C-Shapley": CShapley(smooth, order=order, graph="line"),
         'C-Shapley, `marginals="components"`': CShapley(
-            smooth, order=order, marginals="components"
+            smooth, order=order, graph="line", marginals="components"
         ),
         "regression on runs of up to `order` words": CShapley(
-            smooth, order=order, variant="regression"
+            smooth, order=order, graph="line", variant="regression"
         ),
     }
     page = PAGE.read_text(encoding="utf-8")
