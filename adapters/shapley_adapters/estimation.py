@@ -134,8 +134,9 @@ class _Run:
 
     def estimate(self, active: BoolArray) -> Estimate:
         if self._is_on_graph:
+            n_rows, n_players = active.shape
             graph, name = self.settings.graph, self.settings.name
-            self._graphs = graphs_of_rows(graph, *active.shape, name)
+            self._graphs = graphs_of_rows(graph, n_rows, n_players, name)
             self._refuse_budget_early(active)
         else:
             for n_active in np.unique(active.sum(axis=1)):
