@@ -18,6 +18,7 @@ from .baselines import BaselineDistribution
 from .combining import combine
 from .data_loaders import DataLoaderAttribution
 from .graph_attributions import CShapley, LShapley, Myerson
+from .graph_networks import StackedGraphs
 from .language_models import LLMAttribution
 from .trained_networks import FastShap, SimShap
 
@@ -43,6 +44,7 @@ __all__ = [
     "Shear",
     "SimSemivalue",
     "SimShap",
+    "StackedGraphs",
     "ValueFunction",
     "combine",
     "criteria",

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from torch import Tensor
+
 import shapley_adapters as core
 from shapley_adapters import PlayerGraph
+from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.graph_reading import read_graphs
 
 from .coalition_attribution import CoalitionAttribution
@@ -28,9 +31,23 @@ class GraphAttribution(CoalitionAttribution):
         self.graph = graph
 
     def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph]:
+        if self.graph is None:
+            _refuse_tables(game.inputs)
         layouts = game.groups.layouts([tuple(given.shape[1:]) for given in game.inputs])
         graph = "grid" if self.graph is None else self.graph
         return read_graphs(graph, layouts, game.n_players)
+
+
+def _refuse_tables(inputs: tuple[Tensor, ...]) -> None:
+    """Refuse inputs whose shape says nothing about neighbours."""
+    for index, given in enumerate(inputs):
+        if given.dim() == 2 and given.shape[1] > 1 and given.is_floating_point():
+            raise InvalidArgumentError(
+                f"graph is missing: inputs[{index}] of shape {tuple(given.shape)} is a table of "
+                "numbers, whose columns are not neighbours because they stand side by side. Pass "
+                "graph= with the graph of its features, or graph='line' if they are a sequence. "
+                "Token ids, embeddings, images and volumes bring their graph with them."
+            )
 
 
 class LShapley(GraphAttribution):
@@ -60,8 +77,9 @@ class LShapley(GraphAttribution):
         index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
         `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
         By default features are next to each other that touch along any dimension of an input but
-        the first: a sequence of tokens is a line, an image a grid of pixels and channels, and the
-        groups of `feature_mask`, such as superpixels, are next to those that they touch.
+        the first: token ids are a line, an image is a grid of pixels and channels, and the groups
+        of `feature_mask`, such as superpixels, are next to those that they touch. Required for
+        tables, which are floats of two dimensions.
     order : int or "auto"
         How many edges away features are considered; by default the largest that `n_samples` pays
         for.
@@ -74,7 +92,7 @@ class LShapley(GraphAttribution):
     >>> import torch
     >>> from captum_ext import LShapley
     >>> x = torch.tensor([[1.0, 2.0, 3.0]])
-    >>> LShapley(lambda x: x[:, 0] * x[:, 1] + x[:, 2], order=1).attribute(x)
+    >>> LShapley(lambda x: x[:, 0] * x[:, 1] + x[:, 2], order=1, graph="line").attribute(x)
     tensor([[1., 1., 3.]])
     """
 
@@ -122,8 +140,9 @@ class CShapley(GraphAttribution):
         index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
         `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
         By default features are next to each other that touch along any dimension of an input but
-        the first: a sequence of tokens is a line, an image a grid of pixels and channels, and the
-        groups of `feature_mask`, such as superpixels, are next to those that they touch.
+        the first: token ids are a line, an image is a grid of pixels and channels, and the groups
+        of `feature_mask`, such as superpixels, are next to those that they touch. Required for
+        tables, which are floats of two dimensions.
     order : int or "auto"
         How many edges away features are considered, or the largest size of the sets in the
         regression; by default the largest that `n_samples` pays for.
@@ -155,7 +174,7 @@ class CShapley(GraphAttribution):
     >>> import torch
     >>> from captum_ext import CShapley
     >>> x = torch.tensor([[1.0, 2.0, 3.0]])
-    >>> CShapley(lambda x: x[:, 0] * x[:, 1] + x[:, 2], order=1).attribute(x)
+    >>> CShapley(lambda x: x[:, 0] * x[:, 1] + x[:, 2], order=1, graph="line").attribute(x)
     tensor([[1., 1., 3.]])
     """
 
@@ -223,15 +242,16 @@ class Myerson(GraphAttribution):
         index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
         `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
         By default features are next to each other that touch along any dimension of an input but
-        the first: a sequence of tokens is a line, an image a grid of pixels and channels, and the
-        groups of `feature_mask`, such as superpixels, are next to those that they touch.
+        the first: token ids are a line, an image is a grid of pixels and channels, and the groups
+        of `feature_mask`, such as superpixels, are next to those that they touch. Required for
+        tables, which are floats of two dimensions.
 
     Examples
     --------
     >>> import torch
     >>> from captum_ext import Myerson
     >>> x = torch.tensor([[1.0, 2.0, 3.0]])
-    >>> Myerson(lambda x: x[:, 0] * x[:, 2]).attribute(x)
+    >>> Myerson(lambda x: x[:, 0] * x[:, 2], graph="line").attribute(x)
     tensor([[1., 1., 1.]])
     """
 

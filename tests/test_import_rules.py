@@ -30,9 +30,9 @@ LAYERS = [
     {"errors", "array_types"},
     {"arguments", "games", "coalition_sets", "size_distributions"},
     {"estimates", "explanation_arrays", "player_graphs", "torch_attributions"},
-    {"connected_sets", "graph_reading"},
+    {"connected_sets", "graph_reading", "graphs_of_rows"},
     {"constrained_regression", "designs", "batched_evaluation"},
-    {"criteria"},
+    {"criteria", "kept_designs"},
     {"aggregation"},
     {"averages", "graph_drawing", "linear_designs", "odd_kernels", "set_weights"},
     {"orders"},
@@ -290,7 +290,8 @@ for name in captum_ext.__all__:
     is_trained = name in ("FastShap", "SimShap")
     is_method = isinstance(kind, type) and issubclass(kind, captum.attr.PerturbationAttribution)
     if is_method and not is_trained:
-        method = kind(lambda x: (x * torch.arange(9.0)).sum(1), seed=0)
+        on_graph = {"graph": "line"} if name in ("LShapley", "CShapley", "Myerson") else {}
+        method = kind(lambda x: (x * torch.arange(9.0)).sum(1), seed=0, **on_graph)
         found = method.attribute(torch.ones(2, 9), n_samples=512)
         assert torch.allclose(found, torch.arange(9.0).expand(2, 9)), name
 print("done")

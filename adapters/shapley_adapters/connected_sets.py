@@ -38,11 +38,9 @@ class Part:
 
 def part_of(graph: PlayerGraph, nodes: IntArray) -> Part:
     """Return the part of a graph that the given nodes make."""
-    number = {int(node): place for place, node in enumerate(nodes)}
-    links = [
-        sum(1 << number[other] for other in map(int, graph.neighbours[node]) if other in number)
-        for node in nodes
-    ]
+    inside, near = nodes.tolist(), graph.neighbour_lists
+    bit = {node: 1 << place for place, node in enumerate(inside)}
+    links = [sum([bit[other] for other in near[node] if other in bit]) for node in inside]
     return Part(nodes, links)
 
 

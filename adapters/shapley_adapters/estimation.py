@@ -13,10 +13,12 @@ from .array_types import BoolArray, IntArray, ScoreArray, ValueArray
 from .batched_evaluation import Evaluator, Request
 from .coalition_sets import CoalitionTable, end_points
 from .designs import Design, DesignRequest, Estimator, OnGraph, Solution, WholeDesign
-from .errors import BudgetError, InvalidArgumentError, warn_user
+from .errors import BudgetError, warn_user
 from .estimates import Estimate
 from .estimators.exact import FullDesign, full_design, solve_full
 from .games import Game
+from .graphs_of_rows import graphs_of_rows
+from .kept_designs import KeptDesigns
 from .open_rows import OpenRows
 from .player_graphs import PlayerGraph
 from .row_groups import RowGroup, Scoring, group_rows, group_rows_on_graphs
@@ -28,6 +30,9 @@ errors told from fewer are often too small, and stopping picks the moments when 
 
 _MOST_DESIGNS = 64
 """Designs of graphs kept from one chunk of rows to the next."""
+
+kept_designs = KeptDesigns()
+"""Designs on graphs, for calls to come."""
 
 _CHUNK_BYTES = 2**28
 """Bound on the coalitions and values held at a time; a chunk has at least one row."""
@@ -123,15 +128,19 @@ class _Run:
     game: Game
     estimator: Estimator[Any]
     settings: Settings
+    _graphs: Sequence[PlayerGraph] = ()
     _shared: dict[Hashable, Design] = field(default_factory=dict)
     _missed: list[tuple[int, float]] = field(default_factory=list)
 
     def estimate(self, active: BoolArray) -> Estimate:
-        if not self._is_on_graph:
+        if self._is_on_graph:
+            n_rows, n_players = active.shape
+            graph, name = self.settings.graph, self.settings.name
+            self._graphs = graphs_of_rows(graph, n_rows, n_players, name)
+            self._refuse_budget_early(active)
+        else:
             for n_active in np.unique(active.sum(axis=1)):
                 self._check_budget(int(n_active))
-        else:
-            self._check_graphs(active)
         with self._progress_bar(active) as bar:
             evaluate = Evaluator(self.game, self.settings.batch_size, bar.update)
             ends = self._end_values(evaluate)
@@ -146,38 +155,18 @@ class _Run:
             return group_rows(rows, active, ends[rows])
         if len(self._shared) > _MOST_DESIGNS:
             self._shared.clear()
-        graphs = [self._graph_of(int(row)) for row in rows]
+        graphs = [self._graphs[row] for row in rows]
         return group_rows_on_graphs(rows, active, ends[rows], graphs)
-
-    def _graph_of(self, row: int) -> PlayerGraph:
-        graph = self.settings.graph
-        if graph is None:
-            raise InvalidArgumentError(
-                f"graph is missing: {self.settings.name} has to know which players are neighbours. "
-                "Pass graph= to Settings."
-            )
-        return graph if isinstance(graph, PlayerGraph) else graph[row]
 
     @property
     def _is_on_graph(self) -> bool:
         return isinstance(self.estimator, OnGraph)
 
-    def _check_graphs(self, active: BoolArray) -> None:
-        """Check that graphs fit, and refuse a budget before anything is evaluated.
+    def _refuse_budget_early(self, active: BoolArray) -> None:
+        """Refuse a budget before anything is evaluated.
 
         The row with most active players is, if not always, the most expensive one.
         """
-        graphs = self.settings.graph
-        if not isinstance(graphs, PlayerGraph | None) and len(graphs) != len(active):
-            raise InvalidArgumentError(
-                f"graph holds {len(graphs)} graphs, but there are {len(active)} rows."
-            )
-        for row in range(len(active)):
-            n_nodes = self._graph_of(row).n_players
-            if n_nodes != active.shape[1]:
-                raise InvalidArgumentError(
-                    f"graph has {n_nodes} nodes, but there are {active.shape[1]} players."
-                )
         widest = np.argmax(active.sum(axis=1), keepdims=True)
         nothing = np.zeros((len(active), 2, 1))
         for group in self._groups(widest, active[widest], nothing):
@@ -256,7 +245,9 @@ class _Run:
 
     def _made(self, request: DesignRequest) -> Design:
         try:
-            design: Design = self.estimator.design(request)
+            design: Design = kept_designs.design(
+                self.estimator, request, lambda: self.estimator.design(request)
+            )
         except BudgetError as error:
             name, budget = self.settings.budget_name, self.settings.budget
             spoken = f"{name}={budget} is too small" if budget else f"{name} has to be given"

@@ -89,8 +89,10 @@ class Terms:
 
         All other players are present where `rest` is true.
         """
-        wide = np.full((len(members), len(self.place.players)), rest)
-        columns = self._columns[nodes]
+        columns, n_players = self._columns[nodes], len(self.place.players)
+        if len(nodes) == n_players and (columns == np.arange(n_players)).all():
+            return members
+        wide = np.full((len(members), n_players), rest)
         wide[:, columns[columns >= 0]] = members[:, columns >= 0]
         return wide
 

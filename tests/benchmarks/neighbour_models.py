@@ -7,23 +7,51 @@ LSTM, and CNNs for images of two classes.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
+from neighbour_texts import LETTERS, co_occurrence_vectors, letters, texts, vocabulary
 from torch import Tensor, nn
 
 CASES = ("imdb", "ag_news", "yahoo", "mnist", "cifar10")
 _SEED = 2019
 _TEST_SHARE = 0.2
-_WORD_SPREAD = 0.05
-_RATES = {"yahoo": 4e-3}
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/|_@#$%&*+=<>()[]{}\n "
+_BATCH = 32
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained.
+
+    Attributes
+    ----------
+    epochs, rate : int, float
+        Passes over the data, and the largest learning rate.
+    words_left_out : float
+        Share of the words. Texts are few, and networks are to expect absent words.
+    word_spread : float
+        Standard deviation of the numbers with which words start, where they are learned.
+    flips : bool
+        Whether images are mirrored at random.
+    """
+
+    epochs: int
+    rate: float
+    words_left_out: float = 0.0
+    word_spread: float = 1.0
+    flips: bool = False
+
+
+_RECIPES = {
+    "imdb": Recipe(12, 2e-3, words_left_out=0.15, word_spread=0.05),
+    "ag_news": Recipe(15, 4e-3, words_left_out=0.15),
+    "yahoo": Recipe(25, 4e-3, words_left_out=0.2),
+    "mnist": Recipe(20, 4e-3),
+    "cifar10": Recipe(60, 1e-3, flips=True),
+}
 
 
 @dataclass(frozen=True)
@@ -86,40 +114,44 @@ class WordCNN(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Three convolutions over characters, as in Zhang et al. (2015) but narrower and fewer."""
+    """Convolutions of four, six and eight characters, the largest of each filter, a linear layer.
 
-    def __init__(self, n_letters: int, n_classes: int) -> None:
+    One layer where Zhang et al. (2015) have six, for a hundredth of their texts.
+    """
+
+    def __init__(self, n_letters: int, n_classes: int, width: int = 160) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(n_letters, 24, padding_idx=0)
-        self.layers = nn.Sequential(
-            nn.Conv1d(24, 96, 7, padding=3), nn.ReLU(), nn.MaxPool1d(3),
-            nn.Conv1d(96, 96, 5, padding=2), nn.ReLU(), nn.MaxPool1d(3),
-            nn.Conv1d(96, 96, 3, padding=1), nn.ReLU(),
-        )  # fmt: skip
+        self.embedding = nn.Embedding(n_letters, 16, padding_idx=0)
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(16, width, length, padding=length // 2) for length in (4, 6, 8)
+        )
         self.dropout = nn.Dropout(0.5)
-        self.head = nn.Linear(96, n_classes)
+        self.head = nn.Linear(3 * width, n_classes)
 
     def forward(self, letters: Tensor) -> Tensor:
         """Return logits, (B, classes)."""
-        found = self.layers(self.embedding(letters).movedim(1, 2)).amax(2)
-        logits: Tensor = self.head(self.dropout(found))
+        embedded = self.embedding(letters).movedim(1, 2)
+        found = [torch.relu(layer(embedded)).amax(2) for layer in self.convolutions]
+        logits: Tensor = self.head(self.dropout(torch.cat(found, 1)))
         return logits
 
 
 class BiLSTM(nn.Module):
-    """A bidirectional LSTM over word embeddings, its last states into the output."""
+    """A bidirectional LSTM over given word vectors, its mean state over the words there are."""
 
-    def __init__(self, n_words: int, n_classes: int, width: int = 64) -> None:
+    def __init__(self, vectors: Tensor, n_classes: int, width: int = 64) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(n_words, 100, padding_idx=0)
-        self.lstm = nn.LSTM(100, width, batch_first=True, bidirectional=True)
+        self.embedding = nn.Embedding.from_pretrained(vectors, freeze=True, padding_idx=0)
+        self.lstm = nn.LSTM(vectors.shape[1], width, batch_first=True, bidirectional=True)
         self.dropout = nn.Dropout(0.5)
         self.head = nn.Linear(2 * width, n_classes)
 
     def forward(self, words: Tensor) -> Tensor:
         """Return logits, (B, classes)."""
         states, _ = self.lstm(self.dropout(self.embedding(words)))
-        logits: Tensor = self.head(self.dropout(states.amax(1)))
+        is_there = (words != 0)[:, :, None]
+        mean = (states * is_there).sum(1) / is_there.sum(1).clamp(min=1)
+        logits: Tensor = self.head(self.dropout(mean))
         return logits
 
 
@@ -144,28 +176,34 @@ def build(name: str, data: Path, cache: Path, n_items: int) -> Case:
 
 
 def _text_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
-    folder = {"yahoo": "yahoo_answers"}.get(name, name)
-    table = pd.read_csv(data / folder / f"{folder}.csv.gz")
-    texts = table["text"] if "title" not in table else table["title"] + ". " + table["text"]
-    classes = sorted(table["label"].unique())
-    labels = torch.tensor([classes.index(label) for label in table["label"]])
-    words = [_words(text) for text in texts]
+    words, labels, n_classes = texts(data, name)
     train, test = _split(len(words))
+    network: nn.Module
     if name == "ag_news":
-        coded, masks = _letters(words, most=40)
-        network: nn.Module = CharacterCNN(len(_LETTERS) + 1, len(classes))
-        title = "AG's News, character CNN"
+        coded, masks = letters(words, most=40)
+        network, title = CharacterCNN(len(LETTERS) + 1, n_classes), "AG's News, character CNN"
     else:
-        most = 400 if name == "imdb" else 100
-        vocabulary = _vocabulary([words[place] for place in train])
-        coded = [torch.tensor([vocabulary.get(w, 1) for w in own[:most]]) for own in words]
+        read = [words[place] for place in train]
+        if name == "yahoo":  # too few to learn words from: their neighbours in all texts tell more
+            read += [text for other in ("imdb", "ag_news") for text in texts(data, other)[0]]
+        number, most = vocabulary(read), 400 if name == "imdb" else 100
+        coded = [torch.tensor([number.get(w, 1) for w in own[:most]]) for own in words]
         masks = [torch.arange(len(own)) for own in coded]
-        kind = WordCNN if name == "imdb" else BiLSTM
-        network = kind(len(vocabulary) + 2, len(classes))
-        title = "IMDB, word CNN" if name == "imdb" else "Yahoo! Answers, biLSTM"
+        if name == "imdb":
+            network, title = WordCNN(len(number) + 2, n_classes), "IMDB, word CNN"
+        else:
+            vectors = torch.from_numpy(co_occurrence_vectors(read, number))
+            network, title = BiLSTM(vectors, n_classes), "Yahoo! Answers, biLSTM"
 
-    def batch(places: Sequence[int]) -> Tensor:
-        return nn.utils.rnn.pad_sequence([coded[p] for p in places], batch_first=True)
+    def batch(places: Sequence[int], recipe: Recipe | None = None) -> Tensor:
+        padded = nn.utils.rnn.pad_sequence([coded[p] for p in places], batch_first=True)
+        if recipe is None:
+            return padded
+        word = nn.utils.rnn.pad_sequence([masks[p] for p in places], batch_first=True)
+        # Anything between none and twice as many of the words of each text.
+        share = 2 * recipe.words_left_out * torch.rand(len(places), 1)
+        is_out = torch.rand(len(places), int(word.max()) + 1) < share
+        return torch.where(is_out.gather(1, word), 0, padded)
 
     model = _trained(network, batch, labels, train, cache, name)
     accuracy = _accuracy(model, batch, labels, test)
@@ -176,31 +214,6 @@ def _text_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
         own = coded[place][None]
         items.append(Item(own, torch.zeros_like(own), masks[place][None], n_players, (n_players,)))
     return Case(name, title, model, accuracy, items)
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+(?:'\w+)?|[^\w\s]", text.replace("<br />", " ").lower()) or ["."]
-
-
-def _vocabulary(texts: Sequence[Sequence[str]], most: int = 10_000) -> dict[str, int]:
-    """Number the words that come up twice or more; 0 is padding, 1 is all others."""
-    counts = Counter(word for text in texts for word in text)
-    return {word: n + 2 for n, (word, count) in enumerate(counts.most_common(most)) if count > 1}
-
-
-def _letters(words: Sequence[Sequence[str]], most: int) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the characters of each text, and the word that each belongs to."""
-    number = {letter: n + 1 for n, letter in enumerate(_LETTERS)}
-    coded, masks = [], []
-    for text in words:
-        pairs = [
-            (number.get(letter, len(_LETTERS)), place)
-            for place, word in enumerate(text[:most])
-            for letter in f"{word} "
-        ]
-        coded.append(torch.tensor([letter for letter, _ in pairs]))
-        masks.append(torch.tensor([place for _, place in pairs]))
-    return coded, masks
 
 
 # --- images ---
@@ -222,10 +235,15 @@ def _image_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
     x = torch.tensor(images[chosen] / 255.0, dtype=torch.float32)
     y = torch.tensor((labels[chosen] == pair[1]).astype(np.int64))
     train, test = _split(len(x))
-    model = _trained(
-        image_network(x.shape[1:], widths), lambda places: x[list(places)], y, train, cache, name
-    )
-    accuracy = _accuracy(model, lambda places: x[list(places)], y, test)
+
+    def batch(places: Sequence[int], recipe: Recipe | None = None) -> Tensor:
+        chosen = x[list(places)]
+        if recipe is None or not recipe.flips:
+            return chosen
+        return torch.where(torch.rand(len(places), 1, 1, 1) < 0.5, chosen.flip(3), chosen)
+
+    model = _trained(image_network(x.shape[1:], widths), batch, y, train, cache, name)
+    accuracy = _accuracy(model, batch, y, test)
     height, width = x.shape[2:]
     mask = torch.arange(height * width).reshape(1, 1, height, width)
     # The paper's reference: the average strength of the pixels.
@@ -248,47 +266,57 @@ def _split(n: int) -> tuple[list[int], list[int]]:
 
 def _trained(
     network: nn.Module,
-    batch: Callable[[Sequence[int]], Tensor],
+    batch: Callable[..., Tensor],
     labels: Tensor,
     train: Sequence[int],
     cache: Path,
     name: str,
 ) -> nn.Module:
-    """Return the network trained by Adam, or as it was kept."""
-    key = hashlib.sha256(Path(__file__).read_bytes() + torch.__version__.encode()).hexdigest()
+    """Return the network trained by AdamW, or as it was kept."""
+    sources = [Path(__file__), Path(__file__).with_name("neighbour_texts.py")]
+    code = b"".join(source.read_bytes() for source in sources)
+    key = hashlib.sha256(code + torch.__version__.encode()).hexdigest()
     path = cache / f"neighbours-{name}-{key[:12]}.pt"
     if path.is_file():
         network.load_state_dict(torch.load(path, weights_only=True))
         return network.eval()
-    generator = torch.Generator().manual_seed(_SEED)
+    recipe = _RECIPES[name]
     with torch.random.fork_rng():
         torch.manual_seed(_SEED)
-        for layer in network.modules():
-            if hasattr(layer, "reset_parameters"):
-                layer.reset_parameters()
-            if isinstance(layer, nn.Embedding):  # of few texts: words start near each other
-                nn.init.normal_(layer.weight, std=_WORD_SPREAD)
-                nn.init.zeros_(layer.weight.data[0])
-        optimizer = torch.optim.Adam(network.parameters(), lr=_RATES.get(name, 1e-3))
-        for _ in range(_epochs(name)):
-            for some in torch.randperm(len(train), generator=generator).split(32):
+        _start_anew(network, recipe)
+        network.train()
+        parameters = [one for one in network.parameters() if one.requires_grad]
+        optimizer = torch.optim.AdamW(parameters, lr=recipe.rate, weight_decay=0.01)
+        n_steps = recipe.epochs * -(-len(train) // _BATCH)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, recipe.rate, n_steps, pct_start=0.2
+        )
+        for _ in range(recipe.epochs):
+            for some in torch.randperm(len(train)).split(_BATCH):
                 places = [train[place] for place in some.tolist()]
                 optimizer.zero_grad()
-                loss = nn.functional.cross_entropy(network(batch(places)), labels[places])
-                torch.autograd.backward(loss)
+                logits = network(batch(places, recipe))
+                nn.functional.cross_entropy(logits, labels[places]).backward()
                 optimizer.step()
+                schedule.step()
     cache.mkdir(parents=True, exist_ok=True)
     torch.save(network.state_dict(), path)
     return network.eval()
 
 
-def _epochs(name: str) -> int:
-    return {"imdb": 12, "ag_news": 10, "yahoo": 20, "mnist": 12, "cifar10": 15}[name]
+def _start_anew(network: nn.Module, recipe: Recipe) -> None:
+    """Draw all weights that are learned, whatever was drawn before."""
+    for layer in network.modules():
+        is_learned = all(one.requires_grad for one in layer.parameters(recurse=False))
+        if is_learned and hasattr(layer, "reset_parameters"):
+            layer.reset_parameters()
+            if isinstance(layer, nn.Embedding):
+                layer.weight.data *= recipe.word_spread
 
 
 def _accuracy(
     model: nn.Module,
-    batch: Callable[[Sequence[int]], Tensor],
+    batch: Callable[..., Tensor],
     labels: Tensor,
     test: Sequence[int],
 ) -> float:

@@ -2,14 +2,13 @@
 
 Figures 2 and 3 of Chen et al. (L-Shapley and C-Shapley, ICLR 2019) in small, at 4 d evaluations:
 
-    python tests/benchmarks/neighbours_accuracy.py [--quick] [--cases imdb mnist] [--inputs 100]
+    python tests/benchmarks/neighbours_accuracy.py [--quick] [--cases imdb mnist] [--without oddgp]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import torch
-from adult import data_folder
+from contender_choice import add_choice_arguments, takes_part
+from data_files import add_folder_arguments
 from neighbour_contenders import FloatArray, contenders, log_probabilities
 from neighbour_models import CASES, Case, Item, build
 from torch import nn
@@ -29,7 +29,6 @@ import matplotlib.pyplot as plt
 SHARES = np.array([0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5])
 _SHOWN = (0.1, 0.2, 0.3, 0.5)
 _PER_PLAYER = 4
-_FOLDER = Path(tempfile.gettempdir()) / "shapley-ext-benchmarks"
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def main() -> None:
             f"\n{case.title}: accuracy {case.accuracy:.3f}, {len(case.items)} inputs of "
             f"{np.mean([item.n_players for item in case.items]):.0f} features on average"
         )
-        found.append((case, _run(case)))
+        found.append((case, _run(case, arguments)))
     arguments.output.mkdir(parents=True, exist_ok=True)
     stem = arguments.output / "neighbours_accuracy"
     _save(found, stem.with_suffix(".csv"))
@@ -85,23 +84,25 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the data sets")
-    parser.add_argument("--cache", type=Path, default=_FOLDER)
-    parser.add_argument("--output", type=Path, default=_FOLDER)
+    add_folder_arguments(parser)
+    parser.add_argument("--output", type=Path, default=Path("benchmark_output"))
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--inputs", type=int, default=100)
     parser.add_argument("--quick", action="store_true", help="5 inputs of each case")
+    add_choice_arguments(parser)
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.inputs = 5
     return arguments
 
 
-def _run(case: Case) -> list[Curves]:
+def _run(case: Case, arguments: argparse.Namespace) -> list[Curves]:
     print(f"{'':40}{'evaluations':>12}{'ms':>8}" + "".join(f"{s:>16.0%}" for s in _SHOWN))
     made = []
     for name, explain in contenders(case).items():
-        changes, spent, started = [], [], time.perf_counter()
+        if not takes_part(name, arguments):
+            continue
+        changes, spent = [], []
         seconds = 0.0
         for seed, item in enumerate(case.items):
             started = time.perf_counter()

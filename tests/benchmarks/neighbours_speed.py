@@ -1,6 +1,7 @@
 """Time of designing and solving beside that of the model's evaluations, and of enumerating sets.
 
-A design is made once for all inputs of one graph: the share is told for one input, and for ten.
+A design is made once for all inputs of one graph, and kept: the share is told for the first call
+with one input, for the next, and for a first one with ten inputs.
 
     python tests/benchmarks/neighbours_speed.py [--quick]
 
@@ -25,6 +26,7 @@ import captum_ext
 from shapley_adapters import PlayerGraph
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.connected_sets import all_connected_sets
+from shapley_adapters.estimation import kept_designs
 from shapley_adapters.estimators.connected_regression import ConnectedRegression
 from shapley_adapters.estimators.connected_shapley import CShapley
 
@@ -47,12 +49,12 @@ def main() -> None:
     torch.set_num_threads(1)
     n_rounds, n_words = (1, 100) if arguments.quick else (3, 500)
     print(
-        f"{'':52}{'inputs':>8}{'evaluations':>12}{'ours, ms':>10}{'model, ms':>11}{'share':>8}"
-        f"{'in all':>8}"
+        f"{'':52}{'inputs':>8}{'call':>7}{'evaluations':>12}{'ours, ms':>10}{'model, ms':>11}"
+        f"{'share':>8}{'in all':>8}"
     )
     for task in _tasks(n_words):
-        for n_inputs in (1, 10):
-            _measure(task, n_inputs, n_rounds)
+        for n_inputs, is_first in ((1, True), (1, False), (10, True)):
+            _measure(task, n_inputs, is_first, n_rounds)
     print()
     _print_enumeration(n_rounds)
 
@@ -78,7 +80,7 @@ def _tasks(n_words: int) -> list[Task]:
     ]
 
 
-def _measure(task: Task, n_inputs: int, n_rounds: int) -> None:
+def _measure(task: Task, n_inputs: int, is_first: bool, n_rounds: int) -> None:
     """Time design and solution, the plainest loop of forward passes, and the whole; print them."""
     spent = {"ours": [], "model": [], "all": []}
     n_evaluations = 0
@@ -86,6 +88,9 @@ def _measure(task: Task, n_inputs: int, n_rounds: int) -> None:
     for _ in range(n_rounds):
         clock = _Clock()
         attribution = captum_ext.CShapley(task.model, **task.options)
+        kept_designs.clear()
+        if not is_first:
+            attribution.attribute(inputs, target=0)
         with clock.watching(CShapley, ConnectedRegression):
             started = time.perf_counter()
             attribution.attribute(inputs, target=0)
@@ -94,9 +99,11 @@ def _measure(task: Task, n_inputs: int, n_rounds: int) -> None:
         n_evaluations = int(attribution.last_estimate.evaluations[0])
         spent["model"].append(_forward_seconds(task, n_inputs * n_evaluations))
     ours, model, whole = (min(spent[name]) for name in ("ours", "model", "all"))
+    call = "first" if is_first else "next"
     print(
-        f"{task.title:52}{n_inputs:>8}{n_evaluations:>12}{1e3 * ours:>10.0f}{1e3 * model:>11.0f}"
-        f"{ours / model:>8.1%}{whole / model:>8.2f}"
+        f"{task.title:52}{n_inputs:>8}{call:>7}{n_evaluations:>12}{1e3 * ours:>10.0f}"
+        f"{1e3 * model:>11.0f}{ours / model:>8.1%}{whole / model:>8.2f}",
+        flush=True,
     )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import shap
 import torch
 from cases import add_case_arguments, prepare
+from contender_choice import add_choice_arguments, takes_part
 from error_scores import ErrorScore, save
 from explained_models import Case, Clock
 from metrics import absolute_error
@@ -41,7 +42,7 @@ def main() -> None:
     clock = Clock()
     worker = None if arguments.shapiq_python is None else ShapiqWorker(arguments.shapiq_python)
     field = rivals(clock.timed(case.explained), arguments.oddgp, worker)
-    field = [rival for rival in field if _takes_part(rival.name, arguments)]
+    field = [rival for rival in field if takes_part(rival.name, arguments)]
     _print_configuration(arguments, case, worker)
     scores: list[ErrorScore] = []
     for per_player in arguments.per_player:
@@ -72,17 +73,11 @@ def _arguments() -> argparse.Namespace:
         metavar="OPTION=VALUE,…",
         help="another contender; weights=equal by default",
     )
-    parser.add_argument("--only", nargs="+", metavar="WORD", help="contenders by parts of names")
-    parser.add_argument("--without", nargs="+", default=[], metavar="WORD", help="the same")
+    add_choice_arguments(parser)
     parser.add_argument("--output", type=Path, default=Path("benchmark_output"))
     arguments = parser.parse_args()
     arguments.oddgp = arguments.oddgp or [{"weights": "equal"}]
     return arguments
-
-
-def _takes_part(name: str, arguments: argparse.Namespace) -> bool:
-    is_named = arguments.only is None or any(word in name for word in arguments.only)
-    return is_named and not any(word in name for word in arguments.without)
 
 
 def _options(text: str) -> dict[str, Any]:

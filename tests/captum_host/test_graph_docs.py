@@ -2,13 +2,16 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import pytest
 import torch
 
 from tests.captum_host.networks import examples
+from tests.captum_host.test_graph_networks import PooledMessages, molecules, seeded
 from tests.captum_host.test_graphs import MessagePassing, TextNetwork, molecule, smooth
+from tests.captum_host.test_language_models import MODEL, TOKENIZER
 from tests.shap_host.test_text import by_spaces, model
 
 PAGE = Path(__file__).parents[2] / "docs" / "neighbouring_features.md"
@@ -17,6 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "neighbouring_features.md"
 def test_the_page_runs():
     tokens = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
     atoms, edge_index = molecule()
+    nodes, edges = molecules()
     names = {
         "text_model": model,
         "tokenizer": by_spaces,
@@ -31,14 +35,20 @@ def test_the_page_runs():
         "molecule": atoms,
         "edge_index": edge_index,
         "symbols": list("CCCCCCNO"),
+        "language_model": MODEL,
+        "llm_tokenizer": TOKENIZER,
+        "graph_network": seeded(PooledMessages()),
+        "data": SimpleNamespace(x=nodes[0], edge_index=edges, num_nodes=8),
     }
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 6
     for block in blocks:
         exec(block, names)
     assert [len(values) for values in names["explanation"].values] == [6, 1]
     assert names["patches"].last_estimate.evaluations.tolist() == [36 + 25 + 16 + 9 + 2] * 2
     assert names["attributions"].shape == (1, 8, 3)
+    assert names["by_atom"].shape == (1, 8, 4)
+    assert names["result"].token_attr.shape == (3, 4)
     plt.close("all")
 
 
@@ -50,13 +60,13 @@ def test_the_table_of_costs(order):
     d = 40
     x = examples(1, d)
     methods = {
-        "L-Shapley": LShapley(smooth, order=order),
-        "C-Shapley": CShapley(smooth, order=order),
+        "L-Shapley": LShapley(smooth, order=order, graph="line"),
+        "C-Shapley": CShapley(smooth, order=order, graph="line"),
         'C-Shapley, `marginals="components"`': CShapley(
-            smooth, order=order, marginals="components"
+            smooth, order=order, graph="line", marginals="components"
         ),
         "regression on runs of up to `order` words": CShapley(
-            smooth, order=order, variant="regression"
+            smooth, order=order, graph="line", variant="regression"
         ),
     }
     page = PAGE.read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from captum.attr import NoiseTunnel, visualization
+from captum.attr import NoiseTunnel, TextTemplateInput, visualization
 from captum.metrics import sensitivity_max
 from torch import nn
 
@@ -21,6 +21,7 @@ from captum_ext import (
     PlayerGraph,
 )
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.estimation import kept_designs
 from tests.captum_host.test_language_models import (
     MODEL,
     PROMPT,
@@ -84,7 +85,7 @@ def examples(*shape):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-def check(method, function, x, graph, mask=None, baseline=None, **settings):
+def check(method, function, x, wanted_graph, mask=None, baseline=None, **settings):
     """Compare attributions of a method with its definition, player by player."""
     kind, options, by_definition = METHODS[method]
     feature_mask = None if mask is None else mask
@@ -96,7 +97,7 @@ def check(method, function, x, graph, mask=None, baseline=None, **settings):
     ids = ids.expand(x.shape[1:])
     zero = torch.zeros_like(x[0]) if baseline is None else baseline
     for example, own in zip(x, found, strict=True):
-        wanted = by_definition(graph, game_of(function, example, zero, ids))
+        wanted = by_definition(wanted_graph, game_of(function, example, zero, ids))
         np.testing.assert_allclose(own.numpy(), wanted[ids.numpy()].reshape(own.shape), **EXACT)
     return attribution
 
@@ -105,8 +106,8 @@ def check(method, function, x, graph, mask=None, baseline=None, **settings):
 
 
 @each_method
-def test_sequences_are_lines(method):
-    check(method, smooth, examples(3, 6), nx.path_graph(6))
+def test_sequences_of_numbers_are_lines_where_users_say_so(method):
+    check(method, smooth, examples(3, 6), nx.path_graph(6), graph="line")
 
 
 @each_method
@@ -148,7 +149,7 @@ def test_masks_that_differ_by_example():
     x = examples(2, 6)
     mask = torch.tensor([[0, 0, 1, 1, 2, 2], [2, 2, 0, 0, 1, 1]])
     graphs = [nx.path_graph(3), nx.Graph([(2, 0), (0, 1)])]
-    found = LShapley(smooth, order=1).attribute(x, feature_mask=mask)
+    found = LShapley(smooth, order=1, graph="line").attribute(x, feature_mask=mask)
     for row, graph in enumerate(graphs):
         game = game_of(smooth, x[row], torch.zeros(6, dtype=x.dtype), mask[row])
         wanted = oracle.l_shapley(graph, game, 1)
@@ -161,7 +162,7 @@ def test_several_inputs_are_graphs_of_their_own():
     def function(first, second):
         return smooth(torch.cat([first, second], 1))
 
-    found = CShapley(function, order=2).attribute(x)
+    found = CShapley(function, order=2, graph="line").attribute(x)
     graph = nx.disjoint_union(nx.path_graph(3), nx.path_graph(4))
     wanted = CShapley(function, order=2, graph=graph).attribute(x)
     for one, other in zip(found, wanted, strict=True):
@@ -243,6 +244,7 @@ def test_ragged_texts_in_one_call():
 
 
 def test_rows_of_equal_length_share_a_design(monkeypatch):
+    kept_designs.clear()
     made = []
     original = captum_ext.graph_attributions.core.CShapley.design
     monkeypatch.setattr(
@@ -252,6 +254,8 @@ def test_rows_of_equal_length_share_a_design(monkeypatch):
     )
     tokens = torch.randint(1, 20, (9, 8), generator=torch.Generator().manual_seed(0))
     CShapley(TextNetwork(), order=2).attribute(tokens, target=0)
+    assert len(made) == 1
+    CShapley(TextNetwork(), order=2).attribute(tokens[:1], target=1)
     assert len(made) == 1
 
 
@@ -274,6 +278,15 @@ def test_language_models_token_by_token(method):
     assert explainer.attr_method.last_estimate.evaluations <= 2 ** (len(ids) - 1)
     figure, _ = found.plot_token_attr(show=False)
     plt.close(figure)
+
+
+def test_slots_of_templates_are_neighbours_where_users_say_so():
+    template = TextTemplateInput("the {} sat {} the {}", values=["cat", "on", "mat"])
+    with pytest.raises(InvalidArgumentError, match="graph is missing"):
+        attributed(CShapley(MODEL, order=1), template)
+    found, _ = attributed(CShapley(MODEL, order=2, marginals="components", graph="line"), template)
+    wanted, _ = attributed(Myerson(MODEL, graph=nx.path_graph(3)), template)
+    torch.testing.assert_close(found.token_attr, wanted.token_attr)
 
 
 # --- graph networks ---
@@ -367,7 +380,7 @@ def test_hosts_agree(method):
 @pytest.mark.parametrize("kind", [LShapley, CShapley, Myerson])
 def test_captums_tools_take_them(kind):
     x = examples(2, 6)
-    attribution = kind(smooth, seed=0)
+    attribution = kind(smooth, seed=0, graph="line")
     noisy = NoiseTunnel(attribution).attribute(x, nt_samples=2, stdevs=0.0)
     torch.testing.assert_close(noisy, attribution.attribute(x))
     found = sensitivity_max(attribution.attribute, x, perturb_radius=0.01, n_perturb_samples=2)
@@ -381,12 +394,13 @@ def test_captums_tools_take_them(kind):
 
 def test_distributions_of_baselines_and_one_value_for_a_batch():
     x, background = examples(2, 5), examples(4, 5)
-    averaged = LShapley(smooth, order=1).attribute(x, baselines=BaselineDistribution(background))
-    each = [LShapley(smooth, order=1).attribute(x, baselines=one[None]) for one in background]
+    on_line = LShapley(smooth, order=1, graph="line")
+    averaged = on_line.attribute(x, baselines=BaselineDistribution(background))
+    each = [on_line.attribute(x, baselines=one[None]) for one in background]
     torch.testing.assert_close(averaged, torch.stack(each).mean(0))
-    whole = LShapley(lambda x: smooth(x).sum(), order=1).attribute(x)
+    whole = LShapley(lambda x: smooth(x).sum(), order=1, graph="line").attribute(x)
     assert whole.shape == (1, 5)
-    torch.testing.assert_close(whole[0], LShapley(smooth, order=1).attribute(x).sum(0))
+    torch.testing.assert_close(whole[0], on_line.attribute(x).sum(0))
 
 
 def test_pictures():
@@ -423,6 +437,20 @@ def test_graphs_that_cannot_be_used(graph, error, message):
         LShapley(smooth, graph=graph).attribute(examples(2, 6))
 
 
+@pytest.mark.parametrize("kind", [LShapley, CShapley, Myerson])
+def test_columns_of_tables_are_no_neighbours(kind):
+    """shap refuses them, too. Where they are a sequence, users have to say so."""
+    x, mask = examples(2, 6), torch.tensor([[0, 0, 1, 1, 2, 2]])
+    message = r"graph is missing: inputs\[0\] of shape \(2, 6\) is a table .*graph='line'"
+    for feature_mask in (None, mask):
+        with pytest.raises(InvalidArgumentError, match=message):
+            kind(smooth).attribute(x, feature_mask=feature_mask)
+    with pytest.raises(InvalidArgumentError, match=r"inputs\[1\] of shape \(2, 6\)"):
+        kind(lambda image, table: smooth(table)).attribute((examples(2, 2, 2), x))
+    by_itself = kind(lambda x: smooth(x[:, :1])).attribute(x[:, :1])  # one column has no order
+    torch.testing.assert_close(by_itself[:, 0], smooth(x[:, :1]) - smooth(0 * x[:, :1]))
+
+
 def test_options_that_cannot_be_used():
     with pytest.raises(InvalidArgumentError, match="shapes='squares' is an option of variant='reg"):
         CShapley(smooth, shapes="squares")
@@ -431,4 +459,4 @@ def test_options_that_cannot_be_used():
     with pytest.raises(InvalidArgumentError, match="context"):
         LShapley(smooth, context="present")
     with pytest.raises(BudgetError, match="n_samples=9 is too small: C Shapley with order=1 needs"):
-        CShapley(smooth, order=1).attribute(examples(1, 8), n_samples=9)
+        CShapley(smooth, order=1, graph="line").attribute(examples(1, 8), n_samples=9)

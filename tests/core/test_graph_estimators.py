@@ -8,13 +8,17 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters import PlayerGraph
+from shapley_adapters.coalition_sets import end_points
 from shapley_adapters.constrained_regression import fit_sparse
+from shapley_adapters.designs import DesignRequest, GraphPlace
 from shapley_adapters.errors import (
     BudgetError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
     SingularSystemError,
 )
+from shapley_adapters.estimation import kept_designs
+from shapley_adapters.kept_designs import KeptDesigns
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import FunctionGame, TableGame, additive_game, random_game
@@ -586,16 +590,105 @@ def test_seeds_decide_the_draws_and_batches_do_not():
 # --- designs ---
 
 
-def test_rows_of_one_graph_share_one_design(monkeypatch):
-    made = []
-    original = core.CShapley.design
-    monkeypatch.setattr(core.CShapley, "design", lambda *args: made.append(1) or original(*args))
+@pytest.fixture
+def made(monkeypatch):
+    """Return a list that grows with each design; none is kept from before."""
+    kept_designs.clear()
+    found = []
+    for kind in (core.CShapley, core.ConnectedRegression, core.LShapley, core.Myerson):
+
+        def design(self, request, original=kind.design):
+            found.append(self)
+            return original(self, request)
+
+        monkeypatch.setattr(kind, "design", design)
+    yield found
+    kept_designs.clear()
+
+
+def test_rows_of_one_graph_share_one_design(made):
     game = random_game(7, n_rows=5)
     same = [PlayerGraph.line(7) for _ in range(5)]  # equal, not identical
     values(game, core.CShapley(1), same)
     assert len(made) == 1
     values(game, core.CShapley(1), [*same[:4], PlayerGraph.ring(7)])
-    assert len(made) == 3
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        core.CShapley(1),
+        core.CShapley(1, marginals="components"),
+        core.ConnectedRegression(3),
+        core.LShapley(1),
+        core.Myerson(),
+    ],
+    ids=repr,
+)
+def test_designs_are_kept_for_calls_to_come(estimator, made):
+    games = [random_game(7, seed=seed) for seed in (0, 1)]
+    first = [values(game, estimator, PlayerGraph.ring(7), seed=n) for n, game in enumerate(games)]
+    assert len(made) == 1
+    for game, found in zip(games, first, strict=True):
+        kept_designs.clear()
+        np.testing.assert_array_equal(values(game, estimator, PlayerGraph.ring(7)), found)
+
+
+def test_a_kept_design_is_for_the_same_question_only(made):
+    """Another graph, option, budget or set of players that matter."""
+    weights = np.arange(1.0, 8.0)
+    without_one, without_another = weights * (weights != 2), weights * (weights != 4)
+    ring, order = PlayerGraph.ring(7), core.CShapley("auto")
+    questions = [
+        (weights, order, ring, 30),
+        (weights, order, PlayerGraph.line(7), 30),
+        (weights, order, ring, 60),
+        (weights, core.CShapley("auto", marginals="components"), ring, 30),
+        (without_one, order, ring, 30),
+        (without_another, order, ring, 30),
+    ]
+    for _ in range(2):
+        for own, estimator, graph, budget in questions:
+            game = additive_game(own, active=own[None] != 0)
+            found = values(game, estimator, graph, budget=budget)
+            np.testing.assert_allclose(found[0, :, 0], own, **EXACT)
+    assert len(made) == len(questions)
+
+
+def test_designs_that_are_drawn_are_not_kept(made):
+    game = random_game(9)
+    complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))
+    for estimator in (core.Myerson(), core.LShapley(1)):
+        draws = [values(game, estimator, complete, budget=120, seed=seed) for seed in (0, 1)]
+        assert np.abs(draws[0] - draws[1]).max() > 1e-3
+    assert len(kept_designs) == 0
+
+
+def test_what_is_kept_is_bounded():
+    size = 7 * (7 + 2)  # single players and the end points, a byte for each player
+    for most_designs, most_bytes, n_left in [(2, 10**6, 2), (10, 3 * size, 3), (10, size - 1, 0)]:
+        kept = KeptDesigns(most_designs, most_bytes)
+        made = []
+
+        def design(graph, kept=kept, made=made):
+            estimator = core.ConnectedRegression(1)
+            place = GraphPlace(graph, np.arange(7))
+            request = DesignRequest(7, 20, 20, np.random.default_rng(0), end_points(7), place=place)
+            return kept.design(
+                estimator, request, lambda: made.append(graph) or estimator.design(request)
+            )
+
+        graphs = [PlayerGraph.of_edges(7, [(0, n)]) for n in range(1, 6)]
+        for graph in graphs:
+            design(graph)
+        assert len(kept) == n_left
+        assert kept.n_bytes == n_left * size
+        for graph in reversed(graphs[5 - n_left :]):  # the last ones are there
+            design(graph)
+        assert len(made) == 5
+        design(graphs[0])
+        assert len(made) == 6
 
 
 # --- wrong calls ---

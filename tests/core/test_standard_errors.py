@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 
 import shapley_adapters as core
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.reference_games import TableGame, product_game, random_game, smooth_game
@@ -107,5 +108,5 @@ def test_student_s_quantiles_widen_what_few_draws_tell():
 @pytest.mark.parametrize("confidence", [0, 1, 1.5, "0.9", True, None])
 def test_confidence_is_a_share(confidence):
     estimate = core.estimate(random_game(3), core.RandomOrder(), core.Settings(seed=0))
-    with pytest.raises((core.InvalidArgumentError, core.InvalidArgumentTypeError), match="confid"):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match="confid"):
         estimate.interval(confidence)

@@ -53,9 +53,11 @@ class ConnectedRegressionDesign(WholeDesign):
     @cached_property
     def fit(self) -> SparseFit:
         """The regression, prepared."""
-        equation, player = np.nonzero(self.members)
+        # Much faster than asking for the nonzero places in two dimensions.
+        player = np.flatnonzero(self.members) % self.members.shape[1]
+        ends = np.concatenate([[0], np.cumsum(self.members.sum(axis=1))])
         ones = np.ones(len(player))
-        design = scipy.sparse.csr_matrix((ones, (equation, player)), shape=self.members.shape)
+        design = scipy.sparse.csr_matrix((ones, player, ends), shape=self.members.shape)
         return fit_sparse(design, self.weights)
 
 

@@ -1,0 +1,145 @@
+"""Networks of graphs, as functions of the features of their nodes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
+
+
+class StackedGraphs(nn.Module):
+    """A network of one graph as a function of its nodes' features, many copies in one pass.
+
+    Attribution methods evaluate a model on many masked copies of the features, but the networks of
+    PyTorch Geometric take a batch as one large graph of which the graphs are parts. This lays the
+    copies out so: `model(x, edge_index)` gets the features of all nodes of all copies and the edges
+    within each copy, and, if its forward method has an argument of that name, `batch`, the number
+    of the copy that each node belongs to.
+
+    Parameters
+    ----------
+    model : torch.nn.Module or callable
+        Returns one entry for each graph, or, with `node`, one for each node.
+    edge_index : Tensor, (2, E)
+        The edges of the graph, such as `data.edge_index`.
+    edge_arguments : mapping of str to Tensor, optional
+        What else the model takes, one entry for each edge, by the names of its arguments:
+        `{"edge_attr": data.edge_attr}`.
+    node : int, optional
+        Whose output is explained, where the model returns one for each node.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the arguments do not make a graph, or an example has no such node.
+    ModelOutputError
+        If the model returns neither one entry for each graph nor, with `node`, for each node.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import Myerson, StackedGraphs
+    >>> def model(x, edge_index, batch):  # what neighbours have in common, summed
+    ...     sources, sinks = edge_index
+    ...     messages = (x[sources] * x[sinks]).sum(1)
+    ...     return torch.zeros(int(batch.max()) + 1).index_add(0, batch[sinks], messages)
+    >>> nodes, edge_index = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[0, 1], [1, 2]])
+    >>> myerson = Myerson(StackedGraphs(model, edge_index), graph=edge_index)
+    >>> myerson.attribute(nodes[None])
+    tensor([[[1.],
+             [4.],
+             [3.]]])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        edge_index: Tensor,
+        *,
+        edge_arguments: Mapping[str, Tensor] | None = None,
+        node: int | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or len(edge_index) != 2:
+            shape = getattr(edge_index, "shape", None)
+            came = type(edge_index).__name__ if shape is None else f"shape {tuple(shape)}"
+            raise InvalidArgumentError(
+                f"edge_index must be a tensor of shape (2, E); got {came}. Pass data.edge_index."
+            )
+        self.model = model
+        self.edge_index = edge_index
+        self.edge_arguments = dict(edge_arguments or {})
+        self.node = node
+        self._takes_batch = (
+            "batch" in inspect.signature(getattr(model, "forward", model)).parameters
+        )
+        self._check_edge_arguments()
+
+    def _check_edge_arguments(self) -> None:
+        n_edges = self.edge_index.shape[1]
+        for name, given in self.edge_arguments.items():
+            if len(given) != n_edges:
+                raise InvalidArgumentError(
+                    f"edge_arguments[{name!r}] must hold one entry for each of the {n_edges} edges "
+                    f"of edge_index; got {len(given)}."
+                )
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        """Return the outputs of P copies of the graph.
+
+        Parameters
+        ----------
+        nodes : Tensor, (P, N, …)
+            The features of the N nodes in each copy.
+        """
+        n_copies, n_nodes = nodes.shape[:2]
+        self._check_nodes(n_nodes)
+        copies = torch.arange(n_copies, device=nodes.device)
+        edges = self.edge_index.to(nodes.device)
+        stacked = edges[:, None] + n_nodes * copies[:, None]  # (2, P, E)
+        arguments = {
+            name: torch.cat([given.to(nodes.device)] * n_copies)
+            for name, given in self.edge_arguments.items()
+        }
+        if self._takes_batch:
+            arguments["batch"] = copies.repeat_interleave(n_nodes)
+        output = self.model(nodes.flatten(0, 1), stacked.reshape(2, -1), **arguments)
+        return self._selected(output, n_copies, n_nodes)
+
+    def _check_nodes(self, n_nodes: int) -> None:
+        largest = int(self.edge_index.max()) if self.edge_index.numel() else -1
+        if self.node is not None:
+            largest = max(largest, self.node)
+        if largest >= n_nodes or (self.node is not None and self.node < 0):
+            raise InvalidArgumentError(
+                f"inputs hold {n_nodes} nodes for each example, but edge_index or node names node "
+                f"{largest if largest >= n_nodes else self.node}; they are numbered from 0. Pass "
+                "inputs of shape (examples, nodes, features), such as data.x[None]."
+            )
+
+    def _selected(self, output: Any, n_copies: int, n_nodes: int) -> Tensor:
+        wanted = n_copies if self.node is None else n_copies * n_nodes
+        found = len(output) if isinstance(output, Tensor) and output.dim() else None
+        if found != wanted:
+            hint = (
+                "Name the node that is explained by node=."
+                if self.node is None and found == n_copies * n_nodes
+                else "Pool over the nodes of each graph by the model's argument batch."
+                if self.node is None
+                else "Leave node= out for models that return one entry for each graph."
+            )
+            each = "graph" if self.node is None else "node"
+            came = type(output).__name__ if found is None else f"{found} entries"
+            raise ModelOutputError(
+                f"The model must return one entry for each {each}, {wanted} for {n_copies} copies "
+                f"of {n_nodes} nodes; it returned {came}. {hint}"
+            )
+        selected: Tensor = output
+        if self.node is not None:
+            selected = output.reshape(n_copies, n_nodes, *output.shape[1:])[:, self.node]
+        return selected

@@ -1,0 +1,45 @@
+"""The scripts of the benchmarks, which other tests do not run."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.optional import HAS_TORCH
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "tests" / "benchmarks"
+OF_OTHER_ENVIRONMENTS = {"shapiq_worker": "shapiq"}
+"""Scripts that run in an environment of their own, and the package that they need there."""
+
+IMPORT_ALL = """
+import importlib, json, sys
+
+failed = {}
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        failed[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(failed))
+"""
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="most of them run networks")
+def test_every_script_can_be_imported():
+    names = sorted(path.stem for path in FOLDER.glob("*.py"))
+    assert {"neighbours_accuracy", "oddgp_accuracy", *OF_OTHER_ENVIRONMENTS} <= set(names)
+    places = [FOLDER, ROOT, ROOT / "adapters", os.environ.get("PYTHONPATH")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(p) for p in places if p)}
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, *names],
+        capture_output=True, text=True, check=True, env=environment,
+    )  # fmt: skip
+    failed = json.loads(done.stdout.splitlines()[-1])
+    for name, package in OF_OTHER_ENVIRONMENTS.items():
+        if package in failed.get(name, ""):
+            del failed[name]
+    assert not failed
