@@ -1,4 +1,4 @@
-"""SHEAR through shap and captum, on data that scikit-learn ships.
+"""Our estimators through shap and captum, on data that scikit-learn ships.
 
 Trains a network and boosted trees on the breast-cancer data, explains both, saves pictures, and
 prints how far each estimator is from the exact Shapley values at the same number of evaluations.
@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import captum_ext
-import shap_ext  # makes shap.Explainer know algorithm="shear"
+import shap_ext  # makes shap.Explainer know algorithm="oddgp"
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -61,7 +61,7 @@ def explain_trees(X_train, y_train, X_test, rows, output: Path) -> None:
     def margin(X):
         return trees.predict(X, raw_score=True)
 
-    explainer = shap.Explainer(margin, reference, algorithm="shear", seed=0)  # the one word
+    explainer = shap.Explainer(margin, reference, algorithm="oddgp", seed=0)  # the one word
     explanation = explainer(X_test, error_bounds=True)
     benign = int(np.argmax(margin(X_test)))
     save(lambda: shap.plots.waterfall(explanation[benign], show=False), output / "waterfall.png")
@@ -82,12 +82,13 @@ def explain_network(X_train, y_train, rows) -> None:
 
     exact = captum_ext.Exact(network).attribute(inputs, baselines=baseline)
     budget = EVALUATIONS_PER_FEATURE * len(names)
-    shear = captum_ext.Shear(network, seed=0)
-    attributions, errors = shear.attribute(
-        inputs, baselines=baseline, n_samples=budget, return_standard_error=True
-    )
-    error = (attributions - exact).abs().sum(dim=1).mean()
-    print(f"  captum_ext.Shear: error {error:.4f}, mean standard error {errors.mean():.4f}")
+    for method in (captum_ext.Shear(network, seed=0), captum_ext.OddGP(network, seed=0)):
+        attributions, errors = method.attribute(
+            inputs, baselines=baseline, n_samples=budget, return_standard_error=True
+        )
+        error = (attributions - exact).abs().sum(dim=1).mean()
+        name = f"captum_ext.{type(method).__name__}"
+        print(f"  {name}: error {error:.4f}, mean standard error {errors.mean():.4f}")
 
     def function(X):
         with torch.no_grad():
@@ -128,6 +129,7 @@ def compare(model, function, reference, rows, exact, budget: int) -> None:
         ("ours, algorithm='randomorder'", "randomorder"),
         ("ours, algorithm='leastsquares'", "leastsquares"),
         ("ours, algorithm='shear'", "shear"),
+        ("ours, algorithm='oddgp'", "oddgp"),
     ]:
         if algorithm in shap_ext.algorithms():
             explainer = shap.Explainer(model, reference, algorithm=algorithm, seed=0)
