@@ -15,13 +15,14 @@ safetensors = pytest.importorskip("safetensors.torch")
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.crossing import crossed_rows  # noqa: E402
 from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
+from shapley_adapters.amortized.fitting import seeded  # noqa: E402
 from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  # noqa: E402
 from shapley_adapters.amortized.objectives import (  # noqa: E402
     efficient,
     sim_semivalues,
     stochastic_loss,
 )
-from shapley_adapters.amortized.training import Training, TrainingRows, _split, seeded  # noqa: E402
+from shapley_adapters.amortized.training import Training, TrainingRows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 
 N_PLAYERS = 4
@@ -271,7 +272,7 @@ def test_crossed_rows_are_two_real_ones_player_by_player():
 def test_held_out_rows_are_real_ones():
     game = CountingGame()
     rows = TrainingRows(game, game.x, n_real=30)
-    held_out, kept = _split(rows.n_real, game.n_rows, Training(validation_share=0.2))
+    held_out, kept = Training(validation_share=0.2).split(rows.n_real, game.n_rows)
     assert len(held_out) == 6
     assert held_out.max() < 30
     np.testing.assert_array_equal(np.sort(np.concatenate([held_out, kept])), np.arange(80))
