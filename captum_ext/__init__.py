@@ -19,6 +19,7 @@ from .combining import combine
 from .data_loaders import DataLoaderAttribution
 from .graph_attributions import CShapley, LShapley, Myerson
 from .language_models import LLMAttribution
+from .surrogates import Surrogate
 from .trained_networks import FastShap, SimShap
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Shear",
     "SimSemivalue",
     "SimShap",
+    "Surrogate",
     "ValueFunction",
     "combine",
     "criteria",

@@ -45,6 +45,7 @@ LAYERS = [
     {"open_rows"},
     {"estimation"},
     {"amortized"},
+    {"surrogates"},
     {"__init__"},
 ]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lightning.pytorch as pl
 import numpy as np
@@ -22,6 +22,8 @@ from ..array_types import IntArray
 from ..errors import InvalidArgumentError
 
 _ROWS_AT_ONCE = 1024
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -206,9 +208,8 @@ class _quiet:  # noqa: N801  used as a function
         self._logger.setLevel(self._level)
 
 
-def seeded(seed: int, make: Any) -> nn.Module:
+def seeded(seed: int, make: Callable[[], ModuleT]) -> ModuleT:
     """Return the module that `make` builds, its weights drawn from `seed` alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module: nn.Module = make()
-    return module
+        return make()
