@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 _ROWS_AT_ONCE = 4096
+_IMAGES_AT_ONCE = 256
+"""Convolutions keep many numbers for each pixel, and slow down where these leave the cache."""
 
 
 class ExplainerNetwork(nn.Module):
@@ -72,7 +74,8 @@ class ExplainerNetwork(nn.Module):
 
         `inputs` may be anything that gives rows by slices, such as a memory-mapped array.
         """
-        size = batch_size or _ROWS_AT_ONCE
+        is_table = len(inputs.shape) == 2
+        size = batch_size or (_ROWS_AT_ONCE if is_table else _IMAGES_AT_ONCE)
         self.eval()
         for start in range(0, len(inputs), size):
             part = slice(start, start + size)
