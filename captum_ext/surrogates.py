@@ -107,7 +107,7 @@ class Surrogate(SurrogateModel):
         return game
 
     def _game(self, inputs: Any, additional: Any, feature_mask: Any) -> Any:
-        method = CoalitionAttribution(self.model)
+        method = CoalitionAttribution(self._checked_model())
         return method.checked_call(inputs, None, None, additional, feature_mask, None).game
 
 

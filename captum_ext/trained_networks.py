@@ -114,7 +114,8 @@ class AmortizedAttribution(CoalitionAttribution):
         tensors = gathered(inputs)
         warn_in_training_mode(self.forward_func)
         if self.surrogate is not None and not self.surrogate.is_fitted:
-            self.surrogate.fit(tensors, additional_forward_args, feature_mask)
+            with_model = self.surrogate.of(self.forward_func)
+            with_model.fit(tensors, additional_forward_args, feature_mask)
         call = self.checked_call(
             tensors, baselines, None, additional_forward_args, feature_mask, None
         )

@@ -72,7 +72,7 @@ class Surrogate(SurrogateModel):
             Columns that come and go together; those that are explained together should.
         """
         seen = network_inputs(X, self.network)
-        explainer = CoalitionExplainer(self.model, X[:1], groups=groups)
+        explainer = CoalitionExplainer(self._checked_model(), X[:1], groups=groups)
         task = explainer.task((X,))
         if task.groups is None:
             raise InvalidArgumentError("X must hold rows of the same features.")

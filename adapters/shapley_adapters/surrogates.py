@@ -80,6 +80,12 @@ class SurrogateModel:
         """Leave the model out of copies and pickles: what has been fitted does not need it."""
         return {**vars(self), "model": None}
 
+    def of(self: SurrogateT, model: Any) -> SurrogateT:
+        """Return this, with a model where a copy or a file has left it without."""
+        if self.model is None:
+            self.model = model
+        return self
+
     @property
     def is_fitted(self) -> bool:
         """Whether there is a network."""
@@ -123,6 +129,14 @@ class SurrogateModel:
         if model is not None:
             made._check_model()
         return made
+
+    def _checked_model(self) -> Any:
+        if self.model is None:
+            raise InvalidArgumentError(
+                "The surrogate was copied, or read from a file, without its model. Pass "
+                "Surrogate.load(path, model=…), or make a new one to fit."
+            )
+        return self.model
 
     def _train(
         self, seen: npt.NDArray[Any], game: Game, players: IntArray, host: Mapping[str, Any]

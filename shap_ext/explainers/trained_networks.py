@@ -125,7 +125,7 @@ class AmortizedExplainer(CoalitionExplainer):
             )
         n_real = len(data)
         if self.surrogate is not None and not self.surrogate.is_fitted:
-            self.surrogate.fit(data, self.groups)
+            self.surrogate.of(self.model).fit(data, self.groups)
         if self.crossed_rows > 0:
             data = self._with_crossed(data)
         game = self._valued(self.task((data,)))

@@ -30,7 +30,7 @@ import shap_ext
 from shap_ext.explainers.trained_networks import AmortizedExplainer
 from shapley_adapters.criteria import deletion_curve, insertion_curve
 
-_PER_PLAYER = (2, 4, 8, 16, 32)
+_PER_PLAYER = (3, 4, 6, 8, 16, 32)
 _WIDE = "labels 1/10, three layers of 512"
 _KERNEL = "kernel"
 _ODDGP = "oddgp, equal weights"

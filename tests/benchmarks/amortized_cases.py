@@ -16,11 +16,12 @@ from cases import prepare
 from coalition_games import FloatArray
 from digit_network import SIDE, training_images
 from explained_models import Case
-from sklearn.preprocessing import QuantileTransformer
+from scipy.stats import norm
 from tree_models import training_companies
 
 _FEW_PLAYERS = 13
 _HELD_OUT = 60
+_QUANTILES = 200
 
 TEST_ROWS = {"adult-elu": 400, "adult-relu": 400, "table": 64, "table-net": 40, "image": 40}
 """Models, and how many rows there are values of by default."""
@@ -88,14 +89,27 @@ def _options(name: str, rows: npt.NDArray[Any], n_players: int) -> dict[str, Any
 
 
 class NormalScores:
-    """Normal scores of ranks: trees see no more, and networks cannot learn from heavy tails."""
+    """Normal scores of ranks: trees see no more, and networks cannot learn from heavy tails.
+
+    Interpolated between quantiles, in a few microseconds a row.
+    """
 
     def __init__(self, rows: npt.NDArray[Any]) -> None:
-        self.ranks = QuantileTransformer(
-            output_distribution="normal", n_quantiles=200, random_state=0
-        ).fit(rows)
+        at = np.linspace(0, 1, _QUANTILES)
+        of_ranks = np.clip(norm.ppf(at), -3, 3)
+        self.knots = [
+            _averaged(quantiles, of_ranks) for quantiles in np.quantile(rows, at, axis=0).T
+        ]
 
-    def __call__(self, rows: npt.NDArray[Any]) -> FloatArray:
+    def __call__(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Return the scores, at most 3 in size."""
-        scores: FloatArray = np.clip(self.ranks.transform(rows), -3, 3).astype(np.float32)
+        scores = np.empty(rows.shape, dtype=np.float32)
+        for column, (quantiles, of_ranks) in enumerate(self.knots):
+            scores[:, column] = np.interp(rows[:, column], quantiles, of_ranks)
         return scores
+
+
+def _averaged(quantiles: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return different quantiles, and of those that are equal the mean score."""
+    different, place = np.unique(quantiles, return_inverse=True)
+    return different, np.bincount(place, scores) / np.bincount(place)

@@ -98,6 +98,23 @@ def test_one_is_made_where_it_is_asked_for(tmp_path):
         shap.Explainer(model, X[:1], **options)
 
 
+def test_explainers_are_saved_with_their_surrogates(tmp_path):
+    """Before fitting and after."""
+    options = {"training_data": X, "surrogate": True, "epochs": 2, "seed": 0}
+    explainer = shap_ext.SimShapExplainer(FOREST, X[:1], **options)
+    found = []
+    for name in ("before", "after"):
+        with open(tmp_path / name, "wb") as file:
+            explainer.save(file)
+        with open(tmp_path / name, "rb") as file:
+            found.append(shap_ext.SimShapExplainer.load(file)(KINDS).values)
+        explainer(KINDS)
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], explainer(KINDS).values)
+    with pytest.raises(InvalidArgumentError, match="without its model"):
+        pickle.loads(pickle.dumps(Surrogate(model))).fit(X)
+
+
 def test_groups_come_and_go_together():
     frame = pd.DataFrame(X, columns=list("abcd"))
     groups = {"both": ["a", "b"]}
