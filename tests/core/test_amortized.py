@@ -19,6 +19,7 @@ from shapley_adapters.amortized.fitting import seeded  # noqa: E402
 from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  # noqa: E402
 from shapley_adapters.amortized.objectives import (  # noqa: E402
     efficient,
+    label_loss,
     sim_semivalues,
     stochastic_loss,
 )
@@ -73,6 +74,20 @@ def test_the_loss_of_fastshap_is_least_at_the_shapley_values(game):
     least.backward()
     np.testing.assert_allclose(exact.grad.numpy(), 0, atol=1e-10)
     assert stochastic_loss("fastshap", exact.detach() + torch.eye(4, 2), *batch) > least
+
+
+def test_the_loss_of_labels_is_least_at_the_labels_and_forgives_gaps(game):
+    exact = torch.as_tensor(game_shapley_values(game))
+    _, _, rise, active, _ = whole_batch(game)
+    told = exact.clone().requires_grad_()
+    label_loss(told, exact, rise, active).backward()
+    np.testing.assert_allclose(told.grad.numpy(), 0, atol=1e-12)
+    shifted, tilted = exact + 1.0, exact.clone()
+    tilted[:, 0] += 2.0
+    tilted[:, 1] -= 2.0  # the sum stays
+    gap, tilt = (float(label_loss(one, exact, rise, active)) for one in (shifted, tilted))
+    assert 0 < gap < 0.05 * 8  # 4 players and 2 outputs, each off by 1
+    assert tilt == pytest.approx(2 * 2 * 4)
 
 
 def test_control_variates_take_variance(game):

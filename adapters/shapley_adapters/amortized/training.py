@@ -21,7 +21,7 @@ from ..games import Game
 from ..size_distributions import kernel_mass, kernel_total, random_subsets
 from .explainer_network import ExplainerNetwork
 from .fitting import FittedModule, Schedule, fit
-from .objectives import LABELS, TARGETS, efficient, stochastic_loss
+from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
 
 _EXACT_PLAYERS = 12
 """Up to here, validation values are exact by default."""
@@ -248,7 +248,9 @@ class _Module(FittedModule):
         if self.labels is not None:
             at = np.searchsorted(self.kept, rows)
             wanted = self.labels[at].to(told)
-            loss = (((told - wanted) / scale) ** 2).sum(dim=(1, 2)).mean()
+            rise = torch.as_tensor(self.rows.rise[rows]).to(told)
+            active = torch.as_tensor(self.rows.active[rows], device=told.device)
+            loss = label_loss(told / scale, wanted / scale, rise / scale, active)
         else:
             loss = self._stochastic_loss(rows, told / scale, scale)
         self._losses.append(float(loss.detach()))
