@@ -20,6 +20,7 @@ from .data_loaders import DataLoaderAttribution
 from .graph_attributions import CShapley, LShapley, Myerson
 from .graph_networks import StackedGraphs
 from .language_models import LLMAttribution
+from .surrogates import Surrogate
 from .trained_networks import FastShap, SimShap
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "SimSemivalue",
     "SimShap",
     "StackedGraphs",
+    "Surrogate",
     "ValueFunction",
     "combine",
     "criteria",

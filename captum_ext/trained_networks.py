@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,15 @@ from torch import Tensor
 
 from shapley_adapters import Game
 from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.surrogates import surrogate_for
 from shapley_adapters.torch_modules import warn_in_training_mode
 
 from .captum_internals import select_targets
-from .coalition_attribution import CoalitionAttribution
+from .coalition_attribution import Call, CoalitionAttribution
 from .forward_function_game import ForwardFunctionGame
 from .inputs import checked_inputs, checked_target
+from .surrogates import Surrogate, gathered, seen_by_network
 from .tensor_results import as_tensors
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class AmortizedAttribution(CoalitionAttribution):
         validation_evaluations: int | None = None,
         patience: int | None = None,
         efficient: bool = True,
+        surrogate: Any = False,
         folder: str | Path | None = None,
         trainer_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -79,6 +82,7 @@ class AmortizedAttribution(CoalitionAttribution):
         self.efficient = checked_flag("efficient", efficient)
         self.folder = folder
         self.trainer_options = trainer_options
+        self.surrogate = surrogate_for(surrogate, Surrogate, self, forward_func)
         self.trained = None
         self.last_efficiency_gaps: Any = None
         self._training()  # refuses options that cannot be used
@@ -107,8 +111,11 @@ class AmortizedAttribution(CoalitionAttribution):
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
 
-        tensors = _gathered(inputs)
+        tensors = gathered(inputs)
         warn_in_training_mode(self.forward_func)
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            with_model = self.surrogate.of(self.forward_func)
+            with_model.fit(tensors, additional_forward_args, feature_mask)
         call = self.checked_call(
             tensors, baselines, None, additional_forward_args, feature_mask, None
         )
@@ -119,7 +126,7 @@ class AmortizedAttribution(CoalitionAttribution):
                 tensors, baselines, None, additional_forward_args, feature_mask, None
             )
         game: Game = call.game if call.valued is None else call.valued
-        seen = _seen_by_network(call.game.inputs)
+        seen = seen_by_network(call.game.inputs)
         trained = AmortizedShapley.fit(
             game, seen, self._training(), self.network, self.network_options, n_real
         )
@@ -127,6 +134,30 @@ class AmortizedAttribution(CoalitionAttribution):
         about = replace(trained.saved.description, host=shape)
         self.trained = AmortizedShapley(replace(trained.saved, description=about))
         return self
+
+    def checked_call(
+        self,
+        inputs: Any,
+        baselines: Any,
+        target: Any,
+        additional: Any,
+        feature_mask: Any,
+        perturbations_per_eval: int | None,
+    ) -> Call:
+        """Return the games of a call: of the forward function, or of its surrogate."""
+        if self.surrogate is None:
+            return super().checked_call(
+                inputs, baselines, target, additional, feature_mask, perturbations_per_eval
+            )
+        if baselines is not None:
+            raise InvalidArgumentError(
+                "baselines have no meaning with a surrogate, which knows absent features; leave "
+                "them out."
+            )
+        of_surrogate = CoalitionAttribution(self.surrogate, value_function=self.value_function)
+        return of_surrogate.checked_call(
+            inputs, self.surrogate.reference, target, None, feature_mask, perturbations_per_eval
+        )
 
     def _with_crossed(self, game: ForwardFunctionGame) -> Tensor:
         """Return examples with more of them, each made of two."""
@@ -200,7 +231,7 @@ class AmortizedAttribution(CoalitionAttribution):
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
         game: Game = call.game if call.valued is None else call.valued
-        explained = fitted.explain(game, _seen_by_network(tensors), self.efficient)
+        explained = fitted.explain(game, seen_by_network(tensors), self.efficient)
         self.last_estimate = explained.estimate
         self.last_efficiency_gaps = explained.efficiency_gaps
         shape = tuple(fitted.saved.description.host["output_shape"])
@@ -296,6 +327,11 @@ class SimShap(AmortizedAttribution):
     efficient : bool
         Whether attributions are made to sum to the difference of the outputs, at one evaluation an
         example.
+    surrogate : bool or Surrogate
+        Whether absent features are marginalised by a `Surrogate`, a network that takes masked
+        inputs, in place of baselines: one of yours; or, for True, one with the options given here,
+        which `fit` fits to the examples at one run of the model for each. Attributions then sum to
+        the difference of the surrogate's outputs.
     folder : path, optional
         Where checkpoints go; training that was interrupted goes on from there.
     trainer_options : mapping, optional
@@ -314,29 +350,3 @@ class FastShap(AmortizedAttribution):
     """
 
     _choices = ("fastshap",)
-
-
-def _gathered(inputs: Any) -> Any:
-    """Return all examples of an iterable of batches as one."""
-    if isinstance(inputs, Tensor) or (
-        isinstance(inputs, tuple) and all(isinstance(part, Tensor) for part in inputs)
-    ):
-        return inputs
-    if not isinstance(inputs, Iterable):
-        raise InvalidArgumentTypeError(
-            f"inputs must be a tensor, a tuple of tensors, or batches of them; got "
-            f"{type(inputs).__name__}."
-        )
-    batches = [batch[0] if isinstance(batch, (list, tuple)) else batch for batch in inputs]
-    if not batches or not all(isinstance(batch, Tensor) for batch in batches):
-        raise InvalidArgumentTypeError(
-            "inputs holds no batches of tensors, or of tuples that start with one."
-        )
-    return torch.cat(batches)
-
-
-def _seen_by_network(tensors: tuple[Tensor, ...]) -> Tensor:
-    """Return what the network is given: the inputs, several of them side by side."""
-    if len(tensors) == 1:
-        return tensors[0].detach().cpu()
-    return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)

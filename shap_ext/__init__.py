@@ -26,6 +26,7 @@ from .explainers import (
     SimShapExplainer,
 )
 from .registration import algorithms, register, unregister
+from .surrogates import Surrogate
 
 __all__ = [
     "AVAExplainer",
@@ -46,6 +47,7 @@ __all__ = [
     "ShearExplainer",
     "SimSemivalueExplainer",
     "SimShapExplainer",
+    "Surrogate",
     "ValueFunction",
     "algorithms",
     "combine",

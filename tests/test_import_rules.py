@@ -46,6 +46,7 @@ LAYERS = [
     {"open_rows"},
     {"estimation"},
     {"amortized"},
+    {"surrogates"},
     {"__init__"},
 ]
 

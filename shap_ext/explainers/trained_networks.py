@@ -14,10 +14,13 @@ from tqdm.auto import tqdm
 from shapley_adapters import Estimate, Game, Settings
 from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
 from shapley_adapters.array_types import AttributionArray, BoolArray
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.surrogates import surrogate_for
 
 from ..coalition_explainer import CoalitionExplainer
 from ..shared_parameters import documented
+from ..surrogates import Surrogate, network_inputs
+from ..tasks import Task
 
 if TYPE_CHECKING:
     from shapley_adapters.amortized.amortized import AmortizedShapley
@@ -69,6 +72,7 @@ class AmortizedExplainer(CoalitionExplainer):
         patience: int | None = None,
         efficient: bool = True,
         features: Callable[[Any], Any] | None = None,
+        surrogate: Any = False,
         folder: str | Path | None = None,
         trainer_options: Mapping[str, Any] | None = None,
         trained: Any = None,
@@ -101,6 +105,7 @@ class AmortizedExplainer(CoalitionExplainer):
         self.features = features
         self.folder = folder
         self.trainer_options = trainer_options
+        self.surrogate = surrogate_for(surrogate, Surrogate, self, self.model)
         self.last_efficiency_gaps: Any = None
         self._training()  # refuses options that cannot be used
         self.trained = self._loaded(trained) if isinstance(trained, (str, Path)) else trained
@@ -119,6 +124,8 @@ class AmortizedExplainer(CoalitionExplainer):
                 "hundred rows or more, or trained=, a file that save_trained wrote."
             )
         n_real = len(data)
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            self.surrogate.of(self.model).fit(data, self.groups)
         if self.crossed_rows > 0:
             data = self._with_crossed(data)
         game = self._valued(self.task((data,)))
@@ -126,6 +133,22 @@ class AmortizedExplainer(CoalitionExplainer):
             game, self._inputs(data), self._training(), self.network, self.network_options, n_real
         )
         return self
+
+    def task(self, args: tuple[Any, ...]) -> Task:
+        """Return what a call explains: the games of the model, or of its surrogate."""
+        if self.surrogate is None:
+            return super().task(args)
+        if not self.surrogate.is_fitted:
+            self.fit()
+        of_surrogate = CoalitionExplainer(
+            self.surrogate,
+            self.surrogate.reference,
+            self.link,
+            self.feature_names,
+            linearize_link=self.linearize_link,
+            groups=self.groups,
+        )
+        return of_surrogate.task(args)
 
     def _with_crossed(self, data: Any) -> Any:
         """Return rows with more of them, each made of two."""
@@ -251,20 +274,7 @@ class AmortizedExplainer(CoalitionExplainer):
         """Return what the network sees of rows."""
         if self.features is not None:
             return np.asarray(self.features(data))
-        values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
-        if values.dtype.kind not in "biuf":
-            raise InvalidArgumentTypeError(
-                "The network needs numbers, but the rows hold "
-                f"{values.dtype}. Pass features=, a function that makes an array of numbers of "
-                "rows."
-            )
-        values = (
-            values
-            if values.dtype.kind in "iu" and self.network == "tokens"
-            else (values.astype(np.float32, copy=False))
-        )
-        # shap's images have their channels last, torch's first.
-        return np.moveaxis(values, -1, 1) if self.network == "unet" and values.ndim == 4 else values
+        return network_inputs(data, self.network)
 
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
@@ -288,6 +298,11 @@ class AmortizedExplainer(CoalitionExplainer):
         """Read a trained network, and see that this model is the one it was trained on."""
         from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
 
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            raise InvalidArgumentError(
+                "trained= goes with the surrogate that the network was trained on: pass it as "
+                "surrogate=Surrogate.load(path)."
+            )
         own = None if isinstance(self.network, str) else self.network
         loaded = AmortizedShapley.load(path, own)
         probes = loaded.saved.fingerprint.inputs.numpy()
@@ -327,6 +342,11 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         Whether the values are made to sum to the model's output, at one evaluation a row.
     features : callable, optional
         Makes an array of numbers of rows, for the network to see.
+    surrogate : bool or Surrogate
+        Whether absent features are marginalised by a `Surrogate`, a network that takes masked rows,
+        in place of the masker: one of yours; or, for True, one with the options given here, fitted
+        to the training rows at one run of the model for each. The values then sum to the
+        surrogate's output.
     folder : path, optional
         Where checkpoints go; training that was interrupted goes on from there.
     trainer_options : mapping, optional

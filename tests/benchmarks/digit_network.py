@@ -8,7 +8,7 @@ import numpy as np
 from coalition_games import IntArray
 from data_files import data_file, parts
 from explained_models import ExplainedModel
-from network_training import Explained, accuracy, trained_network
+from network_training import Explained, InputArray, LabelArray, accuracy, trained_network
 from torch import nn
 from tree_models import in_turns
 
@@ -26,9 +26,7 @@ def digits(folder: Path, cache: Path, n_rows: int, square: int) -> ExplainedMode
     square : int
         Pixels along the side of a player: 4 makes 49 players, 2 makes 196.
     """
-    with np.load(data_file(folder, DIGITS_FILE)) as file:
-        images = (file["images"].reshape(-1, SIDE**2) / 255).astype(np.float32)
-        labels = file["labels"].astype(np.int64)
+    images, labels = _read(folder)
     places = parts(len(images))
     inputs = {part: images[place] for part, place in places.items()}
     shown = {part: labels[place] for part, place in places.items()}
@@ -49,6 +47,19 @@ def digits(folder: Path, cache: Path, n_rows: int, square: int) -> ExplainedMode
         player_of_column=players,
         accuracy=accuracy(network, inputs["test"], shown["test"]),
     )
+
+
+def training_images(folder: Path) -> InputArray:
+    """Return the threes and eights that the network was trained on, (R, 784)."""
+    images, labels = _read(folder)
+    training = parts(len(images))["training"]
+    return images[training[np.isin(labels[training], COMPARED)]]
+
+
+def _read(folder: Path) -> tuple[InputArray, LabelArray]:
+    with np.load(data_file(folder, DIGITS_FILE)) as file:
+        images = (file["images"].reshape(-1, SIDE**2) / 255).astype(np.float32)
+        return images, file["labels"].astype(np.int64)
 
 
 def _player_of_pixel(square: int) -> IntArray:

@@ -48,6 +48,13 @@ def bankruptcy(folder: Path, n_rows: int) -> tuple[ExplainedModel, ReferenceValu
     return _explained(classifier, accuracy, rows, reference, names, n_rows)
 
 
+def training_companies(folder: Path) -> FloatArray:
+    """Return the companies that the trees were trained on, (R, D)."""
+    X, _, _ = bankruptcy_table(folder)
+    rows: FloatArray = X[parts(len(X))["training"]]
+    return rows
+
+
 def bankruptcy_table(folder: Path) -> tuple[FloatArray, LabelArray, list[str]]:
     """Read the columns that vary, the labels and the names of the columns."""
     table = pd.read_csv(data_file(folder, BANKRUPTCY_FILE))

@@ -15,13 +15,15 @@ safetensors = pytest.importorskip("safetensors.torch")
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.crossing import crossed_rows  # noqa: E402
 from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
+from shapley_adapters.amortized.fitting import seeded  # noqa: E402
 from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  # noqa: E402
 from shapley_adapters.amortized.objectives import (  # noqa: E402
     efficient,
+    label_loss,
     sim_semivalues,
     stochastic_loss,
 )
-from shapley_adapters.amortized.training import Training, TrainingRows, _split, seeded  # noqa: E402
+from shapley_adapters.amortized.training import Training, TrainingRows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 
 N_PLAYERS = 4
@@ -72,6 +74,20 @@ def test_the_loss_of_fastshap_is_least_at_the_shapley_values(game):
     least.backward()
     np.testing.assert_allclose(exact.grad.numpy(), 0, atol=1e-10)
     assert stochastic_loss("fastshap", exact.detach() + torch.eye(4, 2), *batch) > least
+
+
+def test_the_loss_of_labels_is_least_at_the_labels_and_forgives_gaps(game):
+    exact = torch.as_tensor(game_shapley_values(game))
+    _, _, rise, active, _ = whole_batch(game)
+    told = exact.clone().requires_grad_()
+    label_loss(told, exact, rise, active).backward()
+    np.testing.assert_allclose(told.grad.numpy(), 0, atol=1e-12)
+    shifted, tilted = exact + 1.0, exact.clone()
+    tilted[:, 0] += 2.0
+    tilted[:, 1] -= 2.0  # the sum stays
+    gap, tilt = (float(label_loss(one, exact, rise, active)) for one in (shifted, tilted))
+    assert 0 < gap < 0.05 * 8  # 4 players and 2 outputs, each off by 1
+    assert tilt == pytest.approx(2 * 2 * 4)
 
 
 def test_control_variates_take_variance(game):
@@ -271,7 +287,7 @@ def test_crossed_rows_are_two_real_ones_player_by_player():
 def test_held_out_rows_are_real_ones():
     game = CountingGame()
     rows = TrainingRows(game, game.x, n_real=30)
-    held_out, kept = _split(rows.n_real, game.n_rows, Training(validation_share=0.2))
+    held_out, kept = Training(validation_share=0.2).split(rows.n_real, game.n_rows)
     assert len(held_out) == 6
     assert held_out.max() < 30
     np.testing.assert_array_equal(np.sort(np.concatenate([held_out, kept])), np.arange(80))

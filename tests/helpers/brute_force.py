@@ -42,3 +42,19 @@ def game_shapley_values(game):
     return np.array(
         [shapley_values(game.n_players, game.value_of(row)) for row in range(game.n_rows)]
     )
+
+
+def conditional_values(model, row, table):
+    """Return the game of a model whose absent columns follow their distribution given the present.
+
+    The distribution is that of the rows of `table`, each as likely as the others.
+    """
+    outputs = np.asarray(model(table), dtype=float)
+
+    def value(coalition):
+        agrees = np.ones(len(table), dtype=bool)
+        for column in coalition:
+            agrees &= table[:, column] == row[column]
+        return outputs[agrees].mean(axis=0)
+
+    return value

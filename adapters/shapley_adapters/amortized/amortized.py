@@ -17,9 +17,10 @@ from ..errors import InvalidArgumentError
 from ..estimates import Estimate
 from ..games import Game
 from .explainer_network import ExplainerNetwork
+from .fitting import seeded
 from .networks import build
 from .storage import Description, Fingerprint, Saved, load, save
-from .training import SomeRows, Trained, Training, TrainingRows, seeded, train
+from .training import SomeRows, Trained, Training, TrainingRows, train
 
 
 @dataclass(frozen=True)

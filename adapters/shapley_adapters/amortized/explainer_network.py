@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 _ROWS_AT_ONCE = 4096
+_IMAGES_AT_ONCE = 256
+"""Convolutions keep many numbers for each pixel, and slow down where these leave the cache."""
 
 
 class ExplainerNetwork(nn.Module):
@@ -48,14 +50,8 @@ class ExplainerNetwork(nn.Module):
         """Return `network` with what rows tell of the sizes of inputs and outputs."""
         nothing = torch.zeros(0)
         centre, spread = nothing, nothing
-        if not _are_whole(inputs):
-            some = np.asarray(inputs[: 2**14], dtype=np.float64)
-            centre = torch.as_tensor(some.mean(axis=0))
-            # Rare marks, 1 in few rows, would become huge by their standard deviation.
-            lowest, highest = some.min(axis=0), some.max(axis=0)
-            are_marks = ((some == lowest) | (some == highest)).all(axis=0)
-            spread = torch.as_tensor(np.where(are_marks, highest - lowest, some.std(axis=0)))
-            spread = torch.where(spread > 1e-7, spread, torch.ones_like(spread))
+        if not are_whole(inputs):
+            centre, spread = centre_and_spread(inputs)
         size = np.sqrt((np.asarray(rise) ** 2).mean(axis=0))
         is_same = np.ptp(empty, axis=0) <= 1e-9 * np.maximum(np.abs(empty).max(axis=0), 1e-300)
         return cls(
@@ -78,7 +74,8 @@ class ExplainerNetwork(nn.Module):
 
         `inputs` may be anything that gives rows by slices, such as a memory-mapped array.
         """
-        size = batch_size or _ROWS_AT_ONCE
+        is_table = len(inputs.shape) == 2
+        size = batch_size or (_ROWS_AT_ONCE if is_table else _IMAGES_AT_ONCE)
         self.eval()
         for start in range(0, len(inputs), size):
             part = slice(start, start + size)
@@ -90,7 +87,19 @@ class ExplainerNetwork(nn.Module):
             yield told.cpu().double().numpy()
 
 
-def _are_whole(inputs: Any) -> bool:
+def centre_and_spread(rows: Any) -> tuple[Tensor, Tensor]:
+    """Return the mean and the size of each number of some rows, by which they are standardised."""
+    some = np.asarray(rows[: 2**14], dtype=np.float64)
+    # Rare marks, 1 in few rows, would become huge by their standard deviation.
+    lowest, highest = some.min(axis=0), some.max(axis=0)
+    are_marks = ((some == lowest) | (some == highest)).all(axis=0)
+    spread = torch.as_tensor(np.where(are_marks, highest - lowest, some.std(axis=0)))
+    spread = torch.where(spread > 1e-7, spread, torch.ones_like(spread))
+    return torch.as_tensor(some.mean(axis=0)), spread
+
+
+def are_whole(inputs: Any) -> bool:
+    """Tell whether inputs are whole numbers, which name something rather than measure it."""
     dtype = inputs.dtype
     if isinstance(dtype, torch.dtype):
         return not (dtype.is_floating_point or dtype == torch.bool)

@@ -18,6 +18,9 @@ LABELS = ("oddgp", "leastsquares")
 
 TARGETS = LABELS + STOCHASTIC
 
+_WEIGHT_OF_GAPS = 0.02
+"""On digits, errors of 5.5, 4.9, 6.6 and 9.6 with 0, 0.02, 0.1 and 1; on Adult, .145 with all."""
+
 
 def efficient(attributions: Tensor, rise: Tensor, active: Tensor) -> Tensor:
     """Return attributions, (B, M, K), that sum to v(N) − v(∅), `rise`, (B, K).
@@ -28,6 +31,16 @@ def efficient(attributions: Tensor, rise: Tensor, active: Tensor) -> Tensor:
     counts = share.sum(dim=1).clamp(min=1.0)
     missing = (rise - attributions.sum(dim=1)) / counts
     return attributions + share * missing[:, None]
+
+
+def label_loss(told: Tensor, labels: Tensor, rise: Tensor, active: Tensor) -> Tensor:
+    """Return the squared distance to labels, with attributions, (B, M, K), made efficient first.
+
+    What is missing to v(N) − v(∅), `rise`, is known when a row is explained and need not be
+    learned; it counts a little all the same, for those who explain by the network alone.
+    """
+    fair = efficient(told, rise, active)
+    return ((fair - labels) ** 2 + _WEIGHT_OF_GAPS * (told - fair) ** 2).sum(dim=(1, 2)).mean()
 
 
 def stochastic_loss(

@@ -72,10 +72,11 @@ class Description:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Some rows, and what the model made of them: v(∅) and v(N)."""
+    """Some rows, and what the model made of them, such as v(∅) and v(N)."""
 
     inputs: Tensor
     values: ValueArray
+    owner: str = "explainer"
 
     @classmethod
     def of(cls, inputs: Any, empty: ValueArray, rise: ValueArray) -> Fingerprint:
@@ -88,14 +89,14 @@ class Fingerprint:
         """Refuse a model that makes other values, (R, 2, K), of the same rows."""
         if values.shape != self.values.shape:
             raise InvalidArgumentError(
-                f"The explainer was trained on a model with {self.values.shape[2]} outputs; this "
-                f"one has {values.shape[2]}."
+                f"The {self.owner} was trained on a model with {self.values.shape[2]} outputs; "
+                f"this one has {values.shape[2]}."
             )
         size = np.abs(self.values).max()
         gap = np.abs(values - self.values).max()
         if gap > 1e-4 * size:
             raise InvalidArgumentError(
-                "The explainer was trained on another model, or with another reference: on "
+                f"The {self.owner} was trained on another model, or with another reference: on "
                 f"{len(values)} rows that it keeps, values differ by up to {gap:.3g}, their size "
                 f"being {size:.3g}. Load it with the model and the reference it was trained with, "
                 "or train anew."
@@ -118,14 +119,12 @@ def save(path: Path | str, saved: Saved) -> None:
     tensors["probe.inputs"] = saved.fingerprint.inputs
     tensors["probe.values"] = torch.as_tensor(saved.fingerprint.values)
     about = {
-        "format": _FORMAT,
         "description": asdict(saved.description),
         "history": [asdict(record) for record in trained.history],
         "evaluations": trained.evaluations,
         "validation_evaluations": trained.validation_evaluations,
     }
-    contiguous = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
-    safetensors.torch.save_file(contiguous, str(path), {"shapley_ext": json.dumps(about)})
+    write_file(path, "explainer", tensors, about)
 
 
 def load(path: Path | str, network: nn.Module | None = None) -> Saved:
@@ -136,29 +135,11 @@ def load(path: Path | str, network: nn.Module | None = None) -> Saved:
     InvalidArgumentError
         If the file is none of ours, of a newer version, or its weights do not fit `network`.
     """
-    try:
-        with safetensors.safe_open(str(path), "pt") as file:
-            about = json.loads((file.metadata() or {})["shapley_ext"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, KeyError, json.JSONDecodeError) as error:
-        raise InvalidArgumentError(f"{path} is not a file of a trained explainer.") from error
-    if about["format"] > _FORMAT:
-        raise InvalidArgumentError(
-            f"{path} was written by a newer version (format {about['format']}; this one reads up "
-            f"to {_FORMAT}). Update shapley-ext."
-        )
+    about, tensors = read_file(path, "explainer")
     description = Description(**about["description"])
-    state = {
-        name.removeprefix("explainer."): tensor
-        for name, tensor in tensors.items()
-        if name.startswith("explainer.")
-    }
+    state = state_of(tensors, "explainer.")
     explainer = ExplainerNetwork(description.build(network), *(state[name] for name in _BUFFERS))
-    try:
-        explainer.load_state_dict(state)
-    except RuntimeError as error:
-        raise InvalidArgumentError(f"The weights in {path} do not fit network=: {error}") from error
-    explainer.eval()
+    load_weights(path, explainer, state)
     return Saved(
         Trained(
             explainer,
@@ -169,3 +150,53 @@ def load(path: Path | str, network: nn.Module | None = None) -> Saved:
         description,
         Fingerprint(tensors["probe.inputs"], tensors["probe.values"].numpy()),
     )
+
+
+def write_file(path: Path | str, kind: str, tensors: dict[str, Tensor], about: Any) -> None:
+    """Write tensors, and what can be said of them in JSON, to a file of some kind."""
+    header = json.dumps({"format": _FORMAT, "kind": kind, **about})
+    contiguous = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
+    safetensors.torch.save_file(contiguous, str(path), {"shapley_ext": header})
+
+
+def read_file(path: Path | str, kind: str) -> tuple[Any, dict[str, Tensor]]:
+    """Return what `write_file` wrote.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the file is none of ours, of another kind, or of a newer version.
+    """
+    try:
+        with safetensors.safe_open(str(path), "pt") as file:
+            about = json.loads((file.metadata() or {})["shapley_ext"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise InvalidArgumentError(f"{path} is not a file of a trained {kind}.") from error
+    if about["format"] > _FORMAT:
+        raise InvalidArgumentError(
+            f"{path} was written by a newer version (format {about['format']}; this one reads up "
+            f"to {_FORMAT}). Update shapley-ext."
+        )
+    found = about.get("kind", "explainer")
+    if found != kind:
+        raise InvalidArgumentError(f"{path} is not a file of a trained {kind}, but of a {found}.")
+    return about, tensors
+
+
+def state_of(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the weights among the tensors of a file, under the names that the module knows."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def load_weights(path: Path | str, module: nn.Module, state: dict[str, Tensor]) -> None:
+    """Give a module the weights of a file."""
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        raise InvalidArgumentError(f"The weights in {path} do not fit network=: {error}") from error
+    module.eval()

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import tempfile
-import warnings
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import lightning.pytorch as pl
 import numpy as np
 import torch
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
-from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch import Tensor
 
 from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, IntArray, ValueArray
@@ -28,17 +20,16 @@ from ..estimators.odd_gp import OddGP
 from ..games import Game
 from ..size_distributions import kernel_mass, kernel_total, random_subsets
 from .explainer_network import ExplainerNetwork
-from .objectives import LABELS, TARGETS, efficient, stochastic_loss
+from .fitting import FittedModule, Schedule, fit
+from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
 
 _EXACT_PLAYERS = 12
 """Up to here, validation values are exact by default."""
 
-_ROWS_AT_ONCE = 1024
-
 
 @dataclass(frozen=True)
-class Training:
-    """How to train.
+class Training(Schedule):
+    """How to train; `Schedule` says how long and how fast.
 
     Attributes
     ----------
@@ -53,48 +44,20 @@ class Training:
         By default 8 a player, at least 64, for labels, and 32 in each epoch.
     paired : bool
         Whether drawn coalitions come with their complements.
-    epochs, batch_size, learning_rate
-        Of the optimiser, AdamW with one cycle of the learning rate.
-    validation_share : float
-        Share of the rows that are held out. Their values are estimated once.
     validation_evaluations : int, optional
         Budget of each held-out row: all coalitions up to 12 players, else 32 a player.
-    patience : int, optional
-        Epochs without a smaller validation error after which training ends; half of them, and at
-        least 10, by default.
-    seed : int
-        Seed of the weights, the order of the rows, the split and all coalitions.
-    folder : path, optional
-        Where checkpoints go. If it holds some of the same training, it goes on from there.
-    trainer_options : mapping
-        Handed to `lightning.Trainer`: `accelerator`, `devices`, `precision`, `logger`, ….
     """
 
     target: str = "oddgp"
     evaluations: int | None = None
     paired: bool = True
-    epochs: int = 100
-    batch_size: int = 64
-    learning_rate: float = 3e-3
-    validation_share: float = 0.1
     validation_evaluations: int | None = None
-    patience: int | None = None
-    seed: int = 0
-    folder: Path | str | None = None
-    trainer_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checked_choice("target", self.target, TARGETS)
-        checked_count("epochs", self.epochs)
-        checked_count("batch_size", self.batch_size)
         if self.evaluations is not None:
             checked_count("evaluations", self.evaluations, minimum=4)
-        if not 0 < self.validation_share < 1:
-            raise InvalidArgumentError(
-                f"validation_share must lie between 0 and 1; got {self.validation_share}."
-            )
-        if not self.learning_rate > 0:
-            raise InvalidArgumentError(f"learning_rate must be positive; got {self.learning_rate}.")
 
     def evaluations_per_row(self, n_players: int) -> int:
         """Return how many coalitions a row costs, in all or in an epoch."""
@@ -195,55 +158,11 @@ def train(rows: TrainingRows, network: ExplainerNetwork, training: Training) -> 
 
     Costs two evaluations for each row, those of `Training.evaluations`, and those of validation.
     """
-    n_real = rows.n_real or rows.game.n_rows
-    if n_real < 2:
-        raise InvalidArgumentError(
-            f"Training needs at least 2 rows, one of which is held out; got {n_real}."
-        )
-    held_out, kept = _split(n_real, rows.game.n_rows, training)
+    held_out, kept = training.split(rows.n_real or rows.game.n_rows, rows.game.n_rows)
     wanted, n_validation = _validation_values(rows, held_out, training)
-    module = _Module(rows, network, training, kept)
-    module.validate_on(held_out, wanted)
-    with tempfile.TemporaryDirectory() as temporary, _quiet(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(training.seed)  # for layers that draw, such as dropout
-        folder = Path(training.folder or temporary)
-        keep_best = ModelCheckpoint(folder, "best", monitor="error", save_last=True)
-        callbacks: list[Callback] = [
-            keep_best,
-            EarlyStopping("error", patience=training.patience or max(10, training.epochs // 2)),
-        ]
-        options = {
-            "accelerator": "cpu",
-            "logger": False,
-            "enable_progress_bar": False,
-            "enable_model_summary": False,
-            **training.trainer_options,
-        }
-        trainer = pl.Trainer(
-            max_epochs=training.epochs,
-            callbacks=[*callbacks, *options.pop("callbacks", [])],
-            num_sanity_val_steps=0,
-            **options,
-        )
-        last = folder / "last.ckpt"
-        trainer.fit(module, ckpt_path=str(last) if last.is_file() else None, weights_only=False)
-        best = torch.load(keep_best.best_model_path, map_location="cpu", weights_only=True)
-    state = {
-        name.removeprefix("network."): value
-        for name, value in best["state_dict"].items()
-        if name.startswith("network.")
-    }
-    network.load_state_dict(state)
-    network.cpu().eval()
+    module = _Module(rows, network, training, kept, held_out, wanted)
+    fit(module)
     return Trained(network, module.history, module.evaluations, n_validation)
-
-
-def _split(n_real: int, n_rows: int, training: Training) -> tuple[IntArray, IntArray]:
-    """Return the held-out rows, which are real ones, and the others."""
-    order = np.random.default_rng([training.seed, 0]).permutation(n_real)
-    n_held_out = min(n_real - 1, max(1, round(training.validation_share * n_real)))
-    kept = np.concatenate([np.sort(order[n_held_out:]), np.arange(n_real, n_rows)])
-    return np.sort(order[:n_held_out]), kept
 
 
 def _validation_values(
@@ -291,15 +210,23 @@ class SomeRows:
         return self.game(self.rows[rows], coalitions)
 
 
-class _Module(pl.LightningModule):
+class _Module(FittedModule):
     """One epoch after the other. All that is drawn depends on the seed, the epoch and the row."""
 
+    network: ExplainerNetwork
+    schedule: Training
+
     def __init__(
-        self, rows: TrainingRows, network: ExplainerNetwork, training: Training, kept: IntArray
+        self,
+        rows: TrainingRows,
+        network: ExplainerNetwork,
+        training: Training,
+        kept: IntArray,
+        held_out: IntArray,
+        wanted: ValueArray,
     ) -> None:
-        super().__init__()
-        self.network = network
-        self.rows, self.training_options, self.kept = rows, training, kept
+        super().__init__(network, training, kept, held_out)
+        self.rows, self._wanted = rows, torch.as_tensor(wanted)
         self.history: list[Record] = []
         self.evaluations = 2 * len(kept)
         self.labels: Tensor | None = None
@@ -307,24 +234,11 @@ class _Module(pl.LightningModule):
         self._losses: list[float] = []
         self._errors: list[Tensor] = []
 
-    def validate_on(self, held_out: IntArray, wanted: ValueArray) -> None:
-        self._held_out, self._wanted = held_out, torch.as_tensor(wanted)
-
-    # --- data ---
-
-    def train_dataloader(self) -> DataLoader[Any]:
-        order = _Order(len(self.kept), self.training_options.seed)
-        size = self.training_options.batch_size
-        return DataLoader(_Places(self.kept), batch_size=size, sampler=order)
-
-    def val_dataloader(self) -> DataLoader[Any]:
-        return DataLoader(_Places(np.arange(len(self._held_out))), batch_size=_ROWS_AT_ONCE)
-
     # --- steps ---
 
     def on_fit_start(self) -> None:
-        if self.training_options.target in LABELS and self.labels is None:
-            self.labels, cost = _labels(self.rows, self.kept, self.training_options)
+        if self.schedule.target in LABELS and self.labels is None:
+            self.labels, cost = _labels(self.rows, self.kept, self.schedule)
             self.evaluations += cost
 
     def training_step(self, places: Tensor, _: int) -> Tensor:
@@ -334,7 +248,9 @@ class _Module(pl.LightningModule):
         if self.labels is not None:
             at = np.searchsorted(self.kept, rows)
             wanted = self.labels[at].to(told)
-            loss = (((told - wanted) / scale) ** 2).sum(dim=(1, 2)).mean()
+            rise = torch.as_tensor(self.rows.rise[rows]).to(told)
+            active = torch.as_tensor(self.rows.active[rows], device=told.device)
+            loss = label_loss(told / scale, wanted / scale, rise / scale, active)
         else:
             loss = self._stochastic_loss(rows, told / scale, scale)
         self._losses.append(float(loss.detach()))
@@ -346,7 +262,7 @@ class _Module(pl.LightningModule):
         return told
 
     def _stochastic_loss(self, rows: IntArray, told: Tensor, scale: Tensor) -> Tensor:
-        options = self.training_options
+        options = self.schedule
         n_players = self.rows.game.n_players
         n = options.evaluations_per_row(n_players)
         coalitions = _drawn(self.rows.active[rows], rows, n, options, self.current_epoch)
@@ -371,7 +287,7 @@ class _Module(pl.LightningModule):
 
     def validation_step(self, places: Tensor, _: int) -> None:
         at = places.cpu().numpy()
-        rows = self._held_out[at]
+        rows = self.held_out[at]
         told = self._told(rows)
         rise = torch.as_tensor(self.rows.rise[rows]).to(told)
         active = torch.as_tensor(self.rows.active[rows], device=told.device)
@@ -387,22 +303,6 @@ class _Module(pl.LightningModule):
         self._losses.clear()
         epoch = self.current_epoch + 1
         self.history.append(Record(epoch, self.evaluations, loss, absolute, squared))
-
-    # --- optimiser ---
-
-    def configure_optimizers(self) -> Any:
-        options = self.training_options
-        optimizer = torch.optim.AdamW(
-            self.network.parameters(), lr=options.learning_rate, weight_decay=1e-4
-        )
-        n_steps = options.epochs * -(-len(self.kept) // options.batch_size)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, max_lr=options.learning_rate, total_steps=n_steps
-        )
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": schedule, "interval": "step"},
-        }
 
     # --- checkpoints: what the weights do not tell ---
 
@@ -445,59 +345,3 @@ def _drawn(active: BoolArray, rows: IntArray, n: int, training: Training, epoch:
         both = np.stack([coalitions, others], axis=2)
         coalitions = both.reshape(len(rows), -1, active.shape[1])
     return coalitions[:, :n]
-
-
-class _Places(Dataset[int]):
-    """Rows by their numbers; what belongs to them is looked up where it is needed."""
-
-    def __init__(self, rows: IntArray) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, place: int) -> int:
-        return int(self.rows[place])
-
-
-class _Order(Sampler[int]):
-    """A new order of the rows in each epoch, the same for each seed."""
-
-    def __init__(self, n_rows: int, seed: int) -> None:
-        self.n_rows, self.seed, self.epoch = n_rows, seed, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Is called by Lightning."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return self.n_rows
-
-    def __iter__(self) -> Iterator[int]:
-        rng = np.random.default_rng([self.seed, 2, self.epoch])
-        return iter(rng.permutation(self.n_rows).tolist())
-
-
-class _quiet:  # noqa: N801  used as a function
-    """Keep Lightning's notes on workers, devices and tips to itself."""
-
-    def __enter__(self) -> None:
-        self._logger = logging.getLogger("lightning.pytorch")
-        self._level = self._logger.level
-        self._logger.setLevel(logging.ERROR)
-        self._warnings = warnings.catch_warnings()
-        self._warnings.__enter__()
-        warnings.filterwarnings("ignore", module="lightning.*")
-        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-
-    def __exit__(self, *_: object) -> None:
-        self._warnings.__exit__(None, None, None)
-        self._logger.setLevel(self._level)
-
-
-def seeded(seed: int, make: Any) -> nn.Module:
-    """Return the module that `make` builds, its weights drawn from `seed` alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        module: nn.Module = make()
-    return module

@@ -1,0 +1,328 @@
+"""Training surrogates: a model's outputs, told from random parts of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..arguments import checked_choice, checked_count
+from ..array_types import BoolArray, IntArray, ValueArray
+from ..errors import InvalidArgumentError
+from ..size_distributions import random_subsets
+from .fitting import FittedModule, Schedule, fit, seeded
+from .networks import NETWORKS
+from .storage import Fingerprint, load_weights, read_file, state_of, write_file
+from .surrogate_network import NamedNetwork, SurrogateNetwork
+
+LOSSES = ("auto", "kl", "squared")
+
+_HELD_OUT_COALITIONS = 16
+"""Coalitions of each held-out row."""
+
+_PROBES = 8
+_BUFFERS = ("centre", "spread", "offset", "scale", "absent")
+
+
+@dataclass(frozen=True)
+class SurrogateTraining(Schedule):
+    """How to train a surrogate; `Schedule` says how long and how fast.
+
+    Attributes
+    ----------
+    loss : {"auto", "kl", "squared"}
+        Distance to the model's outputs: the Kullback–Leibler divergence, for probabilities of
+        several classes; or squared differences in units of the outputs' variances, summed over
+        outputs. `"auto"` looks at the outputs.
+    coalitions : int
+        Coalitions of each row in each epoch, of all sizes alike.
+    """
+
+    loss: str = "auto"
+    coalitions: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_choice("loss", self.loss, LOSSES)
+        checked_count("coalitions", self.coalitions)
+
+
+@dataclass(frozen=True)
+class SurrogateValidation:
+    """How far a surrogate is from the model on held-out rows.
+
+    Attributes
+    ----------
+    loss : {"kl", "squared"}
+        The distance; squared ones are in units of the outputs' variances, summed over outputs.
+    error : float
+        Mean over held-out rows and random coalitions. Even the conditional expectation has one:
+        what absent features leave open.
+    constant_error : float
+        The same of a constant, the mean output.
+    full_error : float
+        Of whole rows, of which nothing is absent: here the model itself would have none.
+    n_rows : int
+        How many rows were held out.
+    """
+
+    loss: str
+    error: float
+    constant_error: float
+    full_error: float
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class TrainedSurrogate:
+    """A network that tells outputs of a model from parts of a row.
+
+    Its best answer is the conditional expectation of the output given the present features, over
+    the distribution of the training rows; that is the value function it stands for.
+
+    Attributes
+    ----------
+    network : SurrogateNetwork
+        The network.
+    validation : SurrogateValidation
+        How good it is.
+    evaluations : int
+        Rows on which the model was run.
+    """
+
+    network: SurrogateNetwork
+    validation: SurrogateValidation
+    evaluations: int
+    fingerprint: Fingerprint
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Any,
+        outputs: ValueArray,
+        players: IntArray,
+        training: SurrogateTraining,
+        network: str | nn.Module = "mlp",
+        options: Mapping[str, Any] | None = None,
+        absent: int = 0,
+        host: Mapping[str, Any] | None = None,
+    ) -> TrainedSurrogate:
+        """Train on rows, (R, …), and the model's outputs for them, (R, K).
+
+        Parameters
+        ----------
+        rows, outputs : arrays
+            What the model was given and what it said.
+        players : array, (size of one row,)
+            Which places come and go together.
+        training : SurrogateTraining
+            How.
+        network : str or Module
+            A name of `NETWORKS`, or a module; `SurrogateNetwork` says what it sees.
+        options : mapping, optional
+            Options of a network given by its name.
+        absent : int
+            Stands for absent places where rows are whole numbers.
+        host : mapping, optional
+            What the host wants to find again in the file.
+        """
+        is_distribution = _checked_loss(training.loss, outputs) == "kl"
+        held_out, kept = training.split(len(rows), len(rows))
+        name = network if isinstance(network, str) else type(network).__name__
+        make: NamedNetwork | nn.Module
+        if isinstance(network, str):
+            _check_name(network)
+            make = NamedNetwork(network, outputs.shape[1], options or {})
+        else:
+            make = network
+        made = seeded(
+            training.seed,
+            lambda: SurrogateNetwork.around(make, rows, outputs[kept], absent, is_distribution),
+        )
+        _check_shape(made, rows, outputs.shape[1])
+        module = _Module(rows, outputs, players, made, training, kept, held_out)
+        fit(module)
+        about = {
+            "network": name,
+            "options": dict(options or {}),
+            "input_shape": list(rows.shape[1:]),
+            "n_outputs": outputs.shape[1],
+            "host": dict(host or {}),
+        }
+        probes = torch.as_tensor(np.asarray(rows[:_PROBES]))
+        fingerprint = Fingerprint(probes, outputs[:_PROBES, None], "surrogate")
+        return cls(made, module.validation(), len(rows), fingerprint, about)
+
+    def outputs(self, rows: Any, present: BoolArray) -> ValueArray:
+        """Return outputs, (n, K), given the present places of rows, both (n, …)."""
+        wanted = self.about["input_shape"]
+        if list(rows.shape[1:]) != wanted:
+            raise InvalidArgumentError(
+                f"The surrogate was trained on rows of shape {tuple(wanted)}; these have shape "
+                f"{tuple(rows.shape[1:])}."
+            )
+        return self.network.outputs(rows, present)
+
+    def save(self, path: Path | str) -> None:
+        """Write everything to a file; see `load`."""
+        tensors = {f"surrogate.{k}": v for k, v in self.network.state_dict().items()}
+        tensors["probe.inputs"] = self.fingerprint.inputs
+        tensors["probe.values"] = torch.as_tensor(self.fingerprint.values)
+        about = {
+            **self.about,
+            "validation": asdict(self.validation),
+            "evaluations": self.evaluations,
+        }
+        write_file(path, "surrogate", tensors, {"about": about})
+
+    @classmethod
+    def load(cls, path: Path | str, network: nn.Module | None = None) -> TrainedSurrogate:
+        """Read what `save` wrote; `network` is needed where it was a module of the user's own."""
+        header, tensors = read_file(path, "surrogate")
+        about = header["about"]
+        validation = SurrogateValidation(**about.pop("validation"))
+        state = state_of(tensors, "surrogate.")
+        is_sequence = about["network"] == "tokens"
+        surrogate = SurrogateNetwork(
+            nn.Identity(),
+            **{name: state[name] for name in _BUFFERS},
+            is_distribution=validation.loss == "kl",
+            is_sequence=is_sequence,
+        )
+        surrogate.network = _rebuilt(surrogate, about, network)
+        load_weights(path, surrogate, state)
+        fingerprint = Fingerprint(
+            tensors["probe.inputs"], tensors["probe.values"].numpy(), "surrogate"
+        )
+        return cls(surrogate, validation, about.pop("evaluations"), fingerprint, about)
+
+
+class _Module(FittedModule):
+    """All coalitions depend on the seed, the epoch and the step."""
+
+    network: SurrogateNetwork
+    schedule: SurrogateTraining
+
+    def __init__(
+        self,
+        rows: Any,
+        outputs: ValueArray,
+        players: IntArray,
+        network: SurrogateNetwork,
+        training: SurrogateTraining,
+        kept: IntArray,
+        held_out: IntArray,
+    ) -> None:
+        super().__init__(network, training, kept, held_out)
+        self.rows, self.outputs, self.players = rows, outputs, players
+        rng = np.random.default_rng([training.seed, 5])
+        self._masks = self._drawn(len(held_out), _HELD_OUT_COALITIONS, rng)
+        self._mean = outputs[kept].mean(axis=0)
+        self._errors: list[Tensor] = []
+
+    def training_step(self, places: Tensor, step: int) -> Tensor:
+        rows = places.cpu().numpy()
+        rng = np.random.default_rng([self.schedule.seed, 4, self.current_epoch, step])
+        return self._losses(rows, self._drawn(len(rows), self.schedule.coalitions, rng)).mean()
+
+    def validation_step(self, places: Tensor, _: int) -> None:
+        at = places.cpu().numpy()
+        self._errors.append(self._losses(self.held_out[at], self._masks[at]).cpu())
+
+    def on_validation_epoch_end(self) -> None:
+        self.log("error", float(torch.cat(self._errors).mean()))
+        self._errors.clear()
+
+    def validation(self) -> SurrogateValidation:
+        """Return the errors of the network as it is on the held-out rows."""
+        rows, shape = self.held_out, (len(self.held_out), 1, self._masks.shape[2])
+        wanted = torch.as_tensor(self.outputs[rows])
+        constant = torch.as_tensor(self._mean).expand_as(wanted)
+        if self.network.is_distribution:
+            constant = constant.clamp(min=1e-9).log()
+        with torch.no_grad():
+            return SurrogateValidation(
+                "kl" if self.network.is_distribution else "squared",
+                float(self._losses(rows, self._masks).mean()),
+                float(self._distances(constant, wanted).mean()),
+                float(self._losses(rows, np.ones(shape, dtype=bool)).mean()),
+                len(rows),
+            )
+
+    def _losses(self, rows: IntArray, coalitions: BoolArray) -> Tensor:
+        """Return the distances for coalitions, (B, n, M), of rows, (B,), as (B n,)."""
+        n = coalitions.shape[1]
+        x = torch.as_tensor(np.ascontiguousarray(self.rows[rows]), device=self.device)
+        marks = coalitions[:, :, self.players].reshape(-1, *x.shape[1:])
+        wanted = torch.as_tensor(self.outputs[rows], device=self.device)
+        told = self.network(
+            x.repeat_interleave(n, dim=0), torch.as_tensor(marks, device=self.device)
+        )
+        return self._distances(told, wanted.repeat_interleave(n, dim=0))
+
+    def _distances(self, told: Tensor, wanted: Tensor) -> Tensor:
+        if self.network.is_distribution:
+            return (torch.xlogy(wanted, wanted) - wanted * told).sum(dim=1)
+        return (((told - wanted) / self.network.scale) ** 2).sum(dim=1)
+
+    def _drawn(self, n_rows: int, n: int, rng: np.random.Generator) -> BoolArray:
+        """Return coalitions, (n_rows, n, M), whose sizes are drawn alike from 0 to M."""
+        n_players = int(self.players.max()) + 1
+        sizes = rng.integers(0, n_players + 1, size=n_rows * n)
+        drawn: BoolArray = random_subsets(sizes, n_players, rng).reshape(n_rows, n, n_players)
+        return drawn
+
+
+def _checked_loss(loss: str, outputs: ValueArray) -> str:
+    """Return the loss for some outputs; refuse the divergence where they are no probabilities."""
+    are_probabilities = (
+        outputs.shape[1] > 1
+        and bool((outputs >= 0).all())
+        and bool((np.abs(outputs.sum(axis=1) - 1) < 1e-4).all())
+    )
+    if loss == "auto":
+        return "kl" if are_probabilities else "squared"
+    if loss == "kl" and not are_probabilities:
+        raise InvalidArgumentError(
+            "loss='kl' needs probabilities of several classes, none negative and adding up to 1; "
+            f"the model returned {outputs[0].tolist()} for the first row. Use loss='squared'."
+        )
+    return loss
+
+
+def _check_name(network: str) -> None:
+    if network not in NETWORKS:
+        names = ", ".join(map(repr, NETWORKS))
+        raise InvalidArgumentError(f"network must be one of {names}, or a module; got {network!r}.")
+
+
+def _check_shape(surrogate: SurrogateNetwork, rows: Any, n_outputs: int) -> None:
+    some = torch.as_tensor(np.asarray(rows[:2]))
+    with torch.no_grad():
+        told = surrogate.network(surrogate.seen(some, torch.ones_like(some, dtype=torch.bool)))
+    if told.dim() not in (2, 3) or (len(told), told.shape[-1]) != (len(some), n_outputs):
+        raise InvalidArgumentError(
+            f"network must return (rows, outputs) = {(len(some), n_outputs)} for {len(some)} rows; "
+            f"it returned {tuple(told.shape)}."
+        )
+
+
+def _rebuilt(
+    surrogate: SurrogateNetwork, about: Mapping[str, Any], own: nn.Module | None
+) -> nn.Module:
+    """Return the bare network of a file; the user's own where it does not hold how to build it."""
+    if own is not None:
+        return own
+    if about["network"] not in NETWORKS:
+        raise InvalidArgumentError(
+            f"The file holds weights of a {about['network']}, which is none of ours. Pass a module "
+            "of that class as network=; its weights are replaced."
+        )
+    make = NamedNetwork(about["network"], about["n_outputs"], about["options"])
+    return make(surrogate.seen_shape(about["input_shape"]))

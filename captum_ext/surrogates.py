@@ -1,0 +1,137 @@
+"""Surrogates of models that take masked inputs, for captum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shapley_adapters import Game
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.surrogates import SurrogateModel
+from shapley_adapters.torch_modules import warn_in_training_mode
+
+from .coalition_attribution import CoalitionAttribution
+
+
+class Surrogate(SurrogateModel):
+    """A network that tells a model's outputs from parts of an input, absent numbers being NaN.
+
+    It learns the mean output given the present features: the value function of SimSHAP and
+    FastSHAP, in which features tell of those that depend on them. With a baseline, absent features
+    take values that may never occur with the present ones. Fitted, it is a forward function for
+    any method, its `reference` the baseline:
+
+    `OddGP(surrogate).attribute(x, baselines=surrogate.reference, target=1)`
+
+    Fitting runs the model once on each example. Needs lightning and safetensors:
+    `pip install shapley-ext[amortized]`.
+
+    Parameters
+    ----------
+    model : callable
+        The forward function, with or without derivatives.
+    network : {"mlp", "unet", "tokens"} or Module
+        The network. A module of your own gets standardised examples with 0 for absent numbers, and
+        beside them the marks of present ones: (examples, 2, …), or (examples, 2 C, height, width)
+        for images of C channels; it returns raw outputs, (examples, outputs).
+    network_options : mapping, optional
+        Options of a named network.
+    loss : {"auto", "kl", "squared"}
+        The Kullback–Leibler divergence, for probabilities of several classes, or squared error.
+        The mean is the best answer to both. `"auto"` looks at the outputs.
+    coalitions : int
+        Random coalitions of each example in each epoch, of all sizes alike.
+    epochs, rows_per_step, learning_rate
+        Of the training.
+    validation_share : float
+        Share of the examples that is held out, to keep the best epoch by, and for `validation`.
+    patience : int, optional
+        Epochs without improvement after which training ends.
+    absent : int
+        Which whole number stands for absent ones where inputs name tokens.
+    seed : int, optional
+        Seed of the weights, the order of the examples, the split and all coalitions.
+    folder : path, optional
+        Where checkpoints go; training that was interrupted goes on from there.
+    trainer_options : mapping, optional
+        Handed to `lightning.Trainer`.
+    """
+
+    def fit(
+        self, inputs: Any, additional_forward_args: Any = None, feature_mask: Any = None
+    ) -> Surrogate:
+        """Train on examples; returns the surrogate.
+
+        Parameters
+        ----------
+        inputs : Tensor, or iterable of batches
+            The examples, in one tensor or as `SimShap.fit` takes them.
+        additional_forward_args, feature_mask
+            As in `attribute`; what is explained together should come and go together.
+        """
+        tensors = gathered(inputs)
+        if isinstance(tensors, tuple) and len(tensors) > 1:
+            raise InvalidArgumentError(
+                f"inputs holds {len(tensors)} tensors; a surrogate takes one."
+            )
+        game = self._game(tensors, additional_forward_args, feature_mask)
+        if game.groups.differ_by_example:
+            raise InvalidArgumentError("feature_mask must be the same for all examples.")
+        warn_in_training_mode(self.model)
+        seen = seen_by_network(game.inputs)
+        if not seen.is_floating_point() and self.network != "tokens":
+            raise InvalidArgumentTypeError(
+                f"inputs holds whole numbers ({seen.dtype}), none of which is NaN. Convert them to "
+                "floating point, or, where they name tokens, pass network='tokens' and absent=."
+            )
+        self._train(seen.numpy(), game, game.groups.players[0][0], {})
+        return self
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Return the outputs, (B,) or (B, K), of examples whose absent numbers are NaN."""
+        told = torch.as_tensor(self._told(inputs.detach().cpu().numpy()))
+        dtype = inputs.dtype if inputs.is_floating_point() else torch.get_default_dtype()
+        told = told.to(inputs.device, dtype)
+        return told[:, 0] if told.shape[1] == 1 else told
+
+    @property
+    def reference(self) -> Tensor:
+        """An example of which nothing is present, the baseline that goes with the surrogate."""
+        return torch.as_tensor(self._absent_row("float32"))
+
+    def _game_of(self, probes: Any) -> Game:
+        game: Game = self._game(probes, None, None)
+        return game
+
+    def _game(self, inputs: Any, additional: Any, feature_mask: Any) -> Any:
+        method = CoalitionAttribution(self._checked_model())
+        return method.checked_call(inputs, None, None, additional, feature_mask, None).game
+
+
+def gathered(inputs: Any) -> Any:
+    """Return all examples of an iterable of batches as one."""
+    if isinstance(inputs, Tensor) or (
+        isinstance(inputs, tuple) and all(isinstance(part, Tensor) for part in inputs)
+    ):
+        return inputs
+    if not isinstance(inputs, Iterable):
+        raise InvalidArgumentTypeError(
+            f"inputs must be a tensor, a tuple of tensors, or batches of them; got "
+            f"{type(inputs).__name__}."
+        )
+    batches = [batch[0] if isinstance(batch, (list, tuple)) else batch for batch in inputs]
+    if not batches or not all(isinstance(batch, Tensor) for batch in batches):
+        raise InvalidArgumentTypeError(
+            "inputs holds no batches of tensors, or of tuples that start with one."
+        )
+    return torch.cat(batches)
+
+
+def seen_by_network(tensors: tuple[Tensor, ...]) -> Tensor:
+    """Return what the network is given: the inputs, several of them side by side."""
+    if len(tensors) == 1:
+        return tensors[0].detach().cpu()
+    return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
