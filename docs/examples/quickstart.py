@@ -62,7 +62,7 @@ def explain_trees(X_train, y_train, X_test, rows, output: Path) -> None:
         return trees.predict(X, raw_score=True)
 
     explainer = shap.Explainer(margin, reference, algorithm="oddgp", seed=0)  # the one word
-    explanation = explainer(X_test, error_bounds=True)
+    explanation = explainer(X_test, max_evals=8 * rows.shape[1], error_bounds=True)
     benign = int(np.argmax(margin(X_test)))
     save(lambda: shap.plots.waterfall(explanation[benign], show=False), output / "waterfall.png")
     save(lambda: shap.plots.beeswarm(explanation, show=False), output / "beeswarm.png")
