@@ -38,10 +38,12 @@ def factor_of(
     coefficients of variance 1 beside what the kernels say.
     """
     matrix = kernels.combined(ratios)
+    jitter = JITTER
     if features is not None and features.shape[1]:
         matrix += features @ features.T
+        jitter *= 1.0 + float(features[0] @ features[0])  # products of signs: alike in all rows
     places = np.arange(len(matrix))
-    matrix[places, places] += ratios.noise_variance * (places > 0) + JITTER
+    matrix[places, places] += ratios.noise_variance * (places > 0) + jitter
     # The transpose of a symmetric matrix in C order is itself, in the order LAPACK can overwrite.
     factor: FloatArray = scipy.linalg.cholesky(
         matrix.T, lower=True, overwrite_a=True, check_finite=False

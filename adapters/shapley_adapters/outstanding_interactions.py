@@ -40,6 +40,9 @@ _SHARES = (1.0, 0.5, 0.25, 0.1)
 _CLOSE = 0.3
 """Change of the logarithm of a variance that is not worth another step."""
 
+_MOST = 1e4
+"""Bound on a variance, where that of degree 1 is 1: a game may be nothing but one interaction."""
+
 _TINY = 1e-12
 
 _STEPS = 400
@@ -183,7 +186,7 @@ def _variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: i
         own = 1.0 - variances * shared.diagonal()
         sums, squares = shared.diagonal() / own, (found / own) ** 2
         surprise = np.maximum(squares / (sums * scale), 1.0)
-        best = (surprise - 1.0) / sums
+        best = np.minimum((surprise - 1.0) / sums, _MOST)
         gains = np.where(variances > 0, 0.0, (surprise - 1.0 - np.log(surprise)) / 2)
         place = int(np.argmax(gains))
         by_chance = 2 * scipy.special.ndtr(-np.sqrt(surprise[place])) * n_tried

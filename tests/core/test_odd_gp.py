@@ -349,6 +349,25 @@ def test_strong_interactions_among_many_stand_out(monkeypatch):
     assert found < 0.1 * np.abs(run(game, 20 * 20).values[0] - exact).mean()
 
 
+@pytest.mark.parametrize("n_triples", [1, 2, 3])
+@pytest.mark.parametrize(("n_players", "budget"), [(6, 60), (12, 100), (12, 1000), (30, 200)])
+def test_games_of_a_few_triples_and_nothing_else(n_triples, n_players, budget):
+    """Their variances have no bound beside those of single players."""
+    rng = np.random.default_rng(n_triples)
+    triples = [rng.choice(n_players, 3, replace=False) for _ in range(n_triples)]
+    strengths = rng.normal(size=n_triples)
+
+    def value(coalitions):
+        z = 2.0 * coalitions - 1
+        return np.stack([z[:, c].prod(axis=1) for c in triples], axis=1) @ strengths
+
+    exact = np.zeros(n_players)
+    for strength, members in zip(strengths, triples, strict=True):
+        exact[members] += 2 / 3 * strength
+    found = run(FunctionGame(value, n_players), budget).values[0, :, 0]
+    np.testing.assert_allclose(found, exact, atol=1e-5)
+
+
 def test_little_stands_out_where_the_prior_is_right():
     """Of a hundred games drawn from it, with 165 triples each."""
     rng = np.random.default_rng(0)
