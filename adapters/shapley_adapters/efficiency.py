@@ -13,7 +13,7 @@ def share_residual(
     variances: FloatArray,
     values: ValueArray,
     shares: FloatArray,
-    freedom: FloatArray,
+    freedom: FloatArray | float = np.inf,
 ) -> Solution:
     """Add the efficiency residual v(N) − v(∅) − Σφ to the players by given shares.
 
@@ -28,7 +28,7 @@ def share_residual(
         Values of which the first is that of nobody, the second that of all players.
     shares : array, (R, M) or (1, M)
         Which part each player takes; all 0 where the residual is left alone.
-    freedom : array
+    freedom : array or float
         Degrees of freedom of the variances. Each player's own counts, by far the largest part.
     """
     total = values[:, 1] - values[:, 0]

@@ -83,7 +83,8 @@ def test_errors_vanish_where_chance_has_no_part(row):
 def test_intervals_hold_the_exact_values_as_often_as_they_say(row, kind):
     """With so few draws that 1.96 standard errors of several rows hold 76 to 85 %.
 
-    Heavy tails leave Student's a little short; SHEAR's errors are too large on purpose.
+    Heavy tails leave Student's a little short. SHEAR's errors are too large on purpose and taken
+    for known.
     """
     game = GAMES[kind](N_PLAYERS, n_rows=2, seed=3)
     exact = game_shapley_values(game)
@@ -92,7 +93,7 @@ def test_intervals_hold_the_exact_values_as_often_as_they_say(row, kind):
         budget = 110 if row.estimator is core.Shear else 66
         lower, upper = row.estimate(game, budget=budget, seed=seed, with_errors=True).interval()
         inside.append((lower <= exact) & (exact <= upper))
-    assert 0.87 < np.mean(inside) < 0.998
+    assert 0.84 < np.mean(inside) < 0.995
 
 
 def test_student_s_quantiles_widen_what_few_draws_tell():

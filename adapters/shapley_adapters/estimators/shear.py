@@ -164,8 +164,8 @@ class Shear:
         unit_weights = np.where(is_bought, draw_weights[:, design.strata], 0.0)  # (R, U)
         owners = design.strata // len(design.stratum_weights)
         attributions = _sum_by(owners, n_players, unit_weights[:, :, None] * contributions)
-        variances, freedom = _variances(design, contributions, is_bought)
-        return share_residual(attributions, variances, values, design.shares, freedom)
+        variances = _variances(design, contributions, is_bought)
+        return share_residual(attributions, variances, values, design.shares)
 
     def _strata(self, request: DesignRequest, weights: FloatArray) -> IntArray:
         """Return the stratum of each unit on offer: each once, then repeats of the heaviest."""
@@ -322,24 +322,16 @@ def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
     return sums
 
 
-def _variances(
-    design: ShearDesign, contributions: FloatArray, is_bought: BoolArray
-) -> tuple[FloatArray, FloatArray]:
-    """Estimate the sampling variance of each player's weighted mean, and its degrees of freedom.
+def _variances(design: ShearDesign, contributions: FloatArray, is_bought: BoolArray) -> FloatArray:
+    """Estimate the sampling variance of each player's weighted mean, (R, M, K).
 
     Most strata are drawn once. Two that differ in the weakest cooperator only are taken together,
     as if their means were equal; what they differ by makes the estimate too large, not too small.
-
-    Returns
-    -------
-    arrays, (R, M, K) and (R, M, 1)
-        The latter as if all strata had the same spread (Satterthwaite, 1946).
     """
     n_rows, n_players = design.shares.shape
     n_strata = len(design.stratum_weights)
     if not design.is_random:
-        unknown = np.full((n_rows, n_players, contributions.shape[2]), np.nan)
-        return unknown, np.full((n_rows, n_players, 1), np.inf)
+        return np.full((n_rows, n_players, contributions.shape[2]), np.nan)
     together = min(2, n_strata)
     n_groups = n_players * n_strata // together
     of_unit = design.strata // together
@@ -354,12 +346,7 @@ def _variances(
     deviations = bought * (contributions - means[:, of_unit])
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = _sum_by(of_unit, n_groups, deviations**2) / (counts - 1)
-        weights = of_groups(np.tile(design.stratum_weights**2, n_players) / design.draws)
-        own = weights**2 / (counts - 1)
-
-    def of_players(per_group: FloatArray) -> FloatArray:
-        grouped = per_group.reshape(n_rows, n_players, n_groups // n_players, -1)
-        sums: FloatArray = grouped.sum(axis=2)
-        return sums
-
-    return of_players(weights * spread), of_players(weights) ** 2 / of_players(own)
+    weights = of_groups(np.tile(design.stratum_weights**2, n_players) / design.draws)
+    of_player = (weights * spread).reshape(n_rows, n_players, n_groups // n_players, -1)
+    variances: FloatArray = of_player.sum(axis=2)
+    return variances
