@@ -9,7 +9,7 @@ Maximisation for Sparse Bayesian Models, 2003).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -122,7 +122,7 @@ def find_outstanding(
     return found, ratios
 
 
-@cache
+@lru_cache(maxsize=4)
 def _all_triples(n_players: int) -> IntArray:
     """Return all sets of three players, (k, 3)."""
     return np.array(list(combinations(range(n_players), 3)))
