@@ -333,7 +333,8 @@ class SimShap(AmortizedAttribution):
         which `fit` fits to the examples at one run of the model for each. Attributions then sum to
         the difference of the surrogate's outputs.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there.
+        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
+        another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`.
     """

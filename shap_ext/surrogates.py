@@ -56,7 +56,8 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there.
+        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
+        another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`.
     """

@@ -348,7 +348,8 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         to the training rows at one run of the model for each. The values then sum to the
         surrogate's output.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there.
+        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
+        another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`.
     trained : path, optional

@@ -263,6 +263,84 @@ def test_killed_training_goes_on_without_loss(target, tmp_path):
     assert game.n_evaluated < whole.trained.evaluations + whole.trained.validation_evaluations + 16
 
 
+@pytest.mark.parametrize("target", ["oddgp", "controlled"])
+def test_finished_training_is_not_done_again(target, tmp_path):
+    first = fitted(target=target, folder=tmp_path)
+    again = fitted(target=target, folder=tmp_path)
+    for name, value in weights(first).items():
+        np.testing.assert_array_equal(value, weights(again)[name])
+    assert first.trained.history == again.trained.history
+
+
+class Changed:
+    """Games that differ from those of `CountingGame`, on the same rows, in one thing each."""
+
+    @staticmethod
+    def sign(game):
+        game.out = -game.out
+
+    @staticmethod
+    def groups(game):
+        """Leaves v(∅), v(N) and what the network sees: two players have changed places."""
+        into = game.into[[1, 0, 2, 3, 4, 5]]
+        x = game.x[:, [1, 0, 2, 3, 4, 5]]
+        game.into = into
+        game.seen, game.x = game.x, x
+
+    @staticmethod
+    def rows(game):
+        game.x = game.x.copy()
+        game.x[-1, 2] += 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("sign", "v\\(N\\)"),
+        ("groups", "values of the held-out rows"),
+        ("rows", "set of rows differs"),
+    ],
+)
+def test_checkpoints_of_other_games_are_refused(change, words, tmp_path):
+    first = fitted(folder=tmp_path)
+    game = CountingGame()
+    getattr(Changed, change)(game)
+    with pytest.raises(InvalidArgumentError, match=f"folder=.*{words}.*another folder"):
+        AmortizedShapley.fit(
+            game, getattr(game, "seen", game.x), Training(epochs=4, seed=0, folder=tmp_path)
+        )
+    again = fitted(folder=tmp_path)  # and nothing has been spoilt
+    np.testing.assert_array_equal(weights(first)["scale"], weights(again)["scale"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epochs": 6}, "epochs was 4 and is 6"),
+        ({"seed": 1}, "seed was 0 and is 1"),
+        ({"target": "leastsquares"}, "target was oddgp and is leastsquares"),
+    ],
+)
+def test_checkpoints_of_other_options_are_refused(options, words, tmp_path):
+    fitted(folder=tmp_path)
+    with pytest.raises(InvalidArgumentError, match=words):
+        fitted(**options, folder=tmp_path)
+
+
+def test_checkpoints_of_other_networks_are_refused(tmp_path):
+    fitted(folder=tmp_path)
+    game, training = CountingGame(), Training(epochs=4, seed=0, folder=tmp_path)
+    for network, options in (("mlp", {"widths": (8,)}), (seeded(0, Own), None)):
+        with pytest.raises(InvalidArgumentError, match="network differs"):
+            AmortizedShapley.fit(game, game.x, training, network, options)
+
+
+def test_checkpoints_of_others_are_refused(tmp_path):
+    torch.save({"state_dict": {}}, tmp_path / "last.ckpt")
+    with pytest.raises(InvalidArgumentError, match=r"last\.ckpt"):
+        fitted(folder=tmp_path)
+
+
 def test_batches_of_rows_to_explain_do_not_matter():
     game = CountingGame()
     amortized = fitted(game)

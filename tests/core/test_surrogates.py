@@ -169,6 +169,22 @@ def test_killed_training_goes_on_without_loss(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"predict": lambda x: -model(x)}, "outputs"),
+        ({"rows": ROWS[:-1]}, "set of rows"),
+        ({"players": np.array([0, 1, 2, 2])}, "together"),
+        ({"options": {"widths": (8,)}}, "network"),
+        ({"coalitions": 8}, "coalitions was 4 and is 8"),
+    ],
+)
+def test_checkpoints_of_another_training_are_refused(changes, words, tmp_path):
+    fitted(epochs=1, folder=tmp_path)
+    with pytest.raises(InvalidArgumentError, match=f"folder=.*{words}"):
+        fitted(**changes, epochs=1, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
     ("rows", "network", "options"),
     [
         (ROWS.reshape(-1, 4), "mlp", {"widths": [8]}),

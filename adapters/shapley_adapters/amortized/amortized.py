@@ -16,6 +16,7 @@ from ..coalition_sets import CoalitionTable, end_points
 from ..errors import InvalidArgumentError
 from ..estimates import Estimate
 from ..games import Game
+from .checkpoints import network_digest
 from .explainer_network import ExplainerNetwork
 from .fitting import seeded
 from .networks import build
@@ -94,7 +95,7 @@ class AmortizedShapley:
             )
         explainer = ExplainerNetwork.around(bare, inputs, rows.rise, rows.empty)
         _check_shape(explainer, rows, game.n_players)
-        trained = train(rows, explainer, training)
+        trained = train(rows, explainer, training, network_digest(name, given, bare))
         about = Description(name, given, shape, game.n_players, n_outputs, training.target)
         return cls(Saved(trained, about, Fingerprint.of(inputs, rows.empty, rows.rise)))
 

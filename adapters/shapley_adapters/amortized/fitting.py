@@ -6,7 +6,7 @@ import logging
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from ..arguments import checked_count
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
+from .checkpoints import Subject
 
 _ROWS_AT_ONCE = 1024
 
@@ -42,7 +43,8 @@ class Schedule:
     seed : int
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go. If it holds some of the same training, it goes on from there.
+        Where checkpoints go. If it holds some of the same training, it goes on from there; those
+        of another one are refused.
     trainer_options : mapping
         Handed to `lightning.Trainer`: `accelerator`, `devices`, `precision`, `logger`, ….
     """
@@ -65,6 +67,12 @@ class Schedule:
             )
         if not self.learning_rate > 0:
             raise InvalidArgumentError(f"learning_rate must be positive; got {self.learning_rate}.")
+
+    def options(self) -> dict[str, str]:
+        """Return the options that a network depends on."""
+        passed_over = {"folder", "trainer_options"}
+        names = [one.name for one in fields(self) if one.name not in passed_over]
+        return {name: str(getattr(self, name)) for name in names}
 
     def split(self, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
         """Return the held-out rows, which are among the first, real ones, and all others."""
@@ -89,13 +97,20 @@ class FittedModule(pl.LightningModule):
         How.
     kept, held_out : arrays of int
         The rows to train on, and those to validate on.
+    subject : Subject
+        What checkpoints say they are of.
     """
 
     def __init__(
-        self, network: nn.Module, schedule: Schedule, kept: IntArray, held_out: IntArray
+        self,
+        network: nn.Module,
+        schedule: Schedule,
+        kept: IntArray,
+        held_out: IntArray,
+        subject: Subject,
     ) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.subject = network, subject
         self.schedule, self.kept, self.held_out = schedule, kept, held_out
 
     def train_dataloader(self) -> DataLoader[Any]:
@@ -107,6 +122,10 @@ class FittedModule(pl.LightningModule):
     def val_dataloader(self) -> DataLoader[Any]:
         """Return the places of the held-out rows among themselves."""
         return DataLoader(_Places(np.arange(len(self.held_out))), batch_size=_ROWS_AT_ONCE)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Is called by Lightning."""
+        self.subject.write(checkpoint)
 
     def configure_optimizers(self) -> Any:
         """Return AdamW, and one cycle of the learning rate over all steps."""
@@ -125,7 +144,13 @@ class FittedModule(pl.LightningModule):
 
 
 def fit(module: FittedModule) -> None:
-    """Fit a module, and leave its network with the weights of its best epoch."""
+    """Fit a module, and leave its network with the weights of its best epoch.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the folder holds checkpoints of another training.
+    """
     schedule = module.schedule
     with tempfile.TemporaryDirectory() as temporary, _quiet(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(schedule.seed)  # for layers that draw, such as dropout
@@ -149,6 +174,8 @@ def fit(module: FittedModule) -> None:
             **options,
         )
         last = folder / "last.ckpt"
+        if last.is_file():
+            module.subject.check(last)
         trainer.fit(module, ckpt_path=str(last) if last.is_file() else None, weights_only=False)
         best = torch.load(keep_best.best_model_path, map_location="cpu", weights_only=True)
     state = {

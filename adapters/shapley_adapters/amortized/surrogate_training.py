@@ -15,6 +15,7 @@ from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..size_distributions import random_subsets
+from .checkpoints import Subject, digest, network_digest
 from .fitting import FittedModule, Schedule, fit, seeded
 from .networks import NETWORKS
 from .storage import Fingerprint, load_weights, read_file, state_of, write_file
@@ -146,7 +147,13 @@ class TrainedSurrogate:
             lambda: SurrogateNetwork.around(make, rows, outputs[kept], absent, is_distribution),
         )
         _check_shape(made, rows, outputs.shape[1])
-        module = _Module(rows, outputs, players, made, training, kept, held_out)
+        digests = {
+            "network": network_digest(name, options or {}, made.network),
+            "the set of rows": digest(rows),
+            "what comes and goes together": digest(players, absent),
+        }
+        subject = Subject(training.options(), digests, {"outputs": outputs})
+        module = _Module(rows, outputs, players, made, training, kept, held_out, subject)
         fit(module)
         about = {
             "network": name,
@@ -218,8 +225,9 @@ class _Module(FittedModule):
         training: SurrogateTraining,
         kept: IntArray,
         held_out: IntArray,
+        subject: Subject,
     ) -> None:
-        super().__init__(network, training, kept, held_out)
+        super().__init__(network, training, kept, held_out, subject)
         self.rows, self.outputs, self.players = rows, outputs, players
         rng = np.random.default_rng([training.seed, 5])
         self._masks = self._drawn(len(held_out), _HELD_OUT_COALITIONS, rng)
