@@ -168,6 +168,10 @@ def test_killed_training_goes_on_without_loss(tmp_path):
     assert whole.validation == resumed.validation
 
 
+def test_rows_may_be_views_in_any_order():
+    assert fitted(rows=ROWS[::-1], epochs=1).validation.n_rows > 0
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -81,7 +81,7 @@ class Fingerprint:
     @classmethod
     def of(cls, inputs: Any, empty: ValueArray, rise: ValueArray) -> Fingerprint:
         """Take the first rows of those that were trained on."""
-        kept = torch.as_tensor(np.asarray(inputs[:_PROBES]))
+        kept = torch.as_tensor(np.ascontiguousarray(inputs[:_PROBES]))
         values = np.stack([empty[:_PROBES], empty[:_PROBES] + rise[:_PROBES]], axis=1)
         return cls(kept, values)
 

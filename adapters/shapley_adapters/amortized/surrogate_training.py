@@ -162,7 +162,7 @@ class TrainedSurrogate:
             "n_outputs": outputs.shape[1],
             "host": dict(host or {}),
         }
-        probes = torch.as_tensor(np.asarray(rows[:_PROBES]))
+        probes = torch.as_tensor(np.ascontiguousarray(rows[:_PROBES]))
         fingerprint = Fingerprint(probes, outputs[:_PROBES, None], "surrogate")
         return cls(made, module.validation(), len(rows), fingerprint, about)
 
@@ -311,7 +311,7 @@ def _check_name(network: str) -> None:
 
 
 def _check_shape(surrogate: SurrogateNetwork, rows: Any, n_outputs: int) -> None:
-    some = torch.as_tensor(np.asarray(rows[:2]))
+    some = torch.as_tensor(np.ascontiguousarray(rows[:2]))
     with torch.no_grad():
         told = surrogate.network(surrogate.seen(some, torch.ones_like(some, dtype=torch.bool)))
     if told.dim() not in (2, 3) or (len(told), told.shape[-1]) != (len(some), n_outputs):
