@@ -16,9 +16,8 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates import surrogate_for
 from shapley_adapters.torch_modules import warn_in_training_mode
 
-from .captum_internals import select_targets
 from .coalition_attribution import Call, CoalitionAttribution
-from .forward_function_game import ForwardFunctionGame
+from .forward_function_game import ForwardFunctionGame, selected_targets
 from .inputs import checked_inputs, checked_target
 from .surrogates import Surrogate, gathered, seen_by_network
 from .tensor_results import as_tensors
@@ -215,7 +214,8 @@ class AmortizedAttribution(CoalitionAttribution):
         Parameters
         ----------
         inputs, baselines, target, additional_forward_args, feature_mask
-            As in all methods here; baselines and feature mask as they were in `fit`.
+            As in all methods here; baselines and feature mask as they were in `fit`. With a value
+            function there is one output, of which no target can be chosen.
 
         Returns
         -------
@@ -230,15 +230,17 @@ class AmortizedAttribution(CoalitionAttribution):
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
+        if call.valued is not None:
+            _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
         explained = fitted.explain(game, seen_by_network(tensors), self.efficient)
         self.last_estimate = explained.estimate
         self.last_efficiency_gaps = explained.efficiency_gaps
         shape = tuple(fitted.saved.description.host["output_shape"])
         values = explained.estimate.values
-        if target is not None and call.valued is None:
+        if target is not None:
             places = torch.arange(values.shape[2]).reshape(1, *shape).expand(len(values), *shape)
-            chosen = select_targets(places, target).reshape(len(values), -1).numpy()
+            chosen = selected_targets(places, target, target).reshape(len(values), -1).numpy()
             values = values[torch.arange(len(values)).numpy()[:, None], :, chosen].transpose(
                 0, 2, 1
             )
@@ -278,6 +280,16 @@ class AmortizedAttribution(CoalitionAttribution):
             seed=self.seed,
             folder=self.folder,
             trainer_options=self.trainer_options or {},
+        )
+
+
+def _refuse_target(target: Any, kind: str) -> None:
+    if target is not None:
+        raise InvalidArgumentError(
+            f"target={target!r} cannot be chosen where value_function={kind!r}: the network was "
+            "trained on one value of each example, which depends on the class that the value "
+            "function looks at. Leave target out; or train on a forward_func that returns a value "
+            "for each class, with value_function='raw', and choose among these."
         )
 
 

@@ -7,7 +7,7 @@ from captum.attr import visualization
 from captum.metrics import sensitivity_max
 from torch import nn
 
-from captum_ext import Exact, FastShap, SimShap
+from captum_ext import Exact, FastShap, SimShap, ValueFunction
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, network
 
@@ -44,6 +44,21 @@ def test_targets_pick_outputs(fitted, target):
     every = fitted.attribute(x)
     place = target if isinstance(target, int) else int(target[0])
     torch.testing.assert_close(fitted.attribute(x, target=target), every[:, place])
+
+
+def test_of_a_value_function_there_is_one_output(net):
+    x = examples(60, N)
+    sim = SimShap(net, value_function=ValueFunction("log_probability", scale="logits"), **FEW)
+    made = sim.fit(x).attribute(x[:5])
+    assert made.shape == (5, N)
+    for target in (0, torch.tensor([0, 1, 2, 0, 1])):
+        with pytest.raises(InvalidArgumentError, match=r"target.*value_function='log_prob.*raw"):
+            sim.attribute(x[:5], target=target)
+
+
+def test_targets_that_are_no_outputs_are_named(fitted):
+    with pytest.raises(InvalidArgumentError, match=r"target=7 does not select.*\(3,\)"):
+        fitted.attribute(examples(2, N), target=7)
 
 
 def test_attributions_sum_to_the_difference_of_the_outputs(net, fitted):
