@@ -266,7 +266,7 @@ class AmortizedExplainer(CoalitionExplainer):
         for start in range(0, len(rows), _CHUNK):
             part = _part(rows, start, start + _CHUNK)
             active: BoolArray = self._valued(self.task((part,))).active_players()
-            for values in self._fitted().stream(self._inputs(part), active):
+            for values in self._fitted().stream(self._inputs(part), active, first=start):
                 yield start, values
                 start += len(values)  # noqa: PLW2901  where the next ones stand
 

@@ -351,6 +351,27 @@ def test_batches_of_rows_to_explain_do_not_matter():
     np.testing.assert_array_equal(streamed, parts)
 
 
+def test_rows_may_be_views_in_any_order():
+    game = CountingGame()
+    rows, game.x = game.x[::-1], game.x[::-1]
+    made = AmortizedShapley.fit(game, rows, Training(epochs=1))
+    assert made.explain(game, rows, True).estimate.values.shape == (80, 6, 2)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_inputs_that_are_no_numbers_are_refused(bad):
+    game = CountingGame()
+    amortized = fitted(game, epochs=1)
+    inputs = game.x.copy()
+    inputs[70, 3] = bad
+    with pytest.raises(InvalidArgumentError, match="row 70.*features="):
+        AmortizedShapley.fit(game, inputs, Training(epochs=1))
+    with pytest.raises(InvalidArgumentError, match="row 70.*features="):
+        amortized.explain(game, torch.as_tensor(inputs), True)
+    with pytest.raises(InvalidArgumentError, match="row 70.*features="):
+        list(amortized.stream(inputs, game.active_players(), batch_size=7))
+
+
 def test_crossed_rows_are_two_real_ones_player_by_player():
     rows = np.arange(40.0).reshape(10, 4)
     players = np.array([0, 1, 1, 2])

@@ -241,6 +241,31 @@ def test_features_make_numbers_of_anything():
     assert made(words[:4]).shape == (4, 2)
 
 
+def test_missing_values_are_filled_in_by_features():
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+
+    def model(x):
+        return curved(np.nan_to_num(x, nan=1.0))
+
+    def explainer(**options):
+        return shap.Explainer(
+            model, REFERENCE, algorithm="simshap", training_data=holes, **FEW, **options
+        )
+
+    with pytest.raises(InvalidArgumentError, match="row 0.*features="):
+        explainer().fit()
+    found = explainer(features=lambda x: np.c_[np.nan_to_num(x), np.isnan(x)])(holes[:9])
+    assert np.isfinite(found.values).all()
+
+
+def test_streams_say_which_row_is_missing_something(explainer):
+    rows = np.zeros((20_000, N), dtype=np.float32)
+    rows[18_000, 2] = np.nan
+    with pytest.raises(InvalidArgumentError, match="row 18000"):
+        explainer.stream(rows, silent=True)
+
+
 def test_crossed_rows_lower_the_error():
     new = np.random.default_rng(1).normal(size=(200, N)).astype(np.float32)
     errors, spent = [], []

@@ -17,7 +17,7 @@ from ..errors import InvalidArgumentError
 from ..estimates import Estimate
 from ..games import Game
 from .checkpoints import network_digest
-from .explainer_network import ExplainerNetwork
+from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import seeded
 from .networks import build
 from .storage import Description, Fingerprint, Saved, load, save
@@ -82,7 +82,14 @@ class AmortizedShapley:
             Options of a network given by its name.
         n_real : int, optional
             How many of the rows, the first ones, are real; all by default.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If inputs hold NaN or infinite numbers, the network does not fit them, or `folder` holds
+            checkpoints of another training.
         """
+        check_finite(inputs)
         rows = TrainingRows(game, inputs, n_real)
         shape, n_outputs = list(inputs.shape[1:]), rows.rise.shape[1]
         given = dict(options or {})
@@ -130,11 +137,14 @@ class AmortizedShapley:
         return Explained(estimate, gaps)
 
     def stream(
-        self, inputs: Any, active: BoolArray, batch_size: int | None = None
+        self, inputs: Any, active: BoolArray, batch_size: int | None = None, first: int = 0
     ) -> Iterator[AttributionArray]:
-        """Yield the network's attributions batch after batch; costs no evaluations."""
+        """Yield the network's attributions batch after batch; costs no evaluations.
+
+        `first` is the number of the first row, where inputs are part of more, for messages.
+        """
         self.check(active.shape[1], inputs.shape[1:])
-        yield from self.trained.network.explained(inputs, active, batch_size)
+        yield from self.trained.network.explained(inputs, active, batch_size, first)
 
     def check(self, n_players: int, input_shape: Any) -> None:
         """Refuse rows of another shape than those that were trained on."""
