@@ -215,7 +215,9 @@ class AmortizedAttribution(CoalitionAttribution):
         ----------
         inputs, baselines, target, additional_forward_args, feature_mask
             As in all methods here; baselines and feature mask as they were in `fit`. With a value
-            function there is one output, of which no target can be chosen.
+            function there is one output, of which no target can be chosen. Other baselines are
+            refused where those of `fit` were the same for all examples, and the output for them
+            tells.
 
         Returns
         -------
@@ -298,8 +300,9 @@ class SimShap(AmortizedAttribution):
 
     `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: how far it is from exact
     values shows on held-out examples, in `plot_history`. Features that equal the baseline get
-    exactly 0. Training costs `evaluations` coalitions for each example; attributing costs none, or
-    one with `efficient`. Needs lightning and safetensors: `pip install shapley-ext[amortized]`.
+    exactly 0. Training costs `evaluations` coalitions for each example; attributing costs one a
+    call, and one an example with `efficient`. Needs lightning and safetensors:
+    `pip install shapley-ext[amortized]`.
 
     Parameters
     ----------

@@ -367,8 +367,8 @@ class SimShapExplainer(AmortizedExplainer):
 
     Trains on the first call, or by `fit`. Biased: how far it is from exact values shows on held-out
     rows, in `plot_history`. Features that equal the reference get exactly 0. Training costs
-    `evaluations` coalitions for each row; explaining costs none, or one with `efficient`. Needs
-    torch, lightning and safetensors: `pip install shapley-ext[amortized]`.
+    `evaluations` coalitions for each row; explaining costs one a call, and one a row with
+    `efficient`. Needs torch, lightning and safetensors: `pip install shapley-ext[amortized]`.
 
     Parameters
     ----------

@@ -56,6 +56,26 @@ def test_of_a_value_function_there_is_one_output(net):
             sim.attribute(x[:5], target=target)
 
 
+@pytest.mark.parametrize("efficient", [True, False])
+def test_other_baselines_are_refused(net, efficient):
+    x, reference = examples(60, N), examples(1, N, seed=8)
+    sim = SimShap(net, efficient=efficient, **FEW).fit(x, baselines=reference)
+    sim.attribute(x[:5], baselines=reference)
+    sim.attribute(x[:5], baselines=reference.repeat(5, 1))
+    for other in (None, reference + 1, x[5:10]):
+        with pytest.raises(InvalidArgumentError, match="baselines"):
+            sim.attribute(x[:5], baselines=other)
+    with pytest.raises(InvalidArgumentError, match="baselines"):
+        SimShap(net, **FEW).fit(x).attribute(x[:5], baselines=reference)
+
+
+def test_baselines_that_differ_by_example_may_be_others(net):
+    x = examples(60, N)
+    sim = SimShap(net, **FEW).fit(x, baselines=x.flip(0))
+    made = sim.attribute(x[:5], baselines=x[5:10], target=1)
+    torch.testing.assert_close(made.sum(dim=1), (net(x[:5]) - net(x[5:10]))[:, 1])
+
+
 def test_targets_that_are_no_outputs_are_named(fitted):
     with pytest.raises(InvalidArgumentError, match=r"target=7 does not select.*\(3,\)"):
         fitted.attribute(examples(2, N), target=7)
