@@ -319,7 +319,7 @@ class SimShap(AmortizedAttribution):
         have the same expectation and far less variance.
     network : {"mlp", "unet", "tokens"} or Module
         The network: dense layers, a U-Net for images, convolutions for sequences; or a module from
-        inputs to attributions, (examples, features, outputs).
+        inputs to attributions, (examples, features, outputs), of which a copy is trained.
     network_options : mapping, optional
         Options of a named network, such as `{"grid": (16, 16)}`.
     evaluations : int, optional

@@ -318,7 +318,7 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         The rows to train on; by default those that were given as masker.
     network : {{"mlp", "unet", "tokens"}} or torch module
         The network: dense layers for tables, a U-Net for images, convolutions for sequences; or a
-        module from rows to attributions, (rows, players, outputs).
+        module from rows to attributions, (rows, players, outputs), of which a copy is trained.
     network_options : mapping, optional
         Options of a named network, such as `{{"widths": (256, 256)}}` or `{{"grid": (16, 16)}}`.
     evaluations : int, optional

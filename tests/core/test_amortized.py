@@ -453,6 +453,20 @@ def test_modules_of_one_s_own_are_trained_saved_and_asked_for(tmp_path):
         AmortizedShapley.fit(game, game.x, Training(epochs=3), torch.nn.Linear(6, 2))
 
 
+def test_modules_of_one_s_own_are_copied(tmp_path):
+    game, own = CountingGame(), seeded(0, Own)
+    before = {name: value.clone() for name, value in own.state_dict().items()}
+    training = Training(epochs=3, seed=0)
+    first, again = (AmortizedShapley.fit(game, game.x, training, own) for _ in range(2))
+    for name, value in own.state_dict().items():
+        assert torch.equal(value, before[name])
+    for name, value in weights(first).items():
+        np.testing.assert_array_equal(value, weights(again)[name])
+    first.save(tmp_path / "a")
+    AmortizedShapley.load(tmp_path / "a", own)
+    assert torch.equal(own.layers[0].weight, before["layers.0.weight"])
+
+
 # --- networks ---
 
 

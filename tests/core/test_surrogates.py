@@ -168,6 +168,16 @@ def test_killed_training_goes_on_without_loss(tmp_path):
     assert whole.validation == resumed.validation
 
 
+def test_modules_of_one_s_own_are_copied(tmp_path):
+    own = seeded(0, lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8, 1)))
+    before = own[1].weight.detach().clone()
+    first, again = (fitted(network=own, epochs=1) for _ in range(2))
+    first.save(tmp_path / "a")
+    TrainedSurrogate.load(tmp_path / "a", own)
+    assert torch.equal(own[1].weight, before)
+    assert first.validation == again.validation
+
+
 def test_rows_may_be_views_in_any_order():
     assert fitted(rows=ROWS[::-1], epochs=1).validation.n_rows > 0
 

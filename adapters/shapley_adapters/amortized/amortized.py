@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,8 @@ class AmortizedShapley:
         training : Training
             How to train.
         network : str or Module
-            A name of `NETWORKS`, or a module from inputs to (rows, players, outputs).
+            A name of `NETWORKS`, or a module from inputs to (rows, players, outputs), of which a
+            copy is trained.
         options : mapping, optional
             Options of a network given by its name.
         n_real : int, optional
@@ -97,7 +99,7 @@ class AmortizedShapley:
         shape, n_outputs = list(inputs.shape[1:]), rows.rise.shape[1]
         given = dict(options or {})
         if isinstance(network, nn.Module):
-            name, bare = type(network).__name__, network
+            name, bare = type(network).__name__, copy.deepcopy(network)
         else:
             name = network
             bare = seeded(

@@ -5,6 +5,7 @@ Nothing in such a file is code: networks are built by name, or handed over by wh
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -61,11 +62,11 @@ class Description:
     def build(self, own: nn.Module | None) -> nn.Module:
         """Return the bare network; the user's own where the file does not hold how to build it."""
         if own is not None:
-            return own
+            return copy.deepcopy(own)
         if self.network not in NETWORKS:
             raise InvalidArgumentError(
                 f"The file holds weights of a {self.network}, which is none of ours. Pass a module "
-                "of that class as network=; its weights are replaced."
+                "of that class as network=; a copy of it gets them."
             )
         return build(self.network, self.input_shape, self.n_players, self.n_outputs, self.options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -125,7 +126,8 @@ class TrainedSurrogate:
         training : SurrogateTraining
             How.
         network : str or Module
-            A name of `NETWORKS`, or a module; `SurrogateNetwork` says what it sees.
+            A name of `NETWORKS`, or a module, of which a copy is trained; `SurrogateNetwork` says
+            what it sees.
         options : mapping, optional
             Options of a network given by its name.
         absent : int
@@ -141,7 +143,7 @@ class TrainedSurrogate:
             _check_name(network)
             make = NamedNetwork(network, outputs.shape[1], options or {})
         else:
-            make = network
+            make = copy.deepcopy(network)
         made = seeded(
             training.seed,
             lambda: SurrogateNetwork.around(make, rows, outputs[kept], absent, is_distribution),
@@ -326,11 +328,11 @@ def _rebuilt(
 ) -> nn.Module:
     """Return the bare network of a file; the user's own where it does not hold how to build it."""
     if own is not None:
-        return own
+        return copy.deepcopy(own)
     if about["network"] not in NETWORKS:
         raise InvalidArgumentError(
             f"The file holds weights of a {about['network']}, which is none of ours. Pass a module "
-            "of that class as network=; its weights are replaced."
+            "of that class as network=; a copy of it gets them."
         )
     make = NamedNetwork(about["network"], about["n_outputs"], about["options"])
     return make(surrogate.seen_shape(about["input_shape"]))
