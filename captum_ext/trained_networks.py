@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,9 +128,8 @@ class AmortizedAttribution(CoalitionAttribution):
         trained = AmortizedShapley.fit(
             game, seen, self._training(), self.network, self.network_options, n_real
         )
-        shape = {"output_shape": list((call.valued or call.game).output_shape)}
-        about = replace(trained.saved.description, host=shape)
-        self.trained = AmortizedShapley(replace(trained.saved, description=about))
+        shape = list((call.valued or call.game).output_shape)
+        self.trained = trained.with_host({"output_shape": shape})
         return self
 
     def checked_call(

@@ -14,10 +14,11 @@ from tqdm.auto import tqdm
 from shapley_adapters import Estimate, Game, Settings
 from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
 from shapley_adapters.array_types import AttributionArray, BoolArray
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.surrogates import surrogate_for
 
 from ..coalition_explainer import CoalitionExplainer
+from ..kept_rows import rows_as_json, rows_of_json
 from ..shared_parameters import documented
 from ..surrogates import Surrogate, network_inputs
 from ..tasks import Task
@@ -129,9 +130,12 @@ class AmortizedExplainer(CoalitionExplainer):
         if self.crossed_rows > 0:
             data = self._with_crossed(data)
         game = self._valued(self.task((data,)))
-        self.trained = AmortizedShapley.fit(
+        trained = AmortizedShapley.fit(
             game, self._inputs(data), self._training(), self.network, self.network_options, n_real
         )
+        n_kept = len(trained.saved.fingerprint.inputs)
+        kept = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
+        self.trained = trained.with_host({"rows": kept})
         return self
 
     def task(self, args: tuple[Any, ...]) -> Task:
@@ -276,6 +280,10 @@ class AmortizedExplainer(CoalitionExplainer):
             return np.asarray(self.features(data))
         return network_inputs(data, self.network)
 
+    def _keeps_rows(self, data: Any) -> bool:
+        """Tell whether a file keeps rows as they were; of images, what the network saw will do."""
+        return self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2
+
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
 
@@ -305,12 +313,21 @@ class AmortizedExplainer(CoalitionExplainer):
             )
         own = None if isinstance(self.network, str) else self.network
         loaded = AmortizedShapley.load(path, own)
-        probes = loaded.saved.fingerprint.inputs.numpy()
-        if self.features is None:
+        kept = loaded.saved.description.host.get("rows")
+        if kept is None and self.features is not None:
+            warn_user(
+                f"Whether {path} was trained on this model cannot be told: the rows it was trained "
+                "on hold objects that no file keeps."
+            )
+            return loaded
+        if kept is None:
+            probes = loaded.saved.fingerprint.inputs.numpy()
             rows = np.moveaxis(probes, 1, -1) if probes.ndim == 4 else probes
-            game = self._valued(self.task((rows,)))
-            loaded.check(game.n_players, probes.shape[1:])
-            loaded.saved.fingerprint.check(ends_of(game, len(probes)))
+        else:
+            rows = rows_of_json(kept)
+        game = self._valued(self.task((rows,)))
+        loaded.check(game.n_players, self._inputs(rows).shape[1:])
+        loaded.saved.fingerprint.check(ends_of(game, len(rows)))
         return loaded
 
 

@@ -9,7 +9,11 @@ import pytest
 import shap
 
 import shap_ext
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtWarning,
+)
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("lightning")
@@ -166,6 +170,82 @@ def test_files(explainer, tmp_path):
         shap.Explainer(two_outputs, REFERENCE, algorithm="simshap", trained=path)
 
 
+def opposite(model):
+    return lambda rows: -model(rows)
+
+
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_files_refuse_other_models_where_features_are_given(kind, tmp_path):
+    """Whatever the network sees, the model is run on rows as they were."""
+    frame = pd.DataFrame(
+        {
+            "a": ["x", "y"] * 20,
+            "b": np.linspace(-1, 1, 40),
+            "c": pd.Categorical(list("uvwz") * 10, categories=list("zwvuq")),
+            "d": np.arange(40) % 3 == 0,
+            "e": pd.date_range("2020-01-01", periods=40),
+            7: pd.array([1, None] * 20, dtype="Int64"),
+        }
+    )
+
+    def of_frame(rows):
+        assert list(rows.dtypes) == list(frame.dtypes)
+        return rows["b"].to_numpy() * (rows["a"] == "x") + rows["c"].cat.codes + rows["d"]
+
+    def of_array(rows):
+        return np.tanh(np.asarray(rows, dtype=float)).sum(axis=1)
+
+    data, model = (frame, of_frame) if kind == "frame" else (X[:40], of_array)
+
+    def features(rows):
+        rows = np.asarray(rows)
+        return np.asarray(rows[:, 1:2], dtype=float) * np.ones((1, 3))
+
+    def explainer(model, **options):
+        return shap_ext.SimShapExplainer(model, data[:1], features=features, **FEW, **options)
+
+    path = tmp_path / "trained"
+    made = explainer(model, training_data=data)
+    wanted = made(data[:4])
+    made.save_trained(path)
+    np.testing.assert_array_equal(explainer(model, trained=path)(data[:4]).values, wanted.values)
+    with pytest.raises(InvalidArgumentError, match="another model"):
+        explainer(opposite(model), trained=path)
+
+
+class Thing:
+    pass
+
+
+def test_files_say_where_no_model_can_be_told(tmp_path):
+    frame = pd.DataFrame({"a": [Thing() for _ in range(40)], "b": np.arange(40.0)})
+
+    def explainer(**options):
+        return shap_ext.SimShapExplainer(
+            lambda rows: rows["b"].to_numpy(),
+            frame[:1],
+            features=lambda rows: rows[["b"]].to_numpy(),
+            **FEW,
+            **options,
+        )
+
+    explainer(training_data=frame).fit().save_trained(tmp_path / "a")
+    with pytest.warns(ShapleyExtWarning, match="cannot be told"):
+        explainer(trained=tmp_path / "a")
+
+
+def test_models_of_frames_know_their_files(tmp_path):
+    """Rows come back in the precision in which they were: a tree would tell the difference."""
+    frame = pd.DataFrame(X.astype(float) + 1e-12, columns=list("abcdef"))
+
+    def model(rows):
+        return (rows["a"].to_numpy() > frame["a"].to_numpy()[:8].max() - 1e-13).astype(float)
+
+    made = shap_ext.SimShapExplainer(model, frame[:1] * 0, training_data=frame, **FEW).fit()
+    made.save_trained(tmp_path / "a")
+    shap_ext.SimShapExplainer(model, frame[:1] * 0, trained=tmp_path / "a")
+
+
 def test_pickles_explain_alike(explainer):
     again = pickle.loads(pickle.dumps(explainer))
     np.testing.assert_array_equal(again(X[:5]).values, explainer(X[:5]).values)
@@ -239,6 +319,27 @@ def test_features_make_numbers_of_anything():
         **FEW,
     )
     assert made(words[:4]).shape == (4, 2)
+
+
+def test_frames_of_booleans_and_numbers():
+    """As `pd.get_dummies` makes them; nullable columns too."""
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(
+        e=X[:, 4] > 0, f=pd.array((X[:, 5] > 0).astype(int), dtype="Int64")
+    )
+
+    def model(rows):
+        return curved(np.asarray(rows, dtype=float))
+
+    made = shap.Explainer(
+        model, frame[:1], algorithm="simshap", training_data=frame, crossed_rows=30, **FEW
+    )
+    assert made(frame[:4]).shape == (4, N)
+    words = frame.assign(g=pd.Categorical(["x", "y"] * 150))
+    other = shap_ext.SimShapExplainer(
+        lambda rows: model(rows.drop(columns="g")), words[:1], training_data=words, **FEW
+    )
+    with pytest.raises(InvalidArgumentTypeError, match=r"\['g'\].*features="):
+        other.fit()
 
 
 def test_missing_values_are_filled_in_by_features():

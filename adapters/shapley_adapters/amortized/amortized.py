@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,11 @@ class AmortizedShapley:
         trained = train(rows, explainer, training, network_digest(name, given, bare))
         about = Description(name, given, shape, game.n_players, n_outputs, training.target)
         return cls(Saved(trained, about, Fingerprint.of(inputs, rows.empty, rows.rise)))
+
+    def with_host(self, host: Mapping[str, Any]) -> AmortizedShapley:
+        """Return this with what the host wants to find again in the file, such as JSON holds."""
+        about = replace(self.saved.description, host=dict(host))
+        return AmortizedShapley(replace(self.saved, description=about))
 
     def explain(
         self, game: Game, inputs: Any, efficient: bool, batch_size: int | None = None
