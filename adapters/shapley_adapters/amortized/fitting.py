@@ -38,8 +38,8 @@ class Schedule:
     validation_share : float
         Share of the rows that are held out.
     patience : int, optional
-        Epochs without a smaller validation error after which training ends; half of them, and at
-        least 10, by default.
+        Epochs without a smaller validation error after which training ends, at least 1; half of
+        all, and at least 10, by default.
     seed : int
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
@@ -61,6 +61,8 @@ class Schedule:
     def __post_init__(self) -> None:
         checked_count("epochs", self.epochs)
         checked_count("batch_size", self.batch_size)
+        if self.patience is not None:
+            checked_count("patience", self.patience)
         if not 0 < self.validation_share < 1:
             raise InvalidArgumentError(
                 f"validation_share must lie between 0 and 1; got {self.validation_share}."
@@ -155,10 +157,13 @@ def fit(module: FittedModule) -> None:
     with tempfile.TemporaryDirectory() as temporary, _quiet(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(schedule.seed)  # for layers that draw, such as dropout
         folder = Path(schedule.folder or temporary)
+        patience = schedule.patience
+        if patience is None:
+            patience = max(10, schedule.epochs // 2)
         keep_best = ModelCheckpoint(folder, "best", monitor="error", save_last=True)
         callbacks: list[Callback] = [
             keep_best,
-            EarlyStopping("error", patience=schedule.patience or max(10, schedule.epochs // 2)),
+            EarlyStopping("error", patience=patience),
         ]
         options = {
             "accelerator": "cpu",

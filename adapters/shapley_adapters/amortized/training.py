@@ -59,6 +59,8 @@ class Training(Schedule):
         checked_choice("target", self.target, TARGETS)
         if self.evaluations is not None:
             checked_count("evaluations", self.evaluations, minimum=4)
+        if self.validation_evaluations is not None:
+            checked_count("validation_evaluations", self.validation_evaluations)
 
     def evaluations_per_row(self, n_players: int) -> int:
         """Return how many coalitions a row costs, in all or in an epoch."""
@@ -186,9 +188,8 @@ def _validation_values(
     budget = training.validation_evaluations
     if budget is None:
         budget = 2**n_players if n_players <= _EXACT_PLAYERS else 32 * n_players
-    found = estimate(
-        SomeRows(rows.game, held_out), OddGP(), Settings(seed=training.seed, budget=budget)
-    )
+    settings = Settings(seed=training.seed, budget=budget, budget_name="validation_evaluations")
+    found = estimate(SomeRows(rows.game, held_out), OddGP(), settings)
     return found.values, int(found.evaluations.sum())
 
 
