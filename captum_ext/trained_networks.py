@@ -157,7 +157,7 @@ class AmortizedAttribution(CoalitionAttribution):
         )
 
     def _with_crossed(self, game: ForwardFunctionGame) -> Tensor:
-        """Return examples with more of them, each made of two."""
+        """Return examples with more of them, each made of two that are not held out."""
         from shapley_adapters.amortized.crossing import crossed_rows
 
         if len(game.inputs) > 1 or game.groups.differ_by_example:
@@ -167,7 +167,8 @@ class AmortizedAttribution(CoalitionAttribution):
             )
         (real,) = game.inputs
         players = game.groups.players[0][0]
-        more = crossed_rows(real.cpu().numpy(), players, self.crossed_rows, self.seed)
+        _, kept = self._training().split(len(real), len(real))
+        more = crossed_rows(real.cpu().numpy()[kept], players, self.crossed_rows, self.seed)
         return torch.cat([real, torch.as_tensor(more, device=real.device)])
 
     def save_trained(self, path: str | Path) -> None:
@@ -328,8 +329,8 @@ class SimShap(AmortizedAttribution):
     epochs, rows_per_step, learning_rate
         Of the training.
     crossed_rows : int
-        How many more examples to train on, each made of two real ones, feature by feature. They
-        cost evaluations as real ones do. For tables: with as many as there are evaluations for,
+        How many more examples to train on, each made of two real ones that are not
+        held out, feature by feature. They cost evaluations as real ones do. For tables: with as many as there are evaluations for,
         the error falls on.
     validation_share : float
         Share of the examples that is held out, to keep the best epoch by.

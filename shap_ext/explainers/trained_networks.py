@@ -155,7 +155,7 @@ class AmortizedExplainer(CoalitionExplainer):
         return of_surrogate.task(args)
 
     def _with_crossed(self, data: Any) -> Any:
-        """Return rows with more of them, each made of two."""
+        """Return rows with more of them, each made of two that are not held out."""
         from shapley_adapters.amortized.crossing import crossed_rows
 
         groups = self.task((data[:2],)).groups
@@ -165,7 +165,8 @@ class AmortizedExplainer(CoalitionExplainer):
                 "groups of them."
             )
         values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
-        more = crossed_rows(values, groups.players, self.crossed_rows, self.seed)
+        _, kept = self._training().split(len(values), len(values))
+        more = crossed_rows(values[kept], groups.players, self.crossed_rows, self.seed)
         if isinstance(data, pd.DataFrame):
             made = pd.DataFrame(more, columns=data.columns).astype(data.dtypes)
             return pd.concat([data, made], ignore_index=True)
@@ -346,8 +347,8 @@ _PARAMETERS = """training_data : array or DataFrame, optional
     epochs, rows_per_step, learning_rate
         Of the training.
     crossed_rows : int
-        How many more rows to train on, each made of two real ones, feature by feature. They cost
-        evaluations as real ones do. For tables: with as many as there are evaluations for, the
+        How many more rows to train on, each made of two real ones that are not held
+        out, feature by feature. They cost evaluations as real ones do. For tables: with as many as there are evaluations for, the
         error falls on.
     validation_share : float
         Share of the training rows that is held out, to keep the best epoch by.

@@ -182,6 +182,22 @@ def test_wrong_calls(net):
         fast.attribute(examples(2, N + 1))
 
 
+def test_crossed_examples_are_made_of_those_trained_on(net):
+    x, seen = examples(60, N), []
+
+    def remembering(rows):
+        seen.append(rows.clone())
+        return net(rows)
+
+    sim = SimShap(remembering, crossed_rows=200, **FEW).fit(x)
+    held_out, _ = sim._training().split(60, 60)
+    runs = torch.cat(seen)
+    for place in held_out:
+        from_it = (runs == x[place]) & (runs != 0)
+        whole = from_it | (runs == 0)
+        assert whole[from_it.any(dim=1)].all()  # masked, but never crossed
+
+
 def test_crossed_examples(net):
     x = examples(60, N)
     made = SimShap(net, crossed_rows=100, **FEW).fit(x)

@@ -388,6 +388,24 @@ def test_crossed_rows_lower_the_error():
         ).fit()
 
 
+def test_crossed_rows_are_made_of_those_trained_on():
+    seen = []
+
+    def model(x):
+        seen.append(np.array(x))
+        return curved(x)
+
+    made = shap_ext.SimShapExplainer(
+        model, REFERENCE, training_data=X[:60], crossed_rows=200, **FEW
+    ).fit()
+    held_out, _ = made._training().split(60, 60)
+    runs = np.concatenate(seen)
+    for place in held_out:
+        from_it = (runs == X[place]) & (runs != 0)
+        whole = from_it | (runs == 0)
+        assert whole[from_it.any(axis=1)].all()  # masked, but never crossed
+
+
 def test_crossed_frames_keep_their_columns_and_groups():
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(f=lambda f: (f["f"] > 0).astype(int))
 
