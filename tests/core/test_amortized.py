@@ -384,6 +384,27 @@ def test_crossed_rows_are_two_real_ones_player_by_player():
     np.testing.assert_array_equal(made, crossed_rows(rows, players, 200, seed=0))
 
 
+def test_patience_ends_training():
+    stopped = fitted(epochs=40, patience=1, learning_rate=0.5).trained.history
+    errors = [record.absolute_error for record in stopped]
+    assert len(errors) < 40
+    assert errors[-1] >= errors[-2]
+    assert (np.diff(errors[:-1]) < 0).all()
+
+
+def test_too_few_evaluations_of_held_out_rows_are_named():
+    with pytest.raises(InvalidArgumentError, match="validation_evaluations"):
+        fitted(validation_evaluations=1)
+
+
+def test_the_seed_is_told(tmp_path):
+    game = CountingGame()
+    amortized = fitted(game, epochs=1, seed=7)
+    amortized.save(tmp_path / "a")
+    for made in (amortized, AmortizedShapley.load(tmp_path / "a")):
+        assert made.explain(game, game.x, True).estimate.seed == 7
+
+
 def test_held_out_rows_are_real_ones():
     game = CountingGame()
     rows = TrainingRows(game, game.x, n_real=30)
@@ -517,6 +538,9 @@ def test_networks_that_do_not_fit_are_named(name, shape, options, words):
         ({"evaluations": 1}, "evaluations"),
         ({"validation_share": 1.0}, "validation_share"),
         ({"learning_rate": 0.0}, "learning_rate"),
+        ({"patience": 0}, "patience must be at least 1"),
+        ({"patience": -2}, "patience"),
+        ({"validation_evaluations": -3}, "validation_evaluations"),
     ],
 )
 def test_training_that_cannot_be_is_named(options, words):

@@ -108,7 +108,9 @@ class AmortizedShapley:
         explainer = ExplainerNetwork.around(bare, inputs, rows.rise, rows.empty)
         _check_shape(explainer, rows, game.n_players)
         trained = train(rows, explainer, training, network_digest(name, given, bare))
-        about = Description(name, given, shape, game.n_players, n_outputs, training.target)
+        about = Description(
+            name, given, shape, game.n_players, n_outputs, training.target, training.seed
+        )
         return cls(Saved(trained, about, Fingerprint.of(inputs, rows.empty, rows.rise)))
 
     def with_host(self, host: Mapping[str, Any]) -> AmortizedShapley:
@@ -150,7 +152,7 @@ class AmortizedShapley:
             backward_passes=np.zeros(n_rows, dtype=np.intp),
             cooperators=np.full(n_rows, "", dtype="U10"),
             orders=np.full(n_rows, -1, dtype=np.intp),
-            seed=0,
+            seed=self.saved.description.seed,
         )
         return Explained(estimate, gaps)
 

@@ -47,6 +47,8 @@ class Description:
         Shape of what it returns for a row.
     target : str
         What it was trained towards.
+    seed : int
+        Seed of the training, which makes the same network again.
     host : dict
         What the host needs to know of the outputs.
     """
@@ -57,6 +59,7 @@ class Description:
     n_players: int
     n_outputs: int
     target: str
+    seed: int
     host: dict[str, Any] = field(default_factory=dict)
 
     def build(self, own: nn.Module | None) -> nn.Module:
