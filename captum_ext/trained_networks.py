@@ -329,9 +329,9 @@ class SimShap(AmortizedAttribution):
     epochs, rows_per_step, learning_rate
         Of the training.
     crossed_rows : int
-        How many more examples to train on, each made of two real ones that are not
-        held out, feature by feature. They cost evaluations as real ones do. For tables: with as many as there are evaluations for,
-        the error falls on.
+        How many more examples to train on, each made of two real ones that are not held out,
+        feature by feature. They cost evaluations as real ones do. For tables: with as many as there
+        are evaluations for, the error falls on.
     validation_share : float
         Share of the examples that is held out, to keep the best epoch by.
     validation_evaluations : int, optional

@@ -347,9 +347,9 @@ _PARAMETERS = """training_data : array or DataFrame, optional
     epochs, rows_per_step, learning_rate
         Of the training.
     crossed_rows : int
-        How many more rows to train on, each made of two real ones that are not held
-        out, feature by feature. They cost evaluations as real ones do. For tables: with as many as there are evaluations for, the
-        error falls on.
+        How many more rows to train on, each made of two real ones that are not held out, feature by
+        feature. They cost evaluations as real ones do. For tables: with as many as there are
+        evaluations for, the error falls on.
     validation_share : float
         Share of the training rows that is held out, to keep the best epoch by.
     validation_evaluations : int, optional
