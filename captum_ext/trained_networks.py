@@ -18,7 +18,7 @@ from shapley_adapters.torch_modules import warn_in_training_mode
 from .coalition_attribution import Call, CoalitionAttribution
 from .forward_function_game import ForwardFunctionGame, selected_targets
 from .inputs import checked_inputs, checked_target
-from .surrogates import Surrogate, gathered, seen_by_network
+from .surrogates import Surrogate, gathered, inputs_seen, layout_of, seen_by_network
 from .tensor_results import as_tensors
 
 if TYPE_CHECKING:
@@ -96,9 +96,10 @@ class AmortizedAttribution(CoalitionAttribution):
 
         Parameters
         ----------
-        inputs : Tensor, tuple of Tensors, or iterable of batches of either
-            The examples to train on; of a `DataLoader` whose batches are lists or tuples, such as
-            inputs and labels, the first part.
+        inputs : Tensor, tuple of Tensors, or iterable of batches
+            The examples to train on. A batch is a tensor; or a list or tuple, such as inputs and
+            labels, of which the first part is taken: a tensor, or for several inputs a tuple of
+            them, as in `((a, b), labels)`.
         baselines, additional_forward_args, feature_mask
             As in `attribute`, the same for all examples.
 
@@ -124,12 +125,13 @@ class AmortizedAttribution(CoalitionAttribution):
                 tensors, baselines, None, additional_forward_args, feature_mask, None
             )
         game: Game = call.game if call.valued is None else call.valued
-        seen = seen_by_network(call.game.inputs)
+        seen = seen_by_network(call.game.inputs, self.network)
         trained = AmortizedShapley.fit(
             game, seen, self._training(), self.network, self.network_options, n_real
         )
         shape = list((call.valued or call.game).output_shape)
-        self.trained = trained.with_host({"output_shape": shape})
+        layout = layout_of(call.game.inputs)
+        self.trained = trained.with_host({"output_shape": shape, "inputs": layout})
         return self
 
     def checked_call(
@@ -191,8 +193,15 @@ class AmortizedAttribution(CoalitionAttribution):
         own = None if isinstance(self.network, str) else self.network
         loaded = AmortizedShapley.load(path, own)
         probes = loaded.saved.fingerprint.inputs
+        layout = loaded.saved.description.host.get("inputs")
+        if layout is None:
+            raise InvalidArgumentError(
+                f"{path} was written by another host, for rows as that one has them. Train anew, "
+                "or load it there."
+            )
+        inputs = inputs_seen(probes, layout)
         call = self.checked_call(
-            probes, baselines, None, additional_forward_args, feature_mask, None
+            inputs, baselines, None, additional_forward_args, feature_mask, None
         )
         game: Game = call.game if call.valued is None else call.valued
         loaded.check(game.n_players, probes.shape[1:])
@@ -234,7 +243,9 @@ class AmortizedAttribution(CoalitionAttribution):
         if call.valued is not None:
             _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
-        explained = fitted.explain(game, seen_by_network(tensors), self.efficient)
+        explained = fitted.explain(
+            game, seen_by_network(tensors, fitted.saved.description.network), self.efficient
+        )
         self.last_estimate = explained.estimate
         self.last_efficiency_gaps = explained.efficiency_gaps
         shape = tuple(fitted.saved.description.host["output_shape"])

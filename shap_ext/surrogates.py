@@ -130,7 +130,7 @@ def _frame_numbers(frame: pd.DataFrame) -> npt.NDArray[Any]:
             f"The network needs numbers, but the columns {others} hold none. Pass features=, a "
             "function that makes an array of numbers of rows, or encode them."
         )
-    values = frame.to_numpy()
+    values: npt.NDArray[Any] = frame.to_numpy()
     if values.dtype.kind not in "biuf":  # booleans beside numbers, or nullable columns
         values = frame.to_numpy(dtype=np.float32, na_value=np.nan)
     return values

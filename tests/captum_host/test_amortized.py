@@ -102,6 +102,55 @@ def test_loaders_and_tuples(net):
     assert [tuple(part.shape) for part in made] == [(4, 2), (4, 4)]
 
 
+def test_loaders_of_several_inputs(net):
+    x = examples(100, N)
+
+    def of_two(a, b):
+        return net(torch.cat([a, b], dim=1))
+
+    pairs = [((one[:2], one[2:]), 0) for one in x]
+    loader = torch.utils.data.DataLoader(pairs, batch_size=30)  # makes lists of tuples
+    by_loader, by_tuple = (
+        SimShap(of_two, **FEW).fit(data) for data in (loader, (x[:, :2], x[:, 2:]))
+    )
+    few = x[:3, :2], x[:3, 2:]
+    for one, other in zip(by_loader.attribute(few), by_tuple.attribute(few), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+    with pytest.raises(InvalidArgumentTypeError, match="batches"):
+        SimShap(of_two, **FEW).fit([((x, x), 0), (x, 0)])
+
+
+def whole_numbers(n):
+    return torch.randint(0, 5, (n, N), generator=torch.Generator().manual_seed(0))
+
+
+def test_whole_numbers_are_measures_to_dense_layers():
+    net = network(N, 3).float()
+    x = whole_numbers(60)
+    by_whole = SimShap(lambda x: net(x.float()), **FEW).fit(x)
+    by_float = SimShap(net, **FEW).fit(x.float())
+    torch.testing.assert_close(by_whole.attribute(x[:5]), by_float.attribute(x[:5].float()))
+
+
+def test_files_of_all_inputs(net, tmp_path):
+    """The model gets what it was explained with: several inputs, and whole numbers as such."""
+    x, whole = examples(60, N), whole_numbers(60)
+
+    def of_two(a, b):
+        assert b.dtype == torch.long
+        return net(a + torch.nn.functional.one_hot(b[:, 0], N))
+
+    for inputs, forward in (
+        ((x, whole), of_two),
+        (whole, lambda x: x.bitwise_and(3).sum(dim=1).double()),
+    ):
+        sim = SimShap(forward, **FEW).fit(inputs)
+        sim.save_trained(tmp_path / "a")
+        SimShap(forward, **FEW).load_trained(tmp_path / "a")
+        with pytest.raises(InvalidArgumentError, match="another model"):
+            SimShap(lambda *given, f=forward: -f(*given), **FEW).load_trained(tmp_path / "a")
+
+
 def test_groups_and_images():
     net = nn.Sequential(nn.Flatten(), network(64, 2)).double().eval()
     x = examples(60, 1, 8, 8)
@@ -154,7 +203,7 @@ def test_files(net, fitted, tmp_path):
         SimShap(net).load_trained(tmp_path / "a", baselines=1.0)
 
 
-def test_both_hosts_learn_the_same(net):
+def test_both_hosts_learn_the_same(net, tmp_path):
     shap = pytest.importorskip("shap")
     import shap_ext  # noqa: F401
 
@@ -166,6 +215,9 @@ def test_both_hosts_learn_the_same(net):
     np.testing.assert_allclose(
         explainer(x[:5].numpy()).values, by_captum.transpose(1, 2).numpy(), atol=1e-5
     )
+    explainer.save_trained(tmp_path / "a")
+    with pytest.raises(InvalidArgumentError, match="another host"):
+        SimShap(net).load_trained(tmp_path / "a")
 
 
 def test_wrong_calls(net):
