@@ -32,7 +32,8 @@ def rows_of_json(made: dict[str, Any]) -> Any:
     """Undo `rows_as_json`."""
     if "array" in made:
         return np.array(made["array"], dtype=made["dtype"])
-    names = [name for name, _ in made["columns"]]
+    # JSON has no tuples, which name columns of several levels.
+    names = [tuple(name) if isinstance(name, list) else name for name, _ in made["columns"]]
     columns = [_column_of_json(column) for _, column in made["columns"]]
     frame = pd.concat(columns, axis=1)
     frame.columns = pd.Index(names)

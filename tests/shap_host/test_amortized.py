@@ -1,5 +1,6 @@
 """SimSHAP and FastSHAP through shap: training, explaining, streaming, files and plots."""
 
+import json
 import pickle
 
 import matplotlib.pyplot as plt
@@ -9,6 +10,7 @@ import pytest
 import shap
 
 import shap_ext
+from shap_ext.kept_rows import rows_as_json, rows_of_json
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
@@ -211,6 +213,25 @@ def test_files_refuse_other_models_where_features_are_given(kind, tmp_path):
     np.testing.assert_array_equal(explainer(model, trained=path)(data[:4]).values, wanted.values)
     with pytest.raises(InvalidArgumentError, match="another model"):
         explainer(opposite(model), trained=path)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"a": ["x", None, "z"], "b": [0.1, np.nan, 1 / 3], 3: [True, False, True]},
+        {"a": pd.Categorical([2, 9, None], categories=[9, 2, 4], ordered=True)},
+        {"a": pd.to_datetime(["2020-01-01", None, "2021-05-05"])},
+        {"a": pd.to_datetime(["2020-01-01", None, "2021-05-05"]).tz_localize("Asia/Tokyo")},
+        {"a": pd.to_timedelta([1, None, 3], unit="h")},
+        {"a": pd.array([1, None, 3], dtype="Int64"), "b": pd.array([True, None, False])},
+        {("a", "b"): [1, 2, 3], ("a", "c"): np.float32([0.1, 0.2, 0.3])},
+    ],
+    ids=["plain", "category", "times", "zones", "lengths", "nullable", "two levels"],
+)
+def test_rows_come_back_from_json_as_they_were(columns):
+    frame = pd.DataFrame(columns)
+    again = rows_of_json(json.loads(json.dumps(rows_as_json(frame))))
+    pd.testing.assert_frame_equal(again, frame, check_column_type=False)
 
 
 class Thing:
