@@ -214,14 +214,7 @@ class ForwardFunctionGame:
             target = [target[r] for r in rows]
         elif isinstance(target, Tensor) and target.numel() > 1:
             target = target.to(output.device)[rows]
-        try:
-            selected: Tensor = select_targets(output, target)
-        except (AssertionError, IndexError, RuntimeError, TypeError) as error:
-            raise InvalidArgumentError(
-                f"target={_brief(self.target)} does not select from an output of shape "
-                f"{tuple(output.shape[1:])} for each example. {error}"
-            ) from error
-        return selected
+        return selected_targets(output, target, self.target)
 
 
 @dataclass
@@ -270,6 +263,24 @@ class BatchGame:
                 self.output_dtype = output.dtype
             values.append(float(output))
         return float(np.mean(values))
+
+
+def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
+    """Select the target of each example, or say that `given`, the user's, does not select.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such output.
+    """
+    try:
+        selected: Tensor = select_targets(output, target)
+    except (AssertionError, IndexError, RuntimeError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"target={_brief(given)} does not select from an output of shape "
+            f"{tuple(output.shape[1:])} for each example. {error}"
+        ) from error
+    return selected
 
 
 def _check_output(output: Any, n_expected: int) -> None:

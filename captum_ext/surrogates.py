@@ -55,7 +55,8 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the examples, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there.
+        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
+        another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`.
     """
@@ -123,15 +124,51 @@ def gathered(inputs: Any) -> Any:
             f"{type(inputs).__name__}."
         )
     batches = [batch[0] if isinstance(batch, (list, tuple)) else batch for batch in inputs]
-    if not batches or not all(isinstance(batch, Tensor) for batch in batches):
+    are_single = [isinstance(batch, Tensor) for batch in batches]
+    if batches and all(are_single):
+        return torch.cat(batches)
+    if not batches or any(are_single) or not _hold_as_many_tensors(batches):
         raise InvalidArgumentTypeError(
-            "inputs holds no batches of tensors, or of tuples that start with one."
+            "inputs must hold batches: tensors; or lists or tuples, such as inputs and labels, "
+            "that start with a tensor, or, for several inputs, with a tuple of as many each."
         )
-    return torch.cat(batches)
+    return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
 
 
-def seen_by_network(tensors: tuple[Tensor, ...]) -> Tensor:
-    """Return what the network is given: the inputs, several of them side by side."""
-    if len(tensors) == 1:
-        return tensors[0].detach().cpu()
-    return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
+def _hold_as_many_tensors(batches: list[Any]) -> bool:
+    """Tell whether all are lists or tuples of the same number of tensors."""
+    return (
+        all(isinstance(batch, (list, tuple)) for batch in batches)
+        and all(isinstance(part, Tensor) for batch in batches for part in batch)
+        and len({len(batch) for batch in batches}) == 1
+    )
+
+
+def seen_by_network(tensors: tuple[Tensor, ...], network: Any = None) -> Tensor:
+    """Return what the network is given: the inputs, several of them side by side.
+
+    Whole numbers name tokens, or whatever a module of one's own takes them for; to the other named
+    networks they are measures.
+    """
+    if len(tensors) > 1:
+        return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
+    seen = tensors[0].detach().cpu()
+    are_measures = isinstance(network, str) and network in ("mlp", "unet")
+    return seen.float() if are_measures and not seen.is_floating_point() else seen
+
+
+def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
+    """Return shape and type of each input, such as JSON holds."""
+    return [
+        [list(tensor.shape[1:]), str(tensor.dtype).removeprefix("torch.")] for tensor in tensors
+    ]
+
+
+def inputs_seen(seen: Tensor, layout: list[list[Any]]) -> tuple[Tensor, ...]:
+    """Undo `seen_by_network`, given the `layout_of` the inputs."""
+    sizes = [torch.Size(shape).numel() for shape, _ in layout]
+    parts = torch.split(seen.flatten(1), sizes, dim=1)
+    return tuple(
+        part.reshape(-1, *shape).to(getattr(torch, dtype))
+        for part, (shape, dtype) in zip(parts, layout, strict=True)
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,10 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates import surrogate_for
 from shapley_adapters.torch_modules import warn_in_training_mode
 
-from .captum_internals import select_targets
 from .coalition_attribution import Call, CoalitionAttribution
-from .forward_function_game import ForwardFunctionGame
+from .forward_function_game import ForwardFunctionGame, selected_targets
 from .inputs import checked_inputs, checked_target
-from .surrogates import Surrogate, gathered, seen_by_network
+from .surrogates import Surrogate, gathered, inputs_seen, layout_of, seen_by_network
 from .tensor_results import as_tensors
 
 if TYPE_CHECKING:
@@ -98,9 +96,10 @@ class AmortizedAttribution(CoalitionAttribution):
 
         Parameters
         ----------
-        inputs : Tensor, tuple of Tensors, or iterable of batches of either
-            The examples to train on; of a `DataLoader` whose batches are lists or tuples, such as
-            inputs and labels, the first part.
+        inputs : Tensor, tuple of Tensors, or iterable of batches
+            The examples to train on. A batch is a tensor; or a list or tuple, such as inputs and
+            labels, of which the first part is taken: a tensor, or for several inputs a tuple of
+            them, as in `((a, b), labels)`.
         baselines, additional_forward_args, feature_mask
             As in `attribute`, the same for all examples.
 
@@ -126,13 +125,13 @@ class AmortizedAttribution(CoalitionAttribution):
                 tensors, baselines, None, additional_forward_args, feature_mask, None
             )
         game: Game = call.game if call.valued is None else call.valued
-        seen = seen_by_network(call.game.inputs)
+        seen = seen_by_network(call.game.inputs, self.network)
         trained = AmortizedShapley.fit(
             game, seen, self._training(), self.network, self.network_options, n_real
         )
-        shape = {"output_shape": list((call.valued or call.game).output_shape)}
-        about = replace(trained.saved.description, host=shape)
-        self.trained = AmortizedShapley(replace(trained.saved, description=about))
+        shape = list((call.valued or call.game).output_shape)
+        layout = layout_of(call.game.inputs)
+        self.trained = trained.with_host({"output_shape": shape, "inputs": layout})
         return self
 
     def checked_call(
@@ -160,7 +159,7 @@ class AmortizedAttribution(CoalitionAttribution):
         )
 
     def _with_crossed(self, game: ForwardFunctionGame) -> Tensor:
-        """Return examples with more of them, each made of two."""
+        """Return examples with more of them, each made of two that are not held out."""
         from shapley_adapters.amortized.crossing import crossed_rows
 
         if len(game.inputs) > 1 or game.groups.differ_by_example:
@@ -170,7 +169,8 @@ class AmortizedAttribution(CoalitionAttribution):
             )
         (real,) = game.inputs
         players = game.groups.players[0][0]
-        more = crossed_rows(real.cpu().numpy(), players, self.crossed_rows, self.seed)
+        _, kept = self._training().split(len(real), len(real))
+        more = crossed_rows(real.cpu().numpy()[kept], players, self.crossed_rows, self.seed)
         return torch.cat([real, torch.as_tensor(more, device=real.device)])
 
     def save_trained(self, path: str | Path) -> None:
@@ -193,8 +193,15 @@ class AmortizedAttribution(CoalitionAttribution):
         own = None if isinstance(self.network, str) else self.network
         loaded = AmortizedShapley.load(path, own)
         probes = loaded.saved.fingerprint.inputs
+        layout = loaded.saved.description.host.get("inputs")
+        if layout is None:
+            raise InvalidArgumentError(
+                f"{path} was written by another host, for rows as that one has them. Train anew, "
+                "or load it there."
+            )
+        inputs = inputs_seen(probes, layout)
         call = self.checked_call(
-            probes, baselines, None, additional_forward_args, feature_mask, None
+            inputs, baselines, None, additional_forward_args, feature_mask, None
         )
         game: Game = call.game if call.valued is None else call.valued
         loaded.check(game.n_players, probes.shape[1:])
@@ -215,7 +222,10 @@ class AmortizedAttribution(CoalitionAttribution):
         Parameters
         ----------
         inputs, baselines, target, additional_forward_args, feature_mask
-            As in all methods here; baselines and feature mask as they were in `fit`.
+            As in all methods here; baselines and feature mask as they were in `fit`. With a value
+            function there is one output, of which no target can be chosen. Other baselines are
+            refused where those of `fit` were the same for all examples, and the output for them
+            tells.
 
         Returns
         -------
@@ -230,15 +240,19 @@ class AmortizedAttribution(CoalitionAttribution):
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
+        if call.valued is not None:
+            _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
-        explained = fitted.explain(game, seen_by_network(tensors), self.efficient)
+        explained = fitted.explain(
+            game, seen_by_network(tensors, fitted.saved.description.network), self.efficient
+        )
         self.last_estimate = explained.estimate
         self.last_efficiency_gaps = explained.efficiency_gaps
         shape = tuple(fitted.saved.description.host["output_shape"])
         values = explained.estimate.values
-        if target is not None and call.valued is None:
+        if target is not None:
             places = torch.arange(values.shape[2]).reshape(1, *shape).expand(len(values), *shape)
-            chosen = select_targets(places, target).reshape(len(values), -1).numpy()
+            chosen = selected_targets(places, target, target).reshape(len(values), -1).numpy()
             values = values[torch.arange(len(values)).numpy()[:, None], :, chosen].transpose(
                 0, 2, 1
             )
@@ -281,13 +295,24 @@ class AmortizedAttribution(CoalitionAttribution):
         )
 
 
+def _refuse_target(target: Any, kind: str) -> None:
+    if target is not None:
+        raise InvalidArgumentError(
+            f"target={target!r} cannot be chosen where value_function={kind!r}: the network was "
+            "trained on one value of each example, which depends on the class that the value "
+            "function looks at. Leave target out; or train on a forward_func that returns a value "
+            "for each class, with value_function='raw', and choose among these."
+        )
+
+
 class SimShap(AmortizedAttribution):
     """Shapley values from one pass of a network, trained once (SimSHAP, `simshap.txt`).
 
     `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: how far it is from exact
     values shows on held-out examples, in `plot_history`. Features that equal the baseline get
-    exactly 0. Training costs `evaluations` coalitions for each example; attributing costs none, or
-    one with `efficient`. Needs lightning and safetensors: `pip install shapley-ext[amortized]`.
+    exactly 0. Training costs `evaluations` coalitions for each example; attributing costs one a
+    call, and one an example with `efficient`. Needs lightning and safetensors:
+    `pip install shapley-ext[amortized]`.
 
     Parameters
     ----------
@@ -304,7 +329,7 @@ class SimShap(AmortizedAttribution):
         have the same expectation and far less variance.
     network : {"mlp", "unet", "tokens"} or Module
         The network: dense layers, a U-Net for images, convolutions for sequences; or a module from
-        inputs to attributions, (examples, features, outputs).
+        inputs to attributions, (examples, features, outputs), of which a copy is trained.
     network_options : mapping, optional
         Options of a named network, such as `{"grid": (16, 16)}`.
     evaluations : int, optional
@@ -315,9 +340,9 @@ class SimShap(AmortizedAttribution):
     epochs, rows_per_step, learning_rate
         Of the training.
     crossed_rows : int
-        How many more examples to train on, each made of two real ones, feature by feature. They
-        cost evaluations as real ones do. For tables: with as many as there are evaluations for,
-        the error falls on.
+        How many more examples to train on, each made of two real ones that are not held out,
+        feature by feature. They cost evaluations as real ones do. For tables: with as many as there
+        are evaluations for, the error falls on.
     validation_share : float
         Share of the examples that is held out, to keep the best epoch by.
     validation_evaluations : int, optional
@@ -333,7 +358,8 @@ class SimShap(AmortizedAttribution):
         which `fit` fits to the examples at one run of the model for each. Attributions then sum to
         the difference of the surrogate's outputs.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there.
+        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
+        another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`.
     """

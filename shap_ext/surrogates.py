@@ -56,7 +56,8 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there.
+        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
+        another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`.
     """
@@ -106,7 +107,7 @@ class Surrogate(SurrogateModel):
 
 def network_inputs(rows: Any, network: Any) -> npt.NDArray[Any]:
     """Return rows as a network sees them: numbers in single precision, whole ones for tokens."""
-    values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else np.asarray(rows)
+    values = _frame_numbers(rows) if isinstance(rows, pd.DataFrame) else np.asarray(rows)
     if values.dtype.kind not in "biuf":
         raise InvalidArgumentTypeError(
             f"The network needs numbers, but the rows hold {values.dtype}. Pass features=, a "
@@ -115,6 +116,24 @@ def network_inputs(rows: Any, network: Any) -> npt.NDArray[Any]:
     if not (values.dtype.kind in "iu" and network == "tokens"):
         values = values.astype(np.float32, copy=False)
     return channels_first(values, network)
+
+
+def _frame_numbers(frame: pd.DataFrame) -> npt.NDArray[Any]:
+    """Return the numbers of a frame, whose columns may hold them in different types."""
+    others = [
+        name
+        for name, dtype in frame.dtypes.items()
+        if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
+    ]
+    if others:
+        raise InvalidArgumentTypeError(
+            f"The network needs numbers, but the columns {others} hold none. Pass features=, a "
+            "function that makes an array of numbers of rows, or encode them."
+        )
+    values: npt.NDArray[Any] = frame.to_numpy()
+    if values.dtype.kind not in "biuf":  # booleans beside numbers, or nullable columns
+        values = frame.to_numpy(dtype=np.float32, na_value=np.nan)
+    return values
 
 
 def channels_first(values: npt.NDArray[Any], network: Any) -> npt.NDArray[Any]:

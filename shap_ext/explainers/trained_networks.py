@@ -14,10 +14,11 @@ from tqdm.auto import tqdm
 from shapley_adapters import Estimate, Game, Settings
 from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
 from shapley_adapters.array_types import AttributionArray, BoolArray
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.surrogates import surrogate_for
 
 from ..coalition_explainer import CoalitionExplainer
+from ..kept_rows import rows_as_json, rows_of_json
 from ..shared_parameters import documented
 from ..surrogates import Surrogate, network_inputs
 from ..tasks import Task
@@ -129,9 +130,12 @@ class AmortizedExplainer(CoalitionExplainer):
         if self.crossed_rows > 0:
             data = self._with_crossed(data)
         game = self._valued(self.task((data,)))
-        self.trained = AmortizedShapley.fit(
+        trained = AmortizedShapley.fit(
             game, self._inputs(data), self._training(), self.network, self.network_options, n_real
         )
+        n_kept = len(trained.saved.fingerprint.inputs)
+        kept = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
+        self.trained = trained.with_host({"rows": kept})
         return self
 
     def task(self, args: tuple[Any, ...]) -> Task:
@@ -151,7 +155,7 @@ class AmortizedExplainer(CoalitionExplainer):
         return of_surrogate.task(args)
 
     def _with_crossed(self, data: Any) -> Any:
-        """Return rows with more of them, each made of two."""
+        """Return rows with more of them, each made of two that are not held out."""
         from shapley_adapters.amortized.crossing import crossed_rows
 
         groups = self.task((data[:2],)).groups
@@ -161,7 +165,8 @@ class AmortizedExplainer(CoalitionExplainer):
                 "groups of them."
             )
         values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
-        more = crossed_rows(values, groups.players, self.crossed_rows, self.seed)
+        _, kept = self._training().split(len(values), len(values))
+        more = crossed_rows(values[kept], groups.players, self.crossed_rows, self.seed)
         if isinstance(data, pd.DataFrame):
             made = pd.DataFrame(more, columns=data.columns).astype(data.dtypes)
             return pd.concat([data, made], ignore_index=True)
@@ -266,7 +271,7 @@ class AmortizedExplainer(CoalitionExplainer):
         for start in range(0, len(rows), _CHUNK):
             part = _part(rows, start, start + _CHUNK)
             active: BoolArray = self._valued(self.task((part,))).active_players()
-            for values in self._fitted().stream(self._inputs(part), active):
+            for values in self._fitted().stream(self._inputs(part), active, first=start):
                 yield start, values
                 start += len(values)  # noqa: PLW2901  where the next ones stand
 
@@ -275,6 +280,10 @@ class AmortizedExplainer(CoalitionExplainer):
         if self.features is not None:
             return np.asarray(self.features(data))
         return network_inputs(data, self.network)
+
+    def _keeps_rows(self, data: Any) -> bool:
+        """Tell whether a file keeps rows as they were; of images, what the network saw will do."""
+        return self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2
 
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
@@ -305,12 +314,21 @@ class AmortizedExplainer(CoalitionExplainer):
             )
         own = None if isinstance(self.network, str) else self.network
         loaded = AmortizedShapley.load(path, own)
-        probes = loaded.saved.fingerprint.inputs.numpy()
-        if self.features is None:
+        kept = loaded.saved.description.host.get("rows")
+        if kept is None and self.features is not None:
+            warn_user(
+                f"Whether {path} was trained on this model cannot be told: the rows it was trained "
+                "on hold objects that no file keeps."
+            )
+            return loaded
+        if kept is None:
+            probes = loaded.saved.fingerprint.inputs.numpy()
             rows = np.moveaxis(probes, 1, -1) if probes.ndim == 4 else probes
-            game = self._valued(self.task((rows,)))
-            loaded.check(game.n_players, probes.shape[1:])
-            loaded.saved.fingerprint.check(ends_of(game, len(probes)))
+        else:
+            rows = rows_of_json(kept)
+        game = self._valued(self.task((rows,)))
+        loaded.check(game.n_players, self._inputs(rows).shape[1:])
+        loaded.saved.fingerprint.check(ends_of(game, len(rows)))
         return loaded
 
 
@@ -318,7 +336,7 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         The rows to train on; by default those that were given as masker.
     network : {{"mlp", "unet", "tokens"}} or torch module
         The network: dense layers for tables, a U-Net for images, convolutions for sequences; or a
-        module from rows to attributions, (rows, players, outputs).
+        module from rows to attributions, (rows, players, outputs), of which a copy is trained.
     network_options : mapping, optional
         Options of a named network, such as `{{"widths": (256, 256)}}` or `{{"grid": (16, 16)}}`.
     evaluations : int, optional
@@ -329,9 +347,9 @@ _PARAMETERS = """training_data : array or DataFrame, optional
     epochs, rows_per_step, learning_rate
         Of the training.
     crossed_rows : int
-        How many more rows to train on, each made of two real ones, feature by feature. They cost
-        evaluations as real ones do. For tables: with as many as there are evaluations for, the
-        error falls on.
+        How many more rows to train on, each made of two real ones that are not held out, feature by
+        feature. They cost evaluations as real ones do. For tables: with as many as there are
+        evaluations for, the error falls on.
     validation_share : float
         Share of the training rows that is held out, to keep the best epoch by.
     validation_evaluations : int, optional
@@ -348,7 +366,8 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         to the training rows at one run of the model for each. The values then sum to the
         surrogate's output.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there.
+        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
+        another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`.
     trained : path, optional
@@ -366,8 +385,8 @@ class SimShapExplainer(AmortizedExplainer):
 
     Trains on the first call, or by `fit`. Biased: how far it is from exact values shows on held-out
     rows, in `plot_history`. Features that equal the reference get exactly 0. Training costs
-    `evaluations` coalitions for each row; explaining costs none, or one with `efficient`. Needs
-    torch, lightning and safetensors: `pip install shapley-ext[amortized]`.
+    `evaluations` coalitions for each row; explaining costs one a call, and one a row with
+    `efficient`. Needs torch, lightning and safetensors: `pip install shapley-ext[amortized]`.
 
     Parameters
     ----------

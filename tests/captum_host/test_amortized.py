@@ -7,7 +7,7 @@ from captum.attr import visualization
 from captum.metrics import sensitivity_max
 from torch import nn
 
-from captum_ext import Exact, FastShap, SimShap
+from captum_ext import Exact, FastShap, SimShap, ValueFunction
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, network
 
@@ -46,6 +46,41 @@ def test_targets_pick_outputs(fitted, target):
     torch.testing.assert_close(fitted.attribute(x, target=target), every[:, place])
 
 
+def test_of_a_value_function_there_is_one_output(net):
+    x = examples(60, N)
+    sim = SimShap(net, value_function=ValueFunction("log_probability", scale="logits"), **FEW)
+    made = sim.fit(x).attribute(x[:5])
+    assert made.shape == (5, N)
+    for target in (0, torch.tensor([0, 1, 2, 0, 1])):
+        with pytest.raises(InvalidArgumentError, match=r"target.*value_function='log_prob.*raw"):
+            sim.attribute(x[:5], target=target)
+
+
+@pytest.mark.parametrize("efficient", [True, False])
+def test_other_baselines_are_refused(net, efficient):
+    x, reference = examples(60, N), examples(1, N, seed=8)
+    sim = SimShap(net, efficient=efficient, **FEW).fit(x, baselines=reference)
+    sim.attribute(x[:5], baselines=reference)
+    sim.attribute(x[:5], baselines=reference.repeat(5, 1))
+    for other in (None, reference + 1, x[5:10]):
+        with pytest.raises(InvalidArgumentError, match="baselines"):
+            sim.attribute(x[:5], baselines=other)
+    with pytest.raises(InvalidArgumentError, match="baselines"):
+        SimShap(net, **FEW).fit(x).attribute(x[:5], baselines=reference)
+
+
+def test_baselines_that_differ_by_example_may_be_others(net):
+    x = examples(60, N)
+    sim = SimShap(net, **FEW).fit(x, baselines=x.flip(0))
+    made = sim.attribute(x[:5], baselines=x[5:10], target=1)
+    torch.testing.assert_close(made.sum(dim=1), (net(x[:5]) - net(x[5:10]))[:, 1])
+
+
+def test_targets_that_are_no_outputs_are_named(fitted):
+    with pytest.raises(InvalidArgumentError, match=r"target=7 does not select.*\(3,\)"):
+        fitted.attribute(examples(2, N), target=7)
+
+
 def test_attributions_sum_to_the_difference_of_the_outputs(net, fitted):
     x = examples(20, N, seed=5)
     rise = (net(x) - net(torch.zeros_like(x)))[:, 2]
@@ -65,6 +100,55 @@ def test_loaders_and_tuples(net):
     two = SimShap(lambda a, b: net(torch.cat([a, b], dim=1)), **FEW).fit((x[:, :2], x[:, 2:]))
     made = two.attribute((x[:4, :2], x[:4, 2:]), target=0)
     assert [tuple(part.shape) for part in made] == [(4, 2), (4, 4)]
+
+
+def test_loaders_of_several_inputs(net):
+    x = examples(100, N)
+
+    def of_two(a, b):
+        return net(torch.cat([a, b], dim=1))
+
+    pairs = [((one[:2], one[2:]), 0) for one in x]
+    loader = torch.utils.data.DataLoader(pairs, batch_size=30)  # makes lists of tuples
+    by_loader, by_tuple = (
+        SimShap(of_two, **FEW).fit(data) for data in (loader, (x[:, :2], x[:, 2:]))
+    )
+    few = x[:3, :2], x[:3, 2:]
+    for one, other in zip(by_loader.attribute(few), by_tuple.attribute(few), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+    with pytest.raises(InvalidArgumentTypeError, match="batches"):
+        SimShap(of_two, **FEW).fit([((x, x), 0), (x, 0)])
+
+
+def whole_numbers(n):
+    return torch.randint(0, 5, (n, N), generator=torch.Generator().manual_seed(0))
+
+
+def test_whole_numbers_are_measures_to_dense_layers():
+    net = network(N, 3).float()
+    x = whole_numbers(60)
+    by_whole = SimShap(lambda x: net(x.float()), **FEW).fit(x)
+    by_float = SimShap(net, **FEW).fit(x.float())
+    torch.testing.assert_close(by_whole.attribute(x[:5]), by_float.attribute(x[:5].float()))
+
+
+def test_files_of_all_inputs(net, tmp_path):
+    """The model gets what it was explained with: several inputs, and whole numbers as such."""
+    x, whole = examples(60, N), whole_numbers(60)
+
+    def of_two(a, b):
+        assert b.dtype == torch.long
+        return net(a + torch.nn.functional.one_hot(b[:, 0], N))
+
+    for inputs, forward in (
+        ((x, whole), of_two),
+        (whole, lambda x: x.bitwise_and(3).sum(dim=1).double()),
+    ):
+        sim = SimShap(forward, **FEW).fit(inputs)
+        sim.save_trained(tmp_path / "a")
+        SimShap(forward, **FEW).load_trained(tmp_path / "a")
+        with pytest.raises(InvalidArgumentError, match="another model"):
+            SimShap(lambda *given, f=forward: -f(*given), **FEW).load_trained(tmp_path / "a")
 
 
 def test_groups_and_images():
@@ -119,7 +203,7 @@ def test_files(net, fitted, tmp_path):
         SimShap(net).load_trained(tmp_path / "a", baselines=1.0)
 
 
-def test_both_hosts_learn_the_same(net):
+def test_both_hosts_learn_the_same(net, tmp_path):
     shap = pytest.importorskip("shap")
     import shap_ext  # noqa: F401
 
@@ -131,6 +215,9 @@ def test_both_hosts_learn_the_same(net):
     np.testing.assert_allclose(
         explainer(x[:5].numpy()).values, by_captum.transpose(1, 2).numpy(), atol=1e-5
     )
+    explainer.save_trained(tmp_path / "a")
+    with pytest.raises(InvalidArgumentError, match="another host"):
+        SimShap(net).load_trained(tmp_path / "a")
 
 
 def test_wrong_calls(net):
@@ -145,6 +232,22 @@ def test_wrong_calls(net):
     fast = FastShap(net, **FEW).fit(examples(40, N))
     with pytest.raises(InvalidArgumentError, match=r"\(6,\)"):
         fast.attribute(examples(2, N + 1))
+
+
+def test_crossed_examples_are_made_of_those_trained_on(net):
+    x, seen = examples(60, N), []
+
+    def remembering(rows):
+        seen.append(rows.clone())
+        return net(rows)
+
+    sim = SimShap(remembering, crossed_rows=200, **FEW).fit(x)
+    held_out, _ = sim._training().split(60, 60)
+    runs = torch.cat(seen)
+    for place in held_out:
+        from_it = (runs == x[place]) & (runs != 0)
+        whole = from_it | (runs == 0)
+        assert whole[from_it.any(dim=1)].all()  # masked, but never crossed
 
 
 def test_crossed_examples(net):

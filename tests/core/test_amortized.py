@@ -223,7 +223,8 @@ def test_null_players_and_rows_at_the_reference_get_nothing():
     total = found.values.sum(axis=1) - (found.grand_values - found.empty_values)
     np.testing.assert_allclose(total, 0, atol=1e-10)
     assert np.isnan(found.standard_errors).all()
-    assert (found.evaluations == 1).all()  # v(∅) is the same for all, and known
+    # v(∅) is the same for all, and known: it is looked at once.
+    np.testing.assert_array_equal(found.evaluations, [2] + [1] * 79)
 
 
 def test_the_efficiency_gap_is_told():
@@ -235,7 +236,7 @@ def test_the_efficiency_gap_is_told():
         made.efficiency_gaps, wanted - bare.estimate.values.sum(axis=1), atol=1e-12
     )
     assert np.isnan(bare.efficiency_gaps).all()
-    assert (bare.estimate.evaluations == 0).all()
+    assert bare.estimate.evaluations.sum() == 1
 
 
 class KilledError(Exception):
@@ -263,6 +264,84 @@ def test_killed_training_goes_on_without_loss(target, tmp_path):
     assert game.n_evaluated < whole.trained.evaluations + whole.trained.validation_evaluations + 16
 
 
+@pytest.mark.parametrize("target", ["oddgp", "controlled"])
+def test_finished_training_is_not_done_again(target, tmp_path):
+    first = fitted(target=target, folder=tmp_path)
+    again = fitted(target=target, folder=tmp_path)
+    for name, value in weights(first).items():
+        np.testing.assert_array_equal(value, weights(again)[name])
+    assert first.trained.history == again.trained.history
+
+
+class Changed:
+    """Games that differ from those of `CountingGame`, on the same rows, in one thing each."""
+
+    @staticmethod
+    def sign(game):
+        game.out = -game.out
+
+    @staticmethod
+    def groups(game):
+        """Leaves v(∅), v(N) and what the network sees: two players have changed places."""
+        into = game.into[[1, 0, 2, 3, 4, 5]]
+        x = game.x[:, [1, 0, 2, 3, 4, 5]]
+        game.into = into
+        game.seen, game.x = game.x, x
+
+    @staticmethod
+    def rows(game):
+        game.x = game.x.copy()
+        game.x[-1, 2] += 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("sign", "v\\(N\\)"),
+        ("groups", "values of the held-out rows"),
+        ("rows", "set of rows differs"),
+    ],
+)
+def test_checkpoints_of_other_games_are_refused(change, words, tmp_path):
+    first = fitted(folder=tmp_path)
+    game = CountingGame()
+    getattr(Changed, change)(game)
+    with pytest.raises(InvalidArgumentError, match=f"folder=.*{words}.*another folder"):
+        AmortizedShapley.fit(
+            game, getattr(game, "seen", game.x), Training(epochs=4, seed=0, folder=tmp_path)
+        )
+    again = fitted(folder=tmp_path)  # and nothing has been spoilt
+    np.testing.assert_array_equal(weights(first)["scale"], weights(again)["scale"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epochs": 6}, "epochs was 4 and is 6"),
+        ({"seed": 1}, "seed was 0 and is 1"),
+        ({"target": "leastsquares"}, "target was oddgp and is leastsquares"),
+    ],
+)
+def test_checkpoints_of_other_options_are_refused(options, words, tmp_path):
+    fitted(folder=tmp_path)
+    with pytest.raises(InvalidArgumentError, match=words):
+        fitted(**options, folder=tmp_path)
+
+
+def test_checkpoints_of_other_networks_are_refused(tmp_path):
+    fitted(folder=tmp_path)
+    game, training = CountingGame(), Training(epochs=4, seed=0, folder=tmp_path)
+    for network, options in (("mlp", {"widths": (8,)}), (seeded(0, Own), None)):
+        with pytest.raises(InvalidArgumentError, match="network differs"):
+            AmortizedShapley.fit(game, game.x, training, network, options)
+
+
+def test_checkpoints_of_others_are_refused(tmp_path):
+    torch.save({"state_dict": {}}, tmp_path / "last.ckpt")
+    with pytest.raises(InvalidArgumentError, match=r"last\.ckpt"):
+        fitted(folder=tmp_path)
+
+
 def test_batches_of_rows_to_explain_do_not_matter():
     game = CountingGame()
     amortized = fitted(game)
@@ -271,6 +350,27 @@ def test_batches_of_rows_to_explain_do_not_matter():
     np.testing.assert_allclose(parts, whole, atol=1e-6)
     streamed = np.concatenate(list(amortized.stream(game.x, game.active_players(), 7)))
     np.testing.assert_array_equal(streamed, parts)
+
+
+def test_rows_may_be_views_in_any_order():
+    game = CountingGame()
+    rows, game.x = game.x[::-1], game.x[::-1]
+    made = AmortizedShapley.fit(game, rows, Training(epochs=1))
+    assert made.explain(game, rows, True).estimate.values.shape == (80, 6, 2)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_inputs_that_are_no_numbers_are_refused(bad):
+    game = CountingGame()
+    amortized = fitted(game, epochs=1)
+    inputs = game.x.copy()
+    inputs[70, 3] = bad
+    with pytest.raises(InvalidArgumentError, match="row 70.*features="):
+        AmortizedShapley.fit(game, inputs, Training(epochs=1))
+    with pytest.raises(InvalidArgumentError, match="row 70.*features="):
+        amortized.explain(game, torch.as_tensor(inputs), True)
+    with pytest.raises(InvalidArgumentError, match="row 70.*features="):
+        list(amortized.stream(inputs, game.active_players(), batch_size=7))
 
 
 def test_crossed_rows_are_two_real_ones_player_by_player():
@@ -282,6 +382,27 @@ def test_crossed_rows_are_two_real_ones_player_by_player():
     assert (origin[:, 1] == origin[:, 2]).all()
     assert 1 < max(len(set(row)) for row in origin.tolist()) <= 2
     np.testing.assert_array_equal(made, crossed_rows(rows, players, 200, seed=0))
+
+
+def test_patience_ends_training():
+    stopped = fitted(epochs=40, patience=1, learning_rate=0.5).trained.history
+    errors = [record.absolute_error for record in stopped]
+    assert len(errors) < 40
+    assert errors[-1] >= errors[-2]
+    assert (np.diff(errors[:-1]) < 0).all()
+
+
+def test_too_few_evaluations_of_held_out_rows_are_named():
+    with pytest.raises(InvalidArgumentError, match="validation_evaluations"):
+        fitted(validation_evaluations=1)
+
+
+def test_the_seed_is_told(tmp_path):
+    game = CountingGame()
+    amortized = fitted(game, epochs=1, seed=7)
+    amortized.save(tmp_path / "a")
+    for made in (amortized, AmortizedShapley.load(tmp_path / "a")):
+        assert made.explain(game, game.x, True).estimate.seed == 7
 
 
 def test_held_out_rows_are_real_ones():
@@ -353,6 +474,20 @@ def test_modules_of_one_s_own_are_trained_saved_and_asked_for(tmp_path):
         AmortizedShapley.fit(game, game.x, Training(epochs=3), torch.nn.Linear(6, 2))
 
 
+def test_modules_of_one_s_own_are_copied(tmp_path):
+    game, own = CountingGame(), seeded(0, Own)
+    before = {name: value.clone() for name, value in own.state_dict().items()}
+    training = Training(epochs=3, seed=0)
+    first, again = (AmortizedShapley.fit(game, game.x, training, own) for _ in range(2))
+    for name, value in own.state_dict().items():
+        assert torch.equal(value, before[name])
+    for name, value in weights(first).items():
+        np.testing.assert_array_equal(value, weights(again)[name])
+    first.save(tmp_path / "a")
+    AmortizedShapley.load(tmp_path / "a", own)
+    assert torch.equal(own.layers[0].weight, before["layers.0.weight"])
+
+
 # --- networks ---
 
 
@@ -403,6 +538,9 @@ def test_networks_that_do_not_fit_are_named(name, shape, options, words):
         ({"evaluations": 1}, "evaluations"),
         ({"validation_share": 1.0}, "validation_share"),
         ({"learning_rate": 0.0}, "learning_rate"),
+        ({"patience": 0}, "patience must be at least 1"),
+        ({"patience": -2}, "patience"),
+        ({"validation_evaluations": -3}, "validation_evaluations"),
     ],
 )
 def test_training_that_cannot_be_is_named(options, words):

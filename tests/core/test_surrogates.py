@@ -168,6 +168,36 @@ def test_killed_training_goes_on_without_loss(tmp_path):
     assert whole.validation == resumed.validation
 
 
+def test_modules_of_one_s_own_are_copied(tmp_path):
+    own = seeded(0, lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8, 1)))
+    before = own[1].weight.detach().clone()
+    first, again = (fitted(network=own, epochs=1) for _ in range(2))
+    first.save(tmp_path / "a")
+    TrainedSurrogate.load(tmp_path / "a", own)
+    assert torch.equal(own[1].weight, before)
+    assert first.validation == again.validation
+
+
+def test_rows_may_be_views_in_any_order():
+    assert fitted(rows=ROWS[::-1], epochs=1).validation.n_rows > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"predict": lambda x: -model(x)}, "outputs"),
+        ({"rows": ROWS[:-1]}, "set of rows"),
+        ({"players": np.array([0, 1, 2, 2])}, "together"),
+        ({"options": {"widths": (8,)}}, "network"),
+        ({"coalitions": 8}, "coalitions was 4 and is 8"),
+    ],
+)
+def test_checkpoints_of_another_training_are_refused(changes, words, tmp_path):
+    fitted(epochs=1, folder=tmp_path)
+    with pytest.raises(InvalidArgumentError, match=f"folder=.*{words}"):
+        fitted(**changes, epochs=1, folder=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("rows", "network", "options"),
     [

@@ -1,5 +1,6 @@
 """SimSHAP and FastSHAP through shap: training, explaining, streaming, files and plots."""
 
+import json
 import pickle
 
 import matplotlib.pyplot as plt
@@ -9,7 +10,12 @@ import pytest
 import shap
 
 import shap_ext
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shap_ext.kept_rows import rows_as_json, rows_of_json
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtWarning,
+)
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("lightning")
@@ -166,6 +172,101 @@ def test_files(explainer, tmp_path):
         shap.Explainer(two_outputs, REFERENCE, algorithm="simshap", trained=path)
 
 
+def opposite(model):
+    return lambda rows: -model(rows)
+
+
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_files_refuse_other_models_where_features_are_given(kind, tmp_path):
+    """Whatever the network sees, the model is run on rows as they were."""
+    frame = pd.DataFrame(
+        {
+            "a": ["x", "y"] * 20,
+            "b": np.linspace(-1, 1, 40),
+            "c": pd.Categorical(list("uvwz") * 10, categories=list("zwvuq")),
+            "d": np.arange(40) % 3 == 0,
+            "e": pd.date_range("2020-01-01", periods=40),
+            7: pd.array([1, None] * 20, dtype="Int64"),
+        }
+    )
+
+    def of_frame(rows):
+        assert list(rows.dtypes) == list(frame.dtypes)
+        return rows["b"].to_numpy() * (rows["a"] == "x") + rows["c"].cat.codes + rows["d"]
+
+    def of_array(rows):
+        return np.tanh(np.asarray(rows, dtype=float)).sum(axis=1)
+
+    data, model = (frame, of_frame) if kind == "frame" else (X[:40], of_array)
+
+    def features(rows):
+        rows = np.asarray(rows)
+        return np.asarray(rows[:, 1:2], dtype=float) * np.ones((1, 3))
+
+    def explainer(model, **options):
+        return shap_ext.SimShapExplainer(model, data[:1], features=features, **FEW, **options)
+
+    path = tmp_path / "trained"
+    made = explainer(model, training_data=data)
+    wanted = made(data[:4])
+    made.save_trained(path)
+    np.testing.assert_array_equal(explainer(model, trained=path)(data[:4]).values, wanted.values)
+    with pytest.raises(InvalidArgumentError, match="another model"):
+        explainer(opposite(model), trained=path)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"a": ["x", None, "z"], "b": [0.1, np.nan, 1 / 3], 3: [True, False, True]},
+        {"a": pd.Categorical([2, 9, None], categories=[9, 2, 4], ordered=True)},
+        {"a": pd.to_datetime(["2020-01-01", None, "2021-05-05"])},
+        {"a": pd.to_datetime(["2020-01-01", None, "2021-05-05"]).tz_localize("Asia/Tokyo")},
+        {"a": pd.to_timedelta([1, None, 3], unit="h")},
+        {"a": pd.array([1, None, 3], dtype="Int64"), "b": pd.array([True, None, False])},
+        {("a", "b"): [1, 2, 3], ("a", "c"): np.float32([0.1, 0.2, 0.3])},
+    ],
+    ids=["plain", "category", "times", "zones", "lengths", "nullable", "two levels"],
+)
+def test_rows_come_back_from_json_as_they_were(columns):
+    frame = pd.DataFrame(columns)
+    again = rows_of_json(json.loads(json.dumps(rows_as_json(frame))))
+    pd.testing.assert_frame_equal(again, frame, check_column_type=False)
+
+
+class Thing:
+    pass
+
+
+def test_files_say_where_no_model_can_be_told(tmp_path):
+    frame = pd.DataFrame({"a": [Thing() for _ in range(40)], "b": np.arange(40.0)})
+
+    def explainer(**options):
+        return shap_ext.SimShapExplainer(
+            lambda rows: rows["b"].to_numpy(),
+            frame[:1],
+            features=lambda rows: rows[["b"]].to_numpy(),
+            **FEW,
+            **options,
+        )
+
+    explainer(training_data=frame).fit().save_trained(tmp_path / "a")
+    with pytest.warns(ShapleyExtWarning, match="cannot be told"):
+        explainer(trained=tmp_path / "a")
+
+
+def test_models_of_frames_know_their_files(tmp_path):
+    """Rows come back in the precision in which they were: a tree would tell the difference."""
+    frame = pd.DataFrame(X.astype(float) + 1e-12, columns=list("abcdef"))
+
+    def model(rows):
+        return (rows["a"].to_numpy() > frame["a"].to_numpy()[:8].max() - 1e-13).astype(float)
+
+    made = shap_ext.SimShapExplainer(model, frame[:1] * 0, training_data=frame, **FEW).fit()
+    made.save_trained(tmp_path / "a")
+    shap_ext.SimShapExplainer(model, frame[:1] * 0, trained=tmp_path / "a")
+
+
 def test_pickles_explain_alike(explainer):
     again = pickle.loads(pickle.dumps(explainer))
     np.testing.assert_array_equal(again(X[:5]).values, explainer(X[:5]).values)
@@ -241,6 +342,52 @@ def test_features_make_numbers_of_anything():
     assert made(words[:4]).shape == (4, 2)
 
 
+def test_frames_of_booleans_and_numbers():
+    """As `pd.get_dummies` makes them; nullable columns too."""
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(
+        e=X[:, 4] > 0, f=pd.array((X[:, 5] > 0).astype(int), dtype="Int64")
+    )
+
+    def model(rows):
+        return curved(np.asarray(rows, dtype=float))
+
+    made = shap.Explainer(
+        model, frame[:1], algorithm="simshap", training_data=frame, crossed_rows=30, **FEW
+    )
+    assert made(frame[:4]).shape == (4, N)
+    words = frame.assign(g=pd.Categorical(["x", "y"] * 150))
+    other = shap_ext.SimShapExplainer(
+        lambda rows: model(rows.drop(columns="g")), words[:1], training_data=words, **FEW
+    )
+    with pytest.raises(InvalidArgumentTypeError, match=r"\['g'\].*features="):
+        other.fit()
+
+
+def test_missing_values_are_filled_in_by_features():
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+
+    def model(x):
+        return curved(np.nan_to_num(x, nan=1.0))
+
+    def explainer(**options):
+        return shap.Explainer(
+            model, REFERENCE, algorithm="simshap", training_data=holes, **FEW, **options
+        )
+
+    with pytest.raises(InvalidArgumentError, match="row 0.*features="):
+        explainer().fit()
+    found = explainer(features=lambda x: np.c_[np.nan_to_num(x), np.isnan(x)])(holes[:9])
+    assert np.isfinite(found.values).all()
+
+
+def test_streams_say_which_row_is_missing_something(explainer):
+    rows = np.zeros((20_000, N), dtype=np.float32)
+    rows[18_000, 2] = np.nan
+    with pytest.raises(InvalidArgumentError, match="row 18000"):
+        explainer.stream(rows, silent=True)
+
+
 def test_crossed_rows_lower_the_error():
     new = np.random.default_rng(1).normal(size=(200, N)).astype(np.float32)
     errors, spent = [], []
@@ -260,6 +407,24 @@ def test_crossed_rows_lower_the_error():
             crossed_rows=5,
             **FEW,
         ).fit()
+
+
+def test_crossed_rows_are_made_of_those_trained_on():
+    seen = []
+
+    def model(x):
+        seen.append(np.array(x))
+        return curved(x)
+
+    made = shap_ext.SimShapExplainer(
+        model, REFERENCE, training_data=X[:60], crossed_rows=200, **FEW
+    ).fit()
+    held_out, _ = made._training().split(60, 60)
+    runs = np.concatenate(seen)
+    for place in held_out:
+        from_it = (runs == X[place]) & (runs != 0)
+        whole = from_it | (runs == 0)
+        assert whole[from_it.any(axis=1)].all()  # masked, but never crossed
 
 
 def test_crossed_frames_keep_their_columns_and_groups():

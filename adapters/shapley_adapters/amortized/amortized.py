@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,15 @@ from ..coalition_sets import CoalitionTable, end_points
 from ..errors import InvalidArgumentError
 from ..estimates import Estimate
 from ..games import Game
-from .explainer_network import ExplainerNetwork
+from .checkpoints import network_digest
+from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import seeded
 from .networks import build
 from .storage import Description, Fingerprint, Saved, load, save
 from .training import SomeRows, Trained, Training, TrainingRows, train
+
+_ROUNDING = 1e-3
+"""Of v(∅), or of the rise from it: by how much it may differ from what it was in training."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +48,9 @@ class Explained:
 class AmortizedShapley:
     """A network trained to tell Shapley values.
 
-    Explaining a row costs one pass of the network, and an evaluation of v(∅) unless it is the same
-    for all rows; with `efficient`, one of v(N). Biased: the network's error is its bias, and what
-    `trained.history` says of held-out rows is its size.
+    Explaining a row costs one pass of the network, and an evaluation of v(∅), for the first row
+    only where it is the same for all; with `efficient`, one of v(N). Biased: the network's error is
+    its bias, and what `trained.history` says of held-out rows is its size.
     """
 
     saved: Saved
@@ -76,17 +81,25 @@ class AmortizedShapley:
         training : Training
             How to train.
         network : str or Module
-            A name of `NETWORKS`, or a module from inputs to (rows, players, outputs).
+            A name of `NETWORKS`, or a module from inputs to (rows, players, outputs), of which a
+            copy is trained.
         options : mapping, optional
             Options of a network given by its name.
         n_real : int, optional
             How many of the rows, the first ones, are real; all by default.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If inputs hold NaN or infinite numbers, the network does not fit them, or `folder` holds
+            checkpoints of another training.
         """
+        check_finite(inputs)
         rows = TrainingRows(game, inputs, n_real)
         shape, n_outputs = list(inputs.shape[1:]), rows.rise.shape[1]
         given = dict(options or {})
         if isinstance(network, nn.Module):
-            name, bare = type(network).__name__, network
+            name, bare = type(network).__name__, copy.deepcopy(network)
         else:
             name = network
             bare = seeded(
@@ -94,19 +107,34 @@ class AmortizedShapley:
             )
         explainer = ExplainerNetwork.around(bare, inputs, rows.rise, rows.empty)
         _check_shape(explainer, rows, game.n_players)
-        trained = train(rows, explainer, training)
-        about = Description(name, given, shape, game.n_players, n_outputs, training.target)
+        trained = train(rows, explainer, training, network_digest(name, given, bare))
+        about = Description(
+            name, given, shape, game.n_players, n_outputs, training.target, training.seed
+        )
         return cls(Saved(trained, about, Fingerprint.of(inputs, rows.empty, rows.rise)))
+
+    def with_host(self, host: Mapping[str, Any]) -> AmortizedShapley:
+        """Return this with what the host wants to find again in the file, such as JSON holds."""
+        about = replace(self.saved.description, host=dict(host))
+        return AmortizedShapley(replace(self.saved, description=about))
 
     def explain(
         self, game: Game, inputs: Any, efficient: bool, batch_size: int | None = None
     ) -> Explained:
-        """Explain all rows of `game`; there are no standard errors."""
+        """Explain all rows of `game`; there are no standard errors.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the rows have another shape than those of the training or hold NaN, or v(∅) is not
+            what it was for all of those.
+        """
         self.check(game.n_players, inputs.shape[1:])
         active = game.active_players()
         parts = list(self.trained.network.explained(inputs, active, batch_size))
         values: AttributionArray = np.concatenate(parts)
         empty, grand, n_evaluations = self._ends(game, efficient)
+        self._check_reference(empty)
         gaps = np.full_like(empty, np.nan)
         if efficient:
             gaps = grand - empty - values.sum(axis=1)
@@ -120,20 +148,23 @@ class AmortizedShapley:
             degrees_of_freedom=np.full(values.shape, np.inf),
             empty_values=empty,
             grand_values=grand,
-            evaluations=np.full(n_rows, n_evaluations),
+            evaluations=n_evaluations,
             backward_passes=np.zeros(n_rows, dtype=np.intp),
             cooperators=np.full(n_rows, "", dtype="U10"),
             orders=np.full(n_rows, -1, dtype=np.intp),
-            seed=0,
+            seed=self.saved.description.seed,
         )
         return Explained(estimate, gaps)
 
     def stream(
-        self, inputs: Any, active: BoolArray, batch_size: int | None = None
+        self, inputs: Any, active: BoolArray, batch_size: int | None = None, first: int = 0
     ) -> Iterator[AttributionArray]:
-        """Yield the network's attributions batch after batch; costs no evaluations."""
+        """Yield the network's attributions batch after batch; costs no evaluations.
+
+        `first` is the number of the first row, where inputs are part of more, for messages.
+        """
         self.check(active.shape[1], inputs.shape[1:])
-        yield from self.trained.network.explained(inputs, active, batch_size)
+        yield from self.trained.network.explained(inputs, active, batch_size, first)
 
     def check(self, n_players: int, input_shape: Any) -> None:
         """Refuse rows of another shape than those that were trained on."""
@@ -154,19 +185,48 @@ class AmortizedShapley:
         """Read what `save` wrote; `network` is needed where it was a module of the user's own."""
         return cls(load(path, network))
 
-    def _ends(self, game: Game, efficient: bool) -> tuple[ValueArray, ValueArray, int]:
-        """Return v(∅) and v(N), as far as they are needed, and the evaluations of a row."""
-        everyone, nobody = end_points(game.n_players)[::-1]
-        known = self.trained.network.empty.numpy()
-        is_known = bool(np.isfinite(known).all())
-        wanted = [c for c, use in ((nobody, not is_known), (everyone, efficient)) if use]
+    def _ends(self, game: Game, efficient: bool) -> tuple[ValueArray, ValueArray, IntArray]:
+        """Return v(∅) and v(N) of all rows, and the evaluations of each.
+
+        v(∅) of the first row stands for all where it was the same for all rows of the training;
+        without `efficient`, v(∅) stands for v(N).
+        """
+        nobody, everyone = end_points(game.n_players)
+        is_common = bool(np.isfinite(self.trained.network.empty.numpy()).all())
         rows: IntArray = np.arange(game.n_rows)
-        values = np.zeros((game.n_rows, 0, len(known)))
-        if wanted:
-            table = CoalitionTable(np.array(wanted)[None], np.array([len(wanted)]))
-            (values,) = Evaluator(game)([Request(rows, table)])
-        empty = np.tile(known, (game.n_rows, 1)) if is_known else values[:, 0]
-        return empty, values[:, -1] if efficient else empty, len(wanted)
+        asked = rows[:1] if is_common else rows
+        requests = [Request(asked, _table_of(nobody))]
+        evaluations = np.isin(rows, asked).astype(np.intp)
+        if efficient:
+            requests.append(Request(rows, _table_of(everyone)))
+            evaluations += 1
+        ends = [values[:, 0] for values in Evaluator(game)(requests)]
+        empty = np.broadcast_to(ends[0], (game.n_rows, ends[0].shape[1])).copy()
+        return empty, ends[-1] if efficient else empty, evaluations
+
+    def _check_reference(self, empty: ValueArray) -> None:
+        """Refuse v(∅), (R, K), other than it was for all rows of the training."""
+        network = self.trained.network
+        known, scale = network.empty.numpy(), network.scale.double().numpy()
+        if empty.shape[1] != len(known):
+            raise InvalidArgumentError(
+                f"The network was trained on a model with {len(known)} outputs; this one has "
+                f"{empty.shape[1]}."
+            )
+        gaps = np.nan_to_num(np.abs(empty - known))  # NaN: it was not the same
+        if (gaps > _ROUNDING * np.maximum(np.abs(np.nan_to_num(known)), scale)).any():
+            row, output = np.unravel_index(np.argmax(gaps), gaps.shape)
+            raise InvalidArgumentError(
+                "The reference is not that of the training: where all features are absent, the "
+                f"model returns {empty[row, output]:.6g}, and it returned {known[output]:.6g} when "
+                "the network was trained. Pass the same baselines (captum) or masker (shap), or "
+                "train anew."
+            )
+
+
+def _table_of(coalition: BoolArray) -> CoalitionTable:
+    """Return the same single coalition for all rows."""
+    return CoalitionTable(coalition[None, None], np.array([1]))
 
 
 def with_residual(

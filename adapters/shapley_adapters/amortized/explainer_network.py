@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..errors import InvalidArgumentError
+
 _ROWS_AT_ONCE = 4096
 _IMAGES_AT_ONCE = 256
 """Convolutions keep many numbers for each pixel, and slow down where these leave the cache."""
@@ -69,10 +71,13 @@ class ExplainerNetwork(nn.Module):
         told: Tensor = self.network(x) * self.scale
         return told * active[:, :, None]
 
-    def explained(self, inputs: Any, active: Any, batch_size: int | None = None) -> Iterator[Any]:
+    def explained(
+        self, inputs: Any, active: Any, batch_size: int | None = None, first: int = 0
+    ) -> Iterator[Any]:
         """Yield the attributions of some rows after the other, (B, M, K), in double precision.
 
-        `inputs` may be anything that gives rows by slices, such as a memory-mapped array.
+        `inputs` may be anything that gives rows by slices, such as a memory-mapped array. Refuses
+        rows that hold NaN or infinite numbers.
         """
         is_table = len(inputs.shape) == 2
         size = batch_size or (_ROWS_AT_ONCE if is_table else _IMAGES_AT_ONCE)
@@ -80,6 +85,7 @@ class ExplainerNetwork(nn.Module):
         for start in range(0, len(inputs), size):
             part = slice(start, start + size)
             x = inputs[part]
+            check_finite(x, first + start)
             x = x if isinstance(x, Tensor) else torch.as_tensor(np.ascontiguousarray(x))
             x = x.float() if self.centre.numel() else x
             with torch.no_grad():
@@ -96,6 +102,25 @@ def centre_and_spread(rows: Any) -> tuple[Tensor, Tensor]:
     spread = torch.as_tensor(np.where(are_marks, highest - lowest, some.std(axis=0)))
     spread = torch.where(spread > 1e-7, spread, torch.ones_like(spread))
     return torch.as_tensor(some.mean(axis=0)), spread
+
+
+def check_finite(inputs: Any, first: int = 0) -> None:
+    """Refuse inputs of which a network makes NaN; `first` is the number of the first row.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If any is NaN or infinite.
+    """
+    array = np.asarray(inputs)
+    if array.dtype.kind != "f" or np.isfinite(array).all():
+        return
+    row = int(np.argmin(np.isfinite(array).reshape(len(array), -1).all(axis=1)))
+    raise InvalidArgumentError(
+        f"row {first + row} of what the network sees holds NaN or an infinite number, of which it "
+        "can make nothing. Fill in what is missing; where the model is to see it missing, let "
+        "features=, where there is one, fill it in for the network alone."
+    )
 
 
 def are_whole(inputs: Any) -> bool:

@@ -6,7 +6,7 @@ import logging
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from ..arguments import checked_count
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
+from .checkpoints import Subject
 
 _ROWS_AT_ONCE = 1024
 
@@ -37,12 +38,13 @@ class Schedule:
     validation_share : float
         Share of the rows that are held out.
     patience : int, optional
-        Epochs without a smaller validation error after which training ends; half of them, and at
-        least 10, by default.
+        Epochs without a smaller validation error after which training ends, at least 1; half of
+        all, and at least 10, by default.
     seed : int
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go. If it holds some of the same training, it goes on from there.
+        Where checkpoints go. If it holds some of the same training, it goes on from there; those
+        of another one are refused.
     trainer_options : mapping
         Handed to `lightning.Trainer`: `accelerator`, `devices`, `precision`, `logger`, ….
     """
@@ -59,12 +61,20 @@ class Schedule:
     def __post_init__(self) -> None:
         checked_count("epochs", self.epochs)
         checked_count("batch_size", self.batch_size)
+        if self.patience is not None:
+            checked_count("patience", self.patience)
         if not 0 < self.validation_share < 1:
             raise InvalidArgumentError(
                 f"validation_share must lie between 0 and 1; got {self.validation_share}."
             )
         if not self.learning_rate > 0:
             raise InvalidArgumentError(f"learning_rate must be positive; got {self.learning_rate}.")
+
+    def options(self) -> dict[str, str]:
+        """Return the options that a network depends on."""
+        passed_over = {"folder", "trainer_options"}
+        names = [one.name for one in fields(self) if one.name not in passed_over]
+        return {name: str(getattr(self, name)) for name in names}
 
     def split(self, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
         """Return the held-out rows, which are among the first, real ones, and all others."""
@@ -89,13 +99,20 @@ class FittedModule(pl.LightningModule):
         How.
     kept, held_out : arrays of int
         The rows to train on, and those to validate on.
+    subject : Subject
+        What checkpoints say they are of.
     """
 
     def __init__(
-        self, network: nn.Module, schedule: Schedule, kept: IntArray, held_out: IntArray
+        self,
+        network: nn.Module,
+        schedule: Schedule,
+        kept: IntArray,
+        held_out: IntArray,
+        subject: Subject,
     ) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.subject = network, subject
         self.schedule, self.kept, self.held_out = schedule, kept, held_out
 
     def train_dataloader(self) -> DataLoader[Any]:
@@ -107,6 +124,10 @@ class FittedModule(pl.LightningModule):
     def val_dataloader(self) -> DataLoader[Any]:
         """Return the places of the held-out rows among themselves."""
         return DataLoader(_Places(np.arange(len(self.held_out))), batch_size=_ROWS_AT_ONCE)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Is called by Lightning."""
+        self.subject.write(checkpoint)
 
     def configure_optimizers(self) -> Any:
         """Return AdamW, and one cycle of the learning rate over all steps."""
@@ -125,15 +146,24 @@ class FittedModule(pl.LightningModule):
 
 
 def fit(module: FittedModule) -> None:
-    """Fit a module, and leave its network with the weights of its best epoch."""
+    """Fit a module, and leave its network with the weights of its best epoch.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the folder holds checkpoints of another training.
+    """
     schedule = module.schedule
     with tempfile.TemporaryDirectory() as temporary, _quiet(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(schedule.seed)  # for layers that draw, such as dropout
         folder = Path(schedule.folder or temporary)
+        patience = schedule.patience
+        if patience is None:
+            patience = max(10, schedule.epochs // 2)
         keep_best = ModelCheckpoint(folder, "best", monitor="error", save_last=True)
         callbacks: list[Callback] = [
             keep_best,
-            EarlyStopping("error", patience=schedule.patience or max(10, schedule.epochs // 2)),
+            EarlyStopping("error", patience=patience),
         ]
         options = {
             "accelerator": "cpu",
@@ -149,6 +179,8 @@ def fit(module: FittedModule) -> None:
             **options,
         )
         last = folder / "last.ckpt"
+        if last.is_file():
+            module.subject.check(last)
         trainer.fit(module, ckpt_path=str(last) if last.is_file() else None, weights_only=False)
         best = torch.load(keep_best.best_model_path, map_location="cpu", weights_only=True)
     state = {

@@ -5,6 +5,7 @@ Nothing in such a file is code: networks are built by name, or handed over by wh
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -46,6 +47,8 @@ class Description:
         Shape of what it returns for a row.
     target : str
         What it was trained towards.
+    seed : int
+        Seed of the training, which makes the same network again.
     host : dict
         What the host needs to know of the outputs.
     """
@@ -56,16 +59,17 @@ class Description:
     n_players: int
     n_outputs: int
     target: str
+    seed: int
     host: dict[str, Any] = field(default_factory=dict)
 
     def build(self, own: nn.Module | None) -> nn.Module:
         """Return the bare network; the user's own where the file does not hold how to build it."""
         if own is not None:
-            return own
+            return copy.deepcopy(own)
         if self.network not in NETWORKS:
             raise InvalidArgumentError(
                 f"The file holds weights of a {self.network}, which is none of ours. Pass a module "
-                "of that class as network=; its weights are replaced."
+                "of that class as network=; a copy of it gets them."
             )
         return build(self.network, self.input_shape, self.n_players, self.n_outputs, self.options)
 
@@ -81,7 +85,7 @@ class Fingerprint:
     @classmethod
     def of(cls, inputs: Any, empty: ValueArray, rise: ValueArray) -> Fingerprint:
         """Take the first rows of those that were trained on."""
-        kept = torch.as_tensor(np.asarray(inputs[:_PROBES]))
+        kept = torch.as_tensor(np.ascontiguousarray(inputs[:_PROBES]))
         values = np.stack([empty[:_PROBES], empty[:_PROBES] + rise[:_PROBES]], axis=1)
         return cls(kept, values)
 

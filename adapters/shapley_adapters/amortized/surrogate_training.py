@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..size_distributions import random_subsets
+from .checkpoints import Subject, digest, network_digest
 from .fitting import FittedModule, Schedule, fit, seeded
 from .networks import NETWORKS
 from .storage import Fingerprint, load_weights, read_file, state_of, write_file
@@ -124,7 +126,8 @@ class TrainedSurrogate:
         training : SurrogateTraining
             How.
         network : str or Module
-            A name of `NETWORKS`, or a module; `SurrogateNetwork` says what it sees.
+            A name of `NETWORKS`, or a module, of which a copy is trained; `SurrogateNetwork` says
+            what it sees.
         options : mapping, optional
             Options of a network given by its name.
         absent : int
@@ -140,13 +143,19 @@ class TrainedSurrogate:
             _check_name(network)
             make = NamedNetwork(network, outputs.shape[1], options or {})
         else:
-            make = network
+            make = copy.deepcopy(network)
         made = seeded(
             training.seed,
             lambda: SurrogateNetwork.around(make, rows, outputs[kept], absent, is_distribution),
         )
         _check_shape(made, rows, outputs.shape[1])
-        module = _Module(rows, outputs, players, made, training, kept, held_out)
+        digests = {
+            "network": network_digest(name, options or {}, made.network),
+            "the set of rows": digest(rows),
+            "what comes and goes together": digest(players, absent),
+        }
+        subject = Subject(training.options(), digests, {"outputs": outputs})
+        module = _Module(rows, outputs, players, made, training, kept, held_out, subject)
         fit(module)
         about = {
             "network": name,
@@ -155,7 +164,7 @@ class TrainedSurrogate:
             "n_outputs": outputs.shape[1],
             "host": dict(host or {}),
         }
-        probes = torch.as_tensor(np.asarray(rows[:_PROBES]))
+        probes = torch.as_tensor(np.ascontiguousarray(rows[:_PROBES]))
         fingerprint = Fingerprint(probes, outputs[:_PROBES, None], "surrogate")
         return cls(made, module.validation(), len(rows), fingerprint, about)
 
@@ -218,8 +227,9 @@ class _Module(FittedModule):
         training: SurrogateTraining,
         kept: IntArray,
         held_out: IntArray,
+        subject: Subject,
     ) -> None:
-        super().__init__(network, training, kept, held_out)
+        super().__init__(network, training, kept, held_out, subject)
         self.rows, self.outputs, self.players = rows, outputs, players
         rng = np.random.default_rng([training.seed, 5])
         self._masks = self._drawn(len(held_out), _HELD_OUT_COALITIONS, rng)
@@ -303,7 +313,7 @@ def _check_name(network: str) -> None:
 
 
 def _check_shape(surrogate: SurrogateNetwork, rows: Any, n_outputs: int) -> None:
-    some = torch.as_tensor(np.asarray(rows[:2]))
+    some = torch.as_tensor(np.ascontiguousarray(rows[:2]))
     with torch.no_grad():
         told = surrogate.network(surrogate.seen(some, torch.ones_like(some, dtype=torch.bool)))
     if told.dim() not in (2, 3) or (len(told), told.shape[-1]) != (len(some), n_outputs):
@@ -318,11 +328,11 @@ def _rebuilt(
 ) -> nn.Module:
     """Return the bare network of a file; the user's own where it does not hold how to build it."""
     if own is not None:
-        return own
+        return copy.deepcopy(own)
     if about["network"] not in NETWORKS:
         raise InvalidArgumentError(
             f"The file holds weights of a {about['network']}, which is none of ours. Pass a module "
-            "of that class as network=; its weights are replaced."
+            "of that class as network=; a copy of it gets them."
         )
     make = NamedNetwork(about["network"], about["n_outputs"], about["options"])
     return make(surrogate.seen_shape(about["input_shape"]))

@@ -19,6 +19,7 @@ from ..estimators.least_squares import LeastSquares
 from ..estimators.odd_gp import OddGP
 from ..games import Game
 from ..size_distributions import kernel_mass, kernel_total, random_subsets
+from .checkpoints import Subject, digest
 from .explainer_network import ExplainerNetwork
 from .fitting import FittedModule, Schedule, fit
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
@@ -58,6 +59,8 @@ class Training(Schedule):
         checked_choice("target", self.target, TARGETS)
         if self.evaluations is not None:
             checked_count("evaluations", self.evaluations, minimum=4)
+        if self.validation_evaluations is not None:
+            checked_count("validation_evaluations", self.validation_evaluations)
 
     def evaluations_per_row(self, n_players: int) -> int:
         """Return how many coalitions a row costs, in all or in an epoch."""
@@ -153,14 +156,26 @@ def as_tensor(inputs: Any) -> Tensor:
     return tensor.float() if tensor.is_floating_point() or tensor.dtype == torch.bool else tensor
 
 
-def train(rows: TrainingRows, network: ExplainerNetwork, training: Training) -> Trained:
+def train(
+    rows: TrainingRows, network: ExplainerNetwork, training: Training, described: str
+) -> Trained:
     """Train `network`, and return it with the weights of its best epoch.
 
     Costs two evaluations for each row, those of `Training.evaluations`, and those of validation.
+    `described` tells the network from others where checkpoints of one are found.
     """
     held_out, kept = training.split(rows.n_real or rows.game.n_rows, rows.game.n_rows)
     wanted, n_validation = _validation_values(rows, held_out, training)
-    module = _Module(rows, network, training, kept, held_out, wanted)
+    subject = Subject(
+        training.options(),
+        {"network": described, "the set of rows": digest(rows.inputs, rows.n_real, rows.active)},
+        {
+            "v(∅)": rows.empty,
+            "v(N)": rows.empty + rows.rise,
+            "values of the held-out rows": wanted,
+        },
+    )
+    module = _Module(rows, network, training, kept, held_out, wanted, subject)
     fit(module)
     return Trained(network, module.history, module.evaluations, n_validation)
 
@@ -173,9 +188,8 @@ def _validation_values(
     budget = training.validation_evaluations
     if budget is None:
         budget = 2**n_players if n_players <= _EXACT_PLAYERS else 32 * n_players
-    found = estimate(
-        SomeRows(rows.game, held_out), OddGP(), Settings(seed=training.seed, budget=budget)
-    )
+    settings = Settings(seed=training.seed, budget=budget, budget_name="validation_evaluations")
+    found = estimate(SomeRows(rows.game, held_out), OddGP(), settings)
     return found.values, int(found.evaluations.sum())
 
 
@@ -224,8 +238,9 @@ class _Module(FittedModule):
         kept: IntArray,
         held_out: IntArray,
         wanted: ValueArray,
+        subject: Subject,
     ) -> None:
-        super().__init__(network, training, kept, held_out)
+        super().__init__(network, training, kept, held_out, subject)
         self.rows, self._wanted = rows, torch.as_tensor(wanted)
         self.history: list[Record] = []
         self.evaluations = 2 * len(kept)
@@ -307,6 +322,7 @@ class _Module(FittedModule):
     # --- checkpoints: what the weights do not tell ---
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        super().on_save_checkpoint(checkpoint)
         checkpoint["history"] = [vars(record) for record in self.history]
         checkpoint["evaluations"] = self.evaluations
         checkpoint["labels"] = self.labels
