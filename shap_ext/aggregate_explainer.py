@@ -38,12 +38,16 @@ class Combined:
         An upper bound of the standard errors, in the shape of the values.
     template : shap.Explanation or None
         An answer to take names from.
+    data, display_data : array or DataFrame, or None
+        What plots show beside the features, which may be groups of columns.
     """
 
     values: FloatArray
     base_values: FloatArray
     errors: FloatArray | None
     template: Any
+    data: Any
+    display_data: Any
 
 
 class AggregateExplainer(SavedExplainer):
@@ -215,8 +219,8 @@ class AggregateExplainer(SavedExplainer):
         return shap.Explanation(
             values,
             base_values=base,
-            data=_shown(found.values, rows, template),
-            display_data=None if template is None else template.display_data,
+            data=found.data,
+            display_data=found.display_data,
             feature_names=self._names(rows, template),
             output_names=names if has_outputs(values, rows) else None,
             lower_bounds=None if spread is None else values - spread,
@@ -254,11 +258,14 @@ class CandidateExplainer(AggregateExplainer):
         self.last_aggregate = made
         self.last_candidates = [one.values for one in results]
         weights = made.weights if made.weights is not None and made.weights.ndim == 1 else None
+        template = template_of(results)
         return Combined(
             unfolded(made.values, results[0].values.shape, with_outputs),
             self._base(results, weights, made),
             _bounded_errors(members, results, weights) if error_bounds else None,
-            template_of(results),
+            template,
+            _shown(results[0].values, rows, template),
+            None if template is None else template.display_data,
         )
 
     @staticmethod
@@ -369,7 +376,7 @@ def _checked_outputs(outputs: Any, values: FloatArray, rows: Any) -> list[int]:
 
 
 def _shown(values: FloatArray, rows: Any, template: Any) -> Any:
-    """Return what plots show beside the features, which may be groups of columns."""
+    """Return what the explanation of the same rows shows, where its features are these."""
     shape = values.shape[:-1] if has_outputs(values, rows) else values.shape
     of_features = template is not None and np.shape(template.data) == shape
     return template.data if of_features else np.asarray(rows)

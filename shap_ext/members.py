@@ -14,6 +14,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.explanation_arrays import plain_array
 
+from .coalition_explainer import CoalitionExplainer
 from .models import inner_model, is_torch_module, prediction_function
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
@@ -83,6 +84,14 @@ class Member:
         else:
             found = self.explainer(rows, **own)
         return self._result(found, rows)
+
+    def shown(self, rows: Any, values: FloatArray) -> tuple[Any, Any]:
+        """Return rows as plots show them beside values, and their labels, without explaining."""
+        if isinstance(self.explainer, CoalitionExplainer):
+            part = self.explainer.task((rows,)).parts[0]
+            return part.data, part.display_data
+        data = np.asarray(rows)
+        return (data if values.shape[: data.ndim] == data.shape else None), None
 
     def _result(self, found: Any, rows: Any) -> MemberResult:
         if isinstance(found, (list, tuple)):

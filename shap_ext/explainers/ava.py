@@ -158,7 +158,7 @@ class AVAExplainer(AggregateExplainer):
             base = averaged_over_neighbours(weights, cache.base_values[near.places])
         self.last_aggregate = Aggregate(values, weights)
         self.last_candidates = [cache.values[near.places]]
-        return Combined(values, base, errors, cache.template)
+        return Combined(values, base, errors, cache.template, *member.shown(rows, values))
 
     def _embedded(self, rows: Any, name: str) -> FloatArray:
         made = rows if self.embed is None else self.embed(rows)

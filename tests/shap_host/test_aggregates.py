@@ -129,6 +129,34 @@ def test_rows_of_the_data_explain_themselves_or_are_left_out():
         as_printed(DATA)
 
 
+def test_ava_shows_the_rows_and_not_their_neighbours():
+    frame = pd.DataFrame(rows(10, 4, seed=2), columns=list("abcd"))
+    explainer = shap_ext.AVAExplainer(
+        curved, frame[:2], dataset=frame[:2], n_neighbors=2, explainer="enumeration"
+    )
+    for places in ([5, 9], [7, 8]):  # neighbours are learned, then known
+        found = explainer(frame.iloc[places], silent=True)
+        np.testing.assert_array_equal(found.data, frame.iloc[places])
+        assert found.feature_names == list("abcd")
+    by_function = shap_ext.AVAExplainer(curved, dataset=DATA[:3], explainer=doubled)(X)
+    np.testing.assert_array_equal(by_function.data, X)
+
+
+def test_ava_of_groups_shows_the_groups_of_the_rows():
+    hot = np.eye(3)[[0, 2, 1, 1, 0]]
+    table = np.column_stack([np.arange(5.0), hot])
+    frame = pd.DataFrame(table, columns=["size", "kind_a", "kind_b", "kind_c"])
+    grouped = shap_ext.EnumerationExplainer(
+        lambda x: curved(np.asarray(x)), frame[:1], groups={"kind": ["kind_a", "kind_b", "kind_c"]}
+    )
+    ava = shap_ext.AVAExplainer(curved, dataset=frame, explainer=grouped, n_neighbors=2)
+    found, alone = ava(frame[3:], silent=True), grouped(frame[3:], silent=True)
+    assert found.values.shape == np.shape(found.data) == np.shape(found.display_data) == (2, 2)
+    np.testing.assert_array_equal(found.data, alone.data)
+    assert found.display_data.tolist() == alone.display_data.tolist()
+    assert found.feature_names == alone.feature_names
+
+
 def test_ava_of_frames_with_categories():
     frame = pd.DataFrame({"size": [1.0, 2.0, 9.0, 8.0], "kind": ["a", "b", "a", "b"]})
 
