@@ -30,9 +30,9 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
     Parameters
     ----------
     graph : PlayerGraph, networkx graph, sparse matrix, (2, E) array or tensor, or PyG data
-        Directions, weights, multiple edges and loops are left aside. A networkx graph whose nodes
-        are not the numbers from 0 must have the players' names for nodes, or else its nodes are
-        the players in its own order.
+        Directions, weights, multiple edges and loops are left aside. The nodes of a networkx graph
+        are the players' names, which numbers match by their text; where no node is a name, they
+        are the players' numbers from 0, or else the players in the graph's own order.
     n_players : int
         How many players there are. A `PlayerGraph` may have fewer: the last players are then alone.
     names : sequence, optional
@@ -136,14 +136,35 @@ def _is_one_for_each_row(graph: Any) -> bool:
 def _of_networkx(graph: Any, n_players: int, names: Sequence[Hashable] | None) -> PlayerGraph:
     nodes = list(graph.nodes)
     _check_size(len(nodes), n_players)
-    if set(nodes) == set(range(n_players)):
-        order: Sequence[Hashable] = range(n_players)
-    elif names is not None and set(nodes) == set(names):
-        order = names
-    else:
-        order = nodes
-    number = {node: place for place, node in enumerate(order)}
+    number = _by_name(nodes, names)
+    if number is None:
+        is_numbered = set(nodes) == set(range(n_players))
+        order: Sequence[Hashable] = range(n_players) if is_numbered else nodes
+        number = {node: place for place, node in enumerate(order)}
     return PlayerGraph.of_edges(n_players, [(number[e[0]], number[e[1]]) for e in graph.edges])
+
+
+def _by_name(
+    nodes: Sequence[Hashable], names: Sequence[Hashable] | None
+) -> dict[Hashable, int] | None:
+    """Return the player of each node by its name; None where no node is a name."""
+    place_of = {str(name): place for place, name in enumerate(names or ())}
+    if not any(str(node) in place_of for node in nodes):
+        return None
+    strange = [node for node in nodes if str(node) not in place_of]
+    named = {str(node) for node in nodes}
+    left = [name for name in place_of if name not in named]
+    if strange and left:
+        raise InvalidArgumentError(
+            f"graph: node {strange[0]!r} is the name of no player, and player {left[0]!r} has no "
+            "node, although other nodes are names. Name each node as its player, or none."
+        )
+    if len(named) < len(nodes) or left:
+        raise InvalidArgumentError(
+            "graph: names of nodes or players are not told apart by their text, such as 1 and "
+            "'1'. Give each another name."
+        )
+    return {node: place_of[str(node)] for node in nodes}
 
 
 def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:

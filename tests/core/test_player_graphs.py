@@ -117,6 +117,33 @@ def test_forms_of_users():
     assert read_graph(np.zeros((2, 0)), 3) == PlayerGraph.of_edges(3, [])
 
 
+def test_nodes_of_networkx_are_names_where_they_can_be():
+    tens = nx.Graph()
+    tens.add_nodes_from([10, 30, 20])
+    tens.add_edge(10, 20)
+    assert edges_of(read_graph(tens, 3, names=["10", "20", "30"])) == {(0, 1)}
+    assert edges_of(read_graph(tens, 3)) == {(0, 2)}
+    assert edges_of(read_graph(tens, 3, names=["a", "b", "c"])) == {(0, 2)}
+    backwards = nx.path_graph(3)
+    backwards.remove_edge(1, 2)
+    assert edges_of(read_graph(backwards, 3, names=["2", "1", "0"])) == {(1, 2)}
+    assert edges_of(read_graph(backwards, 3, names=["a", "b", "c"])) == {(0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        (["a", "B", "c"], "node 'B' is the name of no player, and player 'b' has no node"),
+        ([10, "a", "b"], "node 10 is the name of no player, and player 'c' has no node"),
+    ],
+)
+def test_nodes_of_networkx_that_are_names_in_part(nodes, words):
+    graph = nx.Graph()
+    graph.add_nodes_from(nodes)
+    with pytest.raises(InvalidArgumentError, match=words):
+        read_graph(graph, 3, names=["a", "b", "c"])
+
+
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_edge_indices_of_torch():
     import torch
