@@ -465,6 +465,15 @@ def test_opposite_candidates_do_not_end_in_no_explanation(lower):
     np.testing.assert_array_equal(complexity(silent), 0)  # as low as the lowest candidate
 
 
+@pytest.mark.parametrize("factor", [1, 3, 7])
+def test_candidates_given_twice_leave_no_room_for_no_explanation(factor):
+    """Between a and −ca lies 0, up to the rounding of each coordinate."""
+    a = numbers(20, 6, seed=4)
+    lowered = LowComplexity("shrinking")([a, a, -factor * a])
+    assert (abs(lowered.values).sum(1) > 0.99 * abs(a).sum(1)).all()
+    np.testing.assert_allclose(complexity(lowered.values), complexity(a), atol=1e-12)
+
+
 @pytest.mark.parametrize("lower", LOWERING, ids=lambda a: a.method)
 def test_rows_are_lowered_one_by_one_and_in_any_order(lower):
     candidates = numbers(3, 10, 5)
