@@ -74,12 +74,12 @@ class LShapley(GraphAttribution):
         if given, names the class.
     graph : str, graph, or list of graphs, optional
         Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
-        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
-        By default features are next to each other that touch along any dimension of an input but
-        the first: token ids are a line, an image is a grid of pixels and channels, and the groups
-        of `feature_mask`, such as superpixels, are next to those that they touch. Required for
-        tables, which are floats of two dimensions.
+        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
+        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
+        list with one graph for each example. By default features are next to each other that touch
+        along any dimension of an input but the first: token ids are a line, an image is a grid of
+        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
+        those that they touch. Required for tables, which are floats of two dimensions.
     order : int or "auto"
         How many edges away features are considered; by default the largest that `n_samples` pays
         for.
@@ -137,12 +137,12 @@ class CShapley(GraphAttribution):
         if given, names the class.
     graph : str, graph, or list of graphs, optional
         Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
-        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
-        By default features are next to each other that touch along any dimension of an input but
-        the first: token ids are a line, an image is a grid of pixels and channels, and the groups
-        of `feature_mask`, such as superpixels, are next to those that they touch. Required for
-        tables, which are floats of two dimensions.
+        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
+        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
+        list with one graph for each example. By default features are next to each other that touch
+        along any dimension of an input but the first: token ids are a line, an image is a grid of
+        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
+        those that they touch. Required for tables, which are floats of two dimensions.
     order : int or "auto"
         How many edges away features are considered, or the largest size of the sets in the
         regression; by default the largest that `n_samples` pays for.
@@ -239,12 +239,12 @@ class Myerson(GraphAttribution):
         if given, names the class.
     graph : str, graph, or list of graphs, optional
         Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
-        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
-        By default features are next to each other that touch along any dimension of an input but
-        the first: token ids are a line, an image is a grid of pixels and channels, and the groups
-        of `feature_mask`, such as superpixels, are next to those that they touch. Required for
-        tables, which are floats of two dimensions.
+        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
+        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
+        list with one graph for each example. By default features are next to each other that touch
+        along any dimension of an input but the first: token ids are a line, an image is a grid of
+        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
+        those that they touch. Required for tables, which are floats of two dimensions.
 
     Examples
     --------

@@ -19,8 +19,8 @@ NAMED_GRAPHS = ("line", "ring", "grid")
 
 GRAPH_FORMS = (
     "'line', 'ring', 'grid', "
-    "a networkx graph, a scipy sparse adjacency matrix, an edge index of shape (2, E), an object "
-    "with an edge_index, or a PlayerGraph"
+    "a networkx graph, a scipy sparse adjacency matrix, an edge index of shape (2, E), a list of "
+    "edges [(i, j), …], an object with an edge_index, or a PlayerGraph"
 )
 
 
@@ -29,7 +29,7 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
 
     Parameters
     ----------
-    graph : PlayerGraph, networkx graph, sparse matrix, (2, E) array or tensor, or PyG data
+    graph : PlayerGraph, networkx graph, sparse matrix, (2, E) array, list of pairs, or PyG data
         Directions, weights, multiple edges and loops are left aside. The nodes of a networkx graph
         are the players' names, which numbers match by their text; where no node is a name, they
         are the players' numbers from 0, or else the players in the graph's own order.
@@ -124,7 +124,7 @@ def graph_of_places(kind: str, layout: Sequence[IntArray], n_players: int) -> Pl
 
 
 def _is_one_for_each_row(graph: Any) -> bool:
-    """Tell lists of graphs from edge indices, which may be lists of two lists."""
+    """Tell lists of graphs from edge indices, which may be lists of two lists, and of edges."""
     if not isinstance(graph, (list, tuple)):
         return False
     return len(graph) > 0 and not any(
@@ -181,7 +181,25 @@ def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:
 
 
 def _of_edge_index(edge_index: Any, n_players: int) -> PlayerGraph:
+    if _is_list_of_tuples(edge_index):
+        return PlayerGraph.of_edges(n_players, _as_pairs(edge_index))
     return PlayerGraph.of_edges(n_players, _as_edge_index(edge_index).T)
+
+
+def _is_list_of_tuples(given: Any) -> bool:
+    is_list = isinstance(given, (list, tuple)) and len(given) > 0
+    return is_list and all(isinstance(one, tuple) for one in given)
+
+
+def _as_pairs(edges: Sequence[tuple[Any, ...]]) -> list[tuple[int, int]]:
+    """Return edges; a tuple is one edge, however many there are, and never a row of an index."""
+    for edge in edges:
+        if len(edge) != 2 or not all(isinstance(node, numbers.Integral) for node in edge):
+            raise InvalidArgumentError(
+                "graph, as a list of tuples, must hold pairs of whole numbers, the two nodes of "
+                f"each edge; got {edge!r}. Pass an edge index as an array or tensor, (2, E)."
+            )
+    return [(int(i), int(j)) for i, j in edges]
 
 
 def _as_edge_index(edge_index: Any) -> IntArray:

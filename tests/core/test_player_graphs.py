@@ -117,6 +117,14 @@ def test_forms_of_users():
     assert read_graph(np.zeros((2, 0)), 3) == PlayerGraph.of_edges(3, [])
 
 
+def test_lists_of_pairs_are_edges_and_lists_of_lists_an_index():
+    for edges in ([(0, 1), (2, 3)], [(0, 1), (2, 3), (3, 0)], [(3, 1)], ((0, 1), (2, 3))):
+        assert edges_of(read_graph(edges, 4)) == {tuple(sorted(edge)) for edge in edges}
+    assert edges_of(read_graph([[0, 1], [2, 3]], 4)) == {(0, 2), (1, 3)}
+    assert edges_of(read_graph(([0, 1, 1], [2, 3, 2]), 4)) == {(0, 2), (1, 3), (1, 2)}
+    assert edges_of(read_graph(np.array([[0, 1], [2, 3]]), 4)) == {(0, 2), (1, 3)}
+
+
 def test_nodes_of_networkx_are_names_where_they_can_be():
     tens = nx.Graph()
     tens.add_nodes_from([10, 30, 20])
@@ -160,6 +168,11 @@ def test_edge_indices_of_torch():
         (np.ones((2, 3)), "whole numbers"),
         (np.array([[0, 1], [1, 9]]), "between 0 and 9, but the nodes are numbered from 0 to 3"),
         (np.array([[0, -1], [1, 2]]), "between -1"),
+        ([(0, 1), (2, 9)], "between 0 and 9"),
+        ([(0, 1, 2), (1, 2, 3)], "graph, as a list of tuples, must hold pairs"),
+        ([(0, 1, {}), (1, 2, {})], "graph, as a list of tuples, must hold pairs"),
+        ([(0, 1.5), (1, 2)], "graph, as a list of tuples, must hold pairs"),
+        ([(0, "a"), (1, 2)], "graph, as a list of tuples, must hold pairs"),
         (nx.path_graph(5), "graph has 5 nodes, but there are 4 players"),
         (nx.path_graph(3), "graph has 3 nodes, but there are 4 players"),
         (PlayerGraph.line(5), "graph has 5 nodes"),
