@@ -54,7 +54,10 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
     n_nodes = getattr(graph, "num_nodes", None)
     if n_nodes is not None:
         _check_size(int(n_nodes), n_players)
-    return _of_edge_index(edge_index, n_players)
+    read = _of_edge_index(edge_index, n_players)
+    if n_nodes is None:
+        _check_reach(read)
+    return read
 
 
 def read_graphs(
@@ -184,6 +187,18 @@ def _of_edge_index(edge_index: Any, n_players: int) -> PlayerGraph:
     if _is_list_of_tuples(edge_index):
         return PlayerGraph.of_edges(n_players, _as_pairs(edge_index))
     return PlayerGraph.of_edges(n_players, _as_edge_index(edge_index).T)
+
+
+def _check_reach(read: PlayerGraph) -> None:
+    """Refuse edges of few players: a node with several numbers was most likely taken apart."""
+    n_named = int(read.edges.max(initial=-1)) + 1
+    if 0 < 2 * n_named <= read.n_players:
+        raise InvalidArgumentError(
+            f"graph names {n_named} nodes, but there are {read.n_players} players, of which the "
+            "others would be alone. If a node has several numbers, pass a feature_mask, or groups "
+            "of columns, that makes them one player. If the others are alone indeed, pass "
+            f"PlayerGraph.of_edges({read.n_players}, edges)."
+        )
 
 
 def _is_list_of_tuples(given: Any) -> bool:

@@ -169,6 +169,8 @@ def test_edge_indices_of_torch():
         (np.array([[0, 1], [1, 9]]), "between 0 and 9, but the nodes are numbered from 0 to 3"),
         (np.array([[0, -1], [1, 2]]), "between -1"),
         ([(0, 1), (2, 9)], "between 0 and 9"),
+        (np.array([[0], [1]]), "names 2 nodes, but there are 4 players.*feature_mask.*of_edges"),
+        ([(0, 1)], "names 2 nodes, but there are 4 players"),
         ([(0, 1, 2), (1, 2, 3)], "graph, as a list of tuples, must hold pairs"),
         ([(0, 1, {}), (1, 2, {})], "graph, as a list of tuples, must hold pairs"),
         ([(0, 1.5), (1, 2)], "graph, as a list of tuples, must hold pairs"),
