@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -88,14 +89,14 @@ def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> di
             )
     given = dict(arguments)
     budget = given.get("n_samples")
-    if isinstance(budget, int) and not isinstance(budget, bool):
+    if isinstance(budget, numbers.Integral) and not isinstance(budget, bool):
         n_shares = sum(takes(method, "n_samples") for method in methods)
         if budget < n_shares:
             raise BudgetError(
                 f"n_samples={budget} must be shared by {n_shares} methods; pass at least "
                 f"{n_shares}."
             )
-        given["n_samples"] = budget // n_shares
+        given["n_samples"] = int(budget) // n_shares
     return given
 
 
