@@ -12,6 +12,7 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.estimates import quantiles
 from shapley_adapters.explanation_arrays import plain_array
 
 from .coalition_explainer import CoalitionExplainer
@@ -33,6 +34,8 @@ class MemberResult:
         The values without any feature, where it tells them.
     errors : array, or None
         Standard errors, where it tells them.
+    half_widths : array, or None
+        How far its 95 % intervals reach from the values, further where few draws tell the errors.
     explanation : shap.Explanation or None
         The whole answer, where it is one.
     """
@@ -40,6 +43,7 @@ class MemberResult:
     values: FloatArray
     base_values: FloatArray | None
     errors: FloatArray | None
+    half_widths: FloatArray | None
     explanation: Any
 
 
@@ -106,13 +110,14 @@ class Member:
                 f"{np.shape(rows)}; (rows, features) is needed, or (rows, features, outputs)."
             )
         explanation = found if isinstance(found, shap.Explanation) else None
-        base, errors = None, None
+        base, errors, half_widths = None, None, None
         if explanation is not None and explanation.base_values is not None:
             base = _base_values(explanation.base_values, values, rows)
         if explanation is not None and explanation.error_std is not None:
             errors = plain_array(f"error_std of {self.name}", explanation.error_std)
             errors = errors.reshape(values.shape)
-        return MemberResult(values, base, errors, explanation)
+            half_widths = _half_widths(explanation, values, errors)
+        return MemberResult(values, base, errors, half_widths, explanation)
 
 
 def has_outputs(values: FloatArray, rows: Any) -> bool:
@@ -172,6 +177,14 @@ def member_of(given: Any, **arguments: Any) -> Member:
 def _without_single_output(values: FloatArray, rows: Any) -> FloatArray:
     """Drop an axis of one output, which some explainers keep."""
     return values[..., 0] if has_outputs(values, rows) and values.shape[-1] == 1 else values
+
+
+def _half_widths(explanation: Any, values: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return what an Explanation says, or that of normal errors, which shap's own leave open."""
+    if explanation.upper_bounds is None:
+        return quantiles(0.95) * errors
+    upper = plain_array("upper_bounds", explanation.upper_bounds)
+    return upper.reshape(values.shape) - values
 
 
 def _base_values(given: Any, values: FloatArray, rows: Any) -> FloatArray:

@@ -369,6 +369,27 @@ def test_error_bounds_add_up_or_are_refused():
         silent(X, error_bounds=True)
 
 
+def test_intervals_are_as_wide_as_the_members_say():
+    """With three draws a 95 % interval of Student's reaches further than 1.96 errors."""
+    explained, background, settings = rows(2, 8, 3), rows(1, 8), {"max_evals": 34}
+    settings.update(error_bounds=True, silent=True)
+    alone = shap_ext.RandomOrderExplainer(curved, background, seed=3)(explained, **settings)
+    widths = alone.upper_bounds - alone.values
+    assert (widths > 4 * alone.error_std).all()
+    both = {"explainers": ["randomorder", "randomorder"], "seed": 3}
+    convex = shap_ext.ConvexExplainer(curved, background, weights=[3, 1], **both)
+    found = convex(explained, **{**settings, "max_evals": 68})
+    np.testing.assert_allclose(found.error_std, alone.error_std)
+    np.testing.assert_allclose(found.upper_bounds - found.values, widths)
+    np.testing.assert_allclose(found.values - found.lower_bounds, widths)
+    ava = shap_ext.AVAExplainer(
+        curved, background, dataset=explained, explainer="randomorder", n_neighbors=2, seed=3
+    )
+    for _ in range(2):  # what is remembered keeps its intervals
+        own = ava(explained, **settings)
+        np.testing.assert_allclose(own.upper_bounds - own.values, widths)
+
+
 @pytest.mark.parametrize("algorithm", ["ava", "centroid", "convex", "lowcomplexity"])
 def test_equal_calls_give_equal_answers_in_any_order_of_rows(algorithm):
     explainer = shap.Explainer(curved, rows(6, 12, 1), algorithm=algorithm, seed=5)
