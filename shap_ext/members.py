@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,10 +58,13 @@ class Member:
         What messages and plots call it.
     explainer : callable, or object with `attribute`
         What explains rows.
+    random_state : tuple, or None
+        The state of NumPy's global generator in which it explains, where shap built it.
     """
 
     name: str
     explainer: Any
+    random_state: Any = None
 
     @property
     def is_attribution(self) -> bool:
@@ -85,6 +89,10 @@ class Member:
             from shapley_adapters.torch_attributions import attributions_of_rows
 
             found = attributions_of_rows(self.explainer, np.asarray(rows), own)
+        elif self.random_state is not None:
+            with _global_generator_kept():
+                np.random.set_state(self.random_state)  # noqa: NPY002 # as shap left it
+                found = self.explainer(rows, **own)
         else:
             found = self.explainer(rows, **own)
         return self._result(found, rows)
@@ -168,10 +176,28 @@ def member_of(given: Any, **arguments: Any) -> Member:
     if isinstance(given, str):
         if given in _ON_ARRAYS and is_torch_module(inner_model(arguments["model"])):
             arguments["model"] = prediction_function(arguments["model"])
-        return Member(given, shap.Explainer(algorithm=given, **arguments))
+        with _global_generator_kept():
+            np.random.set_state(_state_of(arguments.get("seed")))  # noqa: NPY002
+            explainer = shap.Explainer(algorithm=given, **arguments)
+            return Member(given, explainer, np.random.get_state())  # noqa: NPY002
     if isinstance(given, shap.Explainer) or hasattr(given, "attribute"):
         return Member(type(given).__name__, given)
     return Member(getattr(given, "__name__", type(given).__name__), given)
+
+
+@contextmanager
+def _global_generator_kept() -> Iterator[None]:
+    """Undo what shap's explainers do to the generator that all of NumPy shares: they seed it."""
+    state = np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def _state_of(seed: int | None) -> Any:
+    """Return the state of a global generator of a seed."""
+    return np.random.RandomState(np.random.MT19937(seed)).get_state()
 
 
 def _without_single_output(values: FloatArray, rows: Any) -> FloatArray:

@@ -369,6 +369,22 @@ def test_error_bounds_add_up_or_are_refused():
         silent(X, error_bounds=True)
 
 
+@pytest.mark.parametrize("algorithm", ["permutation", "partition"])
+def test_members_of_shap_leave_numpys_generator_as_it_was(algorithm):
+    """shap seeds the generator that all of NumPy shares, and draws from it."""
+    masker = shap.maskers.Partition(DATA)
+    explainer = shap_ext.CentroidExplainer(curved, masker, explainers=[algorithm], seed=3)
+    found = []
+    for seed in (7, 8):
+        np.random.seed(seed)  # noqa: NPY002
+        before = np.random.get_state()  # noqa: NPY002
+        found.append(explainer(X, silent=True).values)
+        after = np.random.get_state()  # noqa: NPY002
+        np.testing.assert_array_equal(after[1], before[1])
+        assert after[2] == before[2]
+    np.testing.assert_array_equal(found[0], found[1])
+
+
 def test_intervals_are_as_wide_as_the_members_say():
     """With three draws a 95 % interval of Student's reaches further than 1.96 errors."""
     explained, background, settings = rows(2, 8, 3), rows(1, 8), {"max_evals": 34}
