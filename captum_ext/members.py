@@ -106,10 +106,18 @@ def check_shared(arguments: dict[str, Any], n_examples: int) -> None:
         parts = given if isinstance(given, tuple) else (given,)
         for part in parts:
             if isinstance(part, Tensor) and part.dim() > 0 and len(part) == n_examples > 1:
+                if _is_edge_index(name, part):
+                    continue
                 raise InvalidArgumentError(
                     f"{name} has a row for each of the {n_examples} examples, but it is their "
                     "neighbours that are attributed. Pass one row, or what holds for all."
                 )
+
+
+def _is_edge_index(name: str, given: Tensor) -> bool:
+    """Tell whether an argument of the model is a graph's edges, (2, E), and no two examples'."""
+    is_index = given.dtype in (torch.int64, torch.int32) and given.dim() == 2 and len(given) == 2
+    return name == "additional_forward_args" and is_index
 
 
 class Layout:
