@@ -9,6 +9,7 @@ import pytest
 import shap
 
 import shap_ext
+from shap_ext.criteria import faithfulness
 from shapley_adapters.aggregation import Centroid, Convex, LowComplexity
 from shapley_adapters.criteria import Neighbourhood, complexity
 from shapley_adapters.errors import (
@@ -283,6 +284,30 @@ def test_weights_are_learned_for_a_criterion(weights):
             explainer(DATA, silent=True), curved, BACKGROUND, DATA, seed=1
         )
         np.testing.assert_allclose(1 - learned.loss, given, atol=1e-9)
+
+
+def test_faithfulness_is_learned_of_grouped_columns():
+    data = rows(6, 4, 3)
+
+    def member(x):
+        return np.asarray(x)[:, :3]
+
+    grouped = shap_ext.EnumerationExplainer(curved, BACKGROUND, groups={"pair": [1, 2]})
+    convex = shap_ext.ConvexExplainer(
+        curved, BACKGROUND, explainers=[grouped, member], weights="faithfulness", dataset=data
+    )
+    found = convex(X, silent=True)
+    assert found.values.shape == (3, 3)
+    faithful = [
+        faithfulness(one, curved, BACKGROUND, data, groups=grouped.groups).mean()
+        for one in (convex(data, silent=True), grouped(data, silent=True), member(data))
+    ]
+    assert faithful[0] >= max(faithful[1:]) - 1e-9
+    strange = shap_ext.ConvexExplainer(
+        curved, BACKGROUND, explainers=[member, member], weights="faithfulness", dataset=data
+    )
+    with pytest.raises(InvalidArgumentError, match="3 features.* 4 players.*groups"):
+        strange.learn()
 
 
 def test_weights_are_learned_for_ones_own_criterion_and_on_given_rows():
