@@ -115,6 +115,8 @@ def test_training_a_network_is_noticed():
     with torch.no_grad():
         net[2].weight.mul_(2)
     np.testing.assert_allclose(explainer(X, silent=True).values, 2 * before, **ROUNDING)
+    net[2].weight.data.mul_(5)  # of which torch itself takes no notice
+    np.testing.assert_allclose(explainer(X, silent=True).values, 10 * before, rtol=1e-10)
 
 
 def test_rows_of_the_data_explain_themselves_or_are_left_out():
