@@ -158,6 +158,14 @@ class PlayerGraph:
                 found.update(dict.fromkeys(near[node]))  # who is there keeps the place
         return np.array(list(found), dtype=np.intp)
 
+    def is_covered(self, order: int) -> bool:
+        """Tell whether `order` edges lead from each player to its whole component."""
+        sizes = np.bincount(self.components, minlength=1)[self.components]
+        return all(
+            len(self.neighbourhood(player, order)) == sizes[player]
+            for player in range(self.n_players)
+        )
+
     def adjacent(self, members: BoolArray) -> BoolArray:
         """Tell which players are next to any of `members`, (M,), themselves perhaps among them."""
         found = np.zeros(self.n_players, dtype=bool)

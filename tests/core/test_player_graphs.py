@@ -218,6 +218,8 @@ def test_distances_neighbourhoods_and_components():
                 assert near[0] == i
         assert len(set(graph.components)) == nx.number_connected_components(wanted)
         assert graph.diameter == max(max(of_one.values()) for of_one in lengths.values())
+        for order in range(graph.diameter + 2):
+            assert graph.is_covered(order) == (order >= graph.diameter)
 
 
 def test_neighbourhood_on_a_grid_is_a_diamond():
