@@ -117,6 +117,21 @@ def test_forms_of_users():
     assert read_graph(np.zeros((2, 0)), 3) == PlayerGraph.of_edges(3, [])
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: PlayerGraph.line(0), "at least 1; got 0"),
+        (lambda: PlayerGraph.line(-1), "at least 1; got -1"),
+        (lambda: PlayerGraph.grid((3, 0)), "at least 1; got 0"),
+        (lambda: PlayerGraph.of_edges(3, [(0.7, 1)]), "whole numbers.*float64"),
+        (lambda: PlayerGraph.of_edges(1, [(0, 2)]), r"nodes\[None\]"),
+    ],
+)
+def test_graphs_of_no_players_or_half_nodes_are_refused(make, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        make()
+
+
 def test_lists_of_pairs_are_edges_and_lists_of_lists_an_index():
     for edges in ([(0, 1), (2, 3)], [(0, 1), (2, 3), (3, 0)], [(3, 1)], ((0, 1), (2, 3))):
         assert edges_of(read_graph(edges, 4)) == {tuple(sorted(edge)) for edge in edges}
