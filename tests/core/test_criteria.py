@@ -324,6 +324,11 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
             r"\(1, 5\) is needed",
         ),
         (
+            lambda: faithfulness(np.ones((1, 1)), random_game(1)),
+            InvalidArgumentError,
+            "attributions are of 1 feature",
+        ),
+        (
             lambda: faithfulness(np.ones((1, 5)), random_game(5), subset_size=5),
             InvalidArgumentError,
             "less than the number of features, 5",

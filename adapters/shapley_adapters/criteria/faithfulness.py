@@ -113,6 +113,8 @@ def removal_losses(
 ) -> tuple[CoalitionArray, FloatArray]:
     """Return random subsets, (n, M), and what the outputs lose with each, (R, K, n)."""
     n_players = game.n_players
+    if n_players < 2:
+        raise InvalidArgumentError("attributions are of 1 feature; faithfulness compares several.")
     size = max(1, n_players // 4) if subset_size is None else subset_size
     checked_count("subset_size", size)
     checked_count("n_subsets", n_subsets, minimum=2)
