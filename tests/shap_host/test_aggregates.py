@@ -547,6 +547,12 @@ def test_explanations_and_tensors_of_the_same_rows_combine():
     np.testing.assert_array_equal(ranked.base_values, np.zeros(3))
 
 
+def test_base_values_of_a_single_output_may_have_its_axis():
+    first = shap.Explanation(X, base_values=np.array([[1.0], [2.0], [3.0]]), data=X)
+    found = shap_ext.combine([first, shap.Explanation(X, base_values=3.0, data=X)], Centroid())
+    np.testing.assert_allclose(found.base_values, [2.0, 2.5, 3.0])
+
+
 def test_outputs_of_captum_are_put_in_shaps_order():
     explanation = shap_ext.EnumerationExplainer(curved_columns, BACKGROUND)(X, silent=True)
     if not HAS_TORCH:
