@@ -131,7 +131,7 @@ class CShapley(GraphAttribution):
     forward_func : callable
         The model, or any function of the inputs.
     seed : int, optional
-        Seed of random orders, where they are drawn.
+        Is kept with the estimate; nothing is drawn.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
         What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
         if given, names the class.
