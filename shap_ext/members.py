@@ -134,9 +134,22 @@ def has_outputs(values: FloatArray, rows: Any) -> bool:
 
 
 def in_form_of(given: Any, rows: FloatArray) -> Any:
-    """Return rows as a DataFrame where the given ones are one."""
+    """Return rows as a DataFrame where the given ones are one.
+
+    Columns of whole numbers or truth values keep their type as long as the rows keep to it.
+    """
     columns = getattr(given, "columns", None)
-    return rows if columns is None else type(given)(rows, columns=columns)
+    if columns is None:
+        return rows
+    made = type(given)(rows, columns=columns)
+    if not columns.is_unique:
+        return made
+    kept = {
+        name: kind
+        for name, kind in given.dtypes.items()
+        if kind.kind in "iub" and (made[name] == made[name].astype(kind)).all()
+    }
+    return made.astype(kept)
 
 
 def checked_members(name: str, given: Any, minimum: int = 1) -> list[Any]:
