@@ -110,9 +110,7 @@ class LearningMaterial:
     def unfaithfulness(self) -> UnfaithfulnessLoss:
         """Return how badly combinations follow what the output loses with features."""
         explainer = self.explainer
-        game = game_of(
-            explainer.model, explainer.masker, self.rows, explainer.link, self._groups()
-        )
+        game = game_of(explainer.model, explainer.masker, self.rows, explainer.link, self._groups())
         candidates = self._per_output(self.rows)
         n_candidates, n_rows, n_outputs, n_features = candidates.shape
         if n_features != game.n_players:

@@ -67,13 +67,11 @@ def module_version(module: Any) -> tuple[int, bytes] | tuple[()]:
     return id(module), digest.digest()
 
 
-def _content(tensor: torch.Tensor) -> npt.NDArray[np.uint8]:
+def _content(tensor: torch.Tensor) -> bytes:
     """Return the bytes of a tensor, of types that NumPy does not know, too."""
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     if tensor.is_quantized:
         tensor = tensor.int_repr()
-    content: npt.NDArray[np.uint8] = (
-        tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    )
-    return content
+    content: npt.NDArray[np.uint8] = tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return content.tobytes()

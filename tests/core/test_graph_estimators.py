@@ -166,6 +166,7 @@ def test_runs_of_a_line_are_its_squares():
 @pytest.mark.parametrize("order", [0, 1, "auto"])
 def test_no_distances_between_all_players_are_needed(method, order, monkeypatch):
     """Of M players there are M² of them, too many for the pixels of an image."""
+
     def refuse(self):
         raise MemoryError(f"{self.n_players}²")
 
