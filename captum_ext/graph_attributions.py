@@ -74,12 +74,12 @@ class LShapley(GraphAttribution):
         if given, names the class.
     graph : str, graph, or list of graphs, optional
         Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
-        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
-        By default features are next to each other that touch along any dimension of an input but
-        the first: token ids are a line, an image is a grid of pixels and channels, and the groups
-        of `feature_mask`, such as superpixels, are next to those that they touch. Required for
-        tables, which are floats of two dimensions.
+        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
+        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
+        list with one graph for each example. By default features are next to each other that touch
+        along any dimension of an input but the first: token ids are a line, an image is a grid of
+        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
+        those that they touch. Required for tables, which are floats of two dimensions.
     order : int or "auto"
         How many edges away features are considered; by default the largest that `n_samples` pays
         for.
@@ -131,18 +131,18 @@ class CShapley(GraphAttribution):
     forward_func : callable
         The model, or any function of the inputs.
     seed : int, optional
-        Seed of random orders, where they are drawn.
+        Is kept with the estimate; nothing is drawn.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
         What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
         if given, names the class.
     graph : str, graph, or list of graphs, optional
         Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
-        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
-        By default features are next to each other that touch along any dimension of an input but
-        the first: token ids are a line, an image is a grid of pixels and channels, and the groups
-        of `feature_mask`, such as superpixels, are next to those that they touch. Required for
-        tables, which are floats of two dimensions.
+        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
+        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
+        list with one graph for each example. By default features are next to each other that touch
+        along any dimension of an input but the first: token ids are a line, an image is a grid of
+        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
+        those that they touch. Required for tables, which are floats of two dimensions.
     order : int or "auto"
         How many edges away features are considered, or the largest size of the sets in the
         regression; by default the largest that `n_samples` pays for.
@@ -239,12 +239,12 @@ class Myerson(GraphAttribution):
         if given, names the class.
     graph : str, graph, or list of graphs, optional
         Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), PyTorch Geometric data, or a `PlayerGraph`, each with a node for each feature;
-        `"line"`, `"ring"` or `"grid"`, by their places; or a list with one graph for each example.
-        By default features are next to each other that touch along any dimension of an input but
-        the first: token ids are a line, an image is a grid of pixels and channels, and the groups
-        of `feature_mask`, such as superpixels, are next to those that they touch. Required for
-        tables, which are floats of two dimensions.
+        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
+        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
+        list with one graph for each example. By default features are next to each other that touch
+        along any dimension of an input but the first: token ids are a line, an image is a grid of
+        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
+        those that they touch. Required for tables, which are floats of two dimensions.
 
     Examples
     --------

@@ -71,6 +71,10 @@ class StackedGraphs(nn.Module):
             raise InvalidArgumentError(
                 f"edge_index must be a tensor of shape (2, E); got {came}. Pass data.edge_index."
             )
+        if edge_index.numel() and int(edge_index.min()) < 0:
+            raise InvalidArgumentError(
+                f"edge_index names node {int(edge_index.min())}; nodes are numbered from 0."
+            )
         self.model = model
         self.edge_index = edge_index
         self.edge_arguments = dict(edge_arguments or {})

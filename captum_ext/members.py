@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -88,14 +89,14 @@ def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> di
             )
     given = dict(arguments)
     budget = given.get("n_samples")
-    if isinstance(budget, int) and not isinstance(budget, bool):
+    if isinstance(budget, numbers.Integral) and not isinstance(budget, bool):
         n_shares = sum(takes(method, "n_samples") for method in methods)
         if budget < n_shares:
             raise BudgetError(
                 f"n_samples={budget} must be shared by {n_shares} methods; pass at least "
                 f"{n_shares}."
             )
-        given["n_samples"] = budget // n_shares
+        given["n_samples"] = int(budget) // n_shares
     return given
 
 
@@ -105,10 +106,18 @@ def check_shared(arguments: dict[str, Any], n_examples: int) -> None:
         parts = given if isinstance(given, tuple) else (given,)
         for part in parts:
             if isinstance(part, Tensor) and part.dim() > 0 and len(part) == n_examples > 1:
+                if _is_edge_index(name, part):
+                    continue
                 raise InvalidArgumentError(
                     f"{name} has a row for each of the {n_examples} examples, but it is their "
                     "neighbours that are attributed. Pass one row, or what holds for all."
                 )
+
+
+def _is_edge_index(name: str, given: Tensor) -> bool:
+    """Tell whether an argument of the model is a graph's edges, (2, E), and no two examples'."""
+    is_index = given.dtype in (torch.int64, torch.int32) and given.dim() == 2 and len(given) == 2
+    return name == "additional_forward_args" and is_index
 
 
 class Layout:

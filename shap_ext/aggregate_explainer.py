@@ -14,7 +14,6 @@ from shapley_adapters.aggregation import Aggregate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.estimates import quantiles
 
 from .backgrounds import bounded_background, check_masker
 from .members import Member, MemberResult, checked_members, has_outputs, member_of
@@ -22,6 +21,25 @@ from .saved_options import SavedExplainer
 from .shap_internals import is_op_chain
 
 DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far an aggregate may be off, at most, in the shape of its values.
+
+    Both are weighted sums of the members', which bounds them however the members' draws hang
+    together.
+
+    Attributes
+    ----------
+    errors : array
+        Standard errors.
+    half_widths : array
+        How far 95 % intervals reach from the values.
+    """
+
+    errors: FloatArray
+    half_widths: FloatArray
 
 
 @dataclass(frozen=True)
@@ -34,16 +52,20 @@ class Combined:
         The attributions.
     base_values : array, (R,) or (R, K)
         The values without any feature.
-    errors : array, or None
-        An upper bound of the standard errors, in the shape of the values.
+    spread : Spread or None
+        Bounds of the standard errors and intervals.
     template : shap.Explanation or None
         An answer to take names from.
+    data, display_data : array or DataFrame, or None
+        What plots show beside the features, which may be groups of columns.
     """
 
     values: FloatArray
     base_values: FloatArray
-    errors: FloatArray | None
+    spread: Spread | None
     template: Any
+    data: Any
+    display_data: Any
 
 
 class AggregateExplainer(SavedExplainer):
@@ -201,7 +223,7 @@ class AggregateExplainer(SavedExplainer):
         return {"max_evals": total // max(1, n_shares)}
 
     def _explanation(self, found: Combined, rows: Any, outputs: Any, seconds: float) -> Any:
-        values, base, errors = found.values, found.base_values, found.errors
+        values, base, spread = found.values, found.base_values, found.spread
         template = found.template
         names = self.output_names
         if names is None and template is not None:
@@ -209,19 +231,19 @@ class AggregateExplainer(SavedExplainer):
         if outputs is not None:
             places = _checked_outputs(outputs, values, rows)
             values, base = values[..., places], base[..., places]
-            errors = None if errors is None else errors[..., places]
+            if spread is not None:
+                spread = Spread(spread.errors[..., places], spread.half_widths[..., places])
             names = None if names is None else [list(names)[place] for place in places]
-        spread = None if errors is None else quantiles(0.95) * errors
         return shap.Explanation(
             values,
             base_values=base,
-            data=_shown(found.values, rows, template),
-            display_data=None if template is None else template.display_data,
+            data=found.data,
+            display_data=found.display_data,
             feature_names=self._names(rows, template),
             output_names=names if has_outputs(values, rows) else None,
-            lower_bounds=None if spread is None else values - spread,
-            upper_bounds=None if spread is None else values + spread,
-            error_std=errors,
+            lower_bounds=None if spread is None else values - spread.half_widths,
+            upper_bounds=None if spread is None else values + spread.half_widths,
+            error_std=None if spread is None else spread.errors,
             compute_time=seconds,
         )
 
@@ -254,11 +276,14 @@ class CandidateExplainer(AggregateExplainer):
         self.last_aggregate = made
         self.last_candidates = [one.values for one in results]
         weights = made.weights if made.weights is not None and made.weights.ndim == 1 else None
+        template = template_of(results)
         return Combined(
             unfolded(made.values, results[0].values.shape, with_outputs),
             self._base(results, weights, made),
-            _bounded_errors(members, results, weights) if error_bounds else None,
-            template_of(results),
+            _bounded_spread(members, results, weights) if error_bounds else None,
+            template,
+            _shown(results[0].values, rows, template),
+            None if template is None else template.display_data,
         )
 
     @staticmethod
@@ -322,22 +347,24 @@ def template_of(results: Sequence[MemberResult]) -> Any:
     return next((one.explanation for one in results if one.explanation is not None), None)
 
 
-def _bounded_errors(
+def _bounded_spread(
     members: Sequence[Member], results: Sequence[MemberResult], weights: Any
-) -> FloatArray:
+) -> Spread:
     if weights is None:
         raise InvalidArgumentError(
             "error_bounds=True: this aggregate is no fixed linear combination of its explainers, "
             "so that their standard errors say nothing about it. Pass error_bounds=False."
         )
-    total = np.zeros(results[0].values.shape)
+    shape = results[0].values.shape
+    errors, half_widths = np.zeros(shape), np.zeros(shape)
     for member, one, weight in zip(members, results, weights, strict=True):
-        if one.errors is None:
+        if one.errors is None or one.half_widths is None:
             raise InvalidArgumentError(
                 f"error_bounds=True, but {member.name} gives no standard errors."
             )
-        total += weight * one.errors
-    return total
+        errors += weight * one.errors
+        half_widths += weight * one.half_widths
+    return Spread(errors, half_widths)
 
 
 def _checked_rows(rows: Any) -> Any:
@@ -369,7 +396,7 @@ def _checked_outputs(outputs: Any, values: FloatArray, rows: Any) -> list[int]:
 
 
 def _shown(values: FloatArray, rows: Any, template: Any) -> Any:
-    """Return what plots show beside the features, which may be groups of columns."""
+    """Return what the explanation of the same rows shows, where its features are these."""
     shape = values.shape[:-1] if has_outputs(values, rows) else values.shape
     of_features = template is not None and np.shape(template.data) == shape
     return template.data if of_features else np.asarray(rows)

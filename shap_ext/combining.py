@@ -97,5 +97,11 @@ def _base_values(explanations: Sequence[Any], weights: Any, shape: tuple[int, ..
     shares = np.ones(len(known)) if weights is None else weights[known]
     if shares.sum() == 0:
         shares = np.ones(len(known))
-    values = [np.broadcast_to(np.asarray(given[place]), shape) for place in known]
+    values = [_in_shape(np.asarray(given[place]), shape) for place in known]
     return np.average(values, axis=0, weights=shares)
+
+
+def _in_shape(base: Any, shape: tuple[int, ...]) -> Any:
+    """Return base values of all rows; some explainers give one number, or keep an axis of it."""
+    is_column = base.shape == (*shape, 1)
+    return base[..., 0] if is_column else np.broadcast_to(base, shape)

@@ -226,6 +226,7 @@ def sensitivity(
     if judged is None:
         raise InvalidArgumentError("model= is needed: the explainer does not hold one.")
     predict = prediction_function(judged)
+    _check_numbers(X)
 
     def explain(rows: FloatArray) -> FloatArray:
         values = plain_array("explanations", explainer(in_form_of(X, rows), **arguments))
@@ -243,6 +244,16 @@ def sensitivity(
         seed=seed,
         rows_per_call=rows_per_call,
     )
+
+
+def _check_numbers(rows: Any) -> None:
+    """Refuse columns between whose values there is no distance."""
+    for name, kind in getattr(rows, "dtypes", {}).items() if hasattr(rows, "columns") else ():
+        if kind.kind not in "biuf":
+            raise InvalidArgumentError(
+                f"X: column {name!r} holds {kind}, near which no neighbours can be drawn. Encode "
+                "it as numbers, and leave these out of Neighbourhood(columns=)."
+            )
 
 
 def with_outputs(explanation: Any) -> bool:

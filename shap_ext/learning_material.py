@@ -110,12 +110,23 @@ class LearningMaterial:
     def unfaithfulness(self) -> UnfaithfulnessLoss:
         """Return how badly combinations follow what the output loses with features."""
         explainer = self.explainer
-        game = game_of(explainer.model, explainer.masker, self.rows, explainer.link)
+        game = game_of(explainer.model, explainer.masker, self.rows, explainer.link, self._groups())
         candidates = self._per_output(self.rows)
         n_candidates, n_rows, n_outputs, n_features = candidates.shape
+        if n_features != game.n_players:
+            raise InvalidArgumentError(
+                f"weights='faithfulness': the explainers explain {n_features} features, but the "
+                f"rows have {game.n_players} players. Where they explain groups of columns, one of "
+                "them must be an explainer of this package with groups=."
+            )
         subsets, losses = removal_losses(game, n_outputs, seed=explainer.seed)
         merged = candidates.reshape(n_candidates, n_rows * n_outputs, n_features)
         return UnfaithfulnessLoss.of(merged, subsets, losses.reshape(n_rows * n_outputs, -1))
+
+    def _groups(self) -> Any:
+        """Return the groups of columns that the members explain, by the first that has any."""
+        found = (getattr(member, "groups", None) for member in self.explainer._specs())
+        return next((groups for groups in found if groups is not None), None)
 
     def _per_output(self, rows: Any) -> FloatArray:
         """Return the members' explanations, (G, R, K, M)."""

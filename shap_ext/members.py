@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,10 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.estimates import quantiles
 from shapley_adapters.explanation_arrays import plain_array
 
+from .coalition_explainer import CoalitionExplainer
 from .models import inner_model, is_torch_module, prediction_function
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
@@ -32,6 +35,8 @@ class MemberResult:
         The values without any feature, where it tells them.
     errors : array, or None
         Standard errors, where it tells them.
+    half_widths : array, or None
+        How far its 95 % intervals reach from the values, further where few draws tell the errors.
     explanation : shap.Explanation or None
         The whole answer, where it is one.
     """
@@ -39,6 +44,7 @@ class MemberResult:
     values: FloatArray
     base_values: FloatArray | None
     errors: FloatArray | None
+    half_widths: FloatArray | None
     explanation: Any
 
 
@@ -52,10 +58,13 @@ class Member:
         What messages and plots call it.
     explainer : callable, or object with `attribute`
         What explains rows.
+    random_state : tuple, or None
+        The state of NumPy's global generator in which it explains, where shap built it.
     """
 
     name: str
     explainer: Any
+    random_state: Any = None
 
     @property
     def is_attribution(self) -> bool:
@@ -80,9 +89,21 @@ class Member:
             from shapley_adapters.torch_attributions import attributions_of_rows
 
             found = attributions_of_rows(self.explainer, np.asarray(rows), own)
+        elif self.random_state is not None:
+            with _global_generator_kept():
+                np.random.set_state(self.random_state)  # noqa: NPY002 # as shap left it
+                found = self.explainer(rows, **own)
         else:
             found = self.explainer(rows, **own)
         return self._result(found, rows)
+
+    def shown(self, rows: Any, values: FloatArray) -> tuple[Any, Any]:
+        """Return rows as plots show them beside values, and their labels, without explaining."""
+        if isinstance(self.explainer, CoalitionExplainer):
+            part = self.explainer.task((rows,)).parts[0]
+            return part.data, part.display_data
+        data = np.asarray(rows)
+        return (data if values.shape[: data.ndim] == data.shape else None), None
 
     def _result(self, found: Any, rows: Any) -> MemberResult:
         if isinstance(found, (list, tuple)):
@@ -97,13 +118,14 @@ class Member:
                 f"{np.shape(rows)}; (rows, features) is needed, or (rows, features, outputs)."
             )
         explanation = found if isinstance(found, shap.Explanation) else None
-        base, errors = None, None
+        base, errors, half_widths = None, None, None
         if explanation is not None and explanation.base_values is not None:
             base = _base_values(explanation.base_values, values, rows)
         if explanation is not None and explanation.error_std is not None:
             errors = plain_array(f"error_std of {self.name}", explanation.error_std)
             errors = errors.reshape(values.shape)
-        return MemberResult(values, base, errors, explanation)
+            half_widths = _half_widths(explanation, values, errors)
+        return MemberResult(values, base, errors, half_widths, explanation)
 
 
 def has_outputs(values: FloatArray, rows: Any) -> bool:
@@ -112,9 +134,22 @@ def has_outputs(values: FloatArray, rows: Any) -> bool:
 
 
 def in_form_of(given: Any, rows: FloatArray) -> Any:
-    """Return rows as a DataFrame where the given ones are one."""
+    """Return rows as a DataFrame where the given ones are one.
+
+    Columns of whole numbers or truth values keep their type as long as the rows keep to it.
+    """
     columns = getattr(given, "columns", None)
-    return rows if columns is None else type(given)(rows, columns=columns)
+    if columns is None:
+        return rows
+    made = type(given)(rows, columns=columns)
+    if not columns.is_unique:
+        return made
+    kept = {
+        name: kind
+        for name, kind in given.dtypes.items()
+        if kind.kind in "iub" and (made[name] == made[name].astype(kind)).all()
+    }
+    return made.astype(kept)
 
 
 def checked_members(name: str, given: Any, minimum: int = 1) -> list[Any]:
@@ -154,15 +189,41 @@ def member_of(given: Any, **arguments: Any) -> Member:
     if isinstance(given, str):
         if given in _ON_ARRAYS and is_torch_module(inner_model(arguments["model"])):
             arguments["model"] = prediction_function(arguments["model"])
-        return Member(given, shap.Explainer(algorithm=given, **arguments))
+        with _global_generator_kept():
+            np.random.set_state(_state_of(arguments.get("seed")))  # noqa: NPY002
+            explainer = shap.Explainer(algorithm=given, **arguments)
+            return Member(given, explainer, np.random.get_state())  # noqa: NPY002
     if isinstance(given, shap.Explainer) or hasattr(given, "attribute"):
         return Member(type(given).__name__, given)
     return Member(getattr(given, "__name__", type(given).__name__), given)
 
 
+@contextmanager
+def _global_generator_kept() -> Iterator[None]:
+    """Undo what shap's explainers do to the generator that all of NumPy shares: they seed it."""
+    state = np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def _state_of(seed: int | None) -> Any:
+    """Return the state of a global generator of a seed."""
+    return np.random.RandomState(np.random.MT19937(seed)).get_state()
+
+
 def _without_single_output(values: FloatArray, rows: Any) -> FloatArray:
     """Drop an axis of one output, which some explainers keep."""
     return values[..., 0] if has_outputs(values, rows) and values.shape[-1] == 1 else values
+
+
+def _half_widths(explanation: Any, values: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return what an Explanation says, or that of normal errors, which shap's own leave open."""
+    if explanation.upper_bounds is None:
+        return quantiles(0.95) * errors
+    upper = plain_array("upper_bounds", explanation.upper_bounds)
+    return upper.reshape(values.shape) - values
 
 
 def _base_values(given: Any, values: FloatArray, rows: Any) -> FloatArray:

@@ -20,7 +20,7 @@ class NeighbourCache:
 
     Attributes
     ----------
-    values, base_values, errors : arrays, (D, …), or None
+    values, base_values, errors, half_widths : arrays, (D, …), or None
         Of the rows that are known; zero elsewhere. Base values and errors where they are given.
     template : shap.Explanation or None
         An answer to take names from.
@@ -29,6 +29,7 @@ class NeighbourCache:
     values: FloatArray = field(default_factory=lambda: np.zeros((0,)))
     base_values: FloatArray | None = None
     errors: FloatArray | None = None
+    half_widths: FloatArray | None = None
     template: Any = None
     _known: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     _terms: Any = None
@@ -50,11 +51,14 @@ class NeighbourCache:
             self.values = np.zeros((len(data), *found.values.shape[1:]))
             self.base_values = _room(found.base_values, len(data))
             self.errors = _room(found.errors, len(data))
+            self.half_widths = _room(found.half_widths, len(data))
         self.values[new] = found.values
         if self.base_values is not None:
             self.base_values[new] = found.base_values
         if self.errors is not None:
             self.errors[new] = found.errors
+        if self.half_widths is not None:
+            self.half_widths[new] = found.half_widths
         self.template = found.explanation
         self._known[new] = True
 

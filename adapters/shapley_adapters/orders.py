@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from itertools import count
 from typing import Any, TypeVar
 
 from .arguments import checked_count
@@ -34,7 +35,7 @@ def affordable(
     make: Callable[[int, int], DesignT],
     request: DesignRequest,
     first: int,
-    last: int,
+    is_last: Callable[[int], bool],
 ) -> DesignT:
     """Return the design of an order, or of the largest order within the budget.
 
@@ -47,8 +48,10 @@ def affordable(
         `TooManyCoalitionsError`.
     request : DesignRequest
         Says the budget. Where that is nobody's choice, a given order may exceed it.
-    first, last : int
-        The least order there is, and one from which on nothing changes.
+    first : int
+        The least order there is.
+    is_last : callable
+        Tells of an order that was affordable whether nothing changes from it on.
 
     Raises
     ------
@@ -58,14 +61,14 @@ def affordable(
     if isinstance(order, int):
         return make_or_refuse(order, make, request)
     found = None
-    for candidate in range(first, last + 1):
+    for candidate in count(first):
         try:
             found = make(candidate, request.budget)
         except TooManyCoalitionsError:
             break
-    if found is None:
-        return make_or_refuse(first, make, request)
-    return found
+        if is_last(candidate):
+            break
+    return make_or_refuse(first, make, request) if found is None else found
 
 
 def allowed(request: DesignRequest) -> int:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components, shortest_path
 
+from .arguments import checked_count
 from .array_types import BoolArray, IntArray
 from .errors import InvalidArgumentError
 
@@ -47,13 +48,20 @@ class PlayerGraph:
         Raises
         ------
         InvalidArgumentError
-            If an edge names a player that does not exist.
+            If an edge names a player that does not exist, or something else than a player.
         """
-        pairs = np.asarray(edges, dtype=np.intp).reshape(-1, 2)
+        given: npt.NDArray[Any] = np.asarray(edges)
+        if given.size and given.dtype.kind not in "iu":
+            raise InvalidArgumentError(
+                "edges must be pairs of whole numbers, the two players of each; got numbers of "
+                f"type {given.dtype}."
+            )
+        pairs = given.astype(np.intp).reshape(-1, 2)
         if pairs.size and (pairs.min() < 0 or pairs.max() >= n_players):
             raise InvalidArgumentError(
                 f"graph has an edge between {pairs.min()} and {pairs.max()}, but the nodes are "
-                f"numbered from 0 to {n_players - 1}, one for each player."
+                f"numbered from 0 to {n_players - 1}, one for each player. Where nodes are one "
+                "input and no rows, pass them with a dimension of examples, nodes[None]."
             )
         pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
         return cls(n_players, np.unique(pairs, axis=0), shape)
@@ -81,7 +89,7 @@ class PlayerGraph:
             Whether places that share no more than a corner are neighbours: 8 in place of 4 in two
             dimensions, 26 in place of 6 in three.
         """
-        lengths = tuple(int(length) for length in shape)
+        lengths = tuple(checked_count("shape", length) for length in shape)
         return cls.touching(np.arange(int(np.prod(lengths))).reshape(lengths), diagonals)
 
     @classmethod
@@ -157,6 +165,14 @@ class PlayerGraph:
             for node in shell:
                 found.update(dict.fromkeys(near[node]))  # who is there keeps the place
         return np.array(list(found), dtype=np.intp)
+
+    def is_covered(self, order: int) -> bool:
+        """Tell whether `order` edges lead from each player to its whole component."""
+        sizes = np.bincount(self.components, minlength=1)[self.components]
+        return all(
+            len(self.neighbourhood(player, order)) == sizes[player]
+            for player in range(self.n_players)
+        )
 
     def adjacent(self, members: BoolArray) -> BoolArray:
         """Tell which players are next to any of `members`, (M,), themselves perhaps among them."""

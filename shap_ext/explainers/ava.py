@@ -18,7 +18,7 @@ from shapley_adapters.aggregation import (
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError
 
-from ..aggregate_explainer import AggregateExplainer, Combined
+from ..aggregate_explainer import AggregateExplainer, Combined, Spread
 from ..members import check_member, has_outputs
 from ..models import inner_model, is_torch_module
 from ..neighbour_cache import NeighbourCache, rows_at
@@ -146,19 +146,22 @@ class AVAExplainer(AggregateExplainer):
         cache.learn(np.unique(near.places), self.dataset, lambda z: member.explain(z, arguments))
         with_outputs = has_outputs(cache.values[near.places[:1, 0]], rows)
         values = averaged_over_neighbours(weights, cache.values[near.places])
-        errors = None
+        spread = None
         if error_bounds:
-            if cache.errors is None:
+            if cache.errors is None or cache.half_widths is None:
                 raise InvalidArgumentError(
                     f"error_bounds=True, but {member.name} gives no standard errors."
                 )
-            errors = averaged_over_neighbours(weights, cache.errors[near.places])
+            spread = Spread(
+                averaged_over_neighbours(weights, cache.errors[near.places]),
+                averaged_over_neighbours(weights, cache.half_widths[near.places]),
+            )
         base = np.zeros((*values.shape[:1], *values.shape[-1:][: int(with_outputs)]))
         if cache.base_values is not None:
             base = averaged_over_neighbours(weights, cache.base_values[near.places])
         self.last_aggregate = Aggregate(values, weights)
         self.last_candidates = [cache.values[near.places]]
-        return Combined(values, base, errors, cache.template)
+        return Combined(values, base, spread, cache.template, *member.shown(rows, values))
 
     def _embedded(self, rows: Any, name: str) -> FloatArray:
         made = rows if self.embed is None else self.embed(rows)

@@ -252,6 +252,20 @@ def test_types_are_kept(dtype):
         assert not found.requires_grad
 
 
+def test_whole_numbers_of_numpy_are_budgets_to_share():
+    asked = []
+
+    def member(inputs, n_samples):
+        asked.append(n_samples)
+        return inputs
+
+    for budget in (100, np.int64(100)):
+        Centroid([member, member]).attribute(X, n_samples=budget)
+    assert asked == [50, 50, 50, 50]
+    with pytest.raises(BudgetError, match="at least 2"):
+        Centroid([member, member]).attribute(X, n_samples=np.int32(1))
+
+
 def test_the_budget_is_shared():
     calls = []
 

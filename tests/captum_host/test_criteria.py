@@ -52,6 +52,25 @@ def test_criteria_of_games_are_those_of_the_definition(as_tuple):
         np.testing.assert_allclose(deleted.values[row], criteria_oracle.deletion(own, value))
 
 
+@pytest.mark.parametrize("n_examples", [2, 3])
+def test_edge_indices_belong_to_no_example(n_examples):
+    """An edge index has two rows, for two examples, too; captum repeats neither."""
+    edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+
+    def explain(inputs, additional_forward_args=None):
+        sources, sinks = additional_forward_args
+        return inputs * (inputs[:, sources] * inputs[:, sinks]).sum(1, keepdim=True)
+
+    around = Neighbourhood(0.1, keep="all")
+    x, given = examples(n_examples, 3), {"additional_forward_args": edges}
+    found = criteria.sensitivity(explain, x, around, **given)
+    alone = criteria.sensitivity(explain, x[:1], around, **given)
+    torch.testing.assert_close(found.average[:1], alone.average)
+    of_examples = torch.ones(2, 3)
+    with pytest.raises(InvalidArgumentError, match="a row for each of the 2 examples"):
+        criteria.sensitivity(explain, x[:2], around, additional_forward_args=of_examples)
+
+
 def test_groups_share_a_number_or_are_summed():
     mask = torch.tensor([[0, 0, 1, 2, 2]])
     exact = Exact(one).attribute(X, feature_mask=mask)

@@ -129,6 +129,8 @@ def test_wrong_calls():
         StackedGraphs(network, network)
     with pytest.raises(InvalidArgumentError, match="'edge_weight'.* each of the 16 edges.*got 3"):
         StackedGraphs(network, edge_index, edge_arguments={"edge_weight": torch.ones(3)})
+    with pytest.raises(InvalidArgumentError, match="edge_index names node -1"):
+        StackedGraphs(network, edge_index - 1)
     model = StackedGraphs(network, edge_index)
     with pytest.raises(InvalidArgumentError, match=r"hold 4 nodes.*node 7.*data\.x\[None\]"):
         Exact(model).attribute(nodes[0], target=0)

@@ -430,6 +430,7 @@ def test_pictures():
         (torch.tensor([[0], [9]]), InvalidArgumentError, "between 0 and 9"),
         ([PlayerGraph.line(6)] * 3, InvalidArgumentError, "3 graphs, but there are 2 rows"),
         (nn.Linear(1, 1), InvalidArgumentTypeError, "networkx graph"),
+        (torch.tensor([[0, 1], [1, 2]]), InvalidArgumentError, "names 3 nodes.* 6 players"),
     ],
 )
 def test_graphs_that_cannot_be_used(graph, error, message):

@@ -65,6 +65,24 @@ def test_neighbours_are_the_nearest(metric, n_columns, at_zero):
         np.testing.assert_allclose(distances, [away for away, _ in expected], atol=1e-12)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("n_columns", [4, 20])  # scikit-learn searches a tree, or all points
+@pytest.mark.parametrize("at_zero", ["only", "leave_out"])
+def test_ties_are_cut_by_place_whatever_other_rows_ask(metric, n_columns, at_zero):
+    """With whole numbers many points are equally far, at the cut, too."""
+    drawn = np.random.default_rng(3)
+    points = drawn.integers(0, 3, size=(200, n_columns)).astype(float)
+    points[:, 4:] = 0
+    points[100:110] = points[7]  # a row with many points at its own place
+    index = NeighbourIndex(points, NeighbourSearch(5, metric, at_zero=at_zero))
+    together = index.nearest(points[:50])
+    for row in range(50):
+        alone = index.nearest(points[row : row + 1])
+        np.testing.assert_array_equal(alone.places[0], together.places[row])
+        expected = brute_neighbours(points[row], points, 5, METRICS[metric], at_zero != "only")
+        np.testing.assert_array_equal(alone.places[0], [place for _, place in expected])
+
+
 def test_a_function_as_distance_need_not_obey_the_triangle_inequality():
     def to_the_sixth(a, b):
         return ((a - b) ** 6).sum()
@@ -445,6 +463,15 @@ def test_opposite_candidates_do_not_end_in_no_explanation(lower):
     assert (complexity(found) <= complexity(one[0]) + 1e-12).all()
     silent = lower(np.concatenate([one, np.zeros_like(one)])).values
     np.testing.assert_array_equal(complexity(silent), 0)  # as low as the lowest candidate
+
+
+@pytest.mark.parametrize("factor", [1, 3, 7])
+def test_candidates_given_twice_leave_no_room_for_no_explanation(factor):
+    """Between a and −ca lies 0, up to the rounding of each coordinate."""
+    a = numbers(20, 6, seed=4)
+    lowered = LowComplexity("shrinking")([a, a, -factor * a])
+    assert (abs(lowered.values).sum(1) > 0.99 * abs(a).sum(1)).all()
+    np.testing.assert_allclose(complexity(lowered.values), complexity(a), atol=1e-12)
 
 
 @pytest.mark.parametrize("lower", LOWERING, ids=lambda a: a.method)

@@ -149,6 +149,16 @@ def test_monotonicity_and_curves_by_definition():
         np.testing.assert_allclose(monotonicity(values, game)[row], expected, **EXACT)
 
 
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_monotonicity_takes_no_rounding_for_a_difference(precision, offset):
+    game = from_function(lambda z: (0.1 * z + offset / 12).astype(precision).sum(axis=1), 12)
+    assert monotonicity(np.full((1, 12), 0.1), game) == 1
+    falling = from_function(lambda z: offset + z @ (1 + 1e-2 * np.arange(12)), 12)
+    assert monotonicity(np.arange(12.0)[None], falling) == 1
+    assert monotonicity(-np.arange(12.0)[None], falling) == 0
+
+
 def test_several_outputs_are_judged_one_by_one():
     game, values = random_game(5, n_rows=3, n_outputs=2), numbers(3, 2, 5)
     for criterion in (
@@ -312,6 +322,11 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
             lambda: faithfulness(np.ones((2, 4)), random_game(5)),
             InvalidArgumentError,
             r"\(1, 5\) is needed",
+        ),
+        (
+            lambda: faithfulness(np.ones((1, 1)), random_game(1)),
+            InvalidArgumentError,
+            "attributions are of 1 feature",
         ),
         (
             lambda: faithfulness(np.ones((1, 5)), random_game(5), subset_size=5),

@@ -162,6 +162,20 @@ def test_runs_of_a_line_are_its_squares():
     assert squares.evaluations == 8 + 7 + 6 + 2
 
 
+@pytest.mark.parametrize("method", [core.CShapley, core.LShapley])
+@pytest.mark.parametrize("order", [0, 1, "auto"])
+def test_no_distances_between_all_players_are_needed(method, order, monkeypatch):
+    """Of M players there are M² of them, too many for the pixels of an image."""
+
+    def refuse(self):
+        raise MemoryError(f"{self.n_players}²")
+
+    monkeypatch.setattr(PlayerGraph, "distances", refuse)
+    weights = np.arange(11.0)
+    found = values(additive_game(weights), method(order), nx.path_graph(11))
+    np.testing.assert_allclose(found, weights[None, :, None], **EXACT)
+
+
 # --- identities ---
 
 

@@ -117,6 +117,56 @@ def test_forms_of_users():
     assert read_graph(np.zeros((2, 0)), 3) == PlayerGraph.of_edges(3, [])
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: PlayerGraph.line(0), "at least 1; got 0"),
+        (lambda: PlayerGraph.line(-1), "at least 1; got -1"),
+        (lambda: PlayerGraph.grid((3, 0)), "at least 1; got 0"),
+        (lambda: PlayerGraph.of_edges(3, [(0.7, 1)]), "whole numbers.*float64"),
+        (lambda: PlayerGraph.of_edges(1, [(0, 2)]), r"nodes\[None\]"),
+    ],
+)
+def test_graphs_of_no_players_or_half_nodes_are_refused(make, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        make()
+
+
+def test_lists_of_pairs_are_edges_and_lists_of_lists_an_index():
+    for edges in ([(0, 1), (2, 3)], [(0, 1), (2, 3), (3, 0)], [(3, 1)], ((0, 1), (2, 3))):
+        assert edges_of(read_graph(edges, 4)) == {tuple(sorted(edge)) for edge in edges}
+    assert edges_of(read_graph([[0, 1], [2, 3]], 4)) == {(0, 2), (1, 3)}
+    assert edges_of(read_graph(([0, 1, 1], [2, 3, 2]), 4)) == {(0, 2), (1, 3), (1, 2)}
+    assert edges_of(read_graph(np.array([[0, 1], [2, 3]]), 4)) == {(0, 2), (1, 3)}
+
+
+def test_nodes_of_networkx_are_names_where_they_can_be():
+    tens = nx.Graph()
+    tens.add_nodes_from([10, 30, 20])
+    tens.add_edge(10, 20)
+    assert edges_of(read_graph(tens, 3, names=["10", "20", "30"])) == {(0, 1)}
+    assert edges_of(read_graph(tens, 3)) == {(0, 2)}
+    assert edges_of(read_graph(tens, 3, names=["a", "b", "c"])) == {(0, 2)}
+    backwards = nx.path_graph(3)
+    backwards.remove_edge(1, 2)
+    assert edges_of(read_graph(backwards, 3, names=["2", "1", "0"])) == {(1, 2)}
+    assert edges_of(read_graph(backwards, 3, names=["a", "b", "c"])) == {(0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        (["a", "B", "c"], "node 'B' is the name of no player, and player 'b' has no node"),
+        ([10, "a", "b"], "node 10 is the name of no player, and player 'c' has no node"),
+    ],
+)
+def test_nodes_of_networkx_that_are_names_in_part(nodes, words):
+    graph = nx.Graph()
+    graph.add_nodes_from(nodes)
+    with pytest.raises(InvalidArgumentError, match=words):
+        read_graph(graph, 3, names=["a", "b", "c"])
+
+
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_edge_indices_of_torch():
     import torch
@@ -133,6 +183,13 @@ def test_edge_indices_of_torch():
         (np.ones((2, 3)), "whole numbers"),
         (np.array([[0, 1], [1, 9]]), "between 0 and 9, but the nodes are numbered from 0 to 3"),
         (np.array([[0, -1], [1, 2]]), "between -1"),
+        ([(0, 1), (2, 9)], "between 0 and 9"),
+        (np.array([[0], [1]]), "names 2 nodes, but there are 4 players.*feature_mask.*of_edges"),
+        ([(0, 1)], "names 2 nodes, but there are 4 players"),
+        ([(0, 1, 2), (1, 2, 3)], "graph, as a list of tuples, must hold pairs"),
+        ([(0, 1, {}), (1, 2, {})], "graph, as a list of tuples, must hold pairs"),
+        ([(0, 1.5), (1, 2)], "graph, as a list of tuples, must hold pairs"),
+        ([(0, "a"), (1, 2)], "graph, as a list of tuples, must hold pairs"),
         (nx.path_graph(5), "graph has 5 nodes, but there are 4 players"),
         (nx.path_graph(3), "graph has 3 nodes, but there are 4 players"),
         (PlayerGraph.line(5), "graph has 5 nodes"),
@@ -176,6 +233,8 @@ def test_distances_neighbourhoods_and_components():
                 assert near[0] == i
         assert len(set(graph.components)) == nx.number_connected_components(wanted)
         assert graph.diameter == max(max(of_one.values()) for of_one in lengths.values())
+        for order in range(graph.diameter + 2):
+            assert graph.is_covered(order) == (order >= graph.diameter)
 
 
 def test_neighbourhood_on_a_grid_is_a_diamond():

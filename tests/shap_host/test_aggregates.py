@@ -9,6 +9,7 @@ import pytest
 import shap
 
 import shap_ext
+from shap_ext.criteria import faithfulness
 from shapley_adapters.aggregation import Centroid, Convex, LowComplexity
 from shapley_adapters.criteria import Neighbourhood, complexity
 from shapley_adapters.errors import (
@@ -114,6 +115,8 @@ def test_training_a_network_is_noticed():
     with torch.no_grad():
         net[2].weight.mul_(2)
     np.testing.assert_allclose(explainer(X, silent=True).values, 2 * before, **ROUNDING)
+    net[2].weight.data.mul_(5)  # of which torch itself takes no notice
+    np.testing.assert_allclose(explainer(X, silent=True).values, 10 * before, rtol=1e-10)
 
 
 def test_rows_of_the_data_explain_themselves_or_are_left_out():
@@ -127,6 +130,34 @@ def test_rows_of_the_data_explain_themselves_or_are_left_out():
     as_printed = shap_ext.AVAExplainer(curved, dataset=DATA, explainer=doubled, normalized=False)
     with pytest.raises(InvalidArgumentError, match="leave_out"):
         as_printed(DATA)
+
+
+def test_ava_shows_the_rows_and_not_their_neighbours():
+    frame = pd.DataFrame(rows(10, 4, seed=2), columns=list("abcd"))
+    explainer = shap_ext.AVAExplainer(
+        curved, frame[:2], dataset=frame[:2], n_neighbors=2, explainer="enumeration"
+    )
+    for places in ([5, 9], [7, 8]):  # neighbours are learned, then known
+        found = explainer(frame.iloc[places], silent=True)
+        np.testing.assert_array_equal(found.data, frame.iloc[places])
+        assert found.feature_names == list("abcd")
+    by_function = shap_ext.AVAExplainer(curved, dataset=DATA[:3], explainer=doubled)(X)
+    np.testing.assert_array_equal(by_function.data, X)
+
+
+def test_ava_of_groups_shows_the_groups_of_the_rows():
+    hot = np.eye(3)[[0, 2, 1, 1, 0]]
+    table = np.column_stack([np.arange(5.0), hot])
+    frame = pd.DataFrame(table, columns=["size", "kind_a", "kind_b", "kind_c"])
+    grouped = shap_ext.EnumerationExplainer(
+        lambda x: curved(np.asarray(x)), frame[:1], groups={"kind": ["kind_a", "kind_b", "kind_c"]}
+    )
+    ava = shap_ext.AVAExplainer(curved, dataset=frame, explainer=grouped, n_neighbors=2)
+    found, alone = ava(frame[3:], silent=True), grouped(frame[3:], silent=True)
+    assert found.values.shape == np.shape(found.data) == np.shape(found.display_data) == (2, 2)
+    np.testing.assert_array_equal(found.data, alone.data)
+    assert found.display_data.tolist() == alone.display_data.tolist()
+    assert found.feature_names == alone.feature_names
 
 
 def test_ava_of_frames_with_categories():
@@ -257,6 +288,30 @@ def test_weights_are_learned_for_a_criterion(weights):
         np.testing.assert_allclose(1 - learned.loss, given, atol=1e-9)
 
 
+def test_faithfulness_is_learned_of_grouped_columns():
+    data = rows(6, 4, 3)
+
+    def member(x):
+        return np.asarray(x)[:, :3]
+
+    grouped = shap_ext.EnumerationExplainer(curved, BACKGROUND, groups={"pair": [1, 2]})
+    convex = shap_ext.ConvexExplainer(
+        curved, BACKGROUND, explainers=[grouped, member], weights="faithfulness", dataset=data
+    )
+    found = convex(X, silent=True)
+    assert found.values.shape == (3, 3)
+    faithful = [
+        faithfulness(one, curved, BACKGROUND, data, groups=grouped.groups).mean()
+        for one in (convex(data, silent=True), grouped(data, silent=True), member(data))
+    ]
+    assert faithful[0] >= max(faithful[1:]) - 1e-9
+    strange = shap_ext.ConvexExplainer(
+        curved, BACKGROUND, explainers=[member, member], weights="faithfulness", dataset=data
+    )
+    with pytest.raises(InvalidArgumentError, match="3 features.* 4 players.*groups"):
+        strange.learn()
+
+
 def test_weights_are_learned_for_ones_own_criterion_and_on_given_rows():
     explainer = shap_ext.ConvexExplainer(
         curved,
@@ -339,6 +394,43 @@ def test_error_bounds_add_up_or_are_refused():
     silent = shap_ext.CentroidExplainer(curved, explainers=[doubled])
     with pytest.raises(InvalidArgumentError, match="doubled gives no standard errors"):
         silent(X, error_bounds=True)
+
+
+@pytest.mark.parametrize("algorithm", ["permutation", "partition"])
+def test_members_of_shap_leave_numpys_generator_as_it_was(algorithm):
+    """shap seeds the generator that all of NumPy shares, and draws from it."""
+    masker = shap.maskers.Partition(DATA) if algorithm == "partition" else DATA
+    explainer = shap_ext.CentroidExplainer(curved, masker, explainers=[algorithm], seed=3)
+    found = []
+    for seed in (7, 8):
+        np.random.seed(seed)  # noqa: NPY002
+        before = np.random.get_state()  # noqa: NPY002
+        found.append(explainer(X, silent=True).values)
+        after = np.random.get_state()  # noqa: NPY002
+        np.testing.assert_array_equal(after[1], before[1])
+        assert after[2] == before[2]
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_intervals_are_as_wide_as_the_members_say():
+    """With three draws a 95 % interval of Student's reaches further than 1.96 errors."""
+    explained, background, settings = rows(2, 8, 3), rows(1, 8), {"max_evals": 34}
+    settings.update(error_bounds=True, silent=True)
+    alone = shap_ext.RandomOrderExplainer(curved, background, seed=3)(explained, **settings)
+    widths = alone.upper_bounds - alone.values
+    assert (widths > 4 * alone.error_std).all()
+    both = {"explainers": ["randomorder", "randomorder"], "seed": 3}
+    convex = shap_ext.ConvexExplainer(curved, background, weights=[3, 1], **both)
+    found = convex(explained, **{**settings, "max_evals": 68})
+    np.testing.assert_allclose(found.error_std, alone.error_std)
+    np.testing.assert_allclose(found.upper_bounds - found.values, widths)
+    np.testing.assert_allclose(found.values - found.lower_bounds, widths)
+    ava = shap_ext.AVAExplainer(
+        curved, background, dataset=explained, explainer="randomorder", n_neighbors=2, seed=3
+    )
+    for _ in range(2):  # what is remembered keeps its intervals
+        own = ava(explained, **settings)
+        np.testing.assert_allclose(own.upper_bounds - own.values, widths)
 
 
 @pytest.mark.parametrize("algorithm", ["ava", "centroid", "convex", "lowcomplexity"])
@@ -453,6 +545,12 @@ def test_explanations_and_tensors_of_the_same_rows_combine():
     np.testing.assert_array_equal(found.data, X)
     ranked = shap_ext.combine([other, explanation], Centroid("kendall"))
     np.testing.assert_array_equal(ranked.base_values, np.zeros(3))
+
+
+def test_base_values_of_a_single_output_may_have_its_axis():
+    first = shap.Explanation(X, base_values=np.array([[1.0], [2.0], [3.0]]), data=X)
+    found = shap_ext.combine([first, shap.Explanation(X, base_values=3.0, data=X)], Centroid())
+    np.testing.assert_allclose(found.base_values, [2.0, 2.5, 3.0])
 
 
 def test_outputs_of_captum_are_put_in_shaps_order():

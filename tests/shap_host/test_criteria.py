@@ -107,6 +107,21 @@ def test_sensitivity_of_an_explainer():
     )
 
 
+def test_sensitivity_of_frames_of_other_types():
+    frame = pd.DataFrame({"size": [0.5, 1.5], "count": [3, 4], "is_new": [True, False]})
+    seen = []
+
+    def explain(rows):
+        seen.append(rows.dtypes.astype(str).tolist())
+        return rows.to_numpy(float)
+
+    only_size = Neighbourhood(0.1, keep="all", columns=[True, False, False])
+    criteria.sensitivity(explain, frame, only_size, model=curved)
+    assert all(types == ["float64", "int64", "bool"] for types in seen)
+    with pytest.raises(InvalidArgumentError, match="column 'kind' holds"):
+        criteria.sensitivity(explain, frame.assign(kind="a"), only_size, model=curved)
+
+
 def test_errors_rankings_and_log_odds():
     exact = shap_ext.EnumerationExplainer(curved, BACKGROUND)(X, silent=True)
     np.testing.assert_allclose(

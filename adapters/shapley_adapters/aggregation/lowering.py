@@ -169,7 +169,10 @@ def _lowest_between(
         if len(places) == 0:
             continue
         place = places[_lowest_on(vertices[i], vertices[j], places)]
-        points.append(_between(vertices[i], vertices[j], place[None])[0])
+        point = _between(vertices[i], vertices[j], place[None])[0]
+        if not point.any():  # no explanation is no simple one
+            continue
+        points.append(point)
         of_points.append((1 - place) * weights[i] + place * weights[j])
     n_candidates, n_features = weights.shape[1], vertices.shape[1]
     return (
@@ -205,7 +208,9 @@ def _between(a: FloatArray, b: FloatArray, places: FloatArray) -> FloatArray:
     points = (1 - t) * a + t * b
     crosses = a * b < 0
     zero_at = a[crosses] / (a[crosses] - b[crosses])
-    points[:, crosses] = np.where(zero_at == t, 0.0, points[:, crosses])
+    # What is left of two numbers that cancel out is rounding, and no small attribution.
+    is_zero = np.abs(zero_at - t) <= 4 * np.finfo(float).eps
+    points[:, crosses] = np.where(is_zero, 0.0, points[:, crosses])
     return np.asarray(points)
 
 
@@ -213,7 +218,5 @@ def _lowest_distinct(pool: FloatArray, n: int) -> IntArray:
     """Return the n lowest of the points, equal ones once; earlier ones first among equals."""
     _, first = np.unique(pool, axis=0, return_index=True)
     first = np.sort(first)
-    levels = entropy_of_shares(pool[first])
-    empty = (pool[first] == 0).all(axis=1) & (first >= n)
-    order = np.argsort(np.where(empty, np.inf, levels), kind="stable")
+    order = np.argsort(entropy_of_shares(pool[first]), kind="stable")
     return np.sort(first[order[:n]])

@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 
 from ..arguments import checked_choice, checked_count, checked_flag
-from ..array_types import FloatArray, IntArray
+from ..array_types import BoolArray, FloatArray, IntArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 
 AT_ZERO = ("only", "leave_out")
 _EUCLIDEAN = ("euclidean", "l2")
+
+_MOST_NUMBERS = 2**23
+"""How many numbers the points of one query hold at most, 64 MiB."""
+
+_ROUNDING = 1e-9
+"""By how much of a distance scikit-learn may confuse the order of points."""
 
 
 @dataclass(frozen=True)
@@ -150,26 +156,43 @@ class NeighbourIndex:
                 f"rows hold {rows.shape[1]} numbers each, but the data hold {self.points.shape[1]}."
             )
         wanted, n_points = self.search.n_neighbors, len(self.points)
-        if self.search.at_zero == "only":
-            return self._query(rows, wanted)
-        n_asked = min(wanted + 1, n_points)
-        while True:
-            found = self._query(rows, n_asked)
-            others = found.distances > 0
-            if (others.sum(axis=1) >= wanted).all():
-                # The nearest ones that are not at the row itself, in their order.
-                kept = np.argsort(~others, axis=1, kind="stable")[:, :wanted]
-                return Neighbours(
-                    np.take_along_axis(found.places, kept, axis=1),
-                    np.take_along_axis(found.distances, kept, axis=1),
-                )
-            if n_asked == n_points:
-                row = int(np.argmax(others.sum(axis=1) < wanted))
-                raise InvalidArgumentError(
-                    f"row {row} has only {int(others[row].sum())} rows of the data at a positive "
-                    f"distance, but n_neighbors={wanted}. Pass a smaller number."
-                )
-            n_asked = min(2 * n_asked, n_points)
+        places = np.empty((len(rows), wanted), dtype=np.intp)
+        distances = np.empty((len(rows), wanted))
+        n_asked, left = min(wanted + 1, n_points), np.arange(len(rows))
+        while len(left):
+            size = max(1, _MOST_NUMBERS // (n_asked * max(1, rows.shape[1])))
+            still = []
+            for first in range(0, len(left), size):
+                asked = left[first : first + size]
+                found = self._query(rows[asked], n_asked)
+                kept, is_done = self._kept(found, asked)
+                places[asked] = np.take_along_axis(found.places, kept, axis=1)
+                distances[asked] = np.take_along_axis(found.distances, kept, axis=1)
+                still.append(asked[~is_done])
+            left, n_asked = np.concatenate(still), min(2 * n_asked, n_points)
+        return Neighbours(places, distances)
+
+    def _kept(self, found: Neighbours, asked: IntArray) -> tuple[IntArray, BoolArray]:
+        """Return which of the points found are nearest, (R, k), and for which rows that is sure.
+
+        As long as all points found are as near as the k-th, others may be so, too, that come
+        earlier in the data: it is the row's points that decide, not how many other rows need.
+        """
+        wanted, has_all = self.search.n_neighbors, found.places.shape[1] == len(self.points)
+        counts = np.ones(found.distances.shape, dtype=bool)
+        if self.search.at_zero == "leave_out":
+            counts = found.distances > 0
+        is_short = counts.sum(axis=1) < wanted
+        if has_all and is_short.any():
+            row = int(np.argmax(is_short))
+            raise InvalidArgumentError(
+                f"row {asked[row]} has only {int(counts[row].sum())} rows of the data at a "
+                f"positive distance, but n_neighbors={wanted}. Pass a smaller number."
+            )
+        kept = np.argsort(~counts, axis=1, kind="stable")[:, :wanted]
+        cut = np.take_along_axis(found.distances, kept[:, -1:], axis=1)[:, 0]
+        is_beyond = found.distances[:, -1] > cut * (1 + _ROUNDING)
+        return kept, ~is_short & (is_beyond | has_all)
 
     def _query(self, rows: FloatArray, n: int) -> Neighbours:
         distances, places = self._index.kneighbors(rows, n_neighbors=n)

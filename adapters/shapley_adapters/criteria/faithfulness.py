@@ -73,7 +73,8 @@ def monotonicity(attributions: Any, game: Game) -> FloatArray:
 
     SHEAR's monotonicity (Wang et al., ICML 2022, §5.3). Features join in the order of their
     attributions, the largest first, and of the M − 1 comparisons of v's gains the share counts in
-    which the earlier is at least as large. The exact Shapley values need not reach 1.
+    which the earlier is at least as large, up to rounding. The exact Shapley values need not
+    reach 1.
 
     Parameters
     ----------
@@ -96,8 +97,9 @@ def monotonicity(attributions: Any, game: Game) -> FloatArray:
     if n_players < 2:
         raise InvalidArgumentError("attributions are of 1 feature; monotonicity compares several.")
     coalitions = first_features(values, counts_of_steps(n_players, None))
-    gains = np.diff(own_values(game, coalitions), axis=2)  # (R, K, M)
-    shares: FloatArray = (gains[..., :-1] >= gains[..., 1:]).mean(axis=2)
+    found = own_values(game, coalitions)  # (R, K, M + 1)
+    gains = np.diff(found, axis=2)
+    shares: FloatArray = (gains[..., 1:] - gains[..., :-1] <= _rounding(found)).mean(axis=2)
     return shares[:, 0] if is_single else shares
 
 
@@ -111,6 +113,8 @@ def removal_losses(
 ) -> tuple[CoalitionArray, FloatArray]:
     """Return random subsets, (n, M), and what the outputs lose with each, (R, K, n)."""
     n_players = game.n_players
+    if n_players < 2:
+        raise InvalidArgumentError("attributions are of 1 feature; faithfulness compares several.")
     size = max(1, n_players // 4) if subset_size is None else subset_size
     checked_count("subset_size", size)
     checked_count("n_subsets", n_subsets, minimum=2)
@@ -152,6 +156,18 @@ def pearson(a: FloatArray, b: FloatArray) -> FloatArray:
     products = np.where(varies, norms[0] * norms[1], 1.0)
     correlation: FloatArray = np.where(varies, (centred[0] * centred[1]).sum(axis=-1), 0) / products
     return np.clip(correlation, -1.0, 1.0)
+
+
+def _rounding(values: FloatArray) -> FloatArray:
+    """Return how much differences along the last axis may be off, (…, 1).
+
+    Numbers that all fit into single precision come from models that compute in it.
+    """
+    with np.errstate(over="ignore"):
+        is_single = (values == values.astype(np.float32)).all(axis=-1, keepdims=True)
+    precision = np.where(is_single, np.finfo(np.float32).eps, np.finfo(np.float64).eps)
+    rounding: FloatArray = 16 * precision * np.abs(values).max(axis=-1, keepdims=True)
+    return rounding
 
 
 def _all_of_size(n_players: int, size: int) -> CoalitionArray:

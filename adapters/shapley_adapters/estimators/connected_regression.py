@@ -115,7 +115,7 @@ class ConnectedRegression(OnGraph):
             found = _squares(place, order) if squares else _connected(place, order, most)
             return self._equations(order, list(found), place, Terms(place, request.known, most))
 
-        return affordable(self.order, make, request, 1, largest)
+        return affordable(self.order, make, request, 1, lambda order: order >= largest)
 
     def solve(self, design: ConnectedRegressionDesign, values: ValueArray) -> Solution:
         """Solve the regression; null players get nothing."""

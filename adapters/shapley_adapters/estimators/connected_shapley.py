@@ -72,7 +72,7 @@ class CShapley(OnGraph):
         def make(order: int, most: int) -> LinearDesign:
             return self._of_order(order, place, Terms(place, request.known, most))
 
-        return affordable(self.order, make, request, 0, place.graph.diameter)
+        return affordable(self.order, make, request, 0, place.graph.is_covered)
 
     def solve(self, design: LinearDesign, values: ValueArray) -> Solution:
         """Weigh the values."""

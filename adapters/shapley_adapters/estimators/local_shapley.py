@@ -111,7 +111,7 @@ class LShapley(OnGraph):
             return terms.design(order)
 
         if isinstance(self.order, str):
-            return affordable(self.order, make, request, 0, place.graph.diameter)
+            return affordable(self.order, make, request, 0, place.graph.is_covered)
         try:
             return make(self.order, allowed(request))
         except TooManyCoalitionsError:
