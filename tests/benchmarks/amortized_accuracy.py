@@ -106,7 +106,7 @@ def _contenders(
         (
             "SimSHAP, oddgp labels, crossed rows",
             sim,
-            {"evaluations": in_all // 10, "crossed_rows": n_crossed},
+            {"evaluations": in_all // 10, "crossed_rows": n_crossed, "learning_rate": 1e-3},
         ),
         ("SimSHAP, oddgp labels, 1/10", sim, {"evaluations": in_all // 10}),
         (
