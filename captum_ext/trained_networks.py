@@ -279,20 +279,7 @@ class AmortizedAttribution(CoalitionAttribution):
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
 
-        return Training(
-            target=self.targets,
-            evaluations=self.evaluations,
-            paired=self.paired,
-            epochs=checked_count("epochs", self.epochs),
-            batch_size=checked_count("rows_per_step", self.rows_per_step),
-            learning_rate=self.learning_rate,
-            validation_share=self.validation_share,
-            validation_evaluations=self.validation_evaluations,
-            patience=self.patience,
-            seed=self.seed,
-            folder=self.folder,
-            trainer_options=self.trainer_options or {},
-        )
+        return Training.of(self)
 
 
 def _refuse_target(target: Any, kind: str) -> None:

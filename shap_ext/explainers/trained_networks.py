@@ -288,20 +288,7 @@ class AmortizedExplainer(CoalitionExplainer):
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
 
-        return Training(
-            target=self.targets,
-            evaluations=self.evaluations,
-            paired=self.paired,
-            epochs=checked_count("epochs", self.epochs),
-            batch_size=checked_count("rows_per_step", self.rows_per_step),
-            learning_rate=self.learning_rate,
-            validation_share=self.validation_share,
-            validation_evaluations=self.validation_evaluations,
-            patience=self.patience,
-            seed=self.seed,
-            folder=self.folder,
-            trainer_options=self.trainer_options or {},
-        )
+        return Training.of(self)
 
     def _loaded(self, path: str | Path) -> AmortizedShapley:
         """Read a trained network, and see that this model is the one it was trained on."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -26,6 +27,23 @@ from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
 
 _EXACT_PLAYERS = 12
 """Up to here, validation values are exact by default."""
+
+
+class TrainingOptions(Protocol):
+    """What both hosts' users are asked; `Training` and `Schedule` say what it means."""
+
+    targets: str
+    evaluations: int | None
+    paired: bool
+    epochs: int
+    rows_per_step: int
+    learning_rate: float
+    validation_share: float
+    validation_evaluations: int | None
+    patience: int | None
+    seed: int
+    folder: str | Path | None
+    trainer_options: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -61,6 +79,24 @@ class Training(Schedule):
             checked_count("evaluations", self.evaluations, minimum=4)
         if self.validation_evaluations is not None:
             checked_count("validation_evaluations", self.validation_evaluations)
+
+    @classmethod
+    def of(cls, options: TrainingOptions) -> Training:
+        """Return the training that a user asked for; errors speak of the options by their names."""
+        return cls(
+            target=options.targets,
+            evaluations=options.evaluations,
+            paired=options.paired,
+            epochs=checked_count("epochs", options.epochs),
+            batch_size=checked_count("rows_per_step", options.rows_per_step),
+            learning_rate=options.learning_rate,
+            validation_share=options.validation_share,
+            validation_evaluations=options.validation_evaluations,
+            patience=options.patience,
+            seed=options.seed,
+            folder=options.folder,
+            trainer_options=options.trainer_options or {},
+        )
 
     def evaluations_per_row(self, n_players: int) -> int:
         """Return how many coalitions a row costs, in all or in an epoch."""

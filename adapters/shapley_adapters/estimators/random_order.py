@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, IntArray, ValueArray
+from ..averages import mean_and_error
 from ..coalition_sets import CoalitionTable, buy, pack, units_within
 from ..designs import DesignRequest, Solution
 
@@ -81,11 +82,7 @@ class RandomOrder:
             late = design.ranks.shape[1] - 1 - design.ranks
             forward += np.take_along_axis(steps[:, :, 1], late[None, :, :, None], axis=2)
             forward /= 2
-        n_units = len(design.ranks)
-        attributions = forward.mean(axis=1)
-        if n_units < 2:
-            return Solution(attributions, np.full_like(attributions, np.nan))
-        return Solution(attributions, forward.std(axis=1, ddof=1) / np.sqrt(n_units), n_units - 1)
+        return Solution(*mean_and_error(forward), len(design.ranks) - 1)
 
     def _unit_size(self, n_players: int) -> int:
         return (n_players - 1) * (2 if self.antithetic else 1)
