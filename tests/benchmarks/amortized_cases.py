@@ -11,19 +11,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from adult import training_rows
-from bankruptcy_network import company_scores
 from cases import prepare
 from coalition_games import FloatArray
 from digit_network import SIDE, training_images
 from explained_models import Case
 from scipy.stats import norm
-from tree_models import training_companies
+from tables import companies, news
 
 _FEW_PLAYERS = 13
 _HELD_OUT = 60
 _QUANTILES = 200
 
-TEST_ROWS = {"adult-elu": 400, "adult-relu": 400, "table": 64, "table-net": 40, "image": 40}
+_IMAGES = ("image", "image-fine")
+_TREES = ("table", "news")
+
+TEST_ROWS = {
+    "adult-elu": 400,
+    "adult-relu": 400,
+    "table": 64,
+    "table-net": 40,
+    "news": 200,
+    "news-net": 40,
+    "image": 40,
+    "image-fine": 40,
+}
 """Models, and how many rows there are values of by default."""
 
 
@@ -48,7 +59,7 @@ class AmortizedCase:
     @property
     def is_image(self) -> bool:
         """Whether features can be inserted and deleted so that it can be looked at."""
-        return self.case.name == "image"
+        return self.case.name in _IMAGES
 
 
 def prepare_amortized(arguments: argparse.Namespace) -> AmortizedCase:
@@ -68,17 +79,20 @@ def _training_rows(name: str, arguments: argparse.Namespace) -> npt.NDArray[Any]
     makers: dict[str, Callable[[], npt.NDArray[Any]]] = {
         "adult-elu": partial(training_rows, arguments),
         "adult-relu": partial(training_rows, arguments),
-        "table": partial(training_companies, arguments.data),
-        "table-net": lambda: company_scores(arguments.data).training,
+        "table": lambda: companies(arguments.data).training,
+        "table-net": lambda: companies(arguments.data).training_scores,
+        "news": lambda: news(arguments.data).training,
+        "news-net": lambda: news(arguments.data).training_scores,
         "image": partial(training_images, arguments.data),
+        "image-fine": partial(training_images, arguments.data),
     }
     return makers[name]()
 
 
 def _options(name: str, rows: npt.NDArray[Any], n_players: int) -> dict[str, Any]:
-    if name == "table":
+    if name in _TREES:
         return {"features": NormalScores(rows)}
-    if name == "image":
+    if name in _IMAGES:
         side = round(n_players**0.5)
         return {
             "features": partial(np.reshape, shape=(-1, SIDE, SIDE)),

@@ -8,12 +8,13 @@ from functools import partial
 
 import adult
 import torch
-from bankruptcy_network import bankruptcy_network
 from converged import converged
 from data_files import add_folder_arguments
 from digit_network import digits
 from explained_models import Case, ExplainedModel, ReferenceValues
-from tree_models import bankruptcy, breast_cancer
+from table_networks import table_network
+from tables import companies, news
+from tree_models import breast_cancer, table_trees
 from word_network import film_reviews
 
 TITLES = {
@@ -22,13 +23,15 @@ TITLES = {
     "trees": "breast cancer, boosted trees",
     "table": "Taiwanese bankruptcy, boosted trees",
     "table-net": "Taiwanese bankruptcy, ReLU network",
+    "news": "news articles, boosted trees",
+    "news-net": "news articles, ReLU network",
     "text": "film reviews, convolutional network",
     "image": "digits, convolutional network, squares of 4 × 4 pixels",
     "image-fine": "digits, convolutional network, squares of 2 × 2 pixels",
 }
 
 _ADULT = {"adult-elu": "elu", "adult-relu": "relu"}
-WITH_EXACT_VALUES = ("adult-elu", "adult-relu", "trees", "table")
+WITH_EXACT_VALUES = ("adult-elu", "adult-relu", "trees", "table", "news")
 
 
 def add_case_arguments(parser: argparse.ArgumentParser, default: str = "adult-elu") -> None:
@@ -94,8 +97,10 @@ def _makers(
     data, cache, n_rows = arguments.data, arguments.cache, arguments.rows
     return {
         "trees": partial(breast_cancer, n_rows),
-        "table": partial(bankruptcy, data, n_rows),
-        "table-net": partial(bankruptcy_network, data, cache, n_rows),
+        "table": lambda: table_trees(companies(data), n_rows),
+        "table-net": lambda: table_network("bankruptcy", companies(data), cache, n_rows),
+        "news": lambda: table_trees(news(data), n_rows),
+        "news-net": lambda: table_network("news", news(data), cache, n_rows),
         "text": partial(film_reviews, data, cache, n_rows),
         "image": partial(digits, data, cache, n_rows, 4),
         "image-fine": partial(digits, data, cache, n_rows, 2),

@@ -51,3 +51,10 @@ def parts(n_examples: int) -> dict[str, IntArray]:
         "validation": order[n_test : n_test + n_validation],
         "training": order[n_test + n_validation :],
     }
+
+
+def in_turns(labels: IntArray, places: IntArray) -> IntArray:
+    """Return places with label 1 and label 0 in turns, as many of each as the rarer has."""
+    ones, zeros = (places[labels[places] == label] for label in (1, 0))
+    n_each = min(len(ones), len(zeros))
+    return np.stack([ones[:n_each], zeros[:n_each]], axis=1).ravel()

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 from coalition_games import IntArray
-from data_files import data_file, parts
+from data_files import data_file, in_turns, parts
 from explained_models import ExplainedModel
 from network_training import Explained, InputArray, LabelArray, accuracy, trained_network
 from torch import nn
-from tree_models import in_turns
 
 DIGITS_FILE = "mnist5k/mnist5k.npz"
 SIDE = 28

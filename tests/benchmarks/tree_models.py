@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import lightgbm
 import numpy as np
-import pandas as pd
 import shap
 from coalition_games import FloatArray
-from data_files import data_file, parts
 from explained_models import ExplainedModel, Margin, ReferenceValues
 from network_training import LabelArray
 from sklearn.datasets import load_breast_cancer
+from tables import Table
 
-BANKRUPTCY_FILE = "taiwan_bankruptcy/taiwan_bankruptcy.csv.gz"
 _SOURCE = "interventional TreeSHAP"
 
 _LEAST_RIGHT = 0.95
@@ -33,41 +30,15 @@ def breast_cancer(n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
     return _explained(classifier, accuracy, X[400:], X[5:6], names, n_rows)
 
 
-def bankruptcy(folder: Path, n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
-    """Return Taiwanese companies, 94 players; the reference is one that did not go bankrupt.
-
-    Companies that went bankrupt and others take turns among the explained rows.
-    """
-    X, labels, names = bankruptcy_table(folder)
-    places = parts(len(X))
-    train, test = places["training"], places["test"]
-    classifier = _classifier(X[train], labels[train])
-    accuracy = float((classifier.predict(X[test]) == labels[test]).mean())
-    reference = X[train[labels[train] == 0][:1]]
-    rows = X[in_turns(labels, test)]
-    return _explained(classifier, accuracy, rows, reference, names, n_rows)
-
-
-def training_companies(folder: Path) -> FloatArray:
-    """Return the companies that the trees were trained on, (R, D)."""
-    X, _, _ = bankruptcy_table(folder)
-    rows: FloatArray = X[parts(len(X))["training"]]
-    return rows
-
-
-def bankruptcy_table(folder: Path) -> tuple[FloatArray, LabelArray, list[str]]:
-    """Read the columns that vary, the labels and the names of the columns."""
-    table = pd.read_csv(data_file(folder, BANKRUPTCY_FILE))
-    labels = table.pop("bankrupt").to_numpy(np.int64)
-    table = table.loc[:, table.nunique() > 1]
-    return table.to_numpy(np.float64), labels, [name.strip() for name in table]
-
-
-def in_turns(labels: LabelArray, places: Any) -> Any:
-    """Return places with label 1 and label 0 in turns, as many of each as the rarer has."""
-    ones, zeros = (places[labels[places] == label] for label in (1, 0))
-    n_each = min(len(ones), len(zeros))
-    return np.stack([ones[:n_each], zeros[:n_each]], axis=1).ravel()
+def table_trees(table: Table, n_rows: int) -> tuple[ExplainedModel, ReferenceValues]:
+    """Return a table with one training row of label 0 as reference."""
+    places = table.parts["training"]
+    classifier = _classifier(table.training, table.labels[places])
+    test = table.parts["test"]
+    accuracy = float((classifier.predict(table.values[test]) == table.labels[test]).mean())
+    reference = table.values[places[table.labels[places] == 0][:1]]
+    rows = table.values[table.explained()]
+    return _explained(classifier, accuracy, rows, reference, table.names, n_rows)
 
 
 def _classifier(X: FloatArray, labels: LabelArray) -> Any:
@@ -103,6 +74,6 @@ def _explained(
 def _tree_values(classifier: Any, reference: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the exact values of the margin, (R, M)."""
     explainer = shap.TreeExplainer(classifier, reference, feature_perturbation="interventional")
-    values = explainer.shap_values(rows)
+    values = explainer.shap_values(rows, check_additivity=False)  # `_explained` checks each row
     # Older versions of shap give a list with the values of each class.
     return np.asarray(values[1] if isinstance(values, list) else values, dtype=np.float64)
