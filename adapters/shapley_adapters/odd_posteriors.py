@@ -11,10 +11,6 @@ from .array_types import FloatArray
 from .evidence import factor_of, log_evidence, log_prior, whitened_by
 from .odd_kernels import OddKernels, Ratios, attribution_covariances
 from .outstanding_interactions import Outstanding
-from .weight_learning import Prior
-
-DENSE_PAIRS = 1536
-"""Up to here, all values are conditioned on exactly; beyond, through the first so many."""
 
 _SPARSE_JITTER = 1e-8
 """Least variance of a value given the first ones, where that of a kernel is 1."""
@@ -42,7 +38,7 @@ def ratios_around(ratios: Ratios) -> list[Ratios]:
 def posterior(
     signs: FloatArray,
     targets: FloatArray,
-    weights: FloatArray,
+    kernels: OddKernels,
     choices: list[Ratios],
     n_learned: float,
     outstanding: Outstanding,
@@ -55,20 +51,19 @@ def posterior(
         The coalitions, that of all players first.
     targets : array, (n, B)
         Their values.
-    weights : array, (M,)
-        Weights of the players.
+    kernels : OddKernels
+        Between all of them; or between the first ones, through which all are then conditioned on.
     choices : list of Ratios
-        The ratios to average over; beyond `DENSE_PAIRS` values, the first alone.
+        The ratios to average over; where not all values are conditioned on, the first alone.
     n_learned : float
         Degrees of freedom that have gone into the hyperparameters.
     outstanding : Outstanding
         Interactions with variances of their own.
     """
-    if len(signs) > DENSE_PAIRS:
-        prior = Prior(weights, choices[0])
-        return _through_first_values(signs, targets, prior, n_learned, outstanding)
-    kernels = OddKernels.at(signs, weights)
-    covariances, variances = attribution_covariances(signs, weights)
+    if len(signs) > len(kernels.signs):
+        ratios = choices[0]
+        return _through_first_values(signs, targets, kernels, ratios, n_learned, outstanding)
+    covariances, variances = attribution_covariances(signs, kernels.weights)
     features, maps = outstanding.features(signs), outstanding.attributions(signs.shape[1])
     of_outstanding, own_variance = features @ maps, (maps**2).sum(axis=0)
     n_targets = targets.shape[1]
@@ -105,7 +100,8 @@ def _scale(whitened: FloatArray, n_learned: float) -> FloatArray:
 def _through_first_values(
     signs: FloatArray,
     targets: FloatArray,
-    prior: Prior,
+    among_first: OddKernels,
+    ratios: Ratios,
     n_learned: float,
     outstanding: Outstanding,
 ) -> Posterior:
@@ -117,29 +113,28 @@ def _through_first_values(
     grows with n, not n³.
     """
     n, n_players = signs.shape
-    first = signs[:DENSE_PAIRS]
-    higher = prior.ratios
-    variance = OddKernels.at(first[:1], prior.weights).variance(higher) - 1.0
+    first, player_weights = among_first.signs, among_first.weights
+    variance = among_first.variance(ratios) - 1.0
 
     def of_higher(kernels: OddKernels) -> FloatArray:
-        part: FloatArray = kernels.combined(higher) - kernels.products / n_players
+        part: FloatArray = kernels.combined(ratios) - kernels.products / n_players
         return part
 
-    among = of_higher(OddKernels.at(first, prior.weights, first))
+    among = of_higher(among_first)
     places = np.arange(len(among))
     among[places, places] += _SPARSE_JITTER
     factor = scipy.linalg.cholesky(among, lower=True, overwrite_a=True, check_finite=False)
-    common = whitened_by(factor, of_higher(OddKernels.at(first, prior.weights, signs)))  # (m, n)
+    common = whitened_by(factor, of_higher(OddKernels.at(first, player_weights, signs)))  # (m, n)
     own = np.maximum(variance - (common**2).sum(axis=0), 0.0)
-    own[1:] += higher.noise_variance
+    own[1:] += ratios.noise_variance
     weights = 1.0 / (own + _SPARSE_JITTER)
     kept = np.concatenate([signs / np.sqrt(n_players), outstanding.features(signs)], axis=1)
     features = np.concatenate([kept, common.T], axis=1)  # (n, M + k + m)
 
-    covariances, variances = attribution_covariances(first, prior.weights)
+    covariances, variances = attribution_covariances(first, player_weights)
     nothing = np.zeros_like(covariances[0])
-    to_first = whitened_by(factor, higher.combine([nothing, *covariances[1:]]).T)  # (m, M)
-    alone = higher.combine([0 * variances[0], *variances[1:]]) - (to_first**2).sum(axis=0)
+    to_first = whitened_by(factor, ratios.combine([nothing, *covariances[1:]]).T)  # (m, M)
+    alone = ratios.combine([0 * variances[0], *variances[1:]]) - (to_first**2).sum(axis=0)
     of_degree_one = 2 / np.sqrt(n_players) * np.eye(n_players)
     maps = np.concatenate([of_degree_one, outstanding.attributions(n_players), to_first])
 

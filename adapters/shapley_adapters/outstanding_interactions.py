@@ -19,7 +19,6 @@ import scipy.special
 from .array_types import FloatArray, IntArray
 from .evidence import factor_of, log_evidence, whitened_by
 from .odd_kernels import OddKernels, Ratios
-from .weight_learning import Prior
 
 _LEAST_GAIN = 3.0
 """What the log evidence has to gain by a variance of its own."""
@@ -83,26 +82,25 @@ class Outstanding:
 
 
 def find_outstanding(
-    signs: FloatArray, targets: FloatArray, prior: Prior
+    kernels: OddKernels, targets: FloatArray, ratios: Ratios
 ) -> tuple[Outstanding, Ratios]:
     """Return what stands out, and the ratios of what is left.
 
     Parameters
     ----------
-    signs : array, (n, M)
-        The coalitions, that of all players first.
+    kernels : OddKernels
+        Between the coalitions, that of all players first, at learned weights.
     targets : array, (n,)
-        Their values.
-    prior : Prior
-        What was learned of the game.
+        The values of the coalitions.
+    ratios : Ratios
+        What was learned besides.
     """
-    found, ratios = Outstanding.none(), prior.ratios
-    players = _watched(prior.weights, len(signs))
+    found, signs, weights = Outstanding.none(), kernels.signs, kernels.weights
+    players = _watched(weights, len(signs))
     if len(players) < 3:
         return found, ratios
     triples = players[_all_triples(len(players))]
-    expected = prior.weights[triples].prod(axis=1)
-    kernels = OddKernels.at(signs, prior.weights)
+    expected = weights[triples].prod(axis=1)
     for _ in range(_LOOKS):
         factor = factor_of(kernels, ratios)
         whitened = whitened_by(factor, np.column_stack([targets, found.features(signs)]))
@@ -174,17 +172,18 @@ def _variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: i
     n_tried : int
         Number of features that the candidates were chosen from.
     """
-    found, shared = features.T @ values, features.T @ features
+    found, own = features.T @ values, (features**2).sum(axis=0)
     energy = float(values @ values)
     # Half of the values leave little but interactions in the others: these tell their scale.
     later = values[len(values) // 2 :]
     per_energy = max(1 / len(values), float(later @ later) / (len(later) * energy))
     variances = np.zeros(len(found))
+    steps = _Steps(features)
     for _ in range(_STEPS):
         scale = energy * per_energy
         # Take out of each feature's sums what its own variance did to them.
-        own = 1.0 - variances * shared.diagonal()
-        sums, squares = shared.diagonal() / own, (found / own) ** 2
+        others = 1.0 - variances * own
+        sums, squares = own / others, (found / others) ** 2
         surprise = np.maximum(squares / (sums * scale), 1.0)
         best = np.minimum((surprise - 1.0) / sums, _MOST)
         gains = np.where(variances > 0, 0.0, (surprise - 1.0 - np.log(surprise)) / 2)
@@ -196,13 +195,44 @@ def _variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: i
             place = int(np.argmax(changes))
             if changes[place] <= _CLOSE:
                 break
-        added = best[place] - variances[place]
+        shared, factor = steps.take(place, best[place] - variances[place])
         variances[place] = best[place]
-        factor = added / (1.0 + added * shared[place, place])
         energy -= factor * found[place] ** 2
-        found = found - factor * found[place] * shared[place]
-        shared -= factor * np.outer(shared[place], shared[place])
+        found = found - factor * found[place] * shared
+        own = own - factor * shared**2
     return variances
+
+
+class _Steps:
+    """What steps did to FᵀK⁻¹F, of which rows are made as they are asked for.
+
+    Parameters
+    ----------
+    features : array, (n, k)
+        F before any step, whitened.
+    """
+
+    def __init__(self, features: FloatArray) -> None:
+        self.features, self.n = features, 0
+        self.rows = np.empty((_STEPS, features.shape[1]))
+        self.factors = np.empty(_STEPS)
+
+    def take(self, place: int, added: float) -> tuple[FloatArray, float]:
+        """Add to the variance of one feature.
+
+        Returns
+        -------
+        array, (k,)
+            Its row fᵀK⁻¹F before.
+        float
+            By which factor of the row's outer product with itself FᵀK⁻¹F falls.
+        """
+        before = self.factors[: self.n] * self.rows[: self.n, place]
+        row = self.features[:, place] @ self.features - before @ self.rows[: self.n]
+        factor = added / (1.0 + added * row[place])
+        self.rows[self.n], self.factors[self.n] = row, factor
+        self.n += 1
+        return row, factor
 
 
 def _with_less_of_others(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters import odd_posteriors, outstanding_interactions, weight_learning
+from shapley_adapters import outstanding_interactions, weight_learning
 from shapley_adapters.evidence import GRID, best_of_grid, log_evidence, whitened_by
 from shapley_adapters.odd_kernels import OddKernels, Ratios, attribution_covariances
 from shapley_adapters.odd_posteriors import posterior
@@ -245,14 +245,14 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
             np.testing.assert_allclose(errors, np.sqrt(left * scale), rtol=1e-6)
 
 
-def test_large_designs_are_conditioned_on_through_their_first_values(monkeypatch):
+def test_large_designs_are_conditioned_on_through_their_first_values():
     """What values have in common beyond the first ones is noise of their own size."""
-    monkeypatch.setattr(odd_posteriors, "DENSE_PAIRS", 15)
     rng = np.random.default_rng(0)
     signs, weights = signs_and_weights(7, n=40)
     ratios, targets = Ratios(0.4, 0.3, 0.05), rng.normal(size=(40, 2))
     features, parts, to_values = written_out(7, weights, signs)
-    found = posterior(signs, targets, weights, [ratios], 3.0, SOME_STAND_OUT)
+    among_first = OddKernels.at(signs[:15], weights)
+    found = posterior(signs, targets, among_first, [ratios], 3.0, SOME_STAND_OUT)
 
     first, *higher = parts
     first = first + own_variances(7)
@@ -279,7 +279,7 @@ def test_large_designs_lose_little(monkeypatch):
     game = smooth_game(11, n_rows=6, seed=5)
     exact = game_shapley_values(game)
     whole = np.abs(run(game, 500).values - exact).mean()
-    monkeypatch.setattr(odd_posteriors, "DENSE_PAIRS", 120)
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp._DENSE_PAIRS", 120)
     least_squares = core.estimate(game, core.LeastSquares(), core.Settings(seed=0, budget=500))
     sparse = run(game, 500)
     assert np.abs(sparse.values - exact).mean() < 0.7 * np.abs(least_squares.values - exact).mean()
@@ -320,6 +320,19 @@ def test_a_variance_of_its_own_is_the_one_of_most_evidence():
     assert found(10**40) == 0.0  # chance finds as much among so many
 
 
+def test_steps_keep_account_of_all_features():
+    features = np.random.default_rng(0).normal(size=(40, 6))
+    covariance = np.eye(40)
+    steps = outstanding_interactions._Steps(features)
+    for place, added in ((0, 0.5), (3, 1.2), (0, -0.3), (5, 2.0)):
+        before = features.T @ np.linalg.solve(covariance, features)
+        row, factor = steps.take(place, added)
+        np.testing.assert_allclose(row, before[place], atol=1e-10)
+        covariance += added * np.outer(features[:, place], features[:, place])
+        after = features.T @ np.linalg.solve(covariance, features)
+        np.testing.assert_allclose(before - factor * np.outer(row, row), after, atol=1e-10)
+
+
 def strong_triples(n_players, triples, n_outputs=4, seed=0):
     """Return a game of single players, pairs and a few strong products of three, and its values."""
     rng = np.random.default_rng(seed)
@@ -345,7 +358,7 @@ def test_strong_interactions_among_many_stand_out(monkeypatch):
     found = np.abs(run(game, 20 * 20).values[0] - exact).mean()
     none = Outstanding.none()
     module = "shapley_adapters.estimators.odd_gp"
-    monkeypatch.setattr(f"{module}.find_outstanding", lambda _, __, prior: (none, prior.ratios))
+    monkeypatch.setattr(f"{module}.find_outstanding", lambda _, __, ratios: (none, ratios))
     assert found < 0.1 * np.abs(run(game, 20 * 20).values[0] - exact).mean()
 
 
@@ -375,14 +388,9 @@ def test_little_stands_out_where_the_prior_is_right():
     signs = np.where(np.concatenate([np.ones((1, 11), dtype=bool), members]), 1.0, -1.0)
     ratios = Ratios(0.3, 0.2, 0.02)
     root = np.linalg.cholesky(covariance_of(signs, np.ones(11), ratios))
-    counts = [
-        len(
-            find_outstanding(signs, root @ rng.normal(size=121), Prior(np.ones(11), ratios))[
-                0
-            ].players
-        )
-        for _ in range(100)
-    ]
+    kernels = OddKernels.at(signs, np.ones(11))
+    found = [find_outstanding(kernels, root @ rng.normal(size=121), ratios) for _ in range(100)]
+    counts = [len(own.players) for own, _ in found]
     assert np.mean(counts) < 1.0
 
 

@@ -13,8 +13,8 @@ from ..coalition_sets import CoalitionTable, buy, pack
 from ..designs import DesignRequest, Solution
 from ..evidence import best_of_grid
 from ..kernel_draws import CoalitionDraws
-from ..odd_kernels import Ratios
-from ..odd_posteriors import DENSE_PAIRS, Posterior, posterior, ratios_around
+from ..odd_kernels import OddKernels, Ratios
+from ..odd_posteriors import Posterior, posterior, ratios_around
 from ..outstanding_interactions import Outstanding, find_outstanding
 from ..spread_designs import spread_pairs
 from ..weight_learning import Prior, learned, log_weights_from_scores
@@ -23,6 +23,9 @@ WEIGHTS = ("learned", "equal")
 
 _LEARNED_FROM = 240
 """Pairs that weights are learned from: the first, which are the most telling."""
+
+_DENSE_PAIRS = 1536
+"""Up to here, all values are conditioned on exactly; beyond, through the first so many."""
 
 _SHARE_LEARNED = 0.5
 """Degrees of freedom that a learned weight takes; its prior takes the rest."""
@@ -138,11 +141,11 @@ class OddGP:
         n_learned = _SHARE_LEARNED * n_players if self.weights == "learned" else 0.0
         for places, prior in self._priors(signs[few], targets[few], starts, known):
             own, ratios = Outstanding.none(), prior.ratios
+            kernels = OddKernels.at(signs[:_DENSE_PAIRS], prior.weights)
             if self.weights == "learned":
-                dense = slice(0, DENSE_PAIRS)
-                own, ratios = find_outstanding(signs[dense], targets[dense, places[0]], prior)
+                own, ratios = find_outstanding(kernels, targets[:_DENSE_PAIRS, places[0]], ratios)
             choices = ratios_around(ratios)
-            found = posterior(signs, targets[:, places], prior.weights, choices, n_learned, own)
+            found = posterior(signs, targets[:, places], kernels, choices, n_learned, own)
             means[:, places], variances[:, places] = found.means, found.variances
         return Posterior(means, variances)
 
