@@ -293,7 +293,7 @@ def _refuse_target(target: Any, kind: str) -> None:
 
 
 class SimShap(AmortizedAttribution):
-    """Shapley values from one pass of a network, trained once (SimSHAP, `simshap.txt`).
+    """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
 
     `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: how far it is from exact
     values shows on held-out examples, in `plot_history`. Features that equal the baseline get
@@ -357,8 +357,8 @@ class SimShap(AmortizedAttribution):
 class FastShap(AmortizedAttribution):
     """Shapley values from one pass of a network trained on the loss of the regression (FastSHAP).
 
-    Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022; `simshap.txt`, Eq. 7,
-    with additive efficient normalisation. Parameters as those of `SimShap`, whose default targets
+    Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022 (Zhang et al., 2023,
+    Eq. 7), with additive efficient normalisation. Parameters as those of `SimShap`, whose default targets
     reach the same error with a tenth of the evaluations.
     """
 

@@ -1,6 +1,6 @@
 """Coalitions drawn independently by the Shapley kernel, and means over them.
 
-This is what the sim-semivalue and the unbiased form of least squares share (`simshap.txt`,
+This is what the sim-semivalue and the unbiased form of least squares share (Zhang et al., 2023,
 Table 1): both are a fixed linear function of each draw, averaged.
 """
 

@@ -58,7 +58,7 @@ def symmetric_polynomials(power_sums: Sequence[Any]) -> list[Any]:
 
     Newton's identities, for numbers or arrays.
     """
-    polynomials: list[Any] = [np.ones_like(power_sums[0])]
+    polynomials: list[Any] = [power_sums[0] ** 0]
     for k in range(1, len(power_sums) + 1):
         terms = [(-1) ** (j - 1) * polynomials[k - j] * power_sums[j - 1] for j in range(1, k + 1)]
         polynomials.append(sum(terms) / k)
@@ -67,7 +67,8 @@ def symmetric_polynomials(power_sums: Sequence[Any]) -> list[Any]:
 
 def of_weights(weights: FloatArray) -> list[Any]:
     """Return e_0, …, e_5 of the players' weights."""
-    return symmetric_polynomials([(weights**k).sum() for k in range(1, DEGREES[-1] + 1)])
+    powers = weights[:, None] ** np.arange(1, DEGREES[-1] + 1)
+    return symmetric_polynomials(powers.sum(axis=0).tolist())  # floats are fast one by one
 
 
 def norm(degree: int, scales: Sequence[Any], n_players: int) -> float:

@@ -58,7 +58,7 @@ class DerivativeScores:
 def hessian_scores(
     game: DifferentiableGame, rows: IntArray, batch_size: int | None = None
 ) -> DerivativeScores:
-    """Return η of `shear.txt` Eq. 11 for each row.
+    """Return η for each row (Wang et al., 2022, Eq. 11).
 
     The second derivative is taken along the players' directions, from the absent to the present
     input, so that a player of several columns needs one backward pass, as one of a single column

@@ -1,6 +1,6 @@
 """What of a classifier's outputs is explained: themselves, log-probabilities, or a margin.
 
-`l_and_c_shapley.txt` §2.1 explains log-probabilities, of the class that the model predicts or
+Chen et al., 2019, §2.1 explains log-probabilities, of the class that the model predicts or
 expected over all classes. Absent features are averaged over first: the probability of a class,
 given some of the features, is the mean of its probabilities over the background.
 """

@@ -275,7 +275,7 @@ def _quadratic(matrix: FloatArray, signs: FloatArray) -> FloatArray:
 
 def _inverse_by(factor: FloatArray) -> FloatArray:
     """Return the inverse of the matrix with this lower Cholesky factor."""
-    lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-    inverse: FloatArray = np.tril(lower)
-    inverse += np.tril(lower, -1).T
+    lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1)  # 0 above, as in the factor
+    inverse: FloatArray = lower + lower.T
+    np.fill_diagonal(inverse, lower.diagonal())
     return inverse

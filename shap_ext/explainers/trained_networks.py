@@ -368,7 +368,7 @@ def _with_training(explainer: type) -> type:
 
 @_with_training
 class SimShapExplainer(AmortizedExplainer):
-    """Shapley values from one pass of a network, trained once (SimSHAP, `simshap.txt`).
+    """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
 
     Trains on the first call, or by `fit`. Biased: how far it is from exact values shows on held-out
     rows, in `plot_history`. Features that equal the reference get exactly 0. Training costs
@@ -394,8 +394,8 @@ class SimShapExplainer(AmortizedExplainer):
 class FastShapExplainer(AmortizedExplainer):
     """Shapley values from one pass of a network trained on the loss of the regression (FastSHAP).
 
-    Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022; `simshap.txt`, Eq. 7,
-    with additive efficient normalisation. All else as in `SimShapExplainer`, whose default targets
+    Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022 (Zhang et al., 2023,
+    Eq. 7), with additive efficient normalisation. All else as in `SimShapExplainer`, whose default targets
     reach the same error with a tenth of the evaluations.
 
     Parameters

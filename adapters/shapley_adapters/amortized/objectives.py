@@ -1,4 +1,4 @@
-"""What an amortized explainer is trained towards (`simshap.txt`, Definition 3).
+"""What an amortized explainer is trained towards (Zhang et al., 2023, Definition 3).
 
 All are distances ‖g(x) − φ_x‖ in some metric. With M = I, the target φ_x is an unbiased estimate
 from some coalitions (SimSHAP), or a label made beforehand. With M = XᵀWX it is the loss of the
@@ -87,7 +87,7 @@ def stochastic_loss(
 def sim_semivalues(
     coalitions: Tensor, values: Tensor, active: Tensor, kernel_total: Tensor
 ) -> Tensor:
-    """Return the mean of a_S v(S) over the coalitions, (B, M, K) (`simshap.txt`, Table 1).
+    """Return the mean of a_S v(S) over the coalitions, (B, M, K) (Zhang et al., 2023, Table 1).
 
     a_S is γ (d − s) for members of S and −γ s for the others, d the number of active players.
     """

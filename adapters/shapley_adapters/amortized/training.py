@@ -55,8 +55,8 @@ class Training(Schedule):
     target : {"oddgp", "leastsquares", "controlled", "simsemivalue", "fastshap"}
         What the network is trained towards. `"oddgp"` and `"leastsquares"` are estimates made once
         for each row; the others draw coalitions anew in each epoch: `"simsemivalue"` is SimSHAP
-        (`simshap.txt`, Eq. 14), `"controlled"` the same target with the network's own additive game
-        as control variate, which leaves its expectation and takes most of its variance,
+        (Zhang et al., 2023, Eq. 14), `"controlled"` the same target with the network's own additive
+        game as control variate, which leaves its expectation and takes most of its variance,
         `"fastshap"` the loss of FastSHAP (Eq. 7).
     evaluations : int, optional
         Coalitions evaluated for each row: in all for labels, in each epoch for the other targets.

@@ -63,7 +63,7 @@ class ConnectedRegressionDesign(WholeDesign):
 
 @dataclass(frozen=True)
 class ConnectedRegression(OnGraph):
-    """The regression variant of C-Shapley, `l_and_c_shapley.txt` §4.3.2, on any graph.
+    """The regression variant of C-Shapley, Chen et al., 2019, §4.3.2, on any graph.
 
     Weighted least squares of v(U) − v(∅) on who is in U, over small connected sets U. The printed
     solution lacks the weights on its right side; here it is (XᵀWX)⁻¹XᵀWF. Deterministic, without

@@ -27,7 +27,7 @@ MARGINALS = ("removal", "components")
 
 @dataclass(frozen=True)
 class CShapley(OnGraph):
-    """C-Shapley of order k, `l_and_c_shapley.txt` Definition 2 (Eq. 6), on any graph.
+    """C-Shapley of order k, Chen et al., 2019, Definition 2 (Eq. 6), on any graph.
 
     φ_i = Σ_U c(U) (v(U) − v(U∖i)) over the connected sets U ∋ i within k edges of i. Deterministic,
     without standard errors. Not efficient: an approximation of the Shapley value of games in which

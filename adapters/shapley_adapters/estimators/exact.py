@@ -23,7 +23,7 @@ class FullDesign(WholeDesign):
 
 @dataclass(frozen=True)
 class Exact:
-    """Enumeration of all 2^M coalitions, `shear.txt` Eq. 3."""
+    """Enumeration of all 2^M coalitions, Wang et al., 2022, Eq. 3."""
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return 2^M, or refuse where that is out of reach."""

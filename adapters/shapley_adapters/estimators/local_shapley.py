@@ -71,7 +71,7 @@ class LocalDraws:
 
 @dataclass(frozen=True)
 class LShapley(OnGraph):
-    """L-Shapley of order k, `l_and_c_shapley.txt` Definition 1 (Eq. 5), on any graph.
+    """L-Shapley of order k, Chen et al., 2019, Definition 1 (Eq. 5), on any graph.
 
     φ_i is the Shapley value of i in the game among the players within k edges. Exact where the
     order reaches everyone; otherwise an approximation for games in which players that are far apart

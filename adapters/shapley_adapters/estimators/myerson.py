@@ -93,7 +93,7 @@ class ComponentDraws:
 
 @dataclass(frozen=True)
 class Myerson(OnGraph):
-    """The Myerson value (Myerson, 1977; `l_and_c_shapley.txt` §4.2), on any graph.
+    """The Myerson value (Myerson, 1977; Chen et al., 2019, §4.2), on any graph.
 
     The Shapley value of the game v(∅) + Σ_C (v(C) − v(∅)) over the components C of a coalition:
     players that are not connected within it do not act together. Needs the values of connected sets

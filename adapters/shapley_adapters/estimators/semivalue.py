@@ -45,7 +45,7 @@ class SemivalueDesign:
 
 @dataclass(frozen=True)
 class Semivalue:
-    """Semivalue by importance sampling, `simshap.txt` Eq. 2 (ApproSemivalue).
+    """Semivalue by importance sampling, Zhang et al., 2023, Eq. 2 (ApproSemivalue).
 
     Each player has draws of its own: a size uniform in 0, …, M − 1, then a coalition of that size
     among the others. Unbiased. Random orders draw from the same distribution, but one order

@@ -93,7 +93,7 @@ class ShearDesign:
 
 @dataclass(frozen=True)
 class Shear:
-    """SHEAR, `shear.txt` Eq. 12–14, with all players sharing one budget and their coalitions.
+    """SHEAR (Wang et al., 2022, Eq. 12–14); all players share one budget and their coalitions.
 
     Parameters
     ----------

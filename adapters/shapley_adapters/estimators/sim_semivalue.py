@@ -13,7 +13,7 @@ from ..size_distributions import kernel_total
 
 @dataclass(frozen=True)
 class SimSemivalue:
-    """Sim-semivalue, `simshap.txt` Table 1 and Eq. 14.
+    """Sim-semivalue, Zhang et al., 2023, Table 1 and Eq. 14.
 
     A coalition of s players, drawn by the Shapley kernel, adds γ (M − s) v(S) to its members and
     takes γ s v(S) from the others. Unbiased, and efficient exactly, because what a draw gives and

@@ -15,7 +15,7 @@ from ..size_distributions import kernel_mass
 
 @dataclass(frozen=True)
 class UnbiasedLeastSquares:
-    """Least squares with its matrix in expectation, `simshap.txt` Eq. 30–32.
+    """Least squares with its matrix in expectation, Zhang et al., 2023, Eq. 30–32.
 
     Only the right-hand side is estimated: E[1_S v(S)] by the mean over draws, while E[1_S 1_Sᵀ]
     is known. Unbiased and efficient, but of larger variance than the regression of the draws
