@@ -358,8 +358,8 @@ class FastShap(AmortizedAttribution):
     """Shapley values from one pass of a network trained on the loss of the regression (FastSHAP).
 
     Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022 (Zhang et al., 2023,
-    Eq. 7), with additive efficient normalisation. Parameters as those of `SimShap`, whose default targets
-    reach the same error with a tenth of the evaluations.
+    Eq. 7), with additive efficient normalisation. Parameters as those of `SimShap`, whose default
+    targets reach the same error with a tenth of the evaluations.
     """
 
     _choices = ("fastshap",)

@@ -395,8 +395,8 @@ class FastShapExplainer(AmortizedExplainer):
     """Shapley values from one pass of a network trained on the loss of the regression (FastSHAP).
 
     Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022 (Zhang et al., 2023,
-    Eq. 7), with additive efficient normalisation. All else as in `SimShapExplainer`, whose default targets
-    reach the same error with a tenth of the evaluations.
+    Eq. 7), with additive efficient normalisation. All else as in `SimShapExplainer`, whose default
+    targets reach the same error with a tenth of the evaluations.
 
     Parameters
     ----------
