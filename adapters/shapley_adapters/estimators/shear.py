@@ -23,6 +23,7 @@ from ..coalition_sets import CoalitionTable, buy, pack, units_within
 from ..designs import DesignRequest, Solution
 from ..efficiency import share_residual
 from ..errors import InvalidArgumentError
+from ..moderated_variances import moderated
 
 COMPLEMENTS = ("posterior", "uniform", "none")
 
@@ -164,8 +165,8 @@ class Shear:
         unit_weights = np.where(is_bought, draw_weights[:, design.strata], 0.0)  # (R, U)
         owners = design.strata // len(design.stratum_weights)
         attributions = _sum_by(owners, n_players, unit_weights[:, :, None] * contributions)
-        variances = _variances(design, contributions, is_bought)
-        return share_residual(attributions, variances, values, design.shares)
+        variances, freedom = _variances(design, contributions, is_bought)
+        return share_residual(attributions, variances, values, design.shares, freedom)
 
     def _strata(self, request: DesignRequest, weights: FloatArray) -> IntArray:
         """Return the stratum of each unit on offer: each once, then repeats of the heaviest."""
@@ -322,31 +323,53 @@ def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
     return sums
 
 
-def _variances(design: ShearDesign, contributions: FloatArray, is_bought: BoolArray) -> FloatArray:
-    """Estimate the sampling variance of each player's weighted mean, (R, M, K).
+def _variances(
+    design: ShearDesign, contributions: FloatArray, is_bought: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Estimate the sampling variance of each player's weighted mean, and its degrees of freedom.
 
-    Most strata are drawn once. Two that differ in the weakest cooperator only are taken together,
-    as if their means were equal; what they differ by makes the estimate too large, not too small.
+    Strata that were drawn several times tell their spread, all of a player's together. Those that
+    were drawn once tell it as factorial experiments without replicates do: by the interaction of
+    all cooperators, which takes the means of the strata with alternating signs and is hardly
+    anything but noise. Few draws, so that players learn from each other.
+
+    Returns
+    -------
+    arrays, (R, M, K) each
     """
     n_rows, n_players = design.shares.shape
     n_strata = len(design.stratum_weights)
     if not design.is_random:
-        return np.full((n_rows, n_players, contributions.shape[2]), np.nan)
-    together = min(2, n_strata)
-    n_groups = n_players * n_strata // together
-    of_unit = design.strata // together
+        unknown = np.full((n_rows, n_players, contributions.shape[2]), np.nan)
+        return unknown, unknown
+    n_all = n_players * n_strata
 
-    def of_groups(per_stratum: FloatArray) -> FloatArray:
-        sums: FloatArray = per_stratum.reshape(n_rows, n_groups, together).sum(axis=2)
-        return sums[:, :, None]
+    def by_player(per_stratum: FloatArray) -> FloatArray:
+        return per_stratum.reshape(n_rows, n_players, n_strata, -1)
 
-    counts = of_groups(design.draws.astype(np.float64))
     bought = is_bought[:, :, None]
-    means = _sum_by(of_unit, n_groups, bought * contributions) / counts
-    deviations = bought * (contributions - means[:, of_unit])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = _sum_by(of_unit, n_groups, deviations**2) / (counts - 1)
-    weights = of_groups(np.tile(design.stratum_weights**2, n_players) / design.draws)
-    of_player = (weights * spread).reshape(n_rows, n_players, n_groups // n_players, -1)
-    variances: FloatArray = of_player.sum(axis=2)
-    return variances
+    draws = design.draws[:, :, None].astype(np.float64)
+    means = _sum_by(design.strata, n_all, bought * contributions) / draws
+    deviations = bought * (contributions - means[:, design.strata])
+    squares = by_player(_sum_by(design.strata, n_all, deviations**2)).sum(axis=2)
+    means, draws = by_player(means), by_player(draws)
+    of_repeated = (draws - 1).sum(axis=2)
+    alternating = (means * _alternating_signs(n_strata)[:, None]).sum(axis=2)
+    weights = design.stratum_weights[:, None] ** 2 / draws
+    repeated = np.where(draws > 1, weights, 0.0).sum(axis=2)
+    single = np.where(draws > 1, 0.0, weights).sum(axis=2)
+    if n_strata == 1:  # nothing alternates
+        alternating = np.where(single > 0, np.nan, alternating)
+    known = repeated * squares / np.maximum(of_repeated, 1)
+    variances = known + single * alternating**2 / (1 / draws).sum(axis=2)
+    # As many as a sum of this kind has where all strata spread alike (Satterthwaite, 1946).
+    freedom = (repeated + single) ** 2 / (repeated**2 / np.maximum(of_repeated, 1) + single**2)
+    return moderated(variances, freedom)
+
+
+def _alternating_signs(n_strata: int) -> FloatArray:
+    """Return −1 for each subset of an odd number of cooperators, in binary order, and 1 else."""
+    signs = np.ones(1)
+    while len(signs) < n_strata:
+        signs = np.concatenate([signs, -signs])
+    return signs
