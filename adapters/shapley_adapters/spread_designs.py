@@ -31,6 +31,9 @@ _MOST_CHOSEN = 1024
 _FEW = 6
 """Pairs a player below which single players come first."""
 
+_NOTHING = 1e-9
+"""Posterior variance of a value, where that of degree 1 is 1, which is rounding."""
+
 _WATCHED = 128
 """How many players' variances the choice looks at, at most."""
 
@@ -75,14 +78,17 @@ def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray
         if step <= n_first:
             best = step
         else:
-            gains = (covariances**2).sum(axis=0) / np.maximum(variances, 1e-9)
+            gains = (covariances**2).sum(axis=0) / np.maximum(variances, _NOTHING)
             gains[order] = -1.0
             best = int(gains.argmax())
+        if variances[best] < _NOTHING:  # the Shapley values are known; any pairs will do
+            order.extend(np.setdiff1d(np.arange(len(signs)), order)[: n_pairs + 1 - step])
+            break
         products = (signs @ signs[best]).astype(np.intp)
         column = of_product[products + n_players] - factors[:, :step] @ factors[best, :step]
-        column /= np.sqrt(max(column[best], 1e-9))
+        column /= np.sqrt(column[best])
         factors[:, step] = column
-        covariances -= np.outer(covariances[:, best] / np.sqrt(max(variances[best], 1e-9)), column)
+        covariances -= np.outer(covariances[:, best] / np.sqrt(variances[best]), column)
         variances -= column**2
         order.append(best)
     chosen: CoalitionArray = candidates[np.array(order[1:]) - 1]

@@ -320,6 +320,13 @@ def test_a_variance_of_its_own_is_the_one_of_most_evidence():
     assert found(10**40) == 0.0  # chance finds as much among so many
 
 
+@pytest.mark.parametrize(("n_players", "n_pairs"), [(4, 7), (8, 127), (10, 511)])
+def test_pairs_differ_also_where_the_first_leave_nothing_open(n_players, n_pairs):
+    """Ten players have 382 odd sets of up to five; beyond as many pairs, variances are rounding."""
+    members = spread_pairs(n_players, n_pairs, np.random.default_rng(0))
+    assert len({frozenset([one.tobytes(), (~one).tobytes()]) for one in members}) == n_pairs
+
+
 def test_steps_keep_account_of_all_features():
     features = np.random.default_rng(0).normal(size=(40, 6))
     covariance = np.eye(40)
