@@ -45,8 +45,11 @@ class Surrogate(SurrogateModel):
         The mean is the best answer to both. `"auto"` looks at the outputs.
     coalitions : int
         Random coalitions of each row in each epoch, of all sizes alike.
-    epochs, rows_per_step, learning_rate
+    epochs, rows_per_step : int
         Of the training.
+    learning_rate : float, optional
+        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and by the root
+        of how many times more there are, less.
     validation_share : float
         Share of the rows that is held out, to keep the best epoch by, and for `validation`.
     patience : int, optional

@@ -51,7 +51,7 @@ class SurrogateModel:
         coalitions: int = 16,
         epochs: int = 100,
         rows_per_step: int = 64,
-        learning_rate: float = 3e-3,
+        learning_rate: float | None = None,
         validation_share: float = 0.1,
         patience: int | None = None,
         absent: int = 0,

@@ -27,7 +27,7 @@ from explained_models import ExplainedModel
 from scipy.special import expit
 
 import shap_ext
-from shap_ext.explainers.trained_networks import AmortizedExplainer
+from shap_ext.amortized_explainer import AmortizedExplainer
 from shapley_adapters.criteria import deletion_curve, insertion_curve
 
 _PER_PLAYER = (3, 4, 6, 8, 16, 32)
@@ -80,6 +80,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="training rows; 8000 of Adult, else all")
     parser.add_argument("--test-rows", type=int)
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0, help="of training")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="contenders by parts of names")
     parser.add_argument("--figure", type=Path, help="where to draw the curves")
     arguments = parser.parse_args()
@@ -106,7 +107,7 @@ def _contenders(
         (
             "SimSHAP, oddgp labels, crossed rows",
             sim,
-            {"evaluations": in_all // 10, "crossed_rows": n_crossed, "learning_rate": 1e-3},
+            {"evaluations": in_all // 10, "crossed_rows": n_crossed},
         ),
         ("SimSHAP, oddgp labels, 1/10", sim, {"evaluations": in_all // 10}),
         (
@@ -152,7 +153,7 @@ def _learned(
         groups=explained.groups,
         training_data=amortized.rows,
         epochs=arguments.epochs,
-        seed=0,
+        seed=arguments.seed,
         **amortized.options,
         **options,
     ).fit()

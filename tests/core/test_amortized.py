@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("lightning")
 safetensors = pytest.importorskip("safetensors.torch")
 
+from lightning.pytorch.callbacks import Callback  # noqa: E402
+
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.crossing import crossed_rows  # noqa: E402
 from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
@@ -382,6 +384,26 @@ def test_crossed_rows_are_two_real_ones_player_by_player():
     assert (origin[:, 1] == origin[:, 2]).all()
     assert 1 < max(len(set(row)) for row in origin.tolist()) <= 2
     np.testing.assert_array_equal(made, crossed_rows(rows, players, 200, seed=0))
+
+
+@pytest.mark.parametrize(
+    ("options", "n_steps", "expected"),
+    [({}, 4000, 3e-3), ({}, 16_000, 1.5e-3), ({"learning_rate": 0.1}, 16_000, 0.1)],
+)
+def test_the_more_steps_the_lower_the_rate(options, n_steps, expected):
+    assert Training(**options).rate(n_steps) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("options", "expected"), [({}, 1.0), ({"gradient_clip_val": 7.0}, 7.0)])
+def test_gradients_are_cut_unless_told_otherwise(options, expected):
+    seen = []
+
+    class Look(Callback):
+        def on_before_optimizer_step(self, trainer, module, optimizer):
+            seen.append((trainer.gradient_clip_val, optimizer.param_groups[0]["max_lr"]))
+
+    fitted(trainer_options={"callbacks": [Look()], **options})
+    assert set(seen) == {(expected, 3e-3)}
 
 
 def test_patience_ends_training():

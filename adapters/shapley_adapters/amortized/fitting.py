@@ -24,6 +24,12 @@ from .checkpoints import Subject
 
 _ROWS_AT_ONCE = 1024
 
+_RATE, _STEPS_AT_RATE = 3e-3, 4000
+"""The learning rate, and up to how many steps."""
+
+_LARGEST_GRADIENT = 1.0
+"""Norm to which gradients are cut: without, wide networks diverge now and then."""
+
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
@@ -33,8 +39,10 @@ class Schedule:
 
     Attributes
     ----------
-    epochs, batch_size, learning_rate
-        Of the optimiser, AdamW with one cycle of the learning rate.
+    epochs, batch_size : int
+        Of the optimiser, AdamW.
+    learning_rate : float, optional
+        The highest of its one cycle; by default as `rate` says.
     validation_share : float
         Share of the rows that are held out.
     patience : int, optional
@@ -51,7 +59,7 @@ class Schedule:
 
     epochs: int = 100
     batch_size: int = 64
-    learning_rate: float = 3e-3
+    learning_rate: float | None = None
     validation_share: float = 0.1
     patience: int | None = None
     seed: int = 0
@@ -67,8 +75,14 @@ class Schedule:
             raise InvalidArgumentError(
                 f"validation_share must lie between 0 and 1; got {self.validation_share}."
             )
-        if not self.learning_rate > 0:
+        if self.learning_rate is not None and not self.learning_rate > 0:
             raise InvalidArgumentError(f"learning_rate must be positive; got {self.learning_rate}.")
+
+    def rate(self, n_steps: int) -> float:
+        """Return the highest learning rate for so many steps: the more there are, the smaller."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return float(_RATE * min(1.0, np.sqrt(_STEPS_AT_RATE / n_steps)))
 
     def options(self) -> dict[str, str]:
         """Return the options that a network depends on."""
@@ -132,13 +146,10 @@ class FittedModule(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """Return AdamW, and one cycle of the learning rate over all steps."""
         options = self.schedule
-        optimizer = torch.optim.AdamW(
-            self.network.parameters(), lr=options.learning_rate, weight_decay=1e-4
-        )
         n_steps = options.epochs * -(-len(self.kept) // options.batch_size)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, max_lr=options.learning_rate, total_steps=n_steps
-        )
+        rate = options.rate(n_steps)
+        optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=1e-4)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=rate, total_steps=n_steps)
         return {
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": schedule, "interval": "step"},
@@ -170,6 +181,7 @@ def fit(module: FittedModule) -> None:
             "logger": False,
             "enable_progress_bar": False,
             "enable_model_summary": False,
+            "gradient_clip_val": _LARGEST_GRADIENT,
             **schedule.trainer_options,
         }
         trainer = pl.Trainer(

@@ -37,7 +37,7 @@ class TrainingOptions(Protocol):
     paired: bool
     epochs: int
     rows_per_step: int
-    learning_rate: float
+    learning_rate: float | None
     validation_share: float
     validation_evaluations: int | None
     patience: int | None

@@ -1,0 +1,292 @@
+"""What attribution methods that train a network have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from shapley_adapters import Game
+from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.surrogates import surrogate_for
+from shapley_adapters.torch_modules import warn_in_training_mode
+
+from .coalition_attribution import Call, CoalitionAttribution
+from .forward_function_game import ForwardFunctionGame, selected_targets
+from .inputs import checked_inputs, checked_target
+from .surrogates import Surrogate, gathered, inputs_seen, layout_of, seen_by_network
+from .tensor_results import as_tensors
+
+if TYPE_CHECKING:
+    from shapley_adapters.amortized.amortized import AmortizedShapley
+    from shapley_adapters.amortized.training import Training
+
+
+class AmortizedAttribution(CoalitionAttribution):
+    """Base of the attribution methods that train a network.
+
+    Attributes
+    ----------
+    trained : AmortizedShapley or None
+        The trained network, and in `trained.trained.history` how its training went.
+    last_efficiency_gaps : array, (B, K), or None
+        After a call: by how much the network's own attributions missed the sum that they should
+        have; NaN where `efficient=False`.
+    """
+
+    trained: AmortizedShapley | None
+    _choices: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        targets: str | None = None,
+        network: Any = "mlp",
+        network_options: Mapping[str, Any] | None = None,
+        evaluations: int | None = None,
+        paired: bool = True,
+        epochs: int = 100,
+        rows_per_step: int = 64,
+        learning_rate: float | None = None,
+        crossed_rows: int = 0,
+        validation_share: float = 0.1,
+        validation_evaluations: int | None = None,
+        patience: int | None = None,
+        efficient: bool = True,
+        surrogate: Any = False,
+        folder: str | Path | None = None,
+        trainer_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
+        self.network = network
+        self.network_options = network_options
+        self.evaluations = evaluations
+        self.paired = checked_flag("paired", paired)
+        self.epochs = epochs
+        self.rows_per_step = rows_per_step
+        self.learning_rate = learning_rate
+        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
+        self.validation_share = validation_share
+        self.validation_evaluations = validation_evaluations
+        self.patience = patience
+        self.efficient = checked_flag("efficient", efficient)
+        self.folder = folder
+        self.trainer_options = trainer_options
+        self.surrogate = surrogate_for(surrogate, Surrogate, self, forward_func)
+        self.trained = None
+        self.last_efficiency_gaps: Any = None
+        self._training()  # refuses options that cannot be used
+
+    def fit(
+        self,
+        inputs: Any,
+        baselines: Any = None,
+        additional_forward_args: Any = None,
+        feature_mask: Any = None,
+    ) -> Any:
+        """Train the network to explain all outputs of the forward function.
+
+        Parameters
+        ----------
+        inputs : Tensor, tuple of Tensors, or iterable of batches
+            The examples to train on. A batch is a tensor; or a list or tuple, such as inputs and
+            labels, of which the first part is taken: a tensor, or for several inputs a tuple of
+            them, as in `((a, b), labels)`.
+        baselines, additional_forward_args, feature_mask
+            As in `attribute`, the same for all examples.
+
+        Returns
+        -------
+        AmortizedAttribution
+            Itself.
+        """
+        from shapley_adapters.amortized.amortized import AmortizedShapley
+
+        tensors = gathered(inputs)
+        warn_in_training_mode(self.forward_func)
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            with_model = self.surrogate.of(self.forward_func)
+            with_model.fit(tensors, additional_forward_args, feature_mask)
+        call = self.checked_call(
+            tensors, baselines, None, additional_forward_args, feature_mask, None
+        )
+        n_real = call.game.n_rows
+        if self.crossed_rows > 0:
+            tensors = self._with_crossed(call.game)
+            call = self.checked_call(
+                tensors, baselines, None, additional_forward_args, feature_mask, None
+            )
+        game: Game = call.game if call.valued is None else call.valued
+        seen = seen_by_network(call.game.inputs, self.network)
+        trained = AmortizedShapley.fit(
+            game, seen, self._training(), self.network, self.network_options, n_real
+        )
+        shape = list((call.valued or call.game).output_shape)
+        layout = layout_of(call.game.inputs)
+        self.trained = trained.with_host({"output_shape": shape, "inputs": layout})
+        return self
+
+    def checked_call(
+        self,
+        inputs: Any,
+        baselines: Any,
+        target: Any,
+        additional: Any,
+        feature_mask: Any,
+        perturbations_per_eval: int | None,
+    ) -> Call:
+        """Return the games of a call: of the forward function, or of its surrogate."""
+        if self.surrogate is None:
+            return super().checked_call(
+                inputs, baselines, target, additional, feature_mask, perturbations_per_eval
+            )
+        if baselines is not None:
+            raise InvalidArgumentError(
+                "baselines have no meaning with a surrogate, which knows absent features; leave "
+                "them out."
+            )
+        of_surrogate = CoalitionAttribution(self.surrogate, value_function=self.value_function)
+        return of_surrogate.checked_call(
+            inputs, self.surrogate.reference, target, None, feature_mask, perturbations_per_eval
+        )
+
+    def _with_crossed(self, game: ForwardFunctionGame) -> Tensor:
+        """Return examples with more of them, each made of two that are not held out."""
+        from shapley_adapters.amortized.crossing import crossed_rows
+
+        if len(game.inputs) > 1 or game.groups.differ_by_example:
+            raise InvalidArgumentError(
+                f"crossed_rows={self.crossed_rows} needs one input tensor, with the same groups "
+                "for all examples."
+            )
+        (real,) = game.inputs
+        players = game.groups.players[0][0]
+        _, kept = self._training().split(len(real), len(real))
+        more = crossed_rows(real.cpu().numpy()[kept], players, self.crossed_rows, self.seed)
+        return torch.cat([real, torch.as_tensor(more, device=real.device)])
+
+    def save_trained(self, path: str | Path) -> None:
+        """Write the trained network to a file, which `load_trained` reads.
+
+        Weights are safetensors, the rest is JSON; no code is stored, and none runs on loading.
+        """
+        self._fitted().save(path)
+
+    def load_trained(
+        self,
+        path: str | Path,
+        baselines: Any = None,
+        additional_forward_args: Any = None,
+        feature_mask: Any = None,
+    ) -> Any:
+        """Read a trained network; refused where the forward function or baselines are others."""
+        from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
+
+        own = None if isinstance(self.network, str) else self.network
+        loaded = AmortizedShapley.load(path, own)
+        probes = loaded.saved.fingerprint.inputs
+        layout = loaded.saved.description.host.get("inputs")
+        if layout is None:
+            raise InvalidArgumentError(
+                f"{path} was written by another host, for rows as that one has them. Train anew, "
+                "or load it there."
+            )
+        inputs = inputs_seen(probes, layout)
+        call = self.checked_call(
+            inputs, baselines, None, additional_forward_args, feature_mask, None
+        )
+        game: Game = call.game if call.valued is None else call.valued
+        loaded.check(game.n_players, probes.shape[1:])
+        loaded.saved.fingerprint.check(ends_of(game, len(probes)))
+        self.trained = loaded
+        return self
+
+    def attribute(
+        self,
+        inputs: Any,
+        baselines: Any = None,
+        target: Any = None,
+        additional_forward_args: object = None,
+        feature_mask: Any = None,
+    ) -> Any:
+        """Attribute outputs of the forward function to its inputs, by one pass of the network.
+
+        Parameters
+        ----------
+        inputs, baselines, target, additional_forward_args, feature_mask
+            As in all methods here; baselines and feature mask as they were in `fit`. With a value
+            function there is one output, of which no target can be chosen. Other baselines are
+            refused where those of `fit` were the same for all examples, and the output for them
+            tells.
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
+            Attributions with the shape, type and device of the inputs; outputs come first where no
+            target was given and there are several.
+        """
+        tensors = checked_inputs(inputs)
+        fitted = self._fitted()
+        target = checked_target(target, len(tensors[0]))
+        warn_in_training_mode(self.forward_func)
+        call = self.checked_call(
+            inputs, baselines, None, additional_forward_args, feature_mask, None
+        )
+        if call.valued is not None:
+            _refuse_target(target, call.valued.value_function.kind)
+        game: Game = call.game if call.valued is None else call.valued
+        explained = fitted.explain(
+            game, seen_by_network(tensors, fitted.saved.description.network), self.efficient
+        )
+        self.last_estimate = explained.estimate
+        self.last_efficiency_gaps = explained.efficiency_gaps
+        shape = tuple(fitted.saved.description.host["output_shape"])
+        values = explained.estimate.values
+        if target is not None:
+            places = torch.arange(values.shape[2]).reshape(1, *shape).expand(len(values), *shape)
+            chosen = selected_targets(places, target, target).reshape(len(values), -1).numpy()
+            values = values[torch.arange(len(values)).numpy()[:, None], :, chosen].transpose(
+                0, 2, 1
+            )
+            shape = shape[:0] if chosen.shape[1] == 1 else (chosen.shape[1],)
+        made = as_tensors(
+            values, call.game.groups, call.game.inputs, shape, torch.get_default_dtype()
+        )
+        return made if isinstance(inputs, tuple) else made[0]
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw the error on held-out examples over the course of training."""
+        from shapley_adapters.amortized.learning_curves import draw_history
+
+        return draw_history(self._fitted().trained.history, ax)
+
+    def _fitted(self) -> AmortizedShapley:
+        if self.trained is None:
+            raise InvalidArgumentError(
+                f"{self.get_name()} has not been trained. Call fit(inputs) with examples to train "
+                "on, or load_trained(path)."
+            )
+        return self.trained
+
+    def _training(self) -> Training:
+        from shapley_adapters.amortized.training import Training
+
+        return Training.of(self)
+
+
+def _refuse_target(target: Any, kind: str) -> None:
+    if target is not None:
+        raise InvalidArgumentError(
+            f"target={target!r} cannot be chosen where value_function={kind!r}: the network was "
+            "trained on one value of each example, which depends on the class that the value "
+            "function looks at. Leave target out; or train on a forward_func that returns a value "
+            "for each class, with value_function='raw', and choose among these."
+        )
