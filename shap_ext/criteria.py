@@ -19,8 +19,9 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.explanation_arrays import plain_array
 from shapley_adapters.value_functions import ValuedGame, checked_value_function
 
-from .members import has_outputs, in_form_of
+from .members import in_form_of
 from .models import as_outputs, prediction_function
+from .output_axes import folded, has_outputs
 
 __all__ = [
     "Curve",
@@ -230,9 +231,7 @@ def sensitivity(
 
     def explain(rows: FloatArray) -> FloatArray:
         values = plain_array("explanations", explainer(in_form_of(X, rows), **arguments))
-        if has_outputs(values, rows):
-            return np.moveaxis(values, -1, 1).reshape(len(values), values.shape[-1], -1)
-        return values.reshape(len(values), -1)
+        return folded(values, has_outputs(values, rows))
 
     return core.measured_sensitivity(
         explain,
@@ -272,10 +271,8 @@ def _values(explanation: Any) -> FloatArray:
             f"explanation has shape {values.shape}; rows and features are needed. For one row of "
             "an Explanation use explanation[:1]."
         )
-    if with_outputs(explanation if isinstance(explanation, shap.Explanation) else values):
-        values = np.moveaxis(values, -1, 1)
-        return values.reshape(*values.shape[:2], -1)
-    return values.reshape(len(values), -1)
+    is_told = isinstance(explanation, shap.Explanation)
+    return folded(values, with_outputs(explanation if is_told else values))
 
 
 def _game(explanation: Any, model: Any, masker: Any, rows: Any, link: Any, groups: Any) -> Any:

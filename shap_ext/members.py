@@ -18,6 +18,7 @@ from shapley_adapters.explanation_arrays import plain_array
 
 from .coalition_explainer import CoalitionExplainer
 from .models import inner_model, is_torch_module, prediction_function
+from .output_axes import has_outputs
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
 """Algorithms of shap that hand arrays to the model, which torch modules do not take."""
@@ -126,11 +127,6 @@ class Member:
             errors = errors.reshape(values.shape)
             half_widths = _half_widths(explanation, values, errors)
         return MemberResult(values, base, errors, half_widths, explanation)
-
-
-def has_outputs(values: FloatArray, rows: Any) -> bool:
-    """Tell whether the last axis of attributions of rows counts outputs."""
-    return bool(values.ndim > np.ndim(rows))
 
 
 def in_form_of(given: Any, rows: FloatArray) -> Any:

@@ -19,9 +19,10 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError
 
 from ..aggregate_explainer import AggregateExplainer, Combined, Spread
-from ..members import check_member, has_outputs
+from ..members import check_member
 from ..models import inner_model, is_torch_module
 from ..neighbour_cache import NeighbourCache, rows_at
+from ..output_axes import has_outputs
 from ..shap_internals import background_of
 from ..shared_parameters import documented
 
