@@ -11,9 +11,10 @@ import numpy as np
 import shap
 
 from shapley_adapters.aggregation import Aggregate
+from shapley_adapters.aggregation.members import share_of_budget
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from .backgrounds import bounded_background, check_masker
 from .coalition_explainer import count_or_auto
@@ -211,12 +212,8 @@ class AggregateExplainer(SavedExplainer):
         if total is None:
             return {}
         n_shares = sum(member.takes("max_evals") for member in self._members())
-        if n_shares > total:
-            raise BudgetError(
-                f"max_evals={total} must be shared by {n_shares} explainers; pass at least "
-                f"{n_shares}, or 'auto'."
-            )
-        return {"max_evals": total // max(1, n_shares)}
+        share = share_of_budget("max_evals", total, n_shares, "explainers", ", or 'auto'")
+        return {"max_evals": share}
 
     def _explanation(self, found: Combined, rows: Any, outputs: Any, seconds: float) -> Any:
         values, base, spread = found.values, found.base_values, found.spread

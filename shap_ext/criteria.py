@@ -17,7 +17,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.explanation_arrays import plain_array
-from shapley_adapters.value_functions import ValuedGame, checked_value_function
+from shapley_adapters.value_functions import ValuedGame, checked_log_probability
 
 from .members import in_form_of
 from .models import as_outputs, prediction_function
@@ -180,12 +180,7 @@ def masked_log_odds(
     value_function : "log_probability" or ValueFunction
         By default the class that the model predicts for the row.
     """
-    made = checked_value_function(value_function)
-    if made.kind != "log_probability":
-        raise InvalidArgumentError(
-            "value_function must be 'log_probability' or a ValueFunction of that kind; got "
-            f"{made.kind!r}."
-        )
+    made = checked_log_probability(value_function)
     game = _game(explanation, model, masker, X, shap.links.identity, groups)
     return core.masked_log_odds(
         _values(explanation), ValuedGame(game, made), n_steps=n_steps, order=order
