@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from shapley_adapters import connected_forms, least_squares_forms
+
 MethodT = TypeVar("MethodT", bound=type)
 
 _PARAMETERS = """forward_func : callable
@@ -27,5 +29,10 @@ _GRAPH = """graph : str, graph, or list of graphs, optional
 def documented(method: MethodT) -> MethodT:
     """Put the shared parameters where the docstring names them in braces."""
     # Under `python -OO` there are no docstrings to complete.
-    method.__doc__ = (method.__doc__ or "").format(parameters=_PARAMETERS, graph=_GRAPH)
+    method.__doc__ = (method.__doc__ or "").format(
+        parameters=_PARAMETERS,
+        graph=_GRAPH,
+        c_shapley_options=connected_forms.OPTIONS,
+        least_squares_options=least_squares_forms.OPTIONS,
+    )
     return method

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from shapley_adapters import connected_forms, least_squares_forms
+
 ExplainerT = TypeVar("ExplainerT", bound=type)
 
 _PARAMETERS = """model : callable, torch module, or estimator with predict_proba or predict
@@ -61,6 +63,11 @@ def documented(explainer: ExplainerT) -> ExplainerT:
     """Put the shared parameters where the docstring names them in braces."""
     # Under `python -OO` there are no docstrings to complete.
     explainer.__doc__ = (explainer.__doc__ or "").format(
-        parameters=_PARAMETERS, graph=_GRAPH, of_aggregates=_OF_AGGREGATES, explainers=_EXPLAINERS
+        parameters=_PARAMETERS,
+        graph=_GRAPH,
+        c_shapley_options=connected_forms.OPTIONS,
+        least_squares_options=least_squares_forms.OPTIONS,
+        of_aggregates=_OF_AGGREGATES,
+        explainers=_EXPLAINERS,
     )
     return explainer
