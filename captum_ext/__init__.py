@@ -4,18 +4,11 @@ from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from . import criteria
 from .aggregates import Centroid, Convex, LowComplexity
-from .attributions import (
-    Exact,
-    LeastSquares,
-    OddGP,
-    RandomOrder,
-    Semivalue,
-    Shear,
-    SimSemivalue,
-)
+from .attributions import Exact, LeastSquares, RandomOrder, Semivalue, SimSemivalue
 from .ava import AVA
 from .baselines import BaselineDistribution
 from .combining import combine
+from .cooperator_attributions import OddGP, Shear
 from .data_loaders import DataLoaderAttribution
 from .graph_attributions import CShapley, LShapley, Myerson
 from .graph_networks import StackedGraphs

@@ -9,6 +9,7 @@ import captum.attr
 import numpy as np
 
 import shapley_adapters.aggregation as core
+from shapley_adapters.aggregation.members import name_of
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria import Neighbourhood
@@ -17,7 +18,7 @@ from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from .captum_internals import TargetType, TensorOrTupleOfTensorsGeneric, counted_usage
 from .inputs import checked_inputs
 from .learning_material import ExplainedInputs
-from .members import Layout, attribute_by, checked_methods, name_of, shared_arguments, takes
+from .members import Layout, attribute_by, checked_methods, shared_arguments, takes
 
 
 class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped

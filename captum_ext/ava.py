@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import captum.attr
@@ -16,6 +17,8 @@ from shapley_adapters.aggregation import (
     NeighbourSearch,
     averaged_over_neighbours,
 )
+from shapley_adapters.aggregation.known_rows import KnownRows
+from shapley_adapters.aggregation.members import name_of
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.torch_attributions import module_version
@@ -27,7 +30,6 @@ from .members import (
     attribute_by,
     check_method,
     check_shared,
-    name_of,
     shared_arguments,
     takes,
 )
@@ -110,7 +112,7 @@ class AVA(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
         """Drop the neighbours' attributions."""
         self._terms: Any = None
         self._layouts: dict[Any, Layout] = {}
-        self._found: dict[Any, dict[int, FloatArray]] = {}
+        self._found: dict[Any, KnownRows] = {}
 
     @counted_usage
     def attribute(
@@ -156,11 +158,12 @@ class AVA(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
         near = self._index.nearest(self._embedded(tensors))
         weights = self._index.search.weights(near.distances)
         for one in dict.fromkeys(targets):
+            found = self._found.setdefault(one, KnownRows(len(self.dataset[0])))
             places = near.places[[own == one for own in targets]]
-            self._learn(one, np.unique(places), arguments)
-        explained = np.array(
+            found.learn(places, partial(self._attributed, one, arguments))
+        explained = np.concatenate(
             [
-                [self._found[own][int(place)] for place in places]
+                self._found[own].at(places[None])[0]
                 for own, places in zip(targets, near.places, strict=True)
             ]
         )
@@ -179,24 +182,22 @@ class AVA(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
             self.forget()
             self._terms = (terms[0], _kept(arguments))
 
-    def _learn(self, target: Any, places: IntArray, arguments: dict[str, Any]) -> None:
-        """Attribute those rows of the data that are not known for a target."""
-        known = self._found.setdefault(target, {})
-        new = [int(place) for place in places if int(place) not in known]
-        if not new:
-            return
-        rows = tuple(tensor[new] for tensor in self.dataset)
+    def _attributed(
+        self, target: Any, arguments: dict[str, Any], places: IntArray
+    ) -> tuple[FloatArray]:
+        """Return the attributions of rows of the data for a target."""
+        rows = tuple(tensor[places.tolist()] for tensor in self.dataset)
         given = {**arguments, **({} if target is None else {"target": target})}
         found = attribute_by(self.attribution_method, rows if self._is_tuple else rows[0], given)
         layout = Layout(found, rows)
         values = layout.array(name_of(self.attribution_method), found)
-        if len(values) != len(new):
+        if len(values) != len(places):
             raise InvalidArgumentError(
                 f"{name_of(self.attribution_method)} attributes {len(values)} examples for "
-                f"{len(new)} rows of the data; AVA needs one for each."
+                f"{len(places)} rows of the data; AVA needs one for each."
             )
         self._layouts[target] = layout
-        known.update(zip(new, values, strict=True))
+        return (values,)
 
     def _embedded(self, tensors: tuple[Tensor, ...]) -> FloatArray:
         if self.embed is not None:

@@ -18,11 +18,11 @@ from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.explanation_arrays import plain_array
-from shapley_adapters.value_functions import checked_value_function
+from shapley_adapters.value_functions import checked_log_probability
 
 from .coalition_attribution import Call, CoalitionAttribution
 from .drawn_inputs import DrawnInputs
+from .members import arrays_of
 
 __all__ = [
     "Curve",
@@ -198,12 +198,7 @@ def masked_log_odds(
     value_function : "log_probability" or ValueFunction
         Of the class that `target` names, by default that which the model predicts.
     """
-    made = checked_value_function(value_function)
-    if made.kind != "log_probability":
-        raise InvalidArgumentError(
-            "value_function must be 'log_probability' or a ValueFunction of that kind; got "
-            f"{made.kind!r}."
-        )
+    made = checked_log_probability(value_function)
     call = _call(
         forward_func, inputs, baselines, target, additional_forward_args, feature_mask, made
     )
@@ -288,9 +283,8 @@ def _call(
 def _judged(attributions: Any, call: Call, of_groups: str) -> tuple[Any, FloatArray]:
     """Return the game, and the attribution of each player, (B, M)."""
     checked_choice("of_groups", of_groups, OF_GROUPS)
-    parts = attributions if isinstance(attributions, tuple) else (attributions,)
     inputs, groups = call.game.inputs, call.game.groups
-    arrays = [plain_array("attributions", part) for part in parts]
+    arrays = arrays_of("attributions", attributions)
     wanted = [tuple(tensor.shape) for tensor in inputs]
     if [array.shape for array in arrays] != wanted:
         raise InvalidArgumentError(
@@ -319,8 +313,7 @@ def _judged(attributions: Any, call: Call, of_groups: str) -> tuple[Any, FloatAr
 
 
 def _flat(attributions: Any) -> FloatArray:
-    parts = attributions if isinstance(attributions, tuple) else (attributions,)
-    arrays = [plain_array("attributions", part) for part in parts]
+    arrays = arrays_of("attributions", attributions)
     if any(array.ndim < 2 for array in arrays):
         raise InvalidArgumentError(
             f"attributions have shape {arrays[0].shape}; examples and features are needed. For one "

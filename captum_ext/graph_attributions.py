@@ -14,6 +14,7 @@ from shapley_adapters.graph_reading import read_graphs
 
 from .coalition_attribution import CoalitionAttribution
 from .forward_function_game import ForwardFunctionGame
+from .shared_parameters import documented
 
 
 class GraphAttribution(CoalitionAttribution):
@@ -50,6 +51,7 @@ def _refuse_tables(inputs: tuple[Tensor, ...]) -> None:
             )
 
 
+@documented
 class LShapley(GraphAttribution):
     """L-Shapley values: each feature's Shapley value among its neighbours on a graph.
 
@@ -65,25 +67,12 @@ class LShapley(GraphAttribution):
 
     Parameters
     ----------
-    forward_func : callable
-        The model, or any function of the inputs.
-    seed : int, optional
-        Seed of random orders, where they are drawn.
-    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
-        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
-        if given, names the class.
-    graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
-        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
-        list with one graph for each example. By default features are next to each other that touch
-        along any dimension of an input but the first: token ids are a line, an image is a grid of
-        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
-        those that they touch. Required for tables, which are floats of two dimensions.
+    {parameters}
+    {graph}
     order : int or "auto"
         How many edges away features are considered; by default the largest that `n_samples` pays
         for.
-    context : {"removed", "kept"}
+    context : {{"removed", "kept"}}
         Whether features outside the neighbourhood are absent, as the paper has it, or present, as
         the authors' code does.
 
@@ -115,6 +104,7 @@ class LShapley(GraphAttribution):
         return core.LShapley(self.order, self.context)
 
 
+@documented
 class CShapley(GraphAttribution):
     """C-Shapley values: marginal contributions to connected sets of features on a graph.
 
@@ -128,44 +118,12 @@ class CShapley(GraphAttribution):
 
     Parameters
     ----------
-    forward_func : callable
-        The model, or any function of the inputs.
-    seed : int, optional
-        Is kept with the estimate; nothing is drawn.
-    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
-        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
-        if given, names the class.
-    graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
-        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
-        list with one graph for each example. By default features are next to each other that touch
-        along any dimension of an input but the first: token ids are a line, an image is a grid of
-        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
-        those that they touch. Required for tables, which are floats of two dimensions.
+    {parameters}
+    {graph}
     order : int or "auto"
         How many edges away features are considered, or the largest size of the sets in the
         regression; by default the largest that `n_samples` pays for.
-    variant : {"sum", "regression"}
-        Definition 2, or the regression of v(U) − v(∅) on who is in U, over small connected sets U
-        (§4.3.2).
-    context : {"removed", "kept"}
-        Whether features outside the neighbourhood are absent, as the paper has it, or present, as
-        the authors' code does; in the regression, whether v(U) − v(∅) or v(N) − v(N∖U) is
-        explained.
-    weighting : {"myerson", "paper"}
-        The weight of a set of u features with b neighbours: (u − 1)! b! / (u + b)!, by which
-        additive models come out exactly; or the paper's 2 / (u (u + 1) (u + 2)), the same for b =
-        2.
-    marginals : {"removal", "components"}
-        Whether a feature is paid v(U) − v(U∖i), or v(U) less what the components of U∖i are worth
-        apart, as in the Myerson value; the latter takes fewer evaluations.
-    shapes : {"auto", "connected", "squares"}
-        The sets of the regression: all connected ones of up to `order` features, or the squares
-        with sides up to `order`. By default squares on grids, and connected sets elsewhere.
-    kernel : {"shapley", "equal"}
-        The weights of the regression: of the Shapley kernel, or equal. With hundreds of features
-        the kernel leaves little to all but single ones.
+    {c_shapley_options}
     efficient : bool
         Whether the regression is made to sum to the difference of the outputs.
 
@@ -218,6 +176,7 @@ class CShapley(GraphAttribution):
         )
 
 
+@documented
 class Myerson(GraphAttribution):
     """Myerson values: Shapley values of features that act together only where they are connected.
 
@@ -230,21 +189,8 @@ class Myerson(GraphAttribution):
 
     Parameters
     ----------
-    forward_func : callable
-        The model, or any function of the inputs.
-    seed : int, optional
-        Seed of random orders, where they are drawn.
-    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
-        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
-        if given, names the class.
-    graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
-        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
-        list with one graph for each example. By default features are next to each other that touch
-        along any dimension of an input but the first: token ids are a line, an image is a grid of
-        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
-        those that they touch. Required for tables, which are floats of two dimensions.
+    {parameters}
+    {graph}
 
     Examples
     --------

@@ -11,7 +11,7 @@ import numpy as np
 from shapley_adapters.aggregation import SensitivityLoss
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.criteria import Neighbourhood
-from shapley_adapters.criteria.sensitivity import explained_neighbours
+from shapley_adapters.criteria.neighbourhoods import explained_neighbours
 from shapley_adapters.errors import InvalidArgumentError
 
 from .drawn_inputs import DrawnInputs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shapley_adapters.aggregation.members import name_of, parameters_of, share_of_budget
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.explanation_arrays import plain_array
 
 
@@ -45,18 +45,10 @@ def check_method(name: str, given: Any) -> None:
         )
 
 
-def name_of(method: Any) -> str:
-    """Return what messages call a method."""
-    return getattr(method, "__name__", type(method).__name__)
-
-
 def takes(method: Any, argument: str) -> bool:
     """Tell whether a method has an argument of this name; wrappers pass it on to what they wrap."""
     function = getattr(method, "attribute", method)
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # builtins have no signature
-        return False
+    parameters = parameters_of(function)
     if argument in parameters:
         return True
     inner = getattr(method, "attribution_method", None)
@@ -91,12 +83,7 @@ def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> di
     budget = given.get("n_samples")
     if isinstance(budget, numbers.Integral) and not isinstance(budget, bool):
         n_shares = sum(takes(method, "n_samples") for method in methods)
-        if budget < n_shares:
-            raise BudgetError(
-                f"n_samples={budget} must be shared by {n_shares} methods; pass at least "
-                f"{n_shares}."
-            )
-        given["n_samples"] = int(budget) // n_shares
+        given["n_samples"] = share_of_budget("n_samples", int(budget), n_shares, "methods")
     return given
 
 
@@ -120,6 +107,12 @@ def _is_edge_index(name: str, given: Tensor) -> bool:
     return name == "additional_forward_args" and is_index
 
 
+def arrays_of(name: str, attributions: Any) -> list[FloatArray]:
+    """Return attributions of one or several inputs as arrays."""
+    parts = attributions if isinstance(attributions, tuple) else (attributions,)
+    return [plain_array(name, part) for part in parts]
+
+
 class Layout:
     """How attributions of some inputs become arrays with features last, and tensors again.
 
@@ -133,7 +126,7 @@ class Layout:
 
     def __init__(self, found: Any, inputs: tuple[Tensor, ...]) -> None:
         parts = found if isinstance(found, tuple) else (found,)
-        arrays = [plain_array("attributions", part) for part in parts]
+        arrays = arrays_of("attributions", found)
         self._shapes = [array.shape for array in arrays]
         self._kinds = [
             (part.dtype, part.device) if isinstance(part, Tensor) else (own.dtype, own.device)
@@ -146,8 +139,7 @@ class Layout:
 
     def array(self, name: str, found: Any) -> FloatArray:
         """Return attributions as (B, …, features), those of all inputs side by side."""
-        parts = found if isinstance(found, tuple) else (found,)
-        arrays = [plain_array(name, part) for part in parts]
+        arrays = arrays_of(name, found)
         shapes = [array.shape for array in arrays]
         if shapes != self._shapes:
             raise InvalidArgumentError(

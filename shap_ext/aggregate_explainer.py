@@ -1,4 +1,4 @@
-"""Explainers that are made of other explainers."""
+"""What explainers that are made of others share: arguments in, an Explanation out."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import numpy as np
 import shap
 
 from shapley_adapters.aggregation import Aggregate
+from shapley_adapters.aggregation.members import share_of_budget
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from .backgrounds import bounded_background, check_masker
-from .members import Member, MemberResult, checked_members, has_outputs, member_of
+from .coalition_explainer import count_or_auto
+from .members import Member, member_of
+from .output_axes import has_outputs
 from .saved_options import SavedExplainer
 from .shap_internals import is_op_chain
-
-DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 
 
 @dataclass(frozen=True)
@@ -207,20 +208,12 @@ class AggregateExplainer(SavedExplainer):
         }
 
     def _budget(self, max_evals: Any) -> dict[str, Any]:
-        if isinstance(max_evals, str) and max_evals == "auto":
+        total = count_or_auto("max_evals", max_evals)
+        if total is None:
             return {}
-        if isinstance(max_evals, str):
-            raise InvalidArgumentTypeError(
-                f"max_evals must be a whole number or 'auto'; got {max_evals!r}."
-            )
-        total = checked_count("max_evals", max_evals)
         n_shares = sum(member.takes("max_evals") for member in self._members())
-        if n_shares > total:
-            raise BudgetError(
-                f"max_evals={total} must be shared by {n_shares} explainers; pass at least "
-                f"{n_shares}, or 'auto'."
-            )
-        return {"max_evals": total // max(1, n_shares)}
+        share = share_of_budget("max_evals", total, n_shares, "explainers", ", or 'auto'")
+        return {"max_evals": share}
 
     def _explanation(self, found: Combined, rows: Any, outputs: Any, seconds: float) -> Any:
         values, base, spread = found.values, found.base_values, found.spread
@@ -254,119 +247,6 @@ class AggregateExplainer(SavedExplainer):
         return self.feature_names if columns is None else [str(column) for column in columns]
 
 
-class CandidateExplainer(AggregateExplainer):
-    """Base of the aggregates of several explainers' answers for the same rows."""
-
-    explainers: Any
-
-    def _specs(self) -> list[Any]:
-        given = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
-        return checked_members("explainers", given)
-
-    def _aggregator(self, rows: Any, arguments: Mapping[str, Any]) -> Any:
-        """Return the aggregator of the core with the options of this object."""
-        raise NotImplementedError
-
-    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
-        members = self._members()
-        results = explained_by_all(members, rows, arguments)
-        aggregator = self._aggregator(rows, arguments)
-        with_outputs = has_outputs(results[0].values, rows)
-        made = aggregator([folded(one.values, with_outputs) for one in results])
-        self.last_aggregate = made
-        self.last_candidates = [one.values for one in results]
-        weights = made.weights if made.weights is not None and made.weights.ndim == 1 else None
-        template = template_of(results)
-        return Combined(
-            unfolded(made.values, results[0].values.shape, with_outputs),
-            self._base(results, weights, made),
-            _bounded_spread(members, results, weights) if error_bounds else None,
-            template,
-            _shown(results[0].values, rows, template),
-            None if template is None else template.display_data,
-        )
-
-    @staticmethod
-    def _base(results: Sequence[MemberResult], weights: Any, made: Aggregate) -> FloatArray:
-        shape = made.values.shape[:-1]
-        known = [place for place, one in enumerate(results) if one.base_values is not None]
-        if made.rankings is not None or not known:
-            return np.zeros(shape)
-        shares = np.ones(len(known)) if weights is None else weights[known]
-        if shares.sum() == 0:
-            shares = np.ones(len(known))
-        values = np.array([results[place].base_values for place in known])
-        base: FloatArray = np.average(values, axis=0, weights=shares)
-        return base
-
-
-def explained_by_all(
-    members: Sequence[Member], rows: Any, arguments: Mapping[str, Any]
-) -> list[MemberResult]:
-    """Return what all members say; a budget that is too small is told with its sharing."""
-    results = []
-    for member in members:
-        try:
-            results.append(member.explain(rows, arguments))
-        except BudgetError as error:
-            n_shares = sum(one.takes("max_evals") for one in members)
-            raise BudgetError(
-                f"{error} It is this explainer's part of the budget, which {n_shares} share."
-            ) from error
-    check_alike([member.name for member in members], [one.values for one in results])
-    return results
-
-
-def folded(values: FloatArray, with_outputs: bool) -> FloatArray:
-    """Return values with the features of a row in the last axis, (R, M) or (R, K, M)."""
-    if with_outputs:
-        values = np.moveaxis(values, -1, 1)
-        return values.reshape(*values.shape[:2], -1)
-    return values.reshape(len(values), -1)
-
-
-def unfolded(values: FloatArray, shape: tuple[int, ...], with_outputs: bool) -> FloatArray:
-    """Undo `folded`."""
-    if not with_outputs:
-        return values.reshape(shape)
-    return np.moveaxis(values.reshape(len(values), shape[-1], *shape[1:-1]), 1, -1)
-
-
-def check_alike(names: Sequence[str], values: Sequence[FloatArray]) -> None:
-    """Refuse answers of different shapes."""
-    if len({one.shape for one in values}) > 1:
-        shapes = ", ".join(f"{name}: {v.shape}" for name, v in zip(names, values, strict=True))
-        raise InvalidArgumentError(
-            f"the explainers must explain the same features and outputs; their values have the "
-            f"shapes {shapes}."
-        )
-
-
-def template_of(results: Sequence[MemberResult]) -> Any:
-    """Return the first answer that is an Explanation."""
-    return next((one.explanation for one in results if one.explanation is not None), None)
-
-
-def _bounded_spread(
-    members: Sequence[Member], results: Sequence[MemberResult], weights: Any
-) -> Spread:
-    if weights is None:
-        raise InvalidArgumentError(
-            "error_bounds=True: this aggregate is no fixed linear combination of its explainers, "
-            "so that their standard errors say nothing about it. Pass error_bounds=False."
-        )
-    shape = results[0].values.shape
-    errors, half_widths = np.zeros(shape), np.zeros(shape)
-    for member, one, weight in zip(members, results, weights, strict=True):
-        if one.errors is None or one.half_widths is None:
-            raise InvalidArgumentError(
-                f"error_bounds=True, but {member.name} gives no standard errors."
-            )
-        errors += weight * one.errors
-        half_widths += weight * one.half_widths
-    return Spread(errors, half_widths)
-
-
 def _checked_rows(rows: Any) -> Any:
     if hasattr(rows, "detach"):
         rows = rows.detach().cpu().numpy()
@@ -393,10 +273,3 @@ def _checked_outputs(outputs: Any, values: FloatArray, rows: Any) -> list[int]:
             "from 0; a model with one output needs no outputs=."
         )
     return places
-
-
-def _shown(values: FloatArray, rows: Any, template: Any) -> Any:
-    """Return what the explanation of the same rows shows, where its features are these."""
-    shape = values.shape[:-1] if has_outputs(values, rows) else values.shape
-    of_features = template is not None and np.shape(template.data) == shape
-    return template.data if of_features else np.asarray(rows)

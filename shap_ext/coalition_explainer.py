@@ -157,8 +157,8 @@ class CoalitionExplainer(SavedExplainer):
         outputs = _checked_outputs(outputs)
         settings = Settings(
             seed=self.seed,
-            budget=_count_or_auto("max_evals", max_evals),
-            batch_size=_count_or_auto("batch_size", batch_size),
+            budget=count_or_auto("max_evals", max_evals),
+            batch_size=count_or_auto("batch_size", batch_size),
             cooperators=self._cooperators(),
             with_errors=checked_flag("error_bounds", error_bounds),
             tolerance=checked_tolerance(tolerance),
@@ -270,7 +270,8 @@ def _checked_names(name: str, names: Any) -> list[Any] | None:
     return list(names)
 
 
-def _count_or_auto(name: str, value: Any) -> int | None:
+def count_or_auto(name: str, value: Any) -> int | None:
+    """Return `value` if it is a whole number from 1 on, None if it is "auto"."""
     if isinstance(value, str) and value == "auto":
         return None
     if isinstance(value, str):

@@ -12,8 +12,8 @@ from shapley_adapters.aggregation import Aggregator
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.explanation_arrays import plain_array
 
-from .aggregate_explainer import folded, unfolded
 from .criteria import with_outputs
+from .output_axes import folded, unfolded
 
 
 def combine(explanations: Sequence[Any], aggregator: Aggregator) -> Any:
@@ -64,11 +64,11 @@ def combine(explanations: Sequence[Any], aggregator: Aggregator) -> Any:
         for place, one in enumerate(explanations)
     ]
     made = aggregator([folded(array, has_outputs) for array in arrays])
-    weights = made.weights if made.weights is not None and made.weights.ndim == 1 else None
-    base = _base_values(explanations, weights, made.values.shape[:-1])
+    given = [getattr(one, "base_values", None) for one in explanations]
+    bases = [None if one is None else _in_shape(one, made.values.shape[:-1]) for one in given]
     return shap.Explanation(
         unfolded(made.values, shape, has_outputs),
-        base_values=np.zeros_like(base) if made.rankings is not None else base,
+        base_values=made.base_values(bases),
         data=template.data,
         display_data=template.display_data,
         feature_names=template.feature_names,
@@ -89,19 +89,7 @@ def _in_order(name: str, given: Any, shape: tuple[int, ...], has_outputs: bool) 
     return values
 
 
-def _base_values(explanations: Sequence[Any], weights: Any, shape: tuple[int, ...]) -> Any:
-    given = [getattr(one, "base_values", None) for one in explanations]
-    known = [place for place, base in enumerate(given) if base is not None]
-    if not known:
-        return np.zeros(shape)
-    shares = np.ones(len(known)) if weights is None else weights[known]
-    if shares.sum() == 0:
-        shares = np.ones(len(known))
-    values = [_in_shape(np.asarray(given[place]), shape) for place in known]
-    return np.average(values, axis=0, weights=shares)
-
-
 def _in_shape(base: Any, shape: tuple[int, ...]) -> Any:
     """Return base values of all rows; some explainers give one number, or keep an axis of it."""
-    is_column = base.shape == (*shape, 1)
-    return base[..., 0] if is_column else np.broadcast_to(base, shape)
+    base = np.asarray(base)
+    return base[..., 0] if base.shape == (*shape, 1) else np.broadcast_to(base, shape)

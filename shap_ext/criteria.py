@@ -17,10 +17,11 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.explanation_arrays import plain_array
-from shapley_adapters.value_functions import ValuedGame, checked_value_function
+from shapley_adapters.value_functions import ValuedGame, checked_log_probability
 
-from .members import has_outputs, in_form_of
+from .members import in_form_of
 from .models import as_outputs, prediction_function
+from .output_axes import folded, has_outputs
 
 __all__ = [
     "Curve",
@@ -179,12 +180,7 @@ def masked_log_odds(
     value_function : "log_probability" or ValueFunction
         By default the class that the model predicts for the row.
     """
-    made = checked_value_function(value_function)
-    if made.kind != "log_probability":
-        raise InvalidArgumentError(
-            "value_function must be 'log_probability' or a ValueFunction of that kind; got "
-            f"{made.kind!r}."
-        )
+    made = checked_log_probability(value_function)
     game = _game(explanation, model, masker, X, shap.links.identity, groups)
     return core.masked_log_odds(
         _values(explanation), ValuedGame(game, made), n_steps=n_steps, order=order
@@ -230,9 +226,7 @@ def sensitivity(
 
     def explain(rows: FloatArray) -> FloatArray:
         values = plain_array("explanations", explainer(in_form_of(X, rows), **arguments))
-        if has_outputs(values, rows):
-            return np.moveaxis(values, -1, 1).reshape(len(values), values.shape[-1], -1)
-        return values.reshape(len(values), -1)
+        return folded(values, has_outputs(values, rows))
 
     return core.measured_sensitivity(
         explain,
@@ -272,10 +266,8 @@ def _values(explanation: Any) -> FloatArray:
             f"explanation has shape {values.shape}; rows and features are needed. For one row of "
             "an Explanation use explanation[:1]."
         )
-    if with_outputs(explanation if isinstance(explanation, shap.Explanation) else values):
-        values = np.moveaxis(values, -1, 1)
-        return values.reshape(*values.shape[:2], -1)
-    return values.reshape(len(values), -1)
+    is_told = isinstance(explanation, shap.Explanation)
+    return folded(values, with_outputs(explanation if is_told else values))
 
 
 def _game(explanation: Any, model: Any, masker: Any, rows: Any, link: Any, groups: Any) -> Any:

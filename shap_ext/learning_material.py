@@ -21,13 +21,13 @@ from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.criteria.faithfulness import removal_losses
-from shapley_adapters.criteria.sensitivity import explained_neighbours
+from shapley_adapters.criteria.neighbourhoods import explained_neighbours
 from shapley_adapters.errors import InvalidArgumentError
 
-from .aggregate_explainer import folded
 from .games_to_judge import game_of
 from .members import in_form_of
 from .models import as_outputs, prediction_function
+from .output_axes import folded
 
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
 

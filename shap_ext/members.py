@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import shap
 
+from shapley_adapters.aggregation.members import name_of, parameters_of
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimates import quantiles
@@ -18,6 +18,7 @@ from shapley_adapters.explanation_arrays import plain_array
 
 from .coalition_explainer import CoalitionExplainer
 from .models import inner_model, is_torch_module, prediction_function
+from .output_axes import has_outputs
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
 """Algorithms of shap that hand arrays to the model, which torch modules do not take."""
@@ -76,11 +77,7 @@ class Member:
     def takes(self, argument: str) -> bool:
         """Tell whether the explainer has an argument of this name."""
         function = self.explainer.attribute if self.is_attribution else self.explainer
-        try:
-            parameters = inspect.signature(function).parameters
-        except (TypeError, ValueError):  # builtins have no signature
-            return False
-        return argument in parameters
+        return argument in parameters_of(function)
 
     def explain(self, rows: Any, arguments: Mapping[str, Any]) -> MemberResult:
         """Explain rows, with those of the arguments that the explainer has."""
@@ -126,11 +123,6 @@ class Member:
             errors = errors.reshape(values.shape)
             half_widths = _half_widths(explanation, values, errors)
         return MemberResult(values, base, errors, half_widths, explanation)
-
-
-def has_outputs(values: FloatArray, rows: Any) -> bool:
-    """Tell whether the last axis of attributions of rows counts outputs."""
-    return bool(values.ndim > np.ndim(rows))
 
 
 def in_form_of(given: Any, rows: FloatArray) -> Any:
@@ -193,9 +185,7 @@ def member_of(given: Any, **arguments: Any) -> Member:
             np.random.set_state(_state_of(arguments.get("seed")))  # noqa: NPY002
             explainer = shap.Explainer(algorithm=given, **arguments)
             return Member(given, explainer, np.random.get_state())  # noqa: NPY002
-    if isinstance(given, shap.Explainer) or hasattr(given, "attribute"):
-        return Member(type(given).__name__, given)
-    return Member(getattr(given, "__name__", type(given).__name__), given)
+    return Member(name_of(given), given)
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from shapley_adapters import connected_forms, least_squares_forms
+
 ExplainerT = TypeVar("ExplainerT", bound=type)
 
 _PARAMETERS = """model : callable, torch module, or estimator with predict_proba or predict
@@ -26,6 +28,13 @@ _PARAMETERS = """model : callable, torch module, or estimator with predict_proba
         output, and goes with the identity link only.
     algorithm : str, optional
         Ignored; shap passes it."""
+
+_GRAPH = """graph : str, graph, or list of graphs, optional
+        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
+        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
+        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
+        list with one graph for each row. By default texts are lines, and images grids of pixels and
+        channels; groups of columns are next to those that they touch."""
 
 _OF_AGGREGATES = """model : callable, torch module, or estimator with predict_proba or predict
         What to explain, for the explainers that are given by name.
@@ -51,9 +60,14 @@ _EXPLAINERS = """explainers : sequence, optional
 
 
 def documented(explainer: ExplainerT) -> ExplainerT:
-    """Put the shared parameters where the docstring has `{parameters}`."""
+    """Put the shared parameters where the docstring names them in braces."""
     # Under `python -OO` there are no docstrings to complete.
     explainer.__doc__ = (explainer.__doc__ or "").format(
-        parameters=_PARAMETERS, of_aggregates=_OF_AGGREGATES, explainers=_EXPLAINERS
+        parameters=_PARAMETERS,
+        graph=_GRAPH,
+        c_shapley_options=connected_forms.OPTIONS,
+        least_squares_options=least_squares_forms.OPTIONS,
+        of_aggregates=_OF_AGGREGATES,
+        explainers=_EXPLAINERS,
     )
     return explainer

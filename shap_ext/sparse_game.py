@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
 from shapley_adapters.batched_evaluation import rows_per_batch
-from shapley_adapters.value_functions import Reduction
 
 from .exact_comparison import same
-from .links import LinkedAverage
-from .models import as_outputs
-from .shap_internals import is_identity
+from .masked_table import MaskedTable
 
 
-@dataclass
-class SparseGame:
+@dataclass(kw_only=True)
+class SparseGame(MaskedTable):
     """Sparse rows whose absent columns take the values of background rows.
 
     Only stored entries are touched, so that memory goes with their number, not with that of the
@@ -28,44 +24,11 @@ class SparseGame:
 
     Attributes
     ----------
-    predict : callable
-        The model, of sparse matrices (n, D) dressed by `dress`.
-    rows, background : sparse matrices in csr form, (R, D) and (B, D)
-        Present and absent values, of one type.
-    players : array, (D,)
-        The player of each column.
-    average : LinkedAverage
-        How outputs of background rows become one value.
-    dress : callable
-        Turns a sparse matrix into what the model takes.
     is_dense_for_model : bool
-        Whether that is an array, so that batches have to be small.
+        Whether the model takes arrays, so that batches have to be small.
     """
 
-    predict: Callable[[Any], Any]
-    rows: Any
-    background: Any
-    players: IntArray
-    average: LinkedAverage
-    dress: Callable[[Any], Any]
     is_dense_for_model: bool = False
-    linearize_link: bool = True
-
-    def __post_init__(self) -> None:
-        if self.linearize_link and not is_identity(self.average.link):
-            inputs = self.dress(self.background)
-            outputs = as_outputs(self.predict(inputs), self.background.shape[0])
-            self.average = self.average.linearized_at(outputs)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows to explain."""
-        return int(self.rows.shape[0])
-
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return int(self.players.max()) + 1
 
     @property
     def evaluations_per_batch(self) -> int:
@@ -89,19 +52,8 @@ class SparseGame:
             active[row, self.players[differs]] = True
         return active
 
-    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
-        """Return the values, (P, K), averaged over the background."""
-        return self.reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
-
-    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
-        """Return the values that `reduce` makes of the outputs for the background rows."""
-        n_background = self.background.shape[0]
-        masked = self._masked(rows, coalitions)
-        outputs = as_outputs(self.predict(self.dress(masked)), masked.shape[0])
-        return reduce(outputs.reshape(len(rows), n_background, -1), rows)
-
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
-        """Return the masked rows, (P·B, D): entries of present columns and of absent ones."""
+        """Return the masked rows: entries of present columns and of absent ones."""
         n_background, n_columns = self.background.shape
         present, absent = self.rows[rows].tocoo(), self.background.tocoo()
         is_kept = coalitions[present.row, self.players[present.col]]

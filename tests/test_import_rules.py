@@ -52,6 +52,7 @@ LAYERS = [
     {"connected_forms", "cooperators", "least_squares_forms"},
     {"row_groups"},
     {"open_rows"},
+    {"budgets", "settings"},
     {"estimation"},
     {"amortized"},
     {"surrogates"},

@@ -4,9 +4,10 @@ This is what `shap_ext` and `captum_ext` share: players, coalitions, games, desi
 evaluation, and estimates.
 """
 
+from .budgets import default_budget
 from .connected_forms import c_shapley
 from .estimates import Estimate
-from .estimation import Settings, default_budget, estimate
+from .estimation import estimate
 from .estimators.connected_regression import ConnectedRegression
 from .estimators.connected_shapley import CShapley
 from .estimators.exact import Exact
@@ -24,6 +25,7 @@ from .graph_drawing import draw_graph
 from .graph_reading import read_graph
 from .least_squares_forms import least_squares
 from .player_graphs import PlayerGraph
+from .settings import Settings
 from .tolerances import Tolerance
 from .value_functions import ValueFunction
 

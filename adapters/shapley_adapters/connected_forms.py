@@ -12,6 +12,28 @@ VARIANTS = ("sum", "regression")
 _OF_SUM = {"weighting": "myerson", "marginals": "removal"}
 _OF_REGRESSION = {"shapes": "auto", "kernel": "shapley", "efficient": False}
 
+OPTIONS = """variant : {"sum", "regression"}
+        Definition 2, or the regression of v(U) − v(∅) on who is in U, over small connected sets U
+        (§4.3.2).
+    context : {"removed", "kept"}
+        Whether features outside the neighbourhood are absent, as the paper has it, or present, as
+        the authors' code does; in the regression, whether v(U) − v(∅) or v(N) − v(N∖U) is
+        explained.
+    weighting : {"myerson", "paper"}
+        The weight of a set of u features with b neighbours: (u − 1)! b! / (u + b)!, by which
+        additive models come out exactly; or the paper's 2 / (u (u + 1) (u + 2)), the same for b =
+        2.
+    marginals : {"removal", "components"}
+        Whether a feature is paid v(U) − v(U∖i), or v(U) less what the components of U∖i are worth
+        apart, as in the Myerson value; the latter takes fewer evaluations.
+    shapes : {"auto", "connected", "squares"}
+        The sets of the regression: all connected ones of up to `order` features, or the squares
+        with sides up to `order`. By default squares on grids, and connected sets elsewhere.
+    kernel : {"shapley", "equal"}
+        The weights of the regression: of the Shapley kernel, or equal. With hundreds of features
+        the kernel leaves little to all but single ones."""
+"""What the options mean, for the hosts' docstrings."""
+
 
 def c_shapley(
     order: int | str,

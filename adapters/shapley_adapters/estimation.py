@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from .array_types import BoolArray, IntArray, ScoreArray, ValueArray
+from .array_types import BoolArray, IntArray, ValueArray
 from .batched_evaluation import Evaluator, Request
+from .budgets import RowBudgets
 from .coalition_sets import CoalitionTable, end_points
-from .designs import Design, DesignRequest, Estimator, OnGraph, Solution, WholeDesign
+from .designs import Design, DesignRequest, Estimator, Solution, WholeDesign
 from .errors import BudgetError, warn_user
 from .estimates import Estimate
 from .estimators.exact import FullDesign, full_design, solve_full
@@ -22,11 +23,9 @@ from .kept_designs import KeptDesigns
 from .open_rows import OpenRows
 from .player_graphs import PlayerGraph
 from .row_groups import RowGroup, Scoring, group_rows, group_rows_on_graphs
-from .tolerances import Tolerance
+from .settings import Settings
 
-_LOOKS_FROM = 4
-"""How many times the evaluations that standard errors need at least are made before a row may stop:
-errors told from fewer are often too small, and stopping picks the moments when they are."""
+__all__ = ["Settings", "estimate", "kept_designs"]
 
 _MOST_DESIGNS = 64
 """Designs of graphs kept from one chunk of rows to the next."""
@@ -36,61 +35,6 @@ kept_designs = KeptDesigns()
 
 _CHUNK_BYTES = 2**28
 """Bound on the coalitions and values held at a time; a chunk has at least one row."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to run an estimate.
-
-    Attributes
-    ----------
-    seed : int
-        Seed of all random choices.
-    budget : int, optional
-        Evaluations for each row; `default_budget` where None.
-    batch_size : int, optional
-        Evaluations in one call of the game; what the game asks for where None.
-    cooperators : str or array, optional
-        How SHEAR finds cooperators, and odd Gaussian-process regression its prior; None for all
-        other estimators.
-    graph : PlayerGraph or sequence of them, optional
-        The graph of the game's players, or that of each row, for estimators that ask for one. What
-        they estimate depends on it, so that enumeration of all coalitions never takes their place.
-    with_errors : bool
-        Whether standard errors are wanted, so that a budget too small for them is refused.
-    tolerance : Tolerance, optional
-        The standard error at which a row stops before its budget is spent.
-    progress_delay : float, optional
-        Seconds after which a progress bar appears; no bar where None.
-    name : str
-        Name of the estimator for the bar and for errors.
-    budget_name : str
-        What the host calls the budget, for errors.
-    """
-
-    seed: int
-    budget: int | None = None
-    batch_size: int | None = None
-    cooperators: str | ScoreArray | None = None
-    graph: PlayerGraph | Sequence[PlayerGraph] | None = None
-    with_errors: bool = False
-    tolerance: Tolerance | None = None
-    progress_delay: float | None = None
-    name: str = "the estimator"
-    budget_name: str = "budget"
-
-    @property
-    def needs_errors(self) -> bool:
-        """Whether the estimate has to tell its standard errors."""
-        return self.with_errors or self.tolerance is not None
-
-
-def default_budget(n_players: int, with_tolerance: bool = False) -> int:
-    """Return the evaluations for each row when the user names none: 16 a player, at least 500.
-
-    Twenty times as many where a tolerance ends most rows earlier.
-    """
-    return max(500, 16 * n_players) * (20 if with_tolerance else 1)
 
 
 def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
@@ -108,19 +52,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     BudgetError
         If the budget is too small for the estimator.
     """
-    return _Run(game, estimator, settings).estimate(game.active_players())
-
-
-def _pays_for_all(n_players: int, budget: int) -> bool:
-    return bool(2**n_players <= budget)
-
-
-def _least_budget(n_players: int, estimator: Estimator[Any], settings: Settings) -> int:
-    """Return the evaluations without which a row of that many players cannot be estimated."""
-    least = estimator.minimum_budget(n_players, settings.needs_errors)
-    if isinstance(settings.cooperators, str) and settings.cooperators == "difference":
-        least += n_players * (n_players + 1) // 2
-    return int(min(least, 2**n_players))
+    run = _Run(game, estimator, settings, RowBudgets(estimator, settings))
+    return run.estimate(game.active_players())
 
 
 @dataclass
@@ -128,19 +61,20 @@ class _Run:
     game: Game
     estimator: Estimator[Any]
     settings: Settings
+    budgets: RowBudgets
     _graphs: Sequence[PlayerGraph] = ()
     _shared: dict[Hashable, Design] = field(default_factory=dict)
     _missed: list[tuple[int, float]] = field(default_factory=list)
 
     def estimate(self, active: BoolArray) -> Estimate:
-        if self._is_on_graph:
+        if self.budgets.are_on_graph:
             n_rows, n_players = active.shape
             graph, name = self.settings.graph, self.settings.name
             self._graphs = graphs_of_rows(graph, n_rows, n_players, name)
             self._refuse_budget_early(active)
         else:
             for n_active in np.unique(active.sum(axis=1)):
-                self._check_budget(int(n_active))
+                self.budgets.check(int(n_active))
         with self._progress_bar(active) as bar:
             evaluate = Evaluator(self.game, self.settings.batch_size, bar.update)
             ends = self._end_values(evaluate)
@@ -151,16 +85,12 @@ class _Run:
         return result
 
     def _groups(self, rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowGroup]:
-        if not self._is_on_graph:
+        if not self.budgets.are_on_graph:
             return group_rows(rows, active, ends[rows])
         if len(self._shared) > _MOST_DESIGNS:
             self._shared.clear()
         graphs = [self._graphs[row] for row in rows]
         return group_rows_on_graphs(rows, active, ends[rows], graphs)
-
-    @property
-    def _is_on_graph(self) -> bool:
-        return isinstance(self.estimator, OnGraph)
 
     def _refuse_budget_early(self, active: BoolArray) -> None:
         """Refuse a budget before anything is evaluated.
@@ -188,7 +118,9 @@ class _Run:
     def _opened(self, group: RowGroup) -> OpenRows:
         design = self._design(group)
         is_whole = self.settings.tolerance is None or isinstance(design, WholeDesign)
-        limit = int(design.table.counts.max()) if is_whole else self._planned(group.n_players)
+        limit = (
+            int(design.table.counts.max()) if is_whole else self.budgets.planned(group.n_players)
+        )
         return OpenRows(group, design, group.known_values, limit)
 
     def _left_open(self, rows: OpenRows, result: Estimate) -> list[OpenRows]:
@@ -200,7 +132,7 @@ class _Run:
         if tolerance is not None:
             is_met = tolerance.is_met(solution)
         n_players = rows.group.n_players
-        can_be_full = self._can_be_full(n_players)
+        can_be_full = self.budgets.pay_for_all(n_players)
         if rows.is_last_round and (is_met.all() or not can_be_full):
             self._record(rows, everyone, solution, result)
             if tolerance is not None and not is_met.all():
@@ -218,11 +150,11 @@ class _Run:
             return groups
         scored: list[RowGroup] = []
         for group in groups:
-            if self._is_full(group.n_players):
+            if self.budgets.pay_for_all_at_once(group.n_players):
                 scored.append(group)
                 continue
             needed = self.estimator.minimum_budget(group.n_players, self.settings.needs_errors)
-            budget = self._planned(group.n_players)
+            budget = self.budgets.planned(group.n_players)
             find = Scoring(self.settings.cooperators, budget, needed, self.settings.seed)
             scored += find(group, evaluate)
         return scored
@@ -235,7 +167,7 @@ class _Run:
             key = (group.graph, group.players[0].tobytes())
         if key in self._shared:
             return self._shared[key]
-        if self._is_full(n_players):
+        if self.budgets.pay_for_all_at_once(n_players):
             design: Design = full_design(n_players, group.known)
         else:
             design = self._made(self._design_request(group))
@@ -259,8 +191,8 @@ class _Run:
         # players they have, must not matter.
         n_players = group.n_players
         sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(n_players,))
-        planned, budget = self._planned(n_players), self._budget(n_players)
-        if self._can_be_full(n_players):
+        planned, budget = self.budgets.planned(n_players), self.budgets.of(n_players)
+        if self.budgets.pay_for_all(n_players):
             # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
             budget = max(planned, 2 ** (n_players - 1))
         return DesignRequest(
@@ -301,39 +233,6 @@ class _Run:
             result.cooperators[rows] = group.sources
             result.backward_passes[rows] = group.backward_passes
 
-    def _planned(self, n_players: int) -> int:
-        """Return up to how many evaluations a row of that many players goes before it may stop."""
-        budget = self._budget(n_players)
-        if self.settings.tolerance is None:
-            return budget
-        least = _least_budget(n_players, self.estimator, self.settings)
-        return min(budget, max(_LOOKS_FROM * least, 4 * n_players))
-
-    def _budget(self, n_players: int) -> int:
-        """Return the evaluations that a row of that many active players may have.
-
-        A row's own players decide where the user does not, so that other rows do not matter.
-        """
-        if self.settings.budget is not None:
-            return self.settings.budget
-        budget = default_budget(n_players, self.settings.tolerance is not None)
-        if _pays_for_all(n_players, budget):
-            return budget
-        return max(budget, _least_budget(n_players, self.estimator, self.settings))
-
-    def _check_budget(self, n_players: int) -> None:
-        if self._is_full(n_players):
-            return
-        needed = _least_budget(n_players, self.estimator, self.settings)
-        if self._budget(n_players) < needed:
-            exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
-            name, budget = self.settings.budget_name, self.settings.budget
-            raise BudgetError(
-                f"{name}={budget} is too small: {self.settings.name} needs at least {needed} "
-                f"evaluations for a row of {n_players} players"
-                f"{' to tell standard errors' if self.settings.with_errors else ''}{exact}."
-            )
-
     def _warn_of_missed_rows(self) -> None:
         if self._missed:
             n_rows = sum(count for count, _ in self._missed)
@@ -345,20 +244,12 @@ class _Run:
                 f"{name} or the tolerance."
             )
 
-    def _is_full(self, n_players: int) -> bool:
-        """Tell whether a row of that many players is enumerated from the start."""
-        return not self._is_on_graph and _pays_for_all(n_players, self._planned(n_players))
-
-    def _can_be_full(self, n_players: int) -> bool:
-        """Tell whether it may be enumerated in the end."""
-        return not self._is_on_graph and _pays_for_all(n_players, self._budget(n_players))
-
     def _progress_bar(self, active: BoolArray) -> tqdm[Any]:
         delay = self.settings.progress_delay
         sizes, n_rows = np.unique(active.sum(axis=1), return_counts=True)
-        each = [min(2 ** int(n), self._budget(int(n))) for n in sizes]
+        each = [min(2 ** int(n), self.budgets.of(int(n))) for n in sizes]
         return tqdm(
-            total=None if self._is_on_graph else int(np.dot(each, n_rows)),
+            total=None if self.budgets.are_on_graph else int(np.dot(each, n_rows)),
             desc=self.settings.name,
             unit=" evaluations",
             disable=delay is None,
@@ -387,7 +278,7 @@ class _Run:
 
     def _chunks(self, n_outputs: int) -> Iterator[IntArray]:
         n_players = self.game.n_players
-        row_bytes = self._budget(n_players) * (8 * n_players + 24 * n_outputs)
+        row_bytes = self.budgets.of(n_players) * (8 * n_players + 24 * n_outputs)
         if self.settings.cooperators is not None:
             row_bytes += 24 * n_players**2
         size = max(1, _CHUNK_BYTES // row_bytes)

@@ -57,33 +57,6 @@ def checked_attributions(name: str, given: Any) -> FloatArray:
     return values
 
 
-def features_last(name: str, values: FloatArray, n_outputs: int | None = None) -> FloatArray:
-    """Return attributions in a host's shape as (R, M), or (R, K, M) with outputs.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    values : array, (R, …) or (R, …, K)
-        The attributions of each row, of one feature for each place, and of K outputs if
-        `n_outputs` says so.
-    n_outputs : int, optional
-        K, where the last axis counts outputs.
-    """
-    if values.ndim < 2:
-        raise InvalidArgumentError(
-            f"{name} has shape {values.shape}; rows and features are needed. For one row pass "
-            "x[None]."
-        )
-    if n_outputs is None:
-        return values.reshape(len(values), -1)
-    if values.shape[-1] != n_outputs or values.ndim < 3:
-        raise InvalidArgumentError(
-            f"{name} has shape {values.shape}; its last axis must count the {n_outputs} outputs."
-        )
-    return np.moveaxis(values, -1, 1).reshape(len(values), n_outputs, -1)
-
-
 def check_same_shape(first: str, a: FloatArray, second: str, b: FloatArray) -> None:
     """Refuse two arrays of different shapes."""
     if a.shape != b.shape:

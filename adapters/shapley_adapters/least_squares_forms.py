@@ -7,6 +7,17 @@ from .errors import InvalidArgumentError
 from .estimators.least_squares import LeastSquares
 from .estimators.unbiased_least_squares import UnbiasedLeastSquares
 
+OPTIONS = """paired : bool
+        Whether each coalition comes with its complement; quadratic models are exact then.
+    sizes : {"kernel", "leverage"}
+        Whether coalition sizes are drawn by the Shapley kernel or by their leverage, uniformly.
+    replacement : bool
+        Whether coalitions are drawn with replacement, or each once, with the weights that match.
+    unbiased : bool
+        Whether to solve with the exact matrix (Covert and Lee, Improving KernelSHAP, AISTATS 2021)
+        in place of that of the draws."""
+"""What the options mean, for the hosts' docstrings."""
+
 
 def least_squares(
     paired: bool, sizes: str, replacement: bool, unbiased: bool

@@ -99,6 +99,17 @@ def checked_value_function(value_function: Any) -> ValueFunction:
     )
 
 
+def checked_log_probability(value_function: Any) -> ValueFunction:
+    """Return the value function that a user names or passes, if it is a log-probability."""
+    made = checked_value_function(value_function)
+    if made.kind != "log_probability":
+        raise InvalidArgumentError(
+            "value_function must be 'log_probability' or a ValueFunction of that kind; got "
+            f"{made.kind!r}."
+        )
+    return made
+
+
 class OutputGame(Game, Protocol):
     """A game whose values are made of a model's outputs."""
 

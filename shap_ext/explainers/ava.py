@@ -15,13 +15,14 @@ from shapley_adapters.aggregation import (
     NeighbourSearch,
     averaged_over_neighbours,
 )
-from shapley_adapters.array_types import FloatArray
+from shapley_adapters.aggregation.known_rows import KnownRows
+from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError
 
 from ..aggregate_explainer import AggregateExplainer, Combined, Spread
-from ..members import check_member, has_outputs
+from ..members import Member, check_member
 from ..models import inner_model, is_torch_module
-from ..neighbour_cache import NeighbourCache, rows_at
+from ..output_axes import folded, has_outputs
 from ..shap_internals import background_of
 from ..shared_parameters import documented
 
@@ -114,14 +115,16 @@ class AVAExplainer(AggregateExplainer):
         self.n_neighbors, self.metric, self.metric_params = n_neighbors, metric, metric_params
         self.normalized, self.at_zero, self.smoothing = normalized, at_zero, smoothing
         self._index = NeighbourIndex(self._embedded(self.dataset, "dataset"), self._search())
-        self._cache = NeighbourCache()
+        self.forget()
 
     def forget(self) -> None:
         """Drop the neighbours' explanations, as after the model was fitted anew.
 
         Changes of the parameters of torch modules are noticed without.
         """
-        self._cache = NeighbourCache()
+        self._known = KnownRows(len(self.dataset))
+        self._terms: Any = None
+        self._template: Any = None
 
     def _specs(self) -> list[Any]:
         return [self.explainer]
@@ -141,27 +144,36 @@ class AVAExplainer(AggregateExplainer):
         near = self._index.nearest(self._embedded(rows, "X"))
         weights = search.weights(near.distances)
         (member,) = self._members()
-        cache = self._cache
-        cache.renew((_version(self.model), tuple(sorted(arguments.items()))))
-        cache.learn(np.unique(near.places), self.dataset, lambda z: member.explain(z, arguments))
-        with_outputs = has_outputs(cache.values[near.places[:1, 0]], rows)
-        values = averaged_over_neighbours(weights, cache.values[near.places])
-        spread = None
-        if error_bounds:
-            if cache.errors is None or cache.half_widths is None:
-                raise InvalidArgumentError(
-                    f"error_bounds=True, but {member.name} gives no standard errors."
-                )
-            spread = Spread(
-                averaged_over_neighbours(weights, cache.errors[near.places]),
-                averaged_over_neighbours(weights, cache.half_widths[near.places]),
+        self._renew(arguments)
+        self._known.learn(near.places, lambda new: self._explained(new, member, arguments))
+        found = self._known.at(near.places)
+        means: list[Any] = [
+            None if one is None else averaged_over_neighbours(weights, one) for one in found
+        ]
+        values, base, errors, half_widths = means
+        if error_bounds and errors is None:
+            raise InvalidArgumentError(
+                f"error_bounds=True, but {member.name} gives no standard errors."
             )
-        base = np.zeros((*values.shape[:1], *values.shape[-1:][: int(with_outputs)]))
-        if cache.base_values is not None:
-            base = averaged_over_neighbours(weights, cache.base_values[near.places])
+        if base is None:
+            base = np.zeros(folded(values, has_outputs(values, rows)).shape[:-1])
+        spread = Spread(errors, half_widths) if error_bounds else None
         self.last_aggregate = Aggregate(values, weights)
-        self.last_candidates = [cache.values[near.places]]
-        return Combined(values, base, spread, cache.template, *member.shown(rows, values))
+        self.last_candidates = [found[0]]
+        return Combined(values, base, spread, self._template, *member.shown(rows, values))
+
+    def _renew(self, arguments: Mapping[str, Any]) -> None:
+        """Forget what was explained with other arguments, or by another model."""
+        terms = (_version(self.model), tuple(sorted(arguments.items())))
+        if terms != self._terms:
+            self.forget()
+            self._terms = terms
+
+    def _explained(self, places: IntArray, member: Member, arguments: Mapping[str, Any]) -> Any:
+        """Return what is known of rows of the data: values, base values, errors, half-widths."""
+        found = member.explain(_rows_at(self.dataset, places), arguments)
+        self._template = found.explanation
+        return found.values, found.base_values, found.errors, found.half_widths
 
     def _embedded(self, rows: Any, name: str) -> FloatArray:
         made = rows if self.embed is None else self.embed(rows)
@@ -193,7 +205,12 @@ def _checked_data(given: Any) -> Any:
             "dataset= is needed, a table of the rows among which neighbours are looked for, unless "
             "masker= is one."
         )
-    return rows_at(given, np.arange(len(given)))  # a copy
+    return _rows_at(given, np.arange(len(given)))  # a copy
+
+
+def _rows_at(data: Any, places: IntArray) -> Any:
+    """Return rows of an array or a DataFrame."""
+    return data.iloc[places] if isinstance(data, pd.DataFrame) else data[places]
 
 
 def _version(model: Any) -> Any:

@@ -28,35 +28,11 @@ class CShapleyExplainer(GraphExplainer):
     Parameters
     ----------
     {parameters}
-    graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
-        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
-        list with one graph for each row. By default texts are lines, and images grids of pixels and
-        channels; groups of columns are next to those that they touch.
+    {graph}
     order : int or "auto"
         How many edges away features are considered, or the largest size of the sets in the
         regression; by default the largest that `max_evals` pays for.
-    variant : {{"sum", "regression"}}
-        Definition 2, or the regression of v(U) − v(∅) on who is in U, over small connected sets U
-        (§4.3.2).
-    context : {{"removed", "kept"}}
-        Whether features outside the neighbourhood are absent, as the paper has it, or present, as
-        the authors' code does; in the regression, whether v(U) − v(∅) or v(N) − v(N∖U) is
-        explained.
-    weighting : {{"myerson", "paper"}}
-        The weight of a set of u features with b neighbours: (u − 1)! b! / (u + b)!, by which
-        additive models come out exactly; or the paper's 2 / (u (u + 1) (u + 2)), the same for b =
-        2.
-    marginals : {{"removal", "components"}}
-        Whether a feature is paid v(U) − v(U∖i), or v(U) less what the components of U∖i are worth
-        apart, as in the Myerson value; the latter takes fewer evaluations.
-    shapes : {{"auto", "connected", "squares"}}
-        The sets of the regression: all connected ones of up to `order` features, or the squares
-        with sides up to `order`. By default squares on grids, and connected sets elsewhere.
-    kernel : {{"shapley", "equal"}}
-        The weights of the regression: of the Shapley kernel, or equal. With hundreds of features
-        the kernel leaves little to all but single ones.
+    {c_shapley_options}
     efficient : bool
         Whether the regression is made to sum to the model's output.
 

@@ -11,9 +11,9 @@ import shap
 import shapley_adapters.aggregation as core
 from shapley_adapters.criteria import Neighbourhood
 
-from ..aggregate_explainer import CandidateExplainer, explained_by_all
+from ..candidate_explainer import CandidateExplainer, explained_by_all
 from ..learning_material import LearningMaterial
-from ..members import has_outputs
+from ..output_axes import has_outputs
 from ..shap_internals import background_of
 from ..shared_parameters import documented
 

@@ -25,16 +25,7 @@ class LeastSquaresExplainer(CoalitionExplainer):
     Parameters
     ----------
     {parameters}
-    paired : bool
-        Whether each coalition comes with its complement; quadratic models are exact then.
-    sizes : {{"kernel", "leverage"}}
-        Whether coalition sizes are drawn by the Shapley kernel or by their leverage, uniformly.
-    replacement : bool
-        Whether coalitions are drawn with replacement, or each once, with the weights that match.
-    unbiased : bool
-        Whether to solve with the exact matrix (Covert and Lee, Improving KernelSHAP, AISTATS
-        2021) in place of
-        that of the draws.
+    {least_squares_options}
 
     Examples
     --------

@@ -30,12 +30,7 @@ class LShapleyExplainer(GraphExplainer):
     Parameters
     ----------
     {parameters}
-    graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
-        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
-        list with one graph for each row. By default texts are lines, and images grids of pixels and
-        channels; groups of columns are next to those that they touch.
+    {graph}
     order : int or "auto"
         How many edges away features are considered; by default the largest that `max_evals` pays
         for.

@@ -9,7 +9,7 @@ import shap
 
 import shapley_adapters.aggregation as core
 
-from ..aggregate_explainer import CandidateExplainer
+from ..candidate_explainer import CandidateExplainer
 from ..shared_parameters import documented
 
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import shap
-
 import shapley_adapters as core
 
 from ..graph_explainer import GraphExplainer
@@ -27,12 +22,7 @@ class MyersonExplainer(GraphExplainer):
     Parameters
     ----------
     {parameters}
-    graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
-        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
-        list with one graph for each row. By default texts are lines, and images grids of pixels and
-        channels; groups of columns are next to those that they touch.
+    {graph}
 
     Examples
     --------
@@ -45,33 +35,6 @@ class MyersonExplainer(GraphExplainer):
     """
 
     name = "Myerson"
-
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        graph: Any = None,
-    ) -> None:
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-            graph=graph,
-        )
 
     def _estimator(self) -> core.Myerson:
         return core.Myerson()

@@ -4,6 +4,7 @@ import copy
 import inspect
 import pickle
 import random
+import re
 
 import captum.attr
 import matplotlib.pyplot as plt
@@ -14,6 +15,7 @@ from captum.attr import NoiseTunnel, visualization
 from captum.attr._core.layer.layer_activation import LayerActivation
 from captum.metrics import infidelity, infidelity_perturb_func_decorator, sensitivity_max
 
+import captum_ext
 from captum_ext import Exact, LeastSquares, RandomOrder, Shear
 from tests.captum_host.networks import Recorder, examples, network, oracle
 
@@ -139,6 +141,12 @@ def test_docstrings_name_every_argument():
     for method in METHODS:
         for name in list(inspect.signature(method).parameters):
             assert f"{name} :" in inspect.getdoc(method), (method, name)
+
+
+def test_shared_parameters_are_filled_in():
+    for name in captum_ext.__all__:
+        doc = getattr(captum_ext, name).__doc__
+        assert not re.search(r"\{\w+\}|\{\{", doc), name
 
 
 # Containers

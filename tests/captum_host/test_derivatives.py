@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.autograd.function import once_differentiable
 
 from captum_ext import Exact, LeastSquares, OddGP, RandomOrder, Shear
 from captum_ext.feature_groups import from_feature_mask
@@ -17,7 +16,7 @@ from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
 from shapley_adapters.torch_derivatives import gradient_scores, hessian_scores
 from shapley_adapters.torch_modules import warn_in_training_mode
 from tests.captum_host.networks import Recorder, examples, network
-from tests.helpers.stubborn_networks import CASES, scripted
+from tests.helpers.stubborn_networks import CASES, Attention, Once, scripted
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
@@ -233,18 +232,6 @@ class Recurrent(nn.Module):
         return self.lstm(x[:, :, None])[0][:, -1]
 
 
-class Attention(nn.Module):
-    def __init__(self, need_weights):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
-        self.need_weights = need_weights
-
-    def forward(self, x):
-        tokens = x.reshape(len(x), 3, 4)
-        made, _ = self.attention(tokens, tokens, tokens, need_weights=self.need_weights)
-        return made.sum(dim=(1, 2))
-
-
 class Transformer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -252,21 +239,6 @@ class Transformer(nn.Module):
 
     def forward(self, x):
         return self.layer(x.reshape(len(x), 3, 4))[:, 0]
-
-
-class Once(torch.autograd.Function):
-    """tanh, whose derivative cannot be taken twice."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x.tanh())
-        return x.tanh()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, grad):
-        (tanh,) = ctx.saved_tensors
-        return grad * (1 - tanh**2)
 
 
 class Detached(torch.autograd.Function):

@@ -7,6 +7,7 @@ import pytest
 import scipy.optimize
 
 from shapley_adapters.aggregation import (
+    Aggregate,
     Centroid,
     ComplexityLoss,
     Convex,
@@ -21,6 +22,7 @@ from shapley_adapters.aggregation import (
     learned_weights,
     trade_off,
 )
+from shapley_adapters.aggregation.known_rows import KnownRows
 from shapley_adapters.criteria import complexity, faithfulness
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import shapley_values
@@ -127,6 +129,38 @@ def test_weights_at_distance_zero_are_the_limit():
     np.testing.assert_allclose(near, at_zero, atol=1e-11)
     with pytest.raises(InvalidArgumentError, match="row 1 .*leave_out.*smoothing.*normalized=True"):
         NeighbourSearch(2, normalized=False).weights(np.array([[1.0, 2.0], [0.0, 1.0]]))
+
+
+def test_rows_are_found_once_and_told_in_any_order():
+    values, base = numbers(9, 3), numbers(9)
+    asked = []
+
+    def find(places):
+        asked.extend(places.tolist())
+        return values[places], None, base[places]
+
+    known = KnownRows(9)
+    for places in (np.array([[7, 2], [2, 5]]), np.array([5]), np.array([8, 5, 0])):
+        known.learn(places, find)
+        found = known.at(places)
+        assert found[1] is None
+        np.testing.assert_array_equal(found[0], values[places])
+        np.testing.assert_array_equal(found[2], base[places])
+    assert asked == [2, 5, 7, 0, 8]
+    np.testing.assert_array_equal(known.at(np.array([0, 7]))[0], values[[0, 7]])
+
+
+def test_base_values_are_averaged_with_the_weights_of_those_that_tell_theirs():
+    values, bases = numbers(2, 3), [np.array([1.0, 2.0]), None, np.array([4.0, 8.0])]
+    weighted = Aggregate(values, np.array([0.25, 0.5, 0.25]))
+    np.testing.assert_allclose(weighted.base_values(bases), [2.5, 5.0], **EXACT)
+    lopsided = Aggregate(values, np.array([0.1, 0.6, 0.3]))
+    np.testing.assert_allclose(lopsided.base_values(bases), [3.25, 6.5], **EXACT)
+    of_silent_ones = Aggregate(values, np.array([0.0, 1.0, 0.0]))
+    np.testing.assert_allclose(of_silent_ones.base_values(bases), [2.5, 5.0], **EXACT)
+    np.testing.assert_array_equal(weighted.base_values([None, None, None]), [0, 0])
+    ranks = Centroid("kendall")([np.array([[1.0, 2.0]]), np.array([[2.0, 3.0]])])
+    np.testing.assert_array_equal(ranks.base_values([np.ones(1), np.ones(1)]), [0])
 
 
 @pytest.mark.parametrize("normalized", [True, False])

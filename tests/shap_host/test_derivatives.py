@@ -29,7 +29,14 @@ def game_of(net, rows, background, players=None):
     average = LinkedAverage(shap.links.identity)
     module = ArrayModule(net)
     return TabularGame(
-        module, rows, background, players, average, lambda x: x, module, rows.shape[1:]
+        predict=module,
+        rows=rows,
+        background=background,
+        players=players,
+        average=average,
+        dress=lambda x: x,
+        module=module,
+        row_shape=rows.shape[1:],
     )
 
 

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 import threading
@@ -86,6 +87,14 @@ def test_names_of_methods_on_graphs_build_the_classes(name, explainer):
         np.testing.assert_array_equal(built(X).values, by_class(X).values)
     for spelled in ("c-shapley", "L_Shapley", "Myerson"):
         assert type(Explainer(curved, BACKGROUND, algorithm=spelled)) in ON_GRAPHS.values()
+
+
+@pytest.mark.parametrize("explainer", ALL.values(), ids=ALL.keys())
+def test_docstrings_name_every_argument(explainer):
+    doc = inspect.getdoc(explainer)
+    assert not re.search(r"\{\w+\}|\{\{", doc)  # shared parameters are filled in
+    for name in inspect.signature(explainer).parameters:
+        assert re.search(rf"^(\w+, )*{name}(, \w+)*( :|$)", doc, re.MULTILINE), name
 
 
 def test_exactly_these_names_are_known():

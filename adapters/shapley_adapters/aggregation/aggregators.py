@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -39,6 +40,27 @@ class Aggregate:
     values: FloatArray
     weights: FloatArray | None = None
     rankings: list[KemenyRanking] | None = None
+
+    @property
+    def shared_weights(self) -> FloatArray | None:
+        """The weights of the candidates, (G,), where all inputs have the same."""
+        return None if self.weights is None or self.weights.ndim > 1 else self.weights
+
+    def base_values(self, given: Sequence[FloatArray | None]) -> FloatArray:
+        """Return the values without any feature, (…), of those that the candidates have.
+
+        Their mean, with the weights of a convex combination; zero for rankings, and where no
+        candidate tells its own.
+        """
+        known = [place for place, one in enumerate(given) if one is not None]
+        if self.rankings is not None or not known:
+            return np.zeros(self.values.shape[:-1])
+        weights = self.shared_weights
+        shares = np.ones(len(known)) if weights is None else weights[known]
+        if shares.sum() == 0:
+            shares = np.ones(len(known))
+        mean: FloatArray = np.average([given[place] for place in known], axis=0, weights=shares)
+        return mean
 
 
 class Aggregator(Protocol):

@@ -4,7 +4,8 @@ from .accuracy import absolute_error, ranking_accuracy
 from .complexity import complexity
 from .curves import Curve, deletion_curve, insertion_curve, masked_log_odds
 from .faithfulness import faithfulness, monotonicity
-from .sensitivity import Neighbourhood, Sensitivity, measured_sensitivity, sensitivity
+from .neighbourhoods import Neighbourhood
+from .sensitivity import Sensitivity, measured_sensitivity, sensitivity
 
 __all__ = [
     "Curve",

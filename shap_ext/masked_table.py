@@ -1,0 +1,73 @@
+"""What tables have in common, sparse or not, whose rows are masked by background rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from shapley_adapters.array_types import CoalitionArray, IntArray, ValueArray
+from shapley_adapters.value_functions import Reduction
+
+from .links import LinkedAverage
+from .models import as_outputs
+from .shap_internals import is_identity
+
+
+@dataclass(kw_only=True)
+class MaskedTable:
+    """Rows whose absent columns take the values of background rows.
+
+    Attributes
+    ----------
+    predict : callable
+        The model, of tables (n, D) dressed by `dress`.
+    rows, background : arrays or sparse matrices in csr form, (R, D) and (B, D)
+        Present and absent values, of one type.
+    players : array, (D,)
+        The player of each column.
+    average : LinkedAverage
+        How outputs of background rows become one value.
+    dress : callable
+        Turns (n, D) into what the model takes: another shape, or a DataFrame.
+    linearize_link : bool
+        Whether background rows are weighted so that additive models stay additive.
+    """
+
+    predict: Callable[[Any], Any]
+    rows: Any
+    background: Any
+    players: IntArray
+    average: LinkedAverage
+    dress: Callable[[Any], Any]
+    linearize_link: bool = True
+
+    def __post_init__(self) -> None:
+        if self.linearize_link and not is_identity(self.average.link):
+            self.average = self.average.linearized_at(self._outputs(self.background))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to explain."""
+        return int(self.rows.shape[0])
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return int(self.players.max()) + 1
+
+    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return the values, (P, K), averaged over the background."""
+        return self.reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
+
+    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        """Return the values that `reduce` makes of the outputs for the background rows."""
+        outputs = self._outputs(self._masked(rows, coalitions))  # (P·B, K)
+        return reduce(outputs.reshape(len(rows), self.background.shape[0], -1), rows)
+
+    def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
+        """Return the masked rows, (P·B, D)."""
+        raise NotImplementedError
+
+    def _outputs(self, table: Any) -> ValueArray:
+        return as_outputs(self.predict(self.dress(table)), table.shape[0])

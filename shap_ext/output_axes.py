@@ -1,0 +1,29 @@
+"""Where outputs stand: last in shap's arrays, before the features in the core's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shapley_adapters.array_types import FloatArray
+
+
+def has_outputs(values: FloatArray, rows: Any) -> bool:
+    """Tell whether the last axis of attributions of rows counts outputs."""
+    return bool(values.ndim > np.ndim(rows))
+
+
+def folded(values: FloatArray, with_outputs: bool) -> FloatArray:
+    """Return values with the features of a row in the last axis, (R, M) or (R, K, M)."""
+    if with_outputs:
+        values = np.moveaxis(values, -1, 1)
+        return values.reshape(*values.shape[:2], -1)
+    return values.reshape(len(values), -1)
+
+
+def unfolded(values: FloatArray, shape: tuple[int, ...], with_outputs: bool) -> FloatArray:
+    """Undo `folded`."""
+    if not with_outputs:
+        return values.reshape(shape)
+    return np.moveaxis(values.reshape(len(values), shape[-1], *shape[1:-1]), 1, -1)
