@@ -185,7 +185,8 @@ def attribution_covariances(
     n_players = signs.shape[1]
     scales = of_weights(weights)
     factors = signs * weights  # (n, M)
-    sums = [(factors**k).sum(axis=1) for k in range(1, DEGREES[-1] + 1)]
+    of_even, powers = np.ones_like(signs), range(1, DEGREES[-1] + 1)
+    sums = [(signs if k % 2 else of_even) @ weights**k for k in powers]
     others = _without_one([e[:, None] for e in symmetric_polynomials(sums)], factors)
     of_weights_only = _without_one(scales, weights)
     covariances, variances = [2 * signs.T / n_players], [np.full(n_players, 4 / n_players)]

@@ -109,7 +109,7 @@ def find_outstanding(
             factor, _without(values, known), lower=True, trans=1, check_finite=False
         )
         energies = expected * _forms(signs[:, players], unexplained) ** 2
-        most = np.argsort(-energies, kind="stable")[:_CANDIDATES]
+        most = np.argpartition(-energies, min(_CANDIDATES, len(energies) - 1))[:_CANDIDATES]
         candidates = np.unique(np.concatenate([triples[most], found.players]), axis=0)
         features = whitened_by(factor, _products(signs, candidates))
         variances = _variances_of_their_own(features, values, len(triples))

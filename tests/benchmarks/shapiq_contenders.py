@@ -107,7 +107,7 @@ APPROXIMATORS = (
     Approximator("SVARM", _fixed()),
     Approximator("StratifiedSamplingSV", _fixed()),
     Approximator("OwenSamplingSV", _owen_options),
-    Approximator("ShaplEIG", _fixed(show_progress=False), most_per_player=8, most_rows=4),
+    Approximator("ShaplEIG", _fixed(show_progress=False), most_per_player=8, most_rows=8),
 )
 """Tried on boosted trees and on the ReLU network. OddSHAP's default, one term for ten evaluations,
 is its paper's; one for five was better from 16 evaluations a player on. RegressionMSR and ProxySHAP
