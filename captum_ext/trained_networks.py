@@ -64,7 +64,8 @@ class SimShap(AmortizedAttribution):
         Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
         another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`.
+        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
+        which may be None, says otherwise.
     """
 
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")

@@ -45,7 +45,8 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
         another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`.
+        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
+        which may be None, says otherwise.
     trained : path, optional
         A file that `save_trained` wrote, to use in place of training."""
 
