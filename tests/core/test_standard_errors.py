@@ -31,7 +31,7 @@ BOUNDS = {
     # a residual is divided by 1 − its leverage h, which makes its square too large by up to
     # 1/(1 − h); h averages 7/30 or less here
     "LeastSquares": (0.9, 1.1 / (1 - 7 / 30)),
-    # the interaction of all cooperators is taken for noise, and the variances are drawn together
+    # the highest interaction that strata tell is taken for noise, and variances are drawn together
     # by their logarithms, whose mean is less
     "Shear": (0.75, 1.2),
 }

@@ -335,7 +335,8 @@ def _variances(
 
     Strata that were drawn several times tell their spread, all of a player's together. Those that
     were drawn once tell it as factorial experiments without replicates do: by the interaction of
-    all cooperators, which takes the means of the strata with alternating signs and is hardly
+    all cooperators, or of all but the strongest where their number is odd, as a stratum holds
+    complementary subsets. It takes the means of the strata with alternating signs and is hardly
     anything but noise. Few draws, so that players learn from each other.
 
     Returns
