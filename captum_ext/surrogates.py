@@ -47,8 +47,8 @@ class Surrogate(SurrogateModel):
     epochs, rows_per_step : int
         Of the training.
     learning_rate : float, optional
-        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and by the root
-        of how many times more there are, less.
+        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
+        √(4,000 / steps) for more.
     validation_share : float
         Share of the examples that is held out, to keep the best epoch by, and for `validation`.
     patience : int, optional
@@ -61,7 +61,8 @@ class Surrogate(SurrogateModel):
         Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
         another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`.
+        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
+        which may be None, says otherwise.
     """
 
     def fit(

@@ -40,8 +40,8 @@ class SimShap(AmortizedAttribution):
     epochs, rows_per_step : int
         Of the training.
     learning_rate : float, optional
-        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and by the root
-        of how many times more there are, less.
+        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
+        √(4,000 / steps) for more.
     crossed_rows : int
         How many more examples to train on, each made of two real ones that are not held out,
         feature by feature. They cost evaluations as real ones do. For tables: with as many as there
@@ -64,7 +64,8 @@ class SimShap(AmortizedAttribution):
         Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
         another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`.
+        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
+        which may be None, says otherwise.
     """
 
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")

@@ -15,19 +15,19 @@ from .array_types import FloatArray
 _FEWEST = 3
 """Players with known variances without which nothing is told from the others."""
 
-_ROUNDING = 1e-20
-"""Of the largest variance of a row: what rounding may leave of none."""
-
 _LEAST_EXCESS = 1e-6
 """Of the logarithms' variance over what chance explains: below, all players are taken for alike."""
 
 _STEPS = 30
 
 
-def moderated(variances: FloatArray, freedom: FloatArray) -> tuple[FloatArray, FloatArray]:
+def moderated(
+    variances: FloatArray, freedom: FloatArray, rounding: FloatArray | float = 0.0
+) -> tuple[FloatArray, FloatArray]:
     """Return the means of the variances given all of them, and their degrees of freedom.
 
-    Players without any variance, such as null players, keep none and tell nothing of the others.
+    Players without any variance but that of rounding, such as null players and those that interact
+    with nobody, keep theirs and tell nothing of the others.
 
     Parameters
     ----------
@@ -35,14 +35,15 @@ def moderated(variances: FloatArray, freedom: FloatArray) -> tuple[FloatArray, F
         Estimates for each player; NaN where there are none.
     freedom : array, (R, M, 1)
         Their degrees of freedom.
+    rounding : array, (R, M, K), or float
+        Up to where variances may be nothing but rounding.
 
     Returns
     -------
     arrays, (R, M, K) each
     """
     freedom = np.broadcast_to(freedom, variances.shape)
-    largest = np.nanmax(variances, axis=1, keepdims=True, initial=0.0)
-    is_known = variances > _ROUNDING * largest
+    is_known = variances > rounding
     n = is_known.sum(axis=1, keepdims=True)
     is_known &= n >= _FEWEST
     n = np.maximum(n, _FEWEST)

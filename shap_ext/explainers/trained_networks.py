@@ -20,8 +20,8 @@ _PARAMETERS = """training_data : array or DataFrame, optional
     epochs, rows_per_step : int
         Of the training.
     learning_rate : float, optional
-        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and by the root
-        of how many times more there are, less.
+        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
+        √(4,000 / steps) for more.
     crossed_rows : int
         How many more rows to train on, each made of two real ones that are not held out, feature by
         feature. They cost evaluations as real ones do. For tables: with as many as there are
@@ -45,7 +45,8 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
         another one are refused. Needs a `seed`, which belongs to what must be the same.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`.
+        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
+        which may be None, says otherwise.
     trained : path, optional
         A file that `save_trained` wrote, to use in place of training."""
 

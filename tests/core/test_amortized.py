@@ -394,7 +394,10 @@ def test_the_more_steps_the_lower_the_rate(options, n_steps, expected):
     assert Training(**options).rate(n_steps) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("options", "expected"), [({}, 1.0), ({"gradient_clip_val": 7.0}, 7.0)])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, 1.0), ({"gradient_clip_val": 7.0}, 7.0), ({"gradient_clip_val": None}, None)],
+)
 def test_gradients_are_cut_unless_told_otherwise(options, expected):
     seen = []
 

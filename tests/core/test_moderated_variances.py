@@ -64,8 +64,8 @@ def test_variances_are_nearer_to_the_truth():
 def test_players_without_variance_keep_none_and_count_for_nothing():
     rng = np.random.default_rng(4)
     _, estimates, freedom, _ = drawn(rng, 8.0, n_rows=2, n_players=12)
-    with_nulls = np.insert(estimates, [0, 5], [[[0.0], [1e-30]]], axis=1)
-    found, together = moderated(with_nulls, np.insert(freedom, [0, 5], 2.0, axis=1))
+    with_nulls = np.insert(estimates, [0, 5], [[[0.0], [1e-10]]], axis=1)
+    found, together = moderated(with_nulls, np.insert(freedom, [0, 5], 2.0, axis=1), 1e-9)
     np.testing.assert_array_equal(found[:, [0, 6]], with_nulls[:, [0, 6]])
     np.testing.assert_array_equal(together[:, [0, 6]], 2.0)
     alone, own = moderated(estimates, freedom)

@@ -1,5 +1,6 @@
 """What makes SHEAR what it is: its cooperators, its pairs, its draws, its budget."""
 
+from itertools import combinations
 from math import factorial
 
 import numpy as np
@@ -342,3 +343,22 @@ def test_a_round_of_repeats_starts_at_a_random_player():
         for seed in range(60)
     }
     assert len(repeated) > 4
+
+
+@pytest.mark.parametrize("n_cooperators", [2, 3, 4])
+def test_single_draws_take_the_highest_interaction_that_strata_tell_for_noise(n_cooperators):
+    """Of an even number of cooperators: the two subsets of a stratum cancel odd ones out."""
+    n_players = 9
+    scores = np.zeros((1, n_players, n_players))
+    scores[0, 0, 1 : n_cooperators + 1] = np.arange(n_cooperators, 0, -1)  # player 1 the strongest
+    budget = 2 + n_players * 2 ** (n_cooperators + 1)
+    design = design_of(scores, budget, efficient=False)
+    members = design.table.coalitions[0]
+    signs = np.where(members, 1.0, -1.0)
+    cooperators = range(1, n_cooperators + 1)
+    of_noise = set(cooperators) if n_cooperators % 2 == 0 else set(cooperators) - {1}
+    for size in range(n_cooperators + 1):
+        for chosen in combinations(cooperators, size):
+            values = members[:, 0] * signs[:, list(chosen)].prod(axis=1)
+            solution = core.Shear(efficient=False).solve(design, values[None, :, None])
+            assert (solution.standard_errors[0, 0, 0] > 0) == (set(chosen) == of_noise)

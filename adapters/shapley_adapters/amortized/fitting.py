@@ -54,7 +54,8 @@ class Schedule:
         Where checkpoints go. If it holds some of the same training, it goes on from there; those
         of another one are refused.
     trainer_options : mapping
-        Handed to `lightning.Trainer`: `accelerator`, `devices`, `precision`, `logger`, ….
+        Handed to `lightning.Trainer`: `accelerator`, `devices`, `precision`, `logger`, …; with
+        `gradient_clip_val`, 1 by default, None for gradients as they are.
     """
 
     epochs: int = 100

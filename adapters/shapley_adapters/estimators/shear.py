@@ -27,6 +27,10 @@ from ..moderated_variances import moderated
 
 COMPLEMENTS = ("posterior", "uniform", "none")
 
+_ROUNDING = 4 * float(np.finfo(np.float32).eps)
+"""Of a row's largest value: the error of a contribution where a model computes in single precision.
+Averages over a background hide which models do."""
+
 
 @dataclass(frozen=True)
 class ShearDesign:
@@ -165,7 +169,8 @@ class Shear:
         unit_weights = np.where(is_bought, draw_weights[:, design.strata], 0.0)  # (R, U)
         owners = design.strata // len(design.stratum_weights)
         attributions = _sum_by(owners, n_players, unit_weights[:, :, None] * contributions)
-        variances, freedom = _variances(design, contributions, is_bought)
+        rounding = _ROUNDING * np.abs(values).max(axis=1, keepdims=True)  # (R, 1, K)
+        variances, freedom = _variances(design, contributions, is_bought, rounding)
         return share_residual(attributions, variances, values, design.shares, freedom)
 
     def _strata(self, request: DesignRequest, weights: FloatArray) -> IntArray:
@@ -324,13 +329,14 @@ def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
 
 
 def _variances(
-    design: ShearDesign, contributions: FloatArray, is_bought: BoolArray
+    design: ShearDesign, contributions: FloatArray, is_bought: BoolArray, rounding: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Estimate the sampling variance of each player's weighted mean, and its degrees of freedom.
 
     Strata that were drawn several times tell their spread, all of a player's together. Those that
     were drawn once tell it as factorial experiments without replicates do: by the interaction of
-    all cooperators, which takes the means of the strata with alternating signs and is hardly
+    all cooperators, or of all but the strongest where their number is odd, as a stratum holds
+    complementary subsets. It takes the means of the strata with alternating signs and is hardly
     anything but noise. Few draws, so that players learn from each other.
 
     Returns
@@ -364,7 +370,7 @@ def _variances(
     variances = known + single * alternating**2 / (1 / draws).sum(axis=2)
     # As many as a sum of this kind has where all strata spread alike (Satterthwaite, 1946).
     freedom = (repeated + single) ** 2 / (repeated**2 / np.maximum(of_repeated, 1) + single**2)
-    return moderated(variances, freedom)
+    return moderated(variances, freedom, (repeated + single) * rounding**2)
 
 
 def _alternating_signs(n_strata: int) -> FloatArray:
