@@ -28,6 +28,12 @@ _FEWEST_CANDIDATES = 2048
 _MOST_CHOSEN = 1024
 """Beyond this, choosing costs more than it gains, and pairs are drawn."""
 
+_HALVES_PER_PLAYER, _MOST_HALVES, _FEWEST_HALVES = 12, 768, 4
+"""What is chosen are single players and halves of all, by which a game is known that has no
+interactions of many players. Where not all pairs are candidates, so many pairs a player are of
+these, but no more than 768, unless that is less than 4 a player; those beyond are of all sizes
+alike, so that errors go on falling in any game."""
+
 _FEW = 6
 """Pairs a player below which single players come first."""
 
@@ -45,14 +51,21 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
     """
     n_there = 2 ** (n_players - 1) - 1 if n_players < 60 else n_pairs
     n_pairs = min(n_pairs, n_there)
-    n_chosen = min(n_pairs, _MOST_CHOSEN)
+    n_spread = min(n_pairs, _most_spread(n_players))
+    n_chosen = min(n_spread, _MOST_CHOSEN)
     # Powers of two, so that few sets are made; a part of a greedy choice is a greedy choice.
     n_made = min(1 << (n_chosen - 1).bit_length(), n_there, _MOST_CHOSEN)
     chosen = _chosen(n_players, n_made, n_pairs < _FEW * n_players)
     pairs = chosen[:n_chosen][:, rng.permutation(n_players)]
-    if n_pairs == n_chosen:
-        return pairs
-    return _topped_up(pairs, n_pairs, rng)
+    return _topped_up(_with_halves(pairs, n_spread, rng), n_pairs, rng, 1)
+
+
+def _most_spread(n_players: int) -> int:
+    """Return how many pairs are chosen, or drawn from what would be."""
+    if n_players <= _LISTED_PLAYERS:
+        return _MOST_CHOSEN
+    at_most = max(_MOST_HALVES, _FEWEST_HALVES * n_players)
+    return min(_HALVES_PER_PLAYER * n_players, at_most)
 
 
 @lru_cache(maxsize=64)
@@ -119,7 +132,7 @@ def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
     some = np.concatenate([singles, doubles])
     # Of fixed randomness: the set is part of the method, not of a run.
     rng = np.random.default_rng(n_players)
-    return _topped_up(some, len(some) + max(_FEWEST_CANDIDATES, 3 * n_pairs), rng)
+    return _with_halves(some, len(some) + max(_FEWEST_CANDIDATES, 3 * n_pairs), rng)
 
 
 def _all_pairs(n_players: int) -> CoalitionArray:
@@ -129,16 +142,24 @@ def _all_pairs(n_players: int) -> CoalitionArray:
     return every
 
 
-def _topped_up(pairs: CoalitionArray, n_pairs: int, rng: np.random.Generator) -> CoalitionArray:
-    """Add random coalitions of about half of the players that make new pairs.
+def _with_halves(pairs: CoalitionArray, n_pairs: int, rng: np.random.Generator) -> CoalitionArray:
+    """Add random coalitions of about half of the players that make new pairs."""
+    return _topped_up(pairs, n_pairs, rng, max(1, pairs.shape[1] // 2 - 2))
 
-    Of any size where so many are wanted that there may be too few of half.
+
+def _topped_up(
+    pairs: CoalitionArray, n_pairs: int, rng: np.random.Generator, lowest: int
+) -> CoalitionArray:
+    """Add random coalitions that make new pairs, of sizes from `lowest` to half of the players.
+
+    From all pairs alike where so many are wanted that there may be too few of some size.
     """
     n_players = pairs.shape[1]
+    if len(pairs) == n_pairs:
+        return pairs
     if n_players <= _COUNTED_PLAYERS and 4 * n_pairs > 2 ** (n_players - 1):
         both = np.concatenate([pairs, rng.permutation(_all_pairs(n_players), axis=0)])
         return both[_first_of_each_pair(both)][:n_pairs]
-    lowest = max(1, n_players // 2 - 2)
     found = pairs
     while len(found) < n_pairs:
         n_more = 2 * (n_pairs - len(found)) + 8

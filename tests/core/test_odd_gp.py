@@ -1,5 +1,6 @@
 """Odd Gaussian-process regression against its prior written out, set by set."""
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -325,6 +326,39 @@ def test_pairs_differ_also_where_the_first_leave_nothing_open(n_players, n_pairs
     """Ten players have 382 odd sets of up to five; beyond as many pairs, variances are rounding."""
     members = spread_pairs(n_players, n_pairs, np.random.default_rng(0))
     assert len({frozenset([one.tobytes(), (~one).tobytes()]) for one in members}) == n_pairs
+
+
+def test_pairs_beyond_those_chosen_are_of_all_sizes():
+    members = spread_pairs(64, 1500, np.random.default_rng(0))
+    sizes = np.minimum(members.sum(axis=1), (~members).sum(axis=1))
+    assert ((sizes[:768] <= 2) | (sizes[:768] >= 30)).all()
+    assert set(sizes[768:]) >= set(range(2, 33))  # there are no more than 64 single players
+
+
+def power_of_votes(shares, quota):
+    """Return the Shapley values of a weighted vote, by counting coalitions by size and votes."""
+    n, values = len(shares), []
+    for player, own in enumerate(shares):
+        counts = np.zeros((n, sum(shares) + 1))
+        counts[0, 0] = 1.0
+        for votes in np.delete(shares, player):
+            counts[1:, votes:] += counts[:-1, : counts.shape[1] - votes].copy()
+        chances = np.array([1 / (n * math.comb(n - 1, size)) for size in range(n)])
+        values.append(chances @ counts[:, max(0, quota - own) : quota].sum(axis=1))
+    return np.array(values)
+
+
+def test_all_sizes_tell_of_games_with_interactions_of_many_players(monkeypatch):
+    """Halves alone leave an error that hardly falls."""
+    rng = np.random.default_rng(0)
+    shares = rng.integers(1, 9, size=(6, 40))
+    quotas = (rng.uniform(0.6, 0.9, size=6) * shares.sum(axis=1)).astype(int)
+    exact = np.stack([power_of_votes(*vote) for vote in zip(shares, quotas, strict=True)], axis=1)
+    assert exact.sum(axis=0) == pytest.approx(1.0)
+    game = FunctionGame(lambda coalitions: coalitions @ shares.T >= quotas, 40)
+    found = np.abs(run(game, 64 * 40).values[0] - exact).mean()
+    monkeypatch.setattr("shapley_adapters.spread_designs._most_spread", lambda _: 10**6)
+    assert found < 0.7 * np.abs(run(game, 64 * 40).values[0] - exact).mean()
 
 
 def test_steps_keep_account_of_all_features():
