@@ -172,8 +172,8 @@ def _variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: i
     n_tried : int
         Number of features that the candidates were chosen from.
     """
-    found, own = features.T @ values, (features**2).sum(axis=0)
-    energy = float(values @ values)
+    found, energy = features.T @ values, float(values @ values)
+    least_energy = _TINY * energy
     # Half of the values leave little but interactions in the others: these tell their scale.
     later = values[len(values) // 2 :]
     per_energy = max(1 / len(values), float(later @ later) / (len(later) * energy))
@@ -182,8 +182,8 @@ def _variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: i
     for _ in range(_STEPS):
         scale = energy * per_energy
         # Take out of each feature's sums what its own variance did to them.
-        others = 1.0 - variances * own
-        sums, squares = own / others, (found / others) ** 2
+        others = np.maximum(1.0 - variances * steps.own, _TINY)
+        sums, squares = steps.own / others, (found / others) ** 2
         surprise = np.maximum(squares / (sums * scale), 1.0)
         best = np.minimum((surprise - 1.0) / sums, _MOST)
         gains = np.where(variances > 0, 0.0, (surprise - 1.0 - np.log(surprise)) / 2)
@@ -195,16 +195,24 @@ def _variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: i
             place = int(np.argmax(changes))
             if changes[place] <= _CLOSE:
                 break
-        shared, factor = steps.take(place, best[place] - variances[place])
+        added = best[place] - variances[place]
+        left = found[place] / (1.0 + added * steps.own[place])
+        shared, factor = steps.take(place, added)
         variances[place] = best[place]
-        energy -= factor * found[place] ** 2
+        energy = max(energy - factor * found[place] ** 2, least_energy)
         found = found - factor * found[place] * shared
-        own = own - factor * shared**2
+        found[place] = left
     return variances
 
 
 class _Steps:
     """What steps did to FᵀK⁻¹F, of which rows are made as they are asked for.
+
+    Attributes
+    ----------
+    own : array, (k,)
+        Its diagonal. Where a game has no noise, a step leaves so little of it that differences of
+        sums would not tell; the step's own place is known without them.
 
     Parameters
     ----------
@@ -214,6 +222,7 @@ class _Steps:
 
     def __init__(self, features: FloatArray) -> None:
         self.features, self.n = features, 0
+        self.own = (features**2).sum(axis=0)
         self.rows = np.empty((_STEPS, features.shape[1]))
         self.factors = np.empty(_STEPS)
 
@@ -227,9 +236,13 @@ class _Steps:
         float
             By which factor of the row's outer product with itself FᵀK⁻¹F falls.
         """
+        own = self.own[place]
         before = self.factors[: self.n] * self.rows[: self.n, place]
         row = self.features[:, place] @ self.features - before @ self.rows[: self.n]
-        factor = added / (1.0 + added * row[place])
+        row[place] = own
+        factor = added / (1.0 + added * own)
+        self.own = np.maximum(self.own - factor * row**2, _TINY)
+        self.own[place] = own / (1.0 + added * own)
         self.rows[self.n], self.factors[self.n] = row, factor
         self.n += 1
         return row, factor

@@ -372,6 +372,18 @@ def test_steps_keep_account_of_all_features():
         covariance += added * np.outer(features[:, place], features[:, place])
         after = features.T @ np.linalg.solve(covariance, features)
         np.testing.assert_allclose(before - factor * np.outer(row, row), after, atol=1e-10)
+        np.testing.assert_allclose(steps.own, after.diagonal(), atol=1e-10)
+
+
+def test_steps_lose_nothing_where_there_is_no_noise():
+    """Whitened by next to no noise, a feature leaves the inverse of its variance of itself."""
+    features = 1e7 * np.random.default_rng(0).normal(size=(40, 6))
+    steps = outstanding_interactions._Steps(features)
+    variance = 0.0
+    for added in (1e4, -9e3, 50.0):
+        variance += added
+        steps.take(2, added)
+        assert steps.own[2] == pytest.approx(1 / variance, rel=1e-6)
 
 
 def strong_triples(n_players, triples, n_outputs=4, seed=0):
