@@ -22,7 +22,8 @@ from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import seeded
 from .networks import build
 from .storage import Description, Fingerprint, Saved, load, save
-from .training import SomeRows, Trained, Training, TrainingRows, train
+from .training import Trained, Training, train
+from .training_rows import SomeRows, TrainingRows
 
 _ROUNDING = 1e-3
 """Of v(∅), or of the rise from it: by how much it may differ from what it was in training."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,17 +13,16 @@ from torch import Tensor
 from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..batched_evaluation import Evaluator, Request
-from ..coalition_sets import CoalitionTable, end_points
-from ..errors import InvalidArgumentError
+from ..coalition_sets import CoalitionTable
 from ..estimation import Settings, estimate
 from ..estimators.least_squares import LeastSquares
 from ..estimators.odd_gp import OddGP
-from ..games import Game
 from ..size_distributions import kernel_mass, kernel_total, random_subsets
 from .checkpoints import Subject, digest
 from .explainer_network import ExplainerNetwork
 from .fitting import FittedModule, Schedule, fit
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
+from .training_rows import SomeRows, TrainingRows
 
 _EXACT_PLAYERS = 12
 """Up to here, validation values are exact by default."""
@@ -149,49 +148,6 @@ class Trained:
     validation_evaluations: int
 
 
-@dataclass
-class TrainingRows:
-    """The rows to train on: a game for each and what the network sees of it.
-
-    Attributes
-    ----------
-    game : Game
-        The games.
-    inputs : array or Tensor, (R, …)
-        What the network is given.
-    n_real : int, optional
-        How many of the rows, the first ones, are real: held-out rows are taken from these.
-    """
-
-    game: Game
-    inputs: Any
-    n_real: int | None = None
-    active: BoolArray = field(init=False)
-    empty: ValueArray = field(init=False)
-    rise: ValueArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        if len(self.inputs) != self.game.n_rows:
-            raise InvalidArgumentError(
-                f"The network's inputs have {len(self.inputs)} rows, the game has "
-                f"{self.game.n_rows}."
-            )
-        self.active = self.game.active_players()
-        table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
-        (ends,) = Evaluator(self.game)([Request(np.arange(self.game.n_rows), table)])
-        self.empty, self.rise = ends[:, 0], ends[:, 1] - ends[:, 0]
-
-    def batch(self, rows: IntArray) -> Tensor:
-        """Return what the network is given for some rows."""
-        return as_tensor(self.inputs[rows])
-
-
-def as_tensor(inputs: Any) -> Tensor:
-    """Return network inputs as a tensor; numbers that are no whole numbers in single precision."""
-    tensor = inputs if isinstance(inputs, Tensor) else torch.as_tensor(np.asarray(inputs))
-    return tensor.float() if tensor.is_floating_point() or tensor.dtype == torch.bool else tensor
-
-
 def train(
     rows: TrainingRows, network: ExplainerNetwork, training: Training, described: str
 ) -> Trained:
@@ -227,37 +183,6 @@ def _validation_values(
     settings = Settings(seed=training.seed, budget=budget, budget_name="validation_evaluations")
     found = estimate(SomeRows(rows.game, held_out), OddGP(), settings)
     return found.values, int(found.evaluations.sum())
-
-
-@dataclass(frozen=True)
-class SomeRows:
-    """The games of some of the rows of another."""
-
-    game: Game
-    rows: IntArray
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.rows)
-
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return self.game.n_players
-
-    @property
-    def evaluations_per_batch(self) -> int:
-        """What the whole game asks for."""
-        return self.game.evaluations_per_batch
-
-    def active_players(self) -> BoolArray:
-        """Tell which players can change the value."""
-        return self.game.active_players()[self.rows]
-
-    def __call__(self, rows: IntArray, coalitions: BoolArray) -> ValueArray:
-        """Return values, (P, K)."""
-        return self.game(self.rows[rows], coalitions)
 
 
 class _Module(FittedModule):
