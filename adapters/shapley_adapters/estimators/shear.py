@@ -162,15 +162,17 @@ class Shear:
     def solve(self, design: ShearDesign, values: ValueArray) -> Solution:
         """Weight the marginal contributions; errors from the spread within like strata."""
         contributions = _contributions(design, values)  # (R, U, K)
-        n_players = design.shares.shape[1]
-        # The weight of one draw of each stratum, (R, M · P).
-        draw_weights = np.tile(design.stratum_weights, n_players) / design.draws
-        is_bought = np.arange(len(design.strata)) < design.n_units[:, None]
-        unit_weights = np.where(is_bought, draw_weights[:, design.strata], 0.0)  # (R, U)
-        owners = design.strata // len(design.stratum_weights)
-        attributions = _sum_by(owners, n_players, unit_weights[:, :, None] * contributions)
+        n_rows, n_players = design.shares.shape
+        n_strata = len(design.stratum_weights)
+        is_bought = (np.arange(len(design.strata)) < design.n_units[:, None])[:, :, None]
+        sums = _sum_by(design.strata, n_players * n_strata, is_bought * contributions)
+        means = sums / design.draws[:, :, None]
+        deviations = is_bought * (contributions - means[:, design.strata])
+        squares = _sum_by(design.strata // n_strata, n_players, deviations**2)
+        means = means.reshape(n_rows, n_players, n_strata, -1)
+        attributions = (design.stratum_weights[:, None] * means).sum(axis=2)
         rounding = _ROUNDING * np.abs(values).max(axis=1, keepdims=True)  # (R, 1, K)
-        variances, freedom = _variances(design, contributions, is_bought, rounding)
+        variances, freedom = _variances(design, means, squares, rounding)
         return share_residual(attributions, variances, values, design.shares, freedom)
 
     def _strata(self, request: DesignRequest, weights: FloatArray) -> IntArray:
@@ -329,7 +331,7 @@ def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
 
 
 def _variances(
-    design: ShearDesign, contributions: FloatArray, is_bought: BoolArray, rounding: FloatArray
+    design: ShearDesign, means: FloatArray, squares: FloatArray, rounding: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Estimate the sampling variance of each player's weighted mean, and its degrees of freedom.
 
@@ -339,26 +341,24 @@ def _variances(
     complementary subsets. It takes the means of the strata with alternating signs and is hardly
     anything but noise. Few draws, so that players learn from each other.
 
+    Parameters
+    ----------
+    means : array, (R, M, P, K)
+        Of the draws of each stratum.
+    squares : array, (R, M, K)
+        Sum of the squares by which a player's draws differ from these.
+    rounding : array, (R, 1, K)
+        What rounding may leave of a contribution.
+
     Returns
     -------
     arrays, (R, M, K) each
     """
-    n_rows, n_players = design.shares.shape
-    n_strata = len(design.stratum_weights)
     if not design.is_random:
-        unknown = np.full((n_rows, n_players, contributions.shape[2]), np.nan)
+        unknown = np.full_like(squares, np.nan)
         return unknown, unknown
-    n_all = n_players * n_strata
-
-    def by_player(per_stratum: FloatArray) -> FloatArray:
-        return per_stratum.reshape(n_rows, n_players, n_strata, -1)
-
-    bought = is_bought[:, :, None]
-    draws = design.draws[:, :, None].astype(np.float64)
-    means = _sum_by(design.strata, n_all, bought * contributions) / draws
-    deviations = bought * (contributions - means[:, design.strata])
-    squares = by_player(_sum_by(design.strata, n_all, deviations**2)).sum(axis=2)
-    means, draws = by_player(means), by_player(draws)
+    n_rows, n_players, n_strata, _ = means.shape
+    draws = design.draws.reshape(n_rows, n_players, n_strata, 1)
     of_repeated = (draws - 1).sum(axis=2)
     alternating = (means * _alternating_signs(n_strata)[:, None]).sum(axis=2)
     weights = design.stratum_weights[:, None] ** 2 / draws
