@@ -11,7 +11,7 @@ from torch import Tensor
 
 from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
-from shapley_adapters.array_types import AttributionArray, ScoreArray
+from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.designs import Estimator
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.tolerances import checked_tolerance
@@ -65,9 +65,6 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
         raise NotImplementedError
-
-    def _cooperators(self) -> str | ScoreArray | None:
-        return None
 
     def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph] | None:
         """Return the graph of the players, for estimators that need one."""
@@ -151,7 +148,6 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         settings = Settings(
             seed=self.seed,
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
-            cooperators=self._cooperators(),
             with_errors=return_standard_error,
             tolerance=checked_tolerance(tolerance),
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,

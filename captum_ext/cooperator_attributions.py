@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import shapley_adapters as core
-from shapley_adapters.array_types import ScoreArray
-from shapley_adapters.cooperators import checked_cooperators, checked_prior
 
 from .coalition_attribution import CoalitionAttribution
 from .shared_parameters import documented
@@ -60,13 +58,9 @@ class OddGP(CoalitionAttribution):
         self.weights = weights
         self.cooperators = cooperators
         self._estimator()  # refuses options that cannot be used
-        self._cooperators()
 
     def _estimator(self) -> core.OddGP:
-        return core.OddGP(self.weights)
-
-    def _cooperators(self) -> str | ScoreArray | None:
-        return checked_prior(self.cooperators, self.weights)
+        return core.OddGP(self.weights, self.cooperators)
 
 
 @documented
@@ -125,11 +119,7 @@ class Shear(CoalitionAttribution):
         self.complement = complement
         self.antithetic = antithetic
         self.efficient = efficient
-        checked_cooperators(cooperators)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.Shear:
-        return core.Shear(self.complement, self.antithetic, self.efficient)
-
-    def _cooperators(self) -> str | ScoreArray:
-        return checked_cooperators(self.cooperators)
+        return core.Shear(self.complement, self.antithetic, self.efficient, self.cooperators)

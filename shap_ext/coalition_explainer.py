@@ -12,7 +12,6 @@ import shap
 
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
-from shapley_adapters.array_types import ScoreArray
 from shapley_adapters.designs import Estimator
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.tolerances import checked_tolerance
@@ -80,9 +79,6 @@ class CoalitionExplainer(SavedExplainer):
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
         raise NotImplementedError
-
-    def _cooperators(self) -> str | ScoreArray | None:
-        return None
 
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
         """Estimate the values of `game`, made of the datasets `args`."""
@@ -159,7 +155,6 @@ class CoalitionExplainer(SavedExplainer):
             seed=self.seed,
             budget=count_or_auto("max_evals", max_evals),
             batch_size=count_or_auto("batch_size", batch_size),
-            cooperators=self._cooperators(),
             with_errors=checked_flag("error_bounds", error_bounds),
             tolerance=checked_tolerance(tolerance),
             progress_delay=None if checked_flag("silent", silent) else _BAR_DELAY,

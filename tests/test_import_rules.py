@@ -37,6 +37,7 @@ LAYERS = [
     {"aggregation"},
     {
         "averages",
+        "cooperator_choices",
         "graph_drawing",
         "linear_designs",
         "moderated_variances",
@@ -179,6 +180,7 @@ def test_estimators_know_neither_the_evaluation_nor_each_other():
         "coalition_sets",
         "connected_sets",
         "constrained_regression",
+        "cooperator_choices",
         "designs",
         "efficiency",
         "errors",
@@ -272,7 +274,7 @@ class Sums:
     n_rows, n_players, evaluations_per_batch = 1, 9, 100
     def active_players(self): return np.ones((1, 9), dtype=bool)
     def __call__(self, rows, coalitions): return coalitions.sum(axis=1, keepdims=True) * 1.0
-settings = core.Settings(seed=0, budget=100, cooperators="auto")
+settings = core.Settings(seed=0, budget=100)
 print(core.estimate(Sums(), core.Shear(), settings).values.round(9).ravel().tolist())
 """
     assert run_without(["shap", "captum", "torch"], code) == str([1.0] * 9)

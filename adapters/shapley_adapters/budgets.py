@@ -54,8 +54,8 @@ class RowBudgets:
     def least(self, n_players: int) -> int:
         """Return the evaluations without which a row cannot be estimated."""
         least = self.estimator.minimum_budget(n_players, self.settings.needs_errors)
-        cooperators = self.settings.cooperators
-        if isinstance(cooperators, str) and cooperators == "difference":
+        source = self.estimator.score_source
+        if isinstance(source, str) and source == "difference":
             least += n_players * (n_players + 1) // 2
         return int(min(least, 2**n_players))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -140,28 +140,39 @@ class Solution:
     degrees_of_freedom: FloatArray | float = np.inf
 
 
-class OnGraph:
-    """Marks the estimators that need a graph, because what they estimate depends on it.
-
-    Enumeration of all coalitions does not take their place, as it does for estimators of the
-    Shapley value.
-    """
-
-
 DesignT = TypeVar("DesignT", bound=Design)
 
 
 class Estimator(Protocol[DesignT]):
-    """The two phases of an estimator; between them stands the evaluation."""
+    """The two phases of an estimator; between them stands the evaluation.
+
+    Estimators inherit from it what they do not ask for.
+    """
+
+    @property
+    def score_source(self) -> str | ScoreArray | None:
+        """How the players' scores are computed that a design asks for; None if it asks for none."""
+        return None
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the evaluations needed for M players where not all 2^M are affordable.
 
         With `with_errors`, those needed to estimate standard errors, too.
         """
+        raise NotImplementedError
 
     def design(self, request: DesignRequest) -> DesignT:
         """Choose the coalitions to evaluate."""
+        raise NotImplementedError
 
     def solve(self, design: DesignT, values: ValueArray) -> Solution:
         """Turn the values, (R, C, K), of the design's coalitions into attributions."""
+        raise NotImplementedError
+
+
+class OnGraph(Estimator[Any]):
+    """Marks the estimators that need a graph, because what they estimate depends on it.
+
+    Enumeration of all coalitions does not take their place, as it does for estimators of the
+    Shapley value.
+    """

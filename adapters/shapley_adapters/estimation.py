@@ -146,7 +146,8 @@ class _Run:
 
     def _scored(self, groups: list[RowGroup], evaluate: Evaluator) -> list[RowGroup]:
         """Score the rows for which cooperators have to be chosen."""
-        if self.settings.cooperators is None:
+        source = self.estimator.score_source
+        if source is None:
             return groups
         scored: list[RowGroup] = []
         for group in groups:
@@ -155,7 +156,7 @@ class _Run:
                 continue
             needed = self.estimator.minimum_budget(group.n_players, self.settings.needs_errors)
             budget = self.budgets.planned(group.n_players)
-            find = Scoring(self.settings.cooperators, budget, needed, self.settings.seed)
+            find = Scoring(source, budget, needed, self.settings.seed)
             scored += find(group, evaluate)
         return scored
 
@@ -279,7 +280,7 @@ class _Run:
     def _chunks(self, n_outputs: int) -> Iterator[IntArray]:
         n_players = self.game.n_players
         row_bytes = self.budgets.of(n_players) * (8 * n_players + 24 * n_outputs)
-        if self.settings.cooperators is not None:
+        if self.estimator.score_source is not None:
             row_bytes += 24 * n_players**2
         size = max(1, _CHUNK_BYTES // row_bytes)
         for start in range(0, self.game.n_rows, size):

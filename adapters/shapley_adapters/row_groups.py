@@ -11,8 +11,8 @@ import numpy.typing as npt
 from .array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
 from .batched_evaluation import Evaluator, Request
 from .coalition_sets import CoalitionTable, end_points
+from .cooperator_choices import DERIVATIVES
 from .cooperators import (
-    DERIVATIVES,
     difference_coalitions,
     difference_scores,
     scores_before_evaluation,

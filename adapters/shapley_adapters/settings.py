@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .array_types import ScoreArray
 from .player_graphs import PlayerGraph
 from .tolerances import Tolerance
 
@@ -22,9 +21,6 @@ class Settings:
         Evaluations for each row; `default_budget` where None.
     batch_size : int, optional
         Evaluations in one call of the game; what the game asks for where None.
-    cooperators : str or array, optional
-        How SHEAR finds cooperators, and odd Gaussian-process regression its prior; None for all
-        other estimators.
     graph : PlayerGraph or sequence of them, optional
         The graph of the game's players, or that of each row, for estimators that ask for one. What
         they estimate depends on it, so that enumeration of all coalitions never takes their place.
@@ -43,7 +39,6 @@ class Settings:
     seed: int
     budget: int | None = None
     batch_size: int | None = None
-    cooperators: str | ScoreArray | None = None
     graph: PlayerGraph | Sequence[PlayerGraph] | None = None
     with_errors: bool = False
     tolerance: Tolerance | None = None

@@ -8,8 +8,6 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
-from shapley_adapters.array_types import ScoreArray
-from shapley_adapters.cooperators import checked_prior
 
 from ..coalition_explainer import CoalitionExplainer
 from ..shared_parameters import documented
@@ -81,10 +79,6 @@ class OddGPExplainer(CoalitionExplainer):
         self.weights = weights
         self.cooperators = cooperators
         self._estimator()  # refuses options that cannot be used
-        self._cooperators()
 
     def _estimator(self) -> core.OddGP:
-        return core.OddGP(self.weights)
-
-    def _cooperators(self) -> str | ScoreArray | None:
-        return checked_prior(self.cooperators, self.weights)
+        return core.OddGP(self.weights, self.cooperators)

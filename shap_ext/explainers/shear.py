@@ -8,8 +8,6 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
-from shapley_adapters.array_types import ScoreArray
-from shapley_adapters.cooperators import checked_cooperators
 
 from ..coalition_explainer import CoalitionExplainer
 from ..shared_parameters import documented
@@ -89,10 +87,6 @@ class ShearExplainer(CoalitionExplainer):
         self.antithetic = antithetic
         self.efficient = efficient
         self._estimator()  # refuses options that cannot be used
-        checked_cooperators(cooperators)
 
     def _estimator(self) -> core.Shear:
-        return core.Shear(self.complement, self.antithetic, self.efficient)
-
-    def _cooperators(self) -> str | ScoreArray:
-        return checked_cooperators(self.cooperators)
+        return core.Shear(self.complement, self.antithetic, self.efficient, self.cooperators)

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.cooperators import (
-    checked_cooperators,
-    difference_coalitions,
-    difference_scores,
-)
+from shapley_adapters.cooperator_choices import checked_cooperators
+from shapley_adapters.cooperators import difference_coalitions, difference_scores
 from shapley_adapters.errors import (
     DerivativeError,
     InvalidArgumentError,
@@ -21,8 +18,8 @@ from tests.helpers.reference_games import FunctionGame, product_game, random_gam
 
 
 def shear(game, cooperators, budget=None, **options):
-    settings = core.Settings(seed=0, budget=budget, cooperators=cooperators)
-    return core.estimate(game, core.Shear(**options), settings)
+    settings = core.Settings(seed=0, budget=budget)
+    return core.estimate(game, core.Shear(cooperators=cooperators, **options), settings)
 
 
 def test_difference_scores_are_their_definition():

@@ -26,10 +26,9 @@ from tests.helpers.reference_games import (
 OPTIONS = ["learned", "equal"]
 
 
-def run(game, budget, weights="learned", seed=0, **settings):
-    return core.estimate(
-        game, core.OddGP(weights), core.Settings(seed=seed, budget=budget, **settings)
-    )
+def run(game, budget, weights="learned", seed=0, cooperators=None, **settings):
+    estimator = core.OddGP(weights, cooperators)
+    return core.estimate(game, estimator, core.Settings(seed=seed, budget=budget, **settings))
 
 
 def odd_sets(n_players):
@@ -538,8 +537,7 @@ def test_knowing_who_interacts_helps_where_values_are_few():
     exact = game_shapley_values(game)
 
     def error(scores):
-        settings = {} if scores is None else {"cooperators": scores}
-        runs = [run(game, 50, seed=seed, **settings).values for seed in range(8)]
+        runs = [run(game, 50, seed=seed, cooperators=scores).values for seed in range(8)]
         return np.mean([np.abs(values - exact).sum() for values in runs])
 
     informed, wrong = cooperation(12, [1, 4, 7]), cooperation(12, [0, 2, 3])
@@ -556,7 +554,7 @@ def test_scores_become_weights_of_mean_logarithm_zero():
 
 def test_rows_without_derivatives_learn_from_their_values_alone():
     game = random_game(8, n_rows=2)
-    plain, asked = run(game, 60), run(game, 60, cooperators="derivatives")
+    plain, asked = run(game, 60), run(game, 60, cooperators="auto")
     np.testing.assert_array_equal(plain.values, asked.values)
     assert set(asked.cooperators) == {""}
     assert (asked.evaluations == plain.evaluations).all()

@@ -9,6 +9,7 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.coalition_sets import end_points
 from shapley_adapters.designs import DesignRequest
+from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.shear import cooperator_count, stratum_weights
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import (
@@ -50,12 +51,10 @@ def units_of(design, row=0):
 
 def estimates(game, n_seeds, budget, scores, **options):
     """Return the values, (seeds, R, M, K), of `n_seeds` runs."""
-    shear = core.Shear(**options)
+    shear = core.Shear(**options, cooperators=scores)
     return np.array(
         [
-            core.estimate(
-                game, shear, core.Settings(seed=seed, budget=budget, cooperators=scores)
-            ).values
+            core.estimate(game, shear, core.Settings(seed=seed, budget=budget)).values
             for seed in range(n_seeds)
         ]
     )
@@ -320,8 +319,8 @@ def test_what_duplicates_free_is_spent(n_players, per_player):
     game = FunctionGame(lambda z: z.sum(axis=1), n_players, n_rows=3)
     scores = symmetric_scores(n_players, n_rows=3)
     for seed in range(3):
-        settings = core.Settings(seed=seed, budget=budget, cooperators=scores)
-        evaluations = core.estimate(game, core.Shear(), settings).evaluations
+        settings = core.Settings(seed=seed, budget=budget)
+        evaluations = core.estimate(game, core.Shear(cooperators=scores), settings).evaluations
         assert (evaluations <= budget).all()
         assert (evaluations > budget - 4).all()
 
@@ -362,3 +361,12 @@ def test_single_draws_take_the_highest_interaction_that_strata_tell_for_noise(n_
             values = members[:, 0] * signs[:, list(chosen)].prod(axis=1)
             solution = core.Shear(efficient=False).solve(design, values[None, :, None])
             assert (solution.standard_errors[0, 0, 0] > 0) == (set(chosen) == of_noise)
+
+
+def test_the_core_needs_no_other_setting_than_the_estimator():
+    """How cooperators are found is an option of the estimator: it cannot be left out."""
+    game = random_game(8, n_rows=2)
+    found = core.estimate(game, core.Shear(), core.Settings(seed=0, budget=40))
+    assert found.cooperators.tolist() == ["random"] * 2
+    with pytest.raises(InvalidArgumentError, match="cooperators"):
+        core.Shear(cooperators=None)

@@ -104,9 +104,9 @@ def test_what_single_precision_leaves_of_no_spread_tells_nothing_of_others():
 
         return from_function(value, 10)
 
-    settings = core.Settings(seed=0, budget=160, cooperators="random", with_errors=True)
+    settings = core.Settings(seed=0, budget=160, with_errors=True)
     double, single = (
-        core.estimate(game(kind), core.Shear(efficient=False), settings)
+        core.estimate(game(kind), core.Shear(efficient=False, cooperators="random"), settings)
         for kind in (np.float64, np.float32)
     )
     interacting = slice(0, 8)

@@ -57,11 +57,11 @@ class Row:
         """Return the core's estimator."""
         if self.estimator is core.UnbiasedLeastSquares:  # an option of least squares in the hosts
             return self.estimator(paired=self.options["paired"])
-        return self.estimator(**{k: v for k, v in self.options.items() if k != "cooperators"})
+        return self.estimator(**self.options)
 
     def estimate(self, game, budget=None, seed=0, **settings):
         """Run the estimator on a game of the core."""
-        settings = core.Settings(seed=seed, budget=budget, cooperators=self.cooperators, **settings)
+        settings = core.Settings(seed=seed, budget=budget, **settings)
         return core.estimate(game, self.build(), settings)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..array_types import CoalitionArray, ValueArray
 from ..coalition_sets import CoalitionTable, all_coalitions, end_points, first_occurrences, pack
-from ..designs import DesignRequest, Solution, WholeDesign
+from ..designs import DesignRequest, Estimator, Solution, WholeDesign
 from ..errors import BudgetError
 from ..size_distributions import size_weights
 
@@ -22,7 +22,7 @@ class FullDesign(WholeDesign):
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Estimator[FullDesign]):
     """Enumeration of all 2^M coalitions, Wang et al., 2022, Eq. 3."""
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:

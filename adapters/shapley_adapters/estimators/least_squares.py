@@ -13,7 +13,7 @@ from ..arguments import checked_choice, checked_flag
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalition_sets import CoalitionTable, buy, pack, units_within
 from ..constrained_regression import ConstrainedFit, fit_with_fixed_sum
-from ..designs import DesignRequest, Solution
+from ..designs import DesignRequest, Estimator, Solution
 from ..size_distributions import (
     SIZE_DISTRIBUTIONS,
     capped_shares,
@@ -96,7 +96,7 @@ class LeastSquaresDesign:
 
 
 @dataclass(frozen=True)
-class LeastSquares:
+class LeastSquares(Estimator[LeastSquaresDesign]):
     """Regression of the values on who is present, weighted by the Shapley kernel.
 
     Sizes of which so many coalitions would be drawn that all of them can be taken are taken whole,

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arguments import checked_choice
-from ..array_types import FloatArray, IntArray, ValueArray
+from ..array_types import FloatArray, IntArray, ScoreArray, ValueArray
 from ..coalition_sets import CoalitionTable, buy, pack
-from ..designs import DesignRequest, Solution
+from ..cooperator_choices import checked_prior
+from ..designs import DesignRequest, Estimator, Solution
 from ..evidence import best_of_grid
 from ..kernel_draws import CoalitionDraws
 from ..odd_kernels import OddKernels, Ratios
@@ -63,7 +64,7 @@ class OddDesign:
 
 
 @dataclass(frozen=True)
-class OddGP:
+class OddGP(Estimator[OddDesign]):
     """Gaussian-process regression on the odd part of the game.
 
     The prior knows how strongly each player takes part in interactions, and how strong these are
@@ -77,12 +78,21 @@ class OddGP:
     weights : {"learned", "equal"}
         Whether players have weights of their own in interactions. Equal ones let rows share their
         factorisations, which is faster for many rows.
+    cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
+        What computes the players' scores that serve as a prior of the weights; None for no prior.
     """
 
     weights: str = "learned"
+    cooperators: str | ScoreArray | None = None
 
     def __post_init__(self) -> None:
         checked_choice("weights", self.weights, WEIGHTS)
+        checked_prior(self.cooperators, self.weights)
+
+    @property
+    def score_source(self) -> str | ScoreArray | None:
+        """How the scores of the prior are computed; what derivatives do not tell, values will."""
+        return checked_prior(self.cooperators, self.weights)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one pair and the end points."""

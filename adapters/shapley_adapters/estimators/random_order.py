@@ -10,7 +10,7 @@ from ..arguments import checked_flag
 from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..averages import mean_and_error
 from ..coalition_sets import CoalitionTable, buy, pack, units_within
-from ..designs import DesignRequest, Solution
+from ..designs import DesignRequest, Estimator, Solution
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class RandomOrderDesign:
 
 
 @dataclass(frozen=True)
-class RandomOrder:
+class RandomOrder(Estimator[RandomOrderDesign]):
     """Random orders, each followed by its reverse where `antithetic`.
 
     Unbiased, efficient exactly; quadratic games come out exactly from a single pair.

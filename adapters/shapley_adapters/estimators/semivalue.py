@@ -9,7 +9,7 @@ import numpy as np
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalition_sets import CoalitionTable, buy, pack, units_within
-from ..designs import DesignRequest, Solution
+from ..designs import DesignRequest, Estimator, Solution
 from ..efficiency import share_residual
 from ..size_distributions import random_subsets
 
@@ -44,7 +44,7 @@ class SemivalueDesign:
 
 
 @dataclass(frozen=True)
-class Semivalue:
+class Semivalue(Estimator[SemivalueDesign]):
     """Semivalue by importance sampling, Zhang et al., 2023, Eq. 2 (ApproSemivalue).
 
     Each player has draws of its own: a size uniform in 0, …, M − 1, then a coalition of that size

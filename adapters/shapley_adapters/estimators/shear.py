@@ -20,7 +20,8 @@ from ..array_types import (
     WordArray,
 )
 from ..coalition_sets import CoalitionTable, buy, pack, units_within
-from ..designs import DesignRequest, Solution
+from ..cooperator_choices import checked_cooperators
+from ..designs import DesignRequest, Estimator, Solution
 from ..efficiency import share_residual
 from ..errors import InvalidArgumentError
 from ..moderated_variances import moderated
@@ -97,7 +98,7 @@ class ShearDesign:
 
 
 @dataclass(frozen=True)
-class Shear:
+class Shear(Estimator[ShearDesign]):
     """SHEAR (Wang et al., 2022, Eq. 12–14); all players share one budget and their coalitions.
 
     Parameters
@@ -112,16 +113,26 @@ class Shear:
     efficient : bool
         Add the efficiency residual v(N) − v(∅) − Σφ to the players in proportion to their scores,
         which do not depend on the draws, so that no bias enters.
+    cooperators : {"auto", "hessian", "gradient", "difference", "random"} or array
+        How the scores are computed by which each player's cooperators are chosen; an array,
+        (M, M) or (R, M, M), holds them.
     """
 
     complement: str = "posterior"
     antithetic: bool = True
     efficient: bool = True
+    cooperators: str | ScoreArray = "auto"
 
     def __post_init__(self) -> None:
         checked_choice("complement", self.complement, COMPLEMENTS)
         checked_flag("antithetic", self.antithetic)
         checked_flag("efficient", self.efficient)
+        checked_cooperators(self.cooperators)
+
+    @property
+    def score_source(self) -> str | ScoreArray:
+        """How the scores are computed."""
+        return checked_cooperators(self.cooperators)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one cooperator for each player and the end points; of two for errors.

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from ..arguments import checked_flag
 from ..array_types import ValueArray
-from ..designs import DesignRequest, Solution
+from ..designs import DesignRequest, Estimator, Solution
 from ..kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws
 from ..size_distributions import kernel_total
 
 
 @dataclass(frozen=True)
-class SimSemivalue:
+class SimSemivalue(Estimator[CoalitionDraws]):
     """Sim-semivalue, Zhang et al., 2023, Table 1 and Eq. 14.
 
     A coalition of s players, drawn by the Shapley kernel, adds γ (M − s) v(S) to its members and

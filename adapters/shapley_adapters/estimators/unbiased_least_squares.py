@@ -8,13 +8,13 @@ import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import FloatArray, ValueArray
-from ..designs import DesignRequest, Solution
+from ..designs import DesignRequest, Estimator, Solution
 from ..kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws
 from ..size_distributions import kernel_mass
 
 
 @dataclass(frozen=True)
-class UnbiasedLeastSquares:
+class UnbiasedLeastSquares(Estimator[CoalitionDraws]):
     """Least squares with its matrix in expectation, Zhang et al., 2023, Eq. 30–32.
 
     Only the right-hand side is estimated: E[1_S v(S)] by the mean over draws, while E[1_S 1_Sᵀ]
