@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from .coalition_attribution import CoalitionAttribution
 from .shared_parameters import documented
@@ -48,6 +49,7 @@ class RandomOrder(CoalitionAttribution):
     {parameters}
     antithetic : bool
         Whether each order comes with its reverse.
+    {independent_rows}
 
     Examples
     --------
@@ -65,9 +67,11 @@ class RandomOrder(CoalitionAttribution):
         seed: int | None = None,
         value_function: Any = "raw",
         antithetic: bool = True,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(forward_func, seed=seed, value_function=value_function)
         self.antithetic = antithetic
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.RandomOrder:
@@ -89,6 +93,7 @@ class Semivalue(CoalitionAttribution):
         Whether each coalition comes with its complement among the other features.
     efficient : bool
         Whether what the attributions lack of the difference of the outputs is shared equally.
+    {independent_rows}
 
     Examples
     --------
@@ -107,10 +112,12 @@ class Semivalue(CoalitionAttribution):
         value_function: Any = "raw",
         antithetic: bool = True,
         efficient: bool = True,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(forward_func, seed=seed, value_function=value_function)
         self.antithetic = antithetic
         self.efficient = efficient
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.Semivalue:
@@ -130,6 +137,7 @@ class LeastSquares(CoalitionAttribution):
     ----------
     {parameters}
     {least_squares_options}
+    {independent_rows}
 
     Examples
     --------
@@ -150,12 +158,14 @@ class LeastSquares(CoalitionAttribution):
         sizes: str = "kernel",
         replacement: bool = True,
         unbiased: bool = False,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(forward_func, seed=seed, value_function=value_function)
         self.paired = paired
         self.sizes = sizes
         self.replacement = replacement
         self.unbiased = unbiased
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.LeastSquares | core.UnbiasedLeastSquares:
@@ -179,6 +189,7 @@ class SimSemivalue(CoalitionAttribution):
     centred : bool
         Whether values count from the straight line between the outputs without and with all
         features, which lowers the variance and leaves the expectation; the paper's form does not.
+    {independent_rows}
 
     Examples
     --------
@@ -197,10 +208,12 @@ class SimSemivalue(CoalitionAttribution):
         value_function: Any = "raw",
         paired: bool = True,
         centred: bool = True,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(forward_func, seed=seed, value_function=value_function)
         self.paired = paired
         self.centred = centred
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.SimSemivalue:

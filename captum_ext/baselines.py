@@ -98,6 +98,11 @@ class Baselines:
             differs = _differ(given, absent)
         return differs.reshape(len(given), given[0].numel()).cpu().numpy()
 
+    def of_examples(self) -> list[Tensor]:
+        """Return the baselines of which each example has its own."""
+        pairs = zip(self.tensors, self.are_drawn, strict=True)
+        return [tensor for tensor, is_drawn in pairs if len(tensor) > 1 and not is_drawn]
+
     def filled(
         self,
         given: Tensor,

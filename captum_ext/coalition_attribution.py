@@ -43,6 +43,7 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
         What the latest call of `attribute` estimated and spent, in terms of players.
     """
 
+    independent_rows = False
     last_estimate: Estimate | None
 
     def __init__(
@@ -150,6 +151,7 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
             with_errors=return_standard_error,
             tolerance=checked_tolerance(tolerance),
+            independent_rows=checked_flag("independent_rows", self.independent_rows),
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),
             budget_name="n_samples",

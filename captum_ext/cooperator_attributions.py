@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from .coalition_attribution import CoalitionAttribution
 from .shared_parameters import documented
@@ -35,6 +36,7 @@ class OddGP(CoalitionAttribution):
         the values themselves. Ways and shapes as in SHEAR; `"auto"` takes derivatives where the
         model has them, at M + 1 backward passes an example, and asks for nothing elsewhere.
         `last_estimate.cooperators` says what served. It helps below 16 evaluations a feature.
+    {independent_rows}
 
     Examples
     --------
@@ -53,10 +55,12 @@ class OddGP(CoalitionAttribution):
         value_function: Any = "raw",
         weights: str = "learned",
         cooperators: Any = None,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(forward_func, seed=seed, value_function=value_function)
         self.weights = weights
         self.cooperators = cooperators
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.OddGP:
@@ -90,6 +94,7 @@ class Shear(CoalitionAttribution):
         Whether complementary subsets of the cooperators get complementary draws (§4.2).
     efficient : bool
         Whether the attributions are made to sum to the difference of the outputs.
+    {independent_rows}
 
     Examples
     --------
@@ -113,12 +118,14 @@ class Shear(CoalitionAttribution):
         complement: str = "posterior",
         antithetic: bool = True,
         efficient: bool = True,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(forward_func, seed=seed, value_function=value_function)
         self.cooperators = cooperators
         self.complement = complement
         self.antithetic = antithetic
         self.efficient = efficient
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.Shear:

@@ -13,6 +13,7 @@ from torch import Tensor
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from shapley_adapters.batched_evaluation import in_batches, rows_per_batch
 from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
+from shapley_adapters.fingerprints import fingerprint
 from shapley_adapters.torch_modules import how_to_pick
 from shapley_adapters.value_functions import Reduction
 
@@ -94,6 +95,16 @@ class ForwardFunctionGame:
         for index, given in enumerate(self.inputs):
             active |= self.groups.any_of(self.baselines.differ_from(given, index), index)
         return active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of what belongs to each example: inputs, baselines, targets and so on."""
+        parts = [*map(_as_array, (*self.inputs, *self.baselines.of_examples()))]
+        for one in (self.target, *self.additional_forward_args):
+            if isinstance(one, list) and len(one) == self.n_rows:
+                parts.append(one)
+            elif isinstance(one, Tensor) and one.shape[:1] == (self.n_rows,):
+                parts.append(_as_array(one))
+        return [fingerprint(*(part[row] for part in parts)) for row in range(self.n_rows)]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
@@ -246,6 +257,10 @@ class BatchGame:
         active: BoolArray = np.any(self.examples.active_players(), axis=0)[None]
         return active
 
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of the whole batch."""
+        return [fingerprint(*self.examples.row_fingerprints())]
+
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the outputs, (P, 1)."""
         return np.array([[self._value(coalition)] for coalition in coalitions])
@@ -281,6 +296,12 @@ def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
             f"{tuple(output.shape[1:])} for each example. {error}"
         ) from error
     return selected
+
+
+def _as_array(tensor: Tensor) -> Any:
+    """Return a tensor as an array, of double precision where NumPy has no such numbers."""
+    tensor = tensor.detach().cpu().resolve_neg()
+    return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
 
 
 def _check_output(output: Any, n_expected: int) -> None:

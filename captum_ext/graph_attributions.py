@@ -9,6 +9,7 @@ from torch import Tensor
 
 import shapley_adapters as core
 from shapley_adapters import PlayerGraph
+from shapley_adapters.arguments import checked_flag
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.graph_reading import read_graphs
 
@@ -75,6 +76,7 @@ class LShapley(GraphAttribution):
     context : {{"removed", "kept"}}
         Whether features outside the neighbourhood are absent, as the paper has it, or present, as
         the authors' code does.
+    {independent_rows}
 
     Examples
     --------
@@ -94,10 +96,12 @@ class LShapley(GraphAttribution):
         graph: Any = None,
         order: int | str = "auto",
         context: str = "removed",
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(forward_func, seed=seed, value_function=value_function, graph=graph)
         self.order = order
         self.context = context
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.LShapley:
@@ -191,6 +195,7 @@ class Myerson(GraphAttribution):
     ----------
     {parameters}
     {graph}
+    {independent_rows}
 
     Examples
     --------
@@ -200,6 +205,18 @@ class Myerson(GraphAttribution):
     >>> Myerson(lambda x: x[:, 0] * x[:, 2], graph="line").attribute(x)
     tensor([[1., 1., 1.]])
     """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        graph: Any = None,
+        independent_rows: bool = False,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function, graph=graph)
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
 
     def _estimator(self) -> core.Myerson:
         return core.Myerson()

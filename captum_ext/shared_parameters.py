@@ -25,6 +25,12 @@ _GRAPH = """graph : str, graph, or list of graphs, optional
         pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
         those that they touch. Required for tables, which are floats of two dimensions."""
 
+_INDEPENDENT_ROWS = """independent_rows : bool
+        Whether each example has random draws of its own, made from the seed and the example's
+        values. The errors of different examples are then independent, so that averages over
+        examples, over calls or over the samples of `NoiseTunnel` have smaller errors. By default
+        all examples share their draws, which is faster."""
+
 
 def documented(method: MethodT) -> MethodT:
     """Put the shared parameters where the docstring names them in braces."""
@@ -32,6 +38,7 @@ def documented(method: MethodT) -> MethodT:
     method.__doc__ = (method.__doc__ or "").format(
         parameters=_PARAMETERS,
         graph=_GRAPH,
+        independent_rows=_INDEPENDENT_ROWS,
         c_shapley_options=connected_forms.OPTIONS,
         least_squares_options=least_squares_forms.OPTIONS,
     )

@@ -43,6 +43,7 @@ class CoalitionExplainer(SavedExplainer):
     """
 
     name = "coalitions"
+    independent_rows = False
     last_estimate: Estimate | None
 
     def __init__(
@@ -157,6 +158,7 @@ class CoalitionExplainer(SavedExplainer):
             batch_size=count_or_auto("batch_size", batch_size),
             with_errors=checked_flag("error_bounds", error_bounds),
             tolerance=checked_tolerance(tolerance),
+            independent_rows=checked_flag("independent_rows", self.independent_rows),
             progress_delay=None if checked_flag("silent", silent) else _BAR_DELAY,
             name=self.name,
             budget_name="max_evals",

@@ -10,6 +10,7 @@ import numpy as np
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.errors import InvalidArgumentTypeError
+from shapley_adapters.fingerprints import fingerprint
 
 from .exact_comparison import same
 from .masked_table import MaskedTable
@@ -54,6 +55,10 @@ class TabularGame(MaskedTable):
         row, column = np.nonzero(differs)
         active[row, self.players[column]] = True
         return active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of each row."""
+        return [fingerprint(row) for row in self.rows]
 
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
         n_background, n_columns = self.background.shape

@@ -20,6 +20,7 @@ from shapley_adapters.array_types import (
 )
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
+from shapley_adapters.fingerprints import fingerprint
 from shapley_adapters.value_functions import Reduction
 
 from .links import LinkedAverage
@@ -82,6 +83,10 @@ class MaskerGame:
         for row, (masked_row, places) in enumerate(zip(self.rows, self.places, strict=True)):
             active[row, places[~masked_row.null_places()]] = True
         return active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of each row's inputs."""
+        return [fingerprint(*row.inputs) for row in self.rows]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), each the average over its masked rows."""

@@ -36,6 +36,11 @@ _GRAPH = """graph : str, graph, or list of graphs, optional
         list with one graph for each row. By default texts are lines, and images grids of pixels and
         channels; groups of columns are next to those that they touch."""
 
+_INDEPENDENT_ROWS = """independent_rows : bool
+        Whether each row has random draws of its own, made from the seed and the row's values. The
+        errors of different rows are then independent, so that averages over rows or calls have
+        smaller errors. By default all rows share their draws, which is faster."""
+
 _OF_AGGREGATES = """model : callable, torch module, or estimator with predict_proba or predict
         What to explain, for the explainers that are given by name.
     masker : array, DataFrame, shap masker, function, or None
@@ -65,6 +70,7 @@ def documented(explainer: ExplainerT) -> ExplainerT:
     explainer.__doc__ = (explainer.__doc__ or "").format(
         parameters=_PARAMETERS,
         graph=_GRAPH,
+        independent_rows=_INDEPENDENT_ROWS,
         c_shapley_options=connected_forms.OPTIONS,
         least_squares_options=least_squares_forms.OPTIONS,
         of_aggregates=_OF_AGGREGATES,

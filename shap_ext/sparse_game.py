@@ -10,6 +10,7 @@ import scipy.sparse
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
 from shapley_adapters.batched_evaluation import rows_per_batch
+from shapley_adapters.fingerprints import fingerprint
 
 from .exact_comparison import same
 from .masked_table import MaskedTable
@@ -51,6 +52,16 @@ class SparseGame(MaskedTable):
             differs = varies | ~same(self.rows[[row]].toarray()[0], first)
             active[row, self.players[differs]] = True
         return active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of each row's entries that are not zero."""
+        found = []
+        for row in range(self.n_rows):
+            entries = self.rows[[row]].tocoo()
+            order = np.argsort(entries.col, kind="stable")
+            order = order[entries.data[order] != 0]
+            found.append(fingerprint(entries.col[order], entries.data[order]))
+        return found
 
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
         """Return the masked rows: entries of present columns and of absent ones."""

@@ -73,6 +73,9 @@ class DesignRequest:
         Whether nobody has named the budget, so that an estimator of fixed cost may exceed it.
     needs_errors : bool
         Whether standard errors are wanted.
+    must_draw : bool
+        Whether the estimator has drawn for these players and this budget before, because
+        enumeration was too expensive. It need not try that again.
     """
 
     n_players: int
@@ -85,6 +88,7 @@ class DesignRequest:
     place: GraphPlace | None = None
     budget_is_default: bool = False
     needs_errors: bool = False
+    must_draw: bool = False
 
     @property
     def on_graph(self) -> GraphPlace:
@@ -153,6 +157,14 @@ class Estimator(Protocol[DesignT]):
     def score_source(self) -> str | ScoreArray | None:
         """How the players' scores are computed that a design asks for; None if it asks for none."""
         return None
+
+    @property
+    def is_drawn_by_labels(self) -> bool:
+        """Whether labelling the players of one design anew is as good as drawing another design.
+
+        Rows that have draws of their own then share a design, which is faster.
+        """
+        return False
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the evaluations needed for M players where not all 2^M are affordable.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from .array_types import BoolArray, IntArray, ValueArray
@@ -14,10 +15,11 @@ from .batched_evaluation import Evaluator, Request
 from .budgets import RowBudgets
 from .coalition_sets import CoalitionTable, end_points
 from .designs import Design, DesignRequest, Estimator, Solution, WholeDesign
-from .errors import BudgetError, warn_user
+from .errors import BudgetError, InvalidArgumentTypeError, warn_user
 from .estimates import Estimate
 from .estimators.exact import FullDesign, full_design, solve_full
-from .games import Game
+from .fingerprints import as_words
+from .games import FingerprintedGame, Game
 from .graphs_of_rows import graphs_of_rows
 from .kept_designs import KeptDesigns
 from .open_rows import OpenRows
@@ -37,13 +39,17 @@ _CHUNK_BYTES = 2**28
 """Bound on the coalitions and values held at a time; a chunk has at least one row."""
 
 
+_OWN_DESIGN = 3
+"""How many times as much a row takes with a design of its own, for the equations it makes."""
+
+
 def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
     """Estimate the Shapley values of all rows of `game`.
 
-    All rows share one set of random draws, so that a row's result does not depend on the other
-    rows, on their order or on the batch size. Players that cannot change the value of a row are
-    set aside first. Where the budget pays for all coalitions of the others, all are evaluated and
-    the result is exact; estimators on graphs decide for themselves.
+    A row's result does not depend on the other rows, on their order or on the batch size: all rows
+    share one set of random draws or, with `independent_rows`, each has its own. Players that cannot
+    change the value of a row are set aside first. Where the budget pays for all coalitions of the
+    others, all are evaluated and the result is exact; estimators on graphs decide for themselves.
 
     Raises
     ------
@@ -63,10 +69,14 @@ class _Run:
     settings: Settings
     budgets: RowBudgets
     _graphs: Sequence[PlayerGraph] = ()
+    _own_words: npt.NDArray[np.uint32] | None = None
     _shared: dict[Hashable, Design] = field(default_factory=dict)
+    _drawn: set[Hashable] = field(default_factory=set)
     _missed: list[tuple[int, float]] = field(default_factory=list)
 
     def estimate(self, active: BoolArray) -> Estimate:
+        if self.settings.independent_rows:
+            self._own_words = as_words(_fingerprints(self.game))
         if self.budgets.are_on_graph:
             n_rows, n_players = active.shape
             graph, name = self.settings.graph, self.settings.name
@@ -85,12 +95,16 @@ class _Run:
         return result
 
     def _groups(self, rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowGroup]:
-        if not self.budgets.are_on_graph:
-            return group_rows(rows, active, ends[rows])
-        if len(self._shared) > _MOST_DESIGNS:
-            self._shared.clear()
-        graphs = [self._graphs[row] for row in rows]
-        return group_rows_on_graphs(rows, active, ends[rows], graphs)
+        if self.budgets.are_on_graph:
+            if len(self._shared) > _MOST_DESIGNS:
+                self._shared.clear()
+            graphs = [self._graphs[row] for row in rows]
+            groups = group_rows_on_graphs(rows, active, ends[rows], graphs)
+        else:
+            groups = group_rows(rows, active, ends[rows])
+        if self._own_words is None:
+            return groups
+        return [replace(group, own_words=self._own_words[group.rows]) for group in groups]
 
     def _refuse_budget_early(self, active: BoolArray) -> None:
         """Refuse a budget before anything is evaluated.
@@ -105,7 +119,8 @@ class _Run:
     def _estimate_chunk(
         self, groups: list[RowGroup], evaluate: Evaluator, result: Estimate
     ) -> None:
-        open_rows = [self._opened(group) for group in self._scored(groups, evaluate)]
+        scored = self._scored(groups, evaluate)
+        open_rows = [rows for group in scored for rows in self._with_designs(group)]
         while open_rows:
             # All groups in one go, so that batches are full however few rows a group has.
             found = evaluate([rows.request() for rows in open_rows])
@@ -115,8 +130,26 @@ class _Run:
                 for left in self._left_open(rows.with_values(values), result)
             ]
 
-    def _opened(self, group: RowGroup) -> OpenRows:
-        design = self._design(group)
+    def _with_designs(self, group: RowGroup) -> list[OpenRows]:
+        """Open the rows of a group: all with one design, or each with its own where it is drawn."""
+        if self.estimator.is_drawn_by_labels and group.scores is None:
+            group = self._relabelled(group)
+        if group.own_words is None:
+            return [self._opened(group, self._design(group))]
+        first, *others = group.one_by_one()
+        design = self._design(first)
+        if isinstance(design, WholeDesign):
+            return [self._opened(group, design)]
+        opened = self._opened(first, design)
+        return [opened, *(self._opened(other, self._design(other)) for other in others)]
+
+    def _relabelled(self, group: RowGroup) -> RowGroup:
+        """Return the group with its players in orders of the rows' own, unless all is evaluated."""
+        if group.own_words is None or self.budgets.pay_for_all_at_once(group.n_players):
+            return group
+        return group.relabelled(self.settings.seed)
+
+    def _opened(self, group: RowGroup, design: Design) -> OpenRows:
         is_whole = self.settings.tolerance is None or isinstance(design, WholeDesign)
         limit = (
             int(design.table.counts.max()) if is_whole else self.budgets.planned(group.n_players)
@@ -161,7 +194,7 @@ class _Run:
         return scored
 
     def _design(self, group: RowGroup) -> Design:
-        """Return the design of a group, made once for each number of players if rows share it."""
+        """Return the design of a group, or of its only row; made once where rows share it."""
         n_players = group.n_players
         key: Hashable = n_players
         if group.graph is not None:
@@ -171,9 +204,11 @@ class _Run:
         if self.budgets.pay_for_all_at_once(n_players):
             design: Design = full_design(n_players, group.known)
         else:
-            design = self._made(self._design_request(group))
-        if group.scores is None:
+            design = self._made(self._design_request(group, must_draw=key in self._drawn))
+        if group.scores is None and (group.own_words is None or isinstance(design, WholeDesign)):
             self._shared[key] = design
+        else:
+            self._drawn.add(key)
         return design
 
     def _made(self, request: DesignRequest) -> Design:
@@ -187,11 +222,8 @@ class _Run:
             raise BudgetError(f"{spoken}: {self.settings.name} with {error}") from error
         return design
 
-    def _design_request(self, group: RowGroup) -> DesignRequest:
-        # A stream of its own for each number of players: which other rows there are, and how many
-        # players they have, must not matter.
+    def _design_request(self, group: RowGroup, must_draw: bool) -> DesignRequest:
         n_players = group.n_players
-        sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(n_players,))
         planned, budget = self.budgets.planned(n_players), self.budgets.of(n_players)
         if self.budgets.pay_for_all(n_players):
             # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
@@ -200,13 +232,14 @@ class _Run:
             n_players=n_players,
             budget=budget,
             planned=planned,
-            rng=np.random.default_rng(sequence),
+            rng=group.generator(self.settings.seed),
             known=group.known,
             scores=group.scores,
             informed=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
             place=group.place,
             budget_is_default=self.settings.budget is None,
             needs_errors=self.settings.needs_errors,
+            must_draw=must_draw,
         )
 
     def _solve(self, rows: OpenRows) -> Solution:
@@ -282,6 +315,17 @@ class _Run:
         row_bytes = self.budgets.of(n_players) * (8 * n_players + 24 * n_outputs)
         if self.estimator.score_source is not None:
             row_bytes += 24 * n_players**2
+        if self.settings.independent_rows:
+            row_bytes *= _OWN_DESIGN
         size = max(1, _CHUNK_BYTES // row_bytes)
         for start in range(0, self.game.n_rows, size):
             yield np.arange(start, min(start + size, self.game.n_rows))
+
+
+def _fingerprints(game: Game) -> list[bytes]:
+    if not isinstance(game, FingerprintedGame):
+        raise InvalidArgumentTypeError(
+            "independent_rows=True needs a game with row_fingerprints(), which "
+            f"{type(game).__name__} lacks. Leave independent_rows=False."
+        )
+    return game.row_fingerprints()

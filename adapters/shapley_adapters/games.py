@@ -42,6 +42,17 @@ class Game(Protocol):
 
 
 @runtime_checkable
+class FingerprintedGame(Game, Protocol):
+    """A game whose rows can be told apart by what they hold, for draws of their own."""
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of each row's content: all that makes its game differ from others'.
+
+        Equal rows have equal digests, in every process; see `fingerprints.fingerprint`.
+        """
+
+
+@runtime_checkable
 class DifferentiableGame(Game, Protocol):
     """A game that is also defined for players who are present to a degree.
 

@@ -30,7 +30,7 @@ class RowGroup:
     rows : array, (R,)
         The rows of the game.
     players : array, (R, m)
-        Which players of the game are active, in each row.
+        Which players of the game are active, in each row, and in which order.
     n_game_players : int
         How many players the game has.
     known : array, (n, m)
@@ -42,6 +42,8 @@ class RowGroup:
     graph : PlayerGraph, optional
         The graph of all players of the game. Rows of a group have it and the active players in
         common.
+    own_words : array, (R, 4), or None
+        Part of the seed of each row's random draws, where rows have draws of their own.
     """
 
     rows: IntArray
@@ -53,6 +55,7 @@ class RowGroup:
     sources: npt.NDArray[np.str_] | None = None
     backward_passes: IntArray | None = None
     graph: PlayerGraph | None = None
+    own_words: npt.NDArray[np.uint32] | None = None
 
     @property
     def place(self) -> GraphPlace | None:
@@ -71,7 +74,9 @@ class RowGroup:
 
     def request(self, table: CoalitionTable) -> Request:
         """Ask for the values of coalitions of the active players."""
-        if self.n_players == self.n_game_players:
+        if np.array_equal(
+            self.players, np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
+        ):
             return Request(self.rows, table)
         return Request(self.rows, table, self.players, self.n_game_players)
 
@@ -82,7 +87,28 @@ class RowGroup:
             rows=self.rows[keep],
             players=self.players[keep],
             known_values=self.known_values[keep],
+            own_words=None if self.own_words is None else self.own_words[keep],
         )
+
+    def one_by_one(self) -> list[RowGroup]:
+        """Return each row as a group, after they are scored."""
+        return [self.of_rows(np.array([place])) for place in range(len(self.rows))]
+
+    def generator(self, seed: int, *purpose: int) -> np.random.Generator:
+        """Return the stream of the group's random draws, or of its only row's own.
+
+        Each number of players has a stream of its own: which other rows there are, and how many
+        players they have, must not matter.
+        """
+        words = () if self.own_words is None else tuple(self.own_words[0].tolist())
+        key = (self.n_players, *purpose, *words)
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+    def relabelled(self, seed: int) -> RowGroup:
+        """Return the group with the players of each row in a random order of the row's own."""
+        orders = [one.generator(seed, 2).permutation(self.n_players) for one in self.one_by_one()]
+        players = np.take_along_axis(self.players, np.array(orders), axis=1)
+        return replace(self, players=players, own_words=None)
 
     def of_rows(self, places: IntArray) -> RowGroup:
         """Return the group of some of its rows, given by their places, after they are scored."""
@@ -204,10 +230,13 @@ class Scoring:
 
     def _random_scores(self, group: RowGroup) -> ScoreArray:
         shape = (group.n_players, group.n_players)
-        # A stream apart from that of the coalitions; the same for all rows.
-        sequence = np.random.SeedSequence(self.seed, spawn_key=(group.n_players, 1))
-        scores = np.random.default_rng(sequence).random(shape)
-        return np.broadcast_to(scores, (len(group.rows), *shape))
+        # A stream apart from that of the coalitions.
+        if group.own_words is None:
+            scores = group.generator(self.seed, 1).random(shape)
+            return np.broadcast_to(scores, (len(group.rows), *shape))
+        places = range(len(group.rows))
+        groups = [group.only(np.array([place])) for place in places]
+        return np.stack([one.generator(self.seed, 1).random(shape) for one in groups])
 
 
 def _of_players(scores: ScoreArray, players: IntArray) -> ScoreArray:

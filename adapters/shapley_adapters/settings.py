@@ -28,6 +28,8 @@ class Settings:
         Whether standard errors are wanted, so that a budget too small for them is refused.
     tolerance : Tolerance, optional
         The standard error at which a row stops before its budget is spent.
+    independent_rows : bool
+        Whether each row has random draws of its own, made from the seed and what the row holds.
     progress_delay : float, optional
         Seconds after which a progress bar appears; no bar where None.
     name : str
@@ -42,6 +44,7 @@ class Settings:
     graph: PlayerGraph | Sequence[PlayerGraph] | None = None
     with_errors: bool = False
     tolerance: Tolerance | None = None
+    independent_rows: bool = False
     progress_delay: float | None = None
     name: str = "the estimator"
     budget_name: str = "budget"

@@ -19,6 +19,7 @@ import scipy.special
 from .arguments import checked_choice
 from .array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
+from .fingerprints import fingerprint
 from .games import DifferentiableGame, Game
 
 if TYPE_CHECKING:
@@ -177,6 +178,13 @@ class ValuedGame:
                 rows[is_partial], coalitions[is_partial], self._values
             )
         return values
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return digests of the inner game's rows and of their classes."""
+        rows: list[bytes] = self.game.row_fingerprints()
+        if self.classes is None:
+            return rows
+        return [fingerprint(row, c) for row, c in zip(rows, self.classes, strict=True)]
 
     # What follows makes this a DifferentiableGame where the inner game is one.
 

@@ -8,6 +8,7 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from ..coalition_explainer import CoalitionExplainer
 from ..shared_parameters import documented
@@ -26,6 +27,7 @@ class LeastSquaresExplainer(CoalitionExplainer):
     ----------
     {parameters}
     {least_squares_options}
+    {independent_rows}
 
     Examples
     --------
@@ -55,6 +57,7 @@ class LeastSquaresExplainer(CoalitionExplainer):
         sizes: str = "kernel",
         replacement: bool = True,
         unbiased: bool = False,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(
             model,
@@ -71,6 +74,7 @@ class LeastSquaresExplainer(CoalitionExplainer):
         self.sizes = sizes
         self.replacement = replacement
         self.unbiased = unbiased
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.LeastSquares | core.UnbiasedLeastSquares:

@@ -8,6 +8,7 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from ..graph_explainer import GraphExplainer
 from ..shared_parameters import documented
@@ -37,6 +38,7 @@ class LShapleyExplainer(GraphExplainer):
     context : {{"removed", "kept"}}
         Whether features outside the neighbourhood are absent, as the paper has it, or present, as
         the authors' code does.
+    {independent_rows}
 
     Examples
     --------
@@ -65,6 +67,7 @@ class LShapleyExplainer(GraphExplainer):
         graph: Any = None,
         order: int | str = "auto",
         context: str = "removed",
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(
             model,
@@ -80,6 +83,7 @@ class LShapleyExplainer(GraphExplainer):
         )
         self.order = order
         self.context = context
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.LShapley:

@@ -8,6 +8,7 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from ..coalition_explainer import CoalitionExplainer
 from ..shared_parameters import documented
@@ -37,6 +38,7 @@ class OddGPExplainer(CoalitionExplainer):
         the values themselves. Ways and shapes as in SHEAR; `"auto"` takes derivatives where the
         model has them, at M + 1 backward passes a row, and asks for nothing elsewhere.
         `last_estimate.cooperators` says what served. It helps below 16 evaluations a feature.
+    {independent_rows}
 
     Examples
     --------
@@ -64,6 +66,7 @@ class OddGPExplainer(CoalitionExplainer):
         algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
         weights: str = "learned",
         cooperators: Any = None,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(
             model,
@@ -78,6 +81,7 @@ class OddGPExplainer(CoalitionExplainer):
         )
         self.weights = weights
         self.cooperators = cooperators
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.OddGP:

@@ -8,6 +8,7 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from ..coalition_explainer import CoalitionExplainer
 from ..shared_parameters import documented
@@ -26,6 +27,7 @@ class RandomOrderExplainer(CoalitionExplainer):
     {parameters}
     antithetic : bool
         Whether each order comes with its reverse.
+    {independent_rows}
 
     Examples
     --------
@@ -52,6 +54,7 @@ class RandomOrderExplainer(CoalitionExplainer):
         value_function: Any = "raw",
         algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
         antithetic: bool = True,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(
             model,
@@ -65,6 +68,7 @@ class RandomOrderExplainer(CoalitionExplainer):
             value_function,
         )
         self.antithetic = antithetic
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.RandomOrder:

@@ -8,6 +8,7 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from ..coalition_explainer import CoalitionExplainer
 from ..shared_parameters import documented
@@ -28,6 +29,7 @@ class SemivalueExplainer(CoalitionExplainer):
         Whether each coalition comes with its complement among the other features.
     efficient : bool
         Whether what the values lack of the model's output is shared equally.
+    {independent_rows}
 
     Examples
     --------
@@ -55,6 +57,7 @@ class SemivalueExplainer(CoalitionExplainer):
         algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
         antithetic: bool = True,
         efficient: bool = True,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(
             model,
@@ -69,6 +72,7 @@ class SemivalueExplainer(CoalitionExplainer):
         )
         self.antithetic = antithetic
         self.efficient = efficient
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.Semivalue:

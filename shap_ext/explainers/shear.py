@@ -8,6 +8,7 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from ..coalition_explainer import CoalitionExplainer
 from ..shared_parameters import documented
@@ -41,6 +42,7 @@ class ShearExplainer(CoalitionExplainer):
         Whether complementary subsets of the cooperators get complementary draws (§4.2).
     efficient : bool
         Whether the values are made to sum to the model's output.
+    {independent_rows}
 
     Examples
     --------
@@ -70,6 +72,7 @@ class ShearExplainer(CoalitionExplainer):
         complement: str = "posterior",
         antithetic: bool = True,
         efficient: bool = True,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(
             model,
@@ -86,6 +89,7 @@ class ShearExplainer(CoalitionExplainer):
         self.complement = complement
         self.antithetic = antithetic
         self.efficient = efficient
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.Shear:

@@ -8,6 +8,7 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from ..coalition_explainer import CoalitionExplainer
 from ..shared_parameters import documented
@@ -29,6 +30,7 @@ class SimSemivalueExplainer(CoalitionExplainer):
     centred : bool
         Whether values count from the straight line between the outputs without and with all
         features, which lowers the variance and leaves the expectation; the paper's form does not.
+    {independent_rows}
 
     Examples
     --------
@@ -56,6 +58,7 @@ class SimSemivalueExplainer(CoalitionExplainer):
         algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
         paired: bool = True,
         centred: bool = True,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(
             model,
@@ -70,6 +73,7 @@ class SimSemivalueExplainer(CoalitionExplainer):
         )
         self.paired = paired
         self.centred = centred
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.SimSemivalue:

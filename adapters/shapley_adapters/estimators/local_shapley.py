@@ -112,6 +112,8 @@ class LShapley(OnGraph):
 
         if isinstance(self.order, str):
             return affordable(self.order, make, request, 0, place.graph.is_covered)
+        if request.must_draw:
+            return self._draw(self.order, place, request)
         try:
             return make(self.order, allowed(request))
         except TooManyCoalitionsError:

@@ -109,6 +109,8 @@ class Myerson(OnGraph):
     def design(self, request: DesignRequest) -> LinearDesign | ComponentDraws:
         """List all connected sets, or draw orders where they are too many."""
         place = request.on_graph
+        if request.must_draw:
+            return _draws(place, request)
         try:
             return _all_sets(place, Terms(place, request.known, request.budget))
         except TooManyCoalitionsError:

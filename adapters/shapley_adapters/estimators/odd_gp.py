@@ -94,6 +94,11 @@ class OddGP(Estimator[OddDesign]):
         """How the scores of the prior are computed; what derivatives do not tell, values will."""
         return checked_prior(self.cooperators, self.weights)
 
+    @property
+    def is_drawn_by_labels(self) -> bool:
+        """Hardly anything else is drawn."""
+        return True
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one pair and the end points."""
         del n_players, with_errors  # the prior fills in what the values leave open

@@ -55,6 +55,11 @@ class RandomOrder(Estimator[RandomOrderDesign]):
     def __post_init__(self) -> None:
         checked_flag("antithetic", self.antithetic)
 
+    @property
+    def is_drawn_by_labels(self) -> bool:
+        """Whatever the order was, it is a random one of the new labels, so nothing is biased."""
+        return True
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one order, or one pair, and the end points; of two for errors."""
         return (2 if with_errors else 1) * self._unit_size(n_players) + 2

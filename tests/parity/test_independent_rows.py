@@ -1,0 +1,249 @@
+"""Independent draws through both hosts' doors."""
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+import shap
+
+import shap_ext
+from shapley_adapters import ValueFunction
+from shapley_adapters.errors import InvalidArgumentTypeError
+from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.optional import captum_ext, torch
+
+N_FEATURES, BUDGET = 9, 120
+RNG = np.random.default_rng(0)
+WEIGHTS = RNG.normal(size=(N_FEATURES, 12))
+ROWS = RNG.normal(size=(6, N_FEATURES)) + 1
+LINE = {"graph": "line"}
+EXPLAINERS = {
+    **{
+        row.explainer: {"cooperators": "random"} if row.cooperators else {}
+        for row in ESTIMATORS
+        if not row.is_exact
+    },
+    shap_ext.MyersonExplainer: LINE,
+    shap_ext.LShapleyExplainer: {**LINE, "order": 4},
+}
+METHODS = {
+    **{
+        row.attribution: {"cooperators": "random"} if row.cooperators else {}
+        for row in ESTIMATORS
+        if not row.is_exact
+    },
+    captum_ext.Myerson: LINE,
+    captum_ext.LShapley: {**LINE, "order": 4},
+}
+
+
+def model(x):
+    return np.tanh(np.asarray(x) @ WEIGHTS).sum(axis=1)
+
+
+def forward(x):
+    return torch.tanh(x @ torch.as_tensor(WEIGHTS)).sum(dim=1)
+
+
+def budget_of(kind):
+    # All connected sets of a line of 9 features are 45.
+    return 40 if "Myerson" in kind.__name__ else BUDGET
+
+
+@pytest.mark.parametrize("explainer", EXPLAINERS, ids=lambda one: one.__name__)
+def test_shap(explainer):
+    def explain(rows, **options):
+        made = explainer(
+            model, np.zeros((1, N_FEATURES)), seed=3, **EXPLAINERS[explainer], **options
+        )
+        return made(rows, max_evals=budget_of(explainer), silent=True).values
+
+    own = explain(ROWS, independent_rows=True)
+    np.testing.assert_allclose(explain(ROWS[4:], independent_rows=True), own[4:], atol=1e-12)
+    assert not np.allclose(own, explain(ROWS))
+    again = explain(np.concatenate([ROWS[:1], ROWS]), independent_rows=True)
+    np.testing.assert_array_equal(again[0], again[1])
+    np.testing.assert_array_equal(explain(ROWS, independent_rows=False), explain(ROWS))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda one: one.__name__)
+def test_captum(method):
+    rows = torch.as_tensor(ROWS)
+
+    def attribute(rows, **options):
+        made = method(forward, seed=3, **METHODS[method], **options)
+        return made.attribute(rows, n_samples=budget_of(method)).numpy()
+
+    own = attribute(rows, independent_rows=True)
+    np.testing.assert_allclose(attribute(rows[4:], independent_rows=True), own[4:], atol=1e-12)
+    assert not np.allclose(own, attribute(rows))
+    again = attribute(torch.cat([rows[:1], rows]), independent_rows=True)
+    np.testing.assert_array_equal(again[0], again[1])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        row
+        for row in ESTIMATORS
+        if row.id in ("random order", "odd GP, learned weights", "least squares, paired, kernel")
+    ],
+    ids=lambda row: row.id,
+)
+def test_both_hosts_draw_alike(row):
+    """The same numbers are the same row, whatever holds them."""
+    explainer = row.explainer(model, np.zeros((1, N_FEATURES)), seed=1, independent_rows=True)
+    by_shap = explainer(ROWS, max_evals=BUDGET, silent=True).values
+    method = row.attribution(forward, seed=1, independent_rows=True)
+    by_captum = method.attribute(torch.as_tensor(ROWS), n_samples=BUDGET)
+    np.testing.assert_allclose(by_captum.numpy(), by_shap, atol=1e-9)
+
+
+def test_what_belongs_to_an_example_makes_its_draws():
+    x = torch.as_tensor(ROWS[:1]).repeat(2, 1)
+
+    def attribute(**arguments):
+        made = captum_ext.RandomOrder(
+            lambda x, *_: torch.stack([forward(x), forward(x)], dim=1),
+            seed=0,
+            independent_rows=True,
+        )
+        arguments = {"target": 0, **arguments}
+        return made.attribute(x, n_samples=40, **arguments)
+
+    alike = attribute()
+    assert torch.equal(alike[0], alike[1])
+    by_target = attribute(target=[0, 1])
+    assert not torch.allclose(by_target[0], by_target[1])
+    by_argument = attribute(additional_forward_args=(torch.tensor([0.0, 1.0]),))
+    assert not torch.allclose(by_argument[0], by_argument[1])
+    zeros = torch.zeros(2, N_FEATURES, dtype=torch.float64)
+    same_baselines = attribute(baselines=zeros)
+    assert torch.equal(same_baselines[0], same_baselines[1])
+
+
+def test_precisions_of_the_same_numbers_draw_alike():
+    x = torch.as_tensor(ROWS).half()
+
+    def orders_of(kind):
+        """Return the evaluations' order, by a model that depends on nothing else."""
+        method = captum_ext.RandomOrder(
+            lambda x: forward(x.double()), seed=0, independent_rows=True
+        )
+        return method.attribute(x.to(kind), n_samples=40).double()
+
+    for kind in (torch.float32, torch.float64):
+        torch.testing.assert_close(orders_of(kind).float(), orders_of(torch.float64).float())
+
+
+def test_one_value_for_the_batch():
+    def attribute(x):
+        method = captum_ext.RandomOrder(lambda x: forward(x).sum(), seed=0, independent_rows=True)
+        return method.attribute(x, n_samples=40)
+
+    x = torch.as_tensor(ROWS)
+    assert torch.equal(attribute(x), attribute(x.clone()))
+    assert attribute(x).shape == (1, N_FEATURES)
+
+
+def test_texts_sparse_rows_and_frames_with_categories():
+    import pandas as pd
+    import scipy.sparse
+
+    sparse = scipy.sparse.csr_matrix(np.where(ROWS > 1, ROWS, 0.0))
+    explainer = shap_ext.RandomOrderExplainer(
+        lambda x: np.tanh(x @ WEIGHTS).sum(axis=1),
+        scipy.sparse.csr_matrix((1, N_FEATURES)),
+        seed=0,
+        independent_rows=True,
+    )
+    alone = explainer(sparse[2:3], max_evals=12, silent=True).values
+    np.testing.assert_allclose(explainer(sparse, max_evals=12, silent=True).values[2:3], alone)
+
+    frame = pd.DataFrame(ROWS).assign(word=["a", "b", "c", "a", "b", None])
+    explainer = shap_ext.RandomOrderExplainer(
+        lambda f: model(f[list(range(N_FEATURES))].to_numpy(float)) * (1 + f["word"].eq("a")),
+        frame[:1],
+        seed=0,
+        independent_rows=True,
+    )
+    alone = explainer(frame[2:3], max_evals=60, silent=True).values
+    together = explainer(frame, max_evals=60, silent=True).values
+    np.testing.assert_allclose(together[2:3], alone)
+
+    def lengths(texts):
+        return np.array([len(set(text)) ** 1.5 for text in texts])
+
+    texts = ["one two three four five six", "ten nine eight seven six five"]
+    explainer = shap_ext.RandomOrderExplainer(
+        lengths, shap.maskers.Text(r"\W"), seed=0, independent_rows=True
+    )
+    both = explainer(texts, max_evals=14, silent=True)
+    one = explainer(texts[1:], max_evals=14, silent=True)
+    np.testing.assert_allclose(both[1].values, one[0].values)
+
+
+def test_value_functions_pass_it_on():
+    explainer = shap_ext.RandomOrderExplainer(
+        lambda x: np.stack([model(x), -model(x)], axis=1),
+        np.zeros((1, N_FEATURES)),
+        seed=0,
+        value_function=ValueFunction("margin", "logits"),
+        independent_rows=True,
+    )
+    own = explainer(ROWS, max_evals=40, silent=True).values
+    np.testing.assert_allclose(explainer(ROWS[2:], max_evals=40, silent=True).values, own[2:])
+
+
+def test_kept_by_pickle_and_by_save():
+    explainer = shap.Explainer(
+        shap.models.Model(model),
+        np.zeros((1, N_FEATURES)),
+        algorithm="oddgp",
+        seed=2,
+        independent_rows=True,
+    )
+    wanted = explainer(ROWS, max_evals=60, silent=True).values
+    copy = pickle.loads(pickle.dumps(explainer))
+    assert copy.independent_rows is True
+    np.testing.assert_array_equal(copy(ROWS, max_evals=60, silent=True).values, wanted)
+    file = io.BytesIO()
+    explainer.save(file)
+    file.seek(0)
+    loaded = shap_ext.OddGPExplainer.load(file)
+    assert loaded.independent_rows is True
+    method = captum_ext.OddGP(forward, seed=0, independent_rows=True)
+    assert pickle.loads(pickle.dumps(method)).independent_rows is True
+
+
+@pytest.mark.parametrize("wrong", [1, None, "yes"])
+def test_it_is_a_flag(wrong):
+    with pytest.raises(InvalidArgumentTypeError, match="independent_rows"):
+        shap_ext.OddGPExplainer(model, np.zeros((1, N_FEATURES)), independent_rows=wrong)
+    with pytest.raises(InvalidArgumentTypeError, match="independent_rows"):
+        captum_ext.Myerson(forward, graph="line", independent_rows=wrong)
+
+
+def test_noise_tunnels_average_has_a_smaller_error():
+    """Each of 16 samples with draws of its own: less than 0.6 of the error of shared draws."""
+    from captum.attr import NoiseTunnel
+
+    x = torch.as_tensor(ROWS[:1])
+
+    def smooth(method, **options):
+        torch.manual_seed(5)
+        return NoiseTunnel(method).attribute(
+            x, nt_type="smoothgrad", nt_samples=16, stdevs=0.1, **options
+        )
+
+    exact = smooth(captum_ext.Exact(forward))
+
+    def error(independent):
+        errors = []
+        for seed in range(20):
+            method = captum_ext.RandomOrder(forward, seed=seed, independent_rows=independent)
+            errors.append((smooth(method, n_samples=18) - exact).abs().sum())
+        return float(sum(errors))
+
+    assert error(True) < 0.6 * error(False)
