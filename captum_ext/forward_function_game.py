@@ -14,7 +14,7 @@ from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, Va
 from shapley_adapters.batched_evaluation import in_batches, rows_per_batch
 from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
 from shapley_adapters.fingerprints import fingerprint
-from shapley_adapters.torch_modules import how_to_pick
+from shapley_adapters.torch_modules import changing_layers, how_to_pick
 from shapley_adapters.value_functions import Reduction
 
 from .baselines import Baselines
@@ -89,6 +89,21 @@ class ForwardFunctionGame:
         """How many evaluations make a good batch, each a row for every draw of the baselines."""
         return max(1, self.rows_per_forward // self.baselines.n_draws)
 
+    @property
+    def has_common_empty_value(self) -> bool:
+        """Whether examples without any features are the same input of the same forward function."""
+        return not (self._own_arguments() or self.baselines.of_examples())
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(changing_layers(self.forward_func))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the output, known after the first evaluation."""
+        return rounding_of(self.output_dtype)
+
     def active_players(self) -> BoolArray:
         """Tell where inputs differ from baselines; NaN differs from all but NaN."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
@@ -98,13 +113,16 @@ class ForwardFunctionGame:
 
     def row_fingerprints(self) -> list[bytes]:
         """Return a digest of what belongs to each example: inputs, baselines, targets and so on."""
-        parts = [*map(_as_array, (*self.inputs, *self.baselines.of_examples()))]
-        for one in (self.target, *self.additional_forward_args):
-            if isinstance(one, list) and len(one) == self.n_rows:
-                parts.append(one)
-            elif isinstance(one, Tensor) and one.shape[:1] == (self.n_rows,):
-                parts.append(_as_array(one))
-        return [fingerprint(*(part[row] for part in parts)) for row in range(self.n_rows)]
+        parts = (*self.inputs, *self.baselines.of_examples(), *self._own_arguments())
+        arrays = [_as_array(part) if isinstance(part, Tensor) else part for part in parts]
+        return [fingerprint(*(array[row] for array in arrays)) for row in range(self.n_rows)]
+
+    def _own_arguments(self) -> list[Any]:
+        """Return targets and additional arguments of which each example has its own."""
+        kinds = (list, Tensor)
+        given = (self.target, *self.additional_forward_args)
+        with_lengths = [one for one in given if isinstance(one, kinds) and np.ndim(one) > 0]
+        return [one for one in with_lengths if len(one) == self.n_rows]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
@@ -252,6 +270,16 @@ class BatchGame:
         """Number of players."""
         return self.examples.n_players
 
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return self.examples.is_in_training_mode
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the output, known after the first evaluation."""
+        return rounding_of(self.output_dtype)
+
     def active_players(self) -> BoolArray:
         """Tell which players differ from their baselines in any example."""
         active: BoolArray = np.any(self.examples.active_players(), axis=0)[None]
@@ -296,6 +324,15 @@ def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
             f"{tuple(output.shape[1:])} for each example. {error}"
         ) from error
     return selected
+
+
+def _has_length(argument: Any) -> bool:
+    return isinstance(argument, Tensor) and argument.dim() > 0
+
+
+def rounding_of(dtype: torch.dtype) -> float:
+    """Return the relative rounding error of numbers of a type."""
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
 
 
 def _as_array(tensor: Tensor) -> Any:

@@ -56,6 +56,21 @@ class MaskedTable:
         """Number of players."""
         return int(self.players.max()) + 1
 
+    @property
+    def has_common_empty_value(self) -> bool:
+        """Rows whose columns are all absent are the background, whichever they are."""
+        return True
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(getattr(self.predict, "is_in_training_mode", False))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the model's output, where it is known."""
+        return float(getattr(self.predict, "rounding", 0.0))
+
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), averaged over the background."""
         return self.reduced(rows, coalitions, lambda outputs, _: self.average(outputs))

@@ -77,6 +77,16 @@ class MaskerGame:
         n_bytes = sum(_n_bytes(array) for array in arrays)
         return min(_MAX_EVALUATIONS, rows_per_batch(n_bytes))
 
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(getattr(self.predict, "is_in_training_mode", False))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the model's output, where it is known."""
+        return float(getattr(self.predict, "rounding", 0.0))
+
     def active_players(self) -> BoolArray:
         """Tell which players a row has and its masker does something to."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)

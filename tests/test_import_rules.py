@@ -54,6 +54,7 @@ LAYERS = [
     {"row_groups"},
     {"open_rows"},
     {"budgets", "settings"},
+    {"repeated_values"},
     {"estimation"},
     {"amortized"},
     {"surrogates"},

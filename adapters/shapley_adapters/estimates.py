@@ -58,6 +58,9 @@ class Estimate:
         and for rows without active players.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
+    check_evaluations : int
+        Evaluations, 0 to 2 for all rows together, that were made once more at the end to see
+        whether the model is deterministic; they are not part of `evaluations`.
     """
 
     values: AttributionArray
@@ -70,6 +73,7 @@ class Estimate:
     cooperators: npt.NDArray[np.str_]
     orders: IntArray
     seed: int
+    check_evaluations: int = 0
 
     def interval(self, confidence: float = 0.95) -> tuple[AttributionArray, AttributionArray]:
         """Return the lower and upper ends of intervals that hold the attributions so often.

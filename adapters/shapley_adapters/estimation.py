@@ -24,6 +24,7 @@ from .graphs_of_rows import graphs_of_rows
 from .kept_designs import KeptDesigns
 from .open_rows import OpenRows
 from .player_graphs import PlayerGraph
+from .repeated_values import check_repeated_values, n_affordable
 from .row_groups import RowGroup, Scoring, group_rows, group_rows_on_graphs
 from .settings import Settings
 
@@ -51,6 +52,9 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     change the value of a row are set aside first. Where the budget pays for all coalitions of the
     others, all are evaluated and the result is exact; estimators on graphs decide for themselves.
 
+    In the end two values of one row are computed once more, if the budgets have left anything or
+    none was named; a warning says where they differ, because the model is not deterministic.
+
     Raises
     ------
     InvalidArgumentError
@@ -73,6 +77,7 @@ class _Run:
     _shared: dict[Hashable, Design] = field(default_factory=dict)
     _drawn: set[Hashable] = field(default_factory=set)
     _missed: list[tuple[int, float]] = field(default_factory=list)
+    _largest: float = 0.0
 
     def estimate(self, active: BoolArray) -> Estimate:
         if self.settings.independent_rows:
@@ -88,11 +93,19 @@ class _Run:
         with self._progress_bar(active) as bar:
             evaluate = Evaluator(self.game, self.settings.batch_size, bar.update)
             ends = self._end_values(evaluate)
+            self._note_largest([ends])
             result = self._blank_result(ends)
             for rows in self._chunks(ends.shape[2]):
                 self._estimate_chunk(self._groups(rows, active[rows], ends), evaluate, result)
         self._warn_of_missed_rows()
-        return result
+        n_checked = check_repeated_values(
+            Evaluator(self.game, self.settings.batch_size),
+            ends,
+            active,
+            n_affordable(self.budgets, active, result.evaluations),
+            self._largest,
+        )
+        return replace(result, check_evaluations=n_checked)
 
     def _groups(self, rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowGroup]:
         if self.budgets.are_on_graph:
@@ -124,6 +137,7 @@ class _Run:
         while open_rows:
             # All groups in one go, so that batches are full however few rows a group has.
             found = evaluate([rows.request() for rows in open_rows])
+            self._note_largest(found)
             open_rows = [
                 left
                 for rows, values in zip(open_rows, found, strict=True)
@@ -148,6 +162,12 @@ class _Run:
         if group.own_words is None or self.budgets.pay_for_all_at_once(group.n_players):
             return group
         return group.relabelled(self.settings.seed)
+
+    def _note_largest(self, found: Sequence[ValueArray]) -> None:
+        """Remember the largest value, regardless of signs."""
+        for values in found:
+            highest, lowest = values.max(initial=0.0), values.min(initial=0.0)
+            self._largest = max(self._largest, highest, -lowest)
 
     def _opened(self, group: RowGroup, design: Design) -> OpenRows:
         is_whole = self.settings.tolerance is None or isinstance(design, WholeDesign)

@@ -74,9 +74,8 @@ class RowGroup:
 
     def request(self, table: CoalitionTable) -> Request:
         """Ask for the values of coalitions of the active players."""
-        if np.array_equal(
-            self.players, np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
-        ):
+        everyone = np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
+        if np.array_equal(self.players, everyone):
             return Request(self.rows, table)
         return Request(self.rows, table, self.players, self.n_game_players)
 

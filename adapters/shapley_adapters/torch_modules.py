@@ -29,17 +29,22 @@ def warn_in_training_mode(model: Any) -> None:
 
     Looks into modules, their methods, and partial functions of either.
     """
+    names = changing_layers(model)
+    if names:
+        warn_user(
+            f"The model is in training mode, in which {', '.join(names)} make its output "
+            "random or dependent on the batch, or change with each call. Call model.eval() first."
+        )
+
+
+def changing_layers(model: Any) -> list[str]:
+    """Return the kinds of layers that are in training mode and behave differently in it."""
     while isinstance(model, functools.partial):
         model = model.func
     module = getattr(model, "__self__", model)
     if not isinstance(module, torch.nn.Module):
-        return
-    names = {_name(layer) for layer in module.modules() if _changes_in_training(layer)}
-    if names:
-        warn_user(
-            f"The model is in training mode, in which {', '.join(sorted(names))} make its output "
-            "random or dependent on the batch, or change with each call. Call model.eval() first."
-        )
+        return []
+    return sorted({_name(layer) for layer in module.modules() if _changes_in_training(layer)})
 
 
 def _name(layer: torch.nn.Module) -> str:
@@ -103,6 +108,18 @@ class ArrayModule:
             issubclass(_kind(layer), embeddings) for layer in module.modules()
         )
         self.device = parameters[0].device if parameters else torch.device("cpu")
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether layers behave as in training, which users are warned of."""
+        return bool(changing_layers(self.module))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the module's output."""
+        if self.dtype is None or not self.dtype.is_floating_point:
+            return 0.0
+        return torch.finfo(self.dtype).eps
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
         """Return `array` as the module takes it.

@@ -179,6 +179,16 @@ class ValuedGame:
             )
         return values
 
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(getattr(self.game, "is_in_training_mode", False))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the model's output, where it is known."""
+        return float(getattr(self.game, "rounding", 0.0))
+
     def row_fingerprints(self) -> list[bytes]:
         """Return digests of the inner game's rows and of their classes."""
         rows: list[bytes] = self.game.row_fingerprints()

@@ -158,8 +158,8 @@ def test_texts_sparse_rows_and_frames_with_categories():
         seed=0,
         independent_rows=True,
     )
-    alone = explainer(sparse[2:3], max_evals=12, silent=True).values
-    np.testing.assert_allclose(explainer(sparse, max_evals=12, silent=True).values[2:3], alone)
+    alone = explainer(sparse[2:3], max_evals=20, silent=True).values
+    np.testing.assert_allclose(explainer(sparse, max_evals=20, silent=True).values[2:3], alone)
 
     frame = pd.DataFrame(ROWS).assign(word=["a", "b", "c", "a", "b", None])
     explainer = shap_ext.RandomOrderExplainer(
