@@ -22,6 +22,7 @@ from .members import Member, member_of
 from .output_axes import has_outputs
 from .saved_options import SavedExplainer
 from .shap_internals import is_op_chain
+from .tensors import array_of
 
 
 @dataclass(frozen=True)
@@ -248,8 +249,7 @@ class AggregateExplainer(SavedExplainer):
 
 
 def _checked_rows(rows: Any) -> Any:
-    if hasattr(rows, "detach"):
-        rows = rows.detach().cpu().numpy()
+    rows = array_of(rows)
     if isinstance(rows, (list, tuple)):
         rows = np.asarray(rows)
     if np.ndim(rows) < 2 or len(rows) == 0:

@@ -21,6 +21,7 @@ from shapley_adapters.errors import (
 from .datasets import Dataset, frame_values, is_number
 from .models import inner_model, is_torch_module
 from .shap_internals import background_of
+from .tensors import array_of
 
 _MAX_BACKGROUND = 100
 """How many rows shap keeps of a table that is handed over as a masker."""
@@ -96,8 +97,7 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
 
     A table of many rows is sampled as shap does it, but not in silence.
     """
-    if hasattr(masker, "detach"):
-        masker = masker.detach().cpu().numpy()
+    masker = array_of(masker)
     dtypes = masker.dtypes if isinstance(masker, pd.DataFrame) else None
     is_sparse = scipy.sparse.issparse(masker)
     is_array = isinstance(masker, np.ndarray) and masker.ndim >= 2

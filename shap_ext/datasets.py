@@ -13,6 +13,8 @@ import scipy.sparse
 
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
+from .tensors import array_of
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -120,9 +122,7 @@ def _holds_texts(data: Any) -> bool:
 def _tensor_values(tensor: Any, name: str) -> npt.NDArray[Any]:
     if str(tensor.layout) != "torch.strided":
         raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
-    if str(tensor.dtype) == "torch.bfloat16":
-        tensor = tensor.float()  # which holds the same numbers and which NumPy has
-    values: npt.NDArray[Any] = tensor.detach().cpu().numpy()
+    values: npt.NDArray[Any] = array_of(tensor)
     return values
 
 

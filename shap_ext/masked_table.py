@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shapley_adapters.array_types import CoalitionArray, IntArray, ValueArray
 from shapley_adapters.value_functions import Reduction
 
 from .links import LinkedAverage
-from .models import as_outputs
+from .models import OutputReader
 from .shap_internals import is_identity
 
 
@@ -41,10 +41,11 @@ class MaskedTable:
     average: LinkedAverage
     dress: Callable[[Any], Any]
     linearize_link: bool = True
+    _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.linearize_link and not is_identity(self.average.link):
-            self.average = self.average.linearized_at(self._outputs(self.background))
+            self.average = self.average.linearized_at(self._outputs(self.background.copy()))
 
     @property
     def n_rows(self) -> int:
@@ -70,4 +71,5 @@ class MaskedTable:
         raise NotImplementedError
 
     def _outputs(self, table: Any) -> ValueArray:
-        return as_outputs(self.predict(self.dress(table)), table.shape[0])
+        """Call the model with a table that nothing else uses, because it may write into it."""
+        return self._read(self.predict(self.dress(table)), table.shape[0])

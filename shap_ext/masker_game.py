@@ -19,13 +19,13 @@ from shapley_adapters.array_types import (
     ValueArray,
 )
 from shapley_adapters.batched_evaluation import rows_per_batch
-from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
+from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.value_functions import Reduction
 
 from .links import LinkedAverage
 from .locks import lock_of
 from .masked_rows import AccompaniedRow, MaskedRow
-from .models import as_outputs
+from .models import OutputReader, as_outputs
 from .shap_internals import is_identity, row_output_names
 
 _MAX_EVALUATIONS = 256
@@ -63,6 +63,7 @@ class MaskerGame:
     average: LinkedAverage
     linearize_link: bool = True
     _averages: dict[int, LinkedAverage] = field(default_factory=dict, init=False)
+    _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -119,7 +120,6 @@ class MaskerGame:
         for members in self._callable_together(rows, masked):
             for place, outputs in zip(members, self._called(rows, masked, members), strict=True):
                 found[place] = outputs
-        _check_numbers_of_outputs(found)
         return found
 
     def _callable_together(
@@ -145,7 +145,7 @@ class MaskerGame:
             )
             for part in range(len(masked[members[0]]))
         ]
-        outputs = as_outputs(self._predict(int(rows[members[0]]), joined), sum(counts))
+        outputs = self._read(self._predict(int(rows[members[0]]), joined), sum(counts))
         return np.split(outputs, np.cumsum(counts)[:-1])
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
@@ -269,12 +269,3 @@ def _concatenated(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], pd.DataFrame):
         return pd.concat(parts, ignore_index=True)
     return np.concatenate(parts)
-
-
-def _check_numbers_of_outputs(found: Sequence[FloatArray]) -> None:
-    numbers = {outputs.shape[1] for outputs in found}
-    if len(numbers) > 1:
-        raise ModelOutputError(
-            f"The model must return the same number of outputs in all calls; it returned "
-            f"{sorted(numbers)}. Explain rows with different outputs one at a time."
-        )

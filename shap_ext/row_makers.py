@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from .inputs import table_and_background
 from .locks import lock_of
 from .masked_rows import AccompaniedRow, CalledRow, JointRow, MaskedRow, TabularRow
 from .shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
+from .tensors import array_of
 
 RowMaker = Callable[[int], MaskedRow]
 
@@ -118,8 +120,10 @@ def _accompanied(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> R
         if isinstance(masker, shap.maskers.FixedComposite):
             return tuple(np.array([one]) for one in inputs)
         with lock_of(masker.model):  # models of texts keep the latest row, too
-            made = masker.model(*inputs)
-        return made if isinstance(made, tuple) else (made,)
+            # Copies: the model may write into its input, or reuse the memory of its output.
+            made = masker.model(*copy.deepcopy(inputs))
+            parts = made if isinstance(made, tuple) else (made,)
+            return tuple(copy.deepcopy(array_of(part)) for part in parts)
 
     return lambda row: AccompaniedRow(_inputs(datasets, row), make(row), lambda: companions(row))
 

@@ -23,6 +23,8 @@ _KEEP_STATISTICS = torch.nn.modules.instancenorm._InstanceNorm  # if they track 
 _ELSEWHERE = {"DropPath": "drop_prob", "StochasticDepth": "p"}
 """Layers of timm and torchvision that skip themselves at random, and what holds their rate."""
 
+_KNOWN_TO_NUMPY = (torch.float16, torch.float32, torch.float64)
+
 
 def warn_in_training_mode(model: Any) -> None:
     """Warn if a layer of `model` behaves differently in training mode, and is in it.
@@ -115,7 +117,7 @@ class ArrayModule:
 
     def in_precision(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return `array` in that precision, where NumPy has it."""
-        if self.dtype == torch.bfloat16:
+        if self.dtype is not None and self.dtype not in _KNOWN_TO_NUMPY:
             return array
         values: npt.NDArray[Any] = self.tensor(array).cpu().numpy()
         return values
@@ -126,7 +128,11 @@ class ArrayModule:
             output = self.module(*map(self.tensor, arrays))
         if not isinstance(output, torch.Tensor):
             raise ModelOutputError(f"The model must return a tensor; {how_to_pick(output)}")
-        return output.to(device="cpu", dtype=torch.float64).numpy()
+        if output.is_complex():
+            raise ModelOutputError("The model must return real numbers; it returned complex ones.")
+        # Modules of energies and forces switch gradients on by themselves.
+        numbers = output.detach().resolve_neg().to(device="cpu", dtype=torch.float64)
+        return numbers.numpy()
 
     def ones(self, n_points: int, n_players: int) -> torch.Tensor:
         """Return the presence of `n_points` full coalitions."""

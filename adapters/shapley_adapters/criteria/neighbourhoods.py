@@ -157,7 +157,8 @@ def explained_neighbours(
         starts = range(0, len(points), rows_per_call)
         found = []
         for part in [slice(start, start + rows_per_call) for start in starts]:
-            made = explain(points[part], owners[part]) if with_owners else explain(points[part])
+            own = points[part].copy()  # what is explained may be written into
+            made = explain(own, owners[part]) if with_owners else explain(own)
             found.append(checked_attributions("explanations", made))
         return found
 
@@ -194,10 +195,11 @@ def _counted_neighbours(
 
 
 def _outputs(predict: Callable[[FloatArray], Any], rows: FloatArray) -> FloatArray:
-    found = predict(rows)
+    # Copies: models may write into their input, and reuse the memory of their output.
+    found = predict(rows.copy())
     if hasattr(found, "detach"):
         found = found.detach().cpu().numpy()
-    outputs = np.asarray(found, dtype=np.float64)
+    outputs = np.array(found, dtype=np.float64)
     if outputs.ndim == 0 or len(outputs) != len(rows):
         raise ModelOutputError(
             f"predict must return one entry for each of its {len(rows)} rows; its output has "
