@@ -20,6 +20,7 @@ from shapley_adapters.value_functions import ValuedGame, ValueFunction, checked_
 
 from .column_groups import checked_groups
 from .explanations import explanations
+from .fitted_models import warn_of_classes
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
 from .player_layouts import PlayerLayout
@@ -69,6 +70,7 @@ class CoalitionExplainer(SavedExplainer):
             linearize_link=checked_flag("linearize_link", linearize_link),
         )
         prediction_function(self.model)  # refuses what cannot be called, now rather than later
+        warn_of_classes(inner_model(self.model))
         check_masker(self.masker)
         self.seed = checked_seed(seed)
         checked_groups(groups)

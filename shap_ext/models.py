@@ -11,8 +11,9 @@ import numpy.typing as npt
 import shap
 
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
+from shapley_adapters.errors import ModelOutputError
 
+from .fitted_models import estimator_function
 from .tensors import array_of
 
 
@@ -31,8 +32,8 @@ def inner_model(model: Any) -> Any:
 def prediction_function(model: Any) -> Callable[..., Any]:
     """Return the function of the inputs that is to be explained.
 
-    Torch modules run without gradients, on arrays. Of models that are not callable,
-    `predict_proba` is explained where they have it, else `predict`.
+    Torch modules run without gradients, on arrays. Of models that are not callable, the function
+    is that of `estimator_function`.
     """
     model = inner_model(model)
     if is_torch_module(model):
@@ -41,13 +42,7 @@ def prediction_function(model: Any) -> Callable[..., Any]:
         return ArrayModule(model)
     if callable(model):
         return model  # type: ignore[no-any-return]
-    for method in ("predict_proba", "predict"):
-        if callable(getattr(model, method, None)):
-            return getattr(model, method)  # type: ignore[no-any-return]
-    raise InvalidArgumentTypeError(
-        f"model must be callable, or have predict_proba or predict; got {type(model).__name__}. "
-        "Pass the function to explain, such as model.predict."
-    )
+    return estimator_function(model)
 
 
 class OutputReader:
@@ -135,7 +130,6 @@ def _refuse_one_array_per_target(output: Any) -> None:
         raise ModelOutputError(
             f"The model returned a {type(output).__name__} of {len(output)} arrays, so that it is "
             "not known which axis holds the rows. Explain a function that returns one array: "
-            "lambda x: model(x)[0] explains the first of them, lambda x: np.hstack(model(x)) puts "
-            "tables with one row for each input row side by side. For a model with several "
-            "targets, model is its predict_proba."
+            "lambda x: function(x)[0] explains the first target, lambda x: np.hstack(function(x)) "
+            "all targets side by side. Of an estimator, function is its method predict_proba."
         )

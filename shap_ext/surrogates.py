@@ -32,7 +32,7 @@ class Surrogate(SurrogateModel):
 
     Parameters
     ----------
-    model : callable, torch module, or estimator with predict_proba or predict
+    model : callable, torch module, fitted estimator or Booster
         Any model of numbers.
     network : {"mlp", "unet", "tokens"} or torch module
         The network. A module of your own gets standardised rows with 0 for absent numbers, and
