@@ -18,6 +18,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 
 from .backgrounds import bounded_background, check_masker
 from .coalition_explainer import count_or_auto
+from .datasets import plain_array_of
 from .members import Member, member_of
 from .output_axes import has_outputs
 from .saved_options import SavedExplainer
@@ -249,7 +250,7 @@ class AggregateExplainer(SavedExplainer):
 
 
 def _checked_rows(rows: Any) -> Any:
-    rows = array_of(rows)
+    rows = plain_array_of(array_of(rows), "X")
     if isinstance(rows, (list, tuple)):
         rows = np.asarray(rows)
     if np.ndim(rows) < 2 or len(rows) == 0:

@@ -228,7 +228,10 @@ class CoalitionExplainer(SavedExplainer):
     def _valued(self, task: Task) -> Game:
         """Return the game that is explained: of the outputs, or of what is made of them."""
         value_function = checked_value_function(self.value_function)
-        return task.game if value_function.is_raw else ValuedGame(task.game, value_function)
+        if value_function.is_raw:
+            return task.game
+        weights = task.game.background_weights
+        return ValuedGame(task.game, value_function, background_weights=weights)
 
     def task(self, args: tuple[Any, ...]) -> Task:
         """Return what a call explains: the games of the rows, and how results are shown."""

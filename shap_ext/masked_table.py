@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from shapley_adapters.array_types import CoalitionArray, IntArray, ValueArray
+from shapley_adapters.array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.value_functions import Reduction
 
 from .links import LinkedAverage
@@ -51,6 +51,11 @@ class MaskedTable:
     def n_rows(self) -> int:
         """Number of rows to explain."""
         return int(self.rows.shape[0])
+
+    @property
+    def background_weights(self) -> FloatArray | None:
+        """Weight of each background row, 1 in all; None where they are equal."""
+        return self.average.background_weights
 
     @property
     def n_players(self) -> int:

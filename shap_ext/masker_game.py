@@ -66,6 +66,11 @@ class MaskerGame:
     _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
 
     @property
+    def background_weights(self) -> None:
+        """Masked rows of a row count the same."""
+        return None
+
+    @property
     def n_rows(self) -> int:
         """Number of rows to explain."""
         return len(self.rows)

@@ -81,6 +81,11 @@ def _row_maker(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> Row
     if isinstance(masker, Targeted) or inner_masker(masker) is not None:
         return _accompanied(masker, datasets, is_module)
     background = Background.of_masker(masker)
+    if background is not None and background.weights is not None:
+        raise InvalidArgumentError(
+            "masker is part of another masker and holds rows with weights, as shap.kmeans returns "
+            "them. Pass it alone, or a masker of its rows: shap.maskers.Independent(summary.data)."
+        )
     if background is not None:
         return _tabular(background, datasets, is_module)
     _check_called(masker, datasets)

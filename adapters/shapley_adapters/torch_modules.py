@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .array_types import IntArray
+from .array_types import FloatArray, IntArray
 from .errors import DerivativeError, ModelOutputError, warn_user
 
 _DROP_OUT = (
@@ -146,6 +146,7 @@ class ArrayModule:
         players: IntArray,
         presence: torch.Tensor,
         shape: tuple[int, ...],
+        weights: FloatArray | None = None,
     ) -> torch.Tensor:
         """Return the output between the background and the inputs, averaged over the background.
 
@@ -161,6 +162,8 @@ class ArrayModule:
             How far each player is present.
         shape : tuple of int
             Shape of one input of the module, D numbers in all.
+        weights : array, (B,), optional
+            Weight of each background row, 1 in all; by default they are equal.
         """
         start, end = self.tensor(background), self.tensor(inputs)[:, None]
         column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
@@ -171,7 +174,10 @@ class ArrayModule:
             raise ModelOutputError(f"The model must return a tensor; {how_to_pick(outputs)}")
         if not outputs.is_floating_point():
             raise DerivativeError(f"The model returns {outputs.dtype} numbers.")
-        averages: torch.Tensor = outputs.reshape(len(inputs), len(background), -1).mean(dim=1)
+        of_background = outputs.reshape(len(inputs), len(background), -1)  # (P, B, K)
+        averages: torch.Tensor = of_background.mean(dim=1)
+        if weights is not None:
+            averages = (of_background * of_background.new_tensor(weights)[:, None]).sum(dim=1)
         return averages
 
 
