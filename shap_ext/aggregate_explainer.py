@@ -15,6 +15,7 @@ from shapley_adapters.aggregation.members import share_of_budget
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.tensor_arrays import array_of
 
 from .backgrounds import bounded_background, check_masker
 from .coalition_explainer import count_or_auto
@@ -23,7 +24,6 @@ from .members import Member, member_of
 from .output_axes import has_outputs
 from .saved_options import SavedExplainer
 from .shap_internals import is_op_chain
-from .tensors import array_of
 
 
 @dataclass(frozen=True)

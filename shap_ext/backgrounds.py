@@ -19,6 +19,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     warn_user,
 )
+from shapley_adapters.tensor_arrays import array_of
 
 from .datasets import (
     Dataset,
@@ -29,7 +30,6 @@ from .datasets import (
     plain_array_of,
 )
 from .shap_internals import SUMMARIES, background_of, names_of_summary
-from .tensors import array_of
 
 _MAX_BACKGROUND = 100
 """How many rows shap keeps of a table that is handed over as a masker."""

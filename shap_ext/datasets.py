@@ -12,8 +12,7 @@ import pandas as pd
 import scipy.sparse
 
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-
-from .tensors import array_of, is_tensor
+from shapley_adapters.tensor_arrays import array_of, is_tensor
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,7 @@ class Member:
     def explain(self, rows: Any, arguments: Mapping[str, Any]) -> MemberResult:
         """Explain rows, with those of the arguments that the explainer has."""
         own = {name: value for name, value in arguments.items() if self.takes(name)}
+        rows = rows.copy()  # an explainer or its model may write into them
         if self.is_attribution:
             from shapley_adapters.torch_attributions import attributions_of_rows
 

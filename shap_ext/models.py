@@ -12,9 +12,9 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import ModelOutputError
+from shapley_adapters.tensor_arrays import array_of
 
 from .fitted_models import estimator_function
-from .tensors import array_of
 
 
 def is_torch_module(model: Any) -> TypeGuard[Any]:

@@ -14,6 +14,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     warn_user,
 )
+from shapley_adapters.tensor_arrays import array_of
 
 from .backgrounds import Background, dresser
 from .datasets import Dataset
@@ -22,7 +23,6 @@ from .inputs import table_and_background
 from .locks import lock_of
 from .masked_rows import AccompaniedRow, CalledRow, JointRow, MaskedRow, TabularRow
 from .shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
-from .tensors import array_of
 
 RowMaker = Callable[[int], MaskedRow]
 

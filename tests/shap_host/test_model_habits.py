@@ -263,3 +263,26 @@ def test_modules_of_complex_outputs_are_refused():
             return torch.complex(x, x)[:, 0]
 
     refused(Complex(), "complex")
+
+
+# Explainers and their models
+
+
+def test_members_that_change_the_rows_do_not_reach_other_members():
+    def overwriting(x):
+        values = np.sin(x)
+        x[...] = 99.0
+        return values
+
+    explained = X.copy()
+    members = [overwriting, "enumeration", overwriting]
+    sv = explain(curved, rows(2, 5, seed=1), "centroid", explained, explainers=members)
+    wanted = (2 * np.sin(X) + oracle(curved, X, rows(2, 5, seed=1))) / 3
+    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
+    np.testing.assert_array_equal(explained, X)
+
+
+def test_criteria_read_tensors_of_types_that_numpy_lacks():
+    values = torch.as_tensor(X).to(torch.bfloat16)
+    found = shap_ext.criteria.complexity(values)
+    np.testing.assert_array_equal(found, shap_ext.criteria.complexity(values.float().numpy()))

@@ -13,6 +13,7 @@ from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError, warn_user
 from ..explanation_arrays import checked_attributions
+from ..tensor_arrays import array_of
 
 NORM_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 
@@ -196,10 +197,7 @@ def _counted_neighbours(
 
 def _outputs(predict: Callable[[FloatArray], Any], rows: FloatArray) -> FloatArray:
     # Copies: models may write into their input, and reuse the memory of their output.
-    found = predict(rows.copy())
-    if hasattr(found, "detach"):
-        found = found.detach().cpu().numpy()
-    outputs = np.array(found, dtype=np.float64)
+    outputs = np.array(array_of(predict(rows.copy())), dtype=np.float64)
     if outputs.ndim == 0 or len(outputs) != len(rows):
         raise ModelOutputError(
             f"predict must return one entry for each of its {len(rows)} rows; its output has "
