@@ -114,7 +114,7 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
     dataset = datasets[0]
     values = dataset.values if dataset.is_sparse else one_array(dataset.values)
     if len(datasets) > 1:
-        raise InvalidArgumentError(_no_reference(f"X holds {len(datasets)} inputs."))
+        raise InvalidArgumentError(_no_reference(f"{len(datasets)} inputs were passed."))
     others = [
         column
         for column, dtype in zip(dataset.columns or [], _dtypes(dataset), strict=True)

@@ -99,7 +99,8 @@ def plain_array_of(data: Any, name: str) -> Any:
     InvalidArgumentError
         If it is a masked array of which values are masked.
     """
-    if np.ma.is_masked(data):
+    rows = data if isinstance(data, (list, tuple)) else [data]
+    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
         raise InvalidArgumentError(
             f"{name} is a masked array, some of whose values are masked. Fill them, for example by "
             f"{name}.filled(np.nan) if the model takes missing values, or leave these rows out."

@@ -54,6 +54,9 @@ def estimator_function(model: Any) -> Callable[..., Any]:
 
 def predicts_classes(model: Any) -> bool:
     """Tell whether `predict` of an estimator returns numbers or labels of classes."""
+    catboost = sys.modules.get("catboost")
+    if catboost is not None and type(model) is catboost.CatBoost:
+        return False  # it counts itself a classifier, but predicts raw scores
     kind = _kind(model)
     return kind in _OF_CLASS_NUMBERS or (kind is None and hasattr(model, "classes_"))
 

@@ -80,6 +80,9 @@ def as_outputs(output: Any, n_rows: int) -> FloatArray:
     ModelOutputError
         If there is not one entry for each row, or not one number at least in each entry.
     """
+    if isinstance(output, (list, tuple)):
+        read = [array_of(one) for one in output]
+        output = read if isinstance(output, list) else tuple(read)
     values = _numbers(array_of(output))
     if values.ndim == 0 or len(values) != n_rows:
         raise ModelOutputError(
@@ -97,7 +100,7 @@ def as_outputs(output: Any, n_rows: int) -> FloatArray:
 def _numbers(output: Any) -> FloatArray:
     """Return a copy of numbers in double precision; refuse what is read wrongly as numbers."""
     _refuse_one_array_per_target(output)
-    if np.ma.is_masked(output):
+    if isinstance(output, np.ma.MaskedArray) and np.ma.is_masked(output):
         raise ModelOutputError(
             "The model returned a masked array, some of whose values are masked. Return numbers "
             "for all rows, for example by output.filled(0.0)."
@@ -124,7 +127,7 @@ def _refuse_one_array_per_target(output: Any) -> None:
     """Refuse lists of arrays, which may hold one array for each target and not for each row."""
     if not isinstance(output, (list, tuple)):
         return
-    n_axes = [np.ndim(one) for one in map(array_of, output)]
+    n_axes = [np.ndim(one) for one in output]
     most = 0 if isinstance(output, tuple) else 1  # a list may hold the outputs of each row
     if any(n > most for n in n_axes):
         raise ModelOutputError(

@@ -218,9 +218,10 @@ def test_boosters_of_catboost_are_explained_by_their_predictions():
     classifier = catboost.CatBoostClassifier(**options).fit(TRAIN, LABELS)
     wanted = oracle(classifier.predict_proba, X, BACKGROUND)
     np.testing.assert_allclose(explain(classifier).values, wanted, **ROUNDING)
-    booster = catboost.CatBoost({"loss_function": "RMSE"} | options).fit(TRAIN, curved(TRAIN))
-    wanted = oracle(booster.predict, X, BACKGROUND)
-    np.testing.assert_allclose(explain(booster).values, wanted, **ROUNDING)
+    for loss, labels in (("RMSE", curved(TRAIN)), ("Logloss", LABELS > 0), ("MultiClass", LABELS)):
+        booster = catboost.CatBoost({"loss_function": loss} | options).fit(TRAIN, labels)
+        wanted = oracle(booster.predict, X, BACKGROUND)
+        np.testing.assert_allclose(explain(booster).values, wanted, **ROUNDING)
 
 
 def xgboost_booster(objective, frame=False, **options):

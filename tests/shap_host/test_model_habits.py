@@ -257,6 +257,16 @@ def test_tensors_that_are_negated_lazily():
     np.testing.assert_allclose(got, oracle(lambda x: -x[:, 0], X, rows(2, 5, seed=1)), **ROUNDING)
 
 
+def test_lists_of_tensors_are_read():
+    background = rows(2, 5, seed=1)
+
+    def model(x):
+        return [torch.tensor(value, requires_grad=True) for value in curved(x)]
+
+    wanted = oracle(curved, X, background)
+    np.testing.assert_allclose(explain(model, background).values, wanted, **ROUNDING)
+
+
 def test_modules_of_complex_outputs_are_refused():
     class Complex(nn.Module):
         def forward(self, x):

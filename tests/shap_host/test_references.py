@@ -292,8 +292,12 @@ def test_matrices_are_tables():
 
 @pytest.mark.parametrize("name", ["oddgp", "centroid"])
 def test_masked_tables_are_refused(name):
-    masked = np.ma.masked_array(X, X > 1)
-    for masker, x, words in ((TRAIN[:3], masked, "X"), (masked, X, "masker")):
+    masked = np.ma.masked_array(X, X > 0)
+    for masker, x, words in (
+        (TRAIN[:3], masked, "X"),
+        (TRAIN[:3], list(masked), "X"),
+        (masked, X, "masker"),
+    ):
         with pytest.raises(InvalidArgumentError, match=rf"{words} is a masked array.*filled"):
             explain(curved, masker, name, x)
     unmasked = np.ma.masked_array(X)
