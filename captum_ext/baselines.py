@@ -143,4 +143,6 @@ def _differ(first: Tensor, second: Tensor) -> Tensor:
     differs = first != second
     if first.is_floating_point():
         differs &= ~(first.isnan() & second.isnan())
+        # A model may tell zeros of two signs apart.
+        differs |= (first == 0) & (second == 0) & (first.signbit() != second.signbit())
     return differs

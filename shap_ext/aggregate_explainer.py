@@ -15,9 +15,11 @@ from shapley_adapters.aggregation.members import share_of_budget
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.tensor_arrays import array_of
 
 from .backgrounds import bounded_background, check_masker
 from .coalition_explainer import count_or_auto
+from .datasets import plain_array_of
 from .members import Member, member_of
 from .output_axes import has_outputs
 from .saved_options import SavedExplainer
@@ -248,8 +250,7 @@ class AggregateExplainer(SavedExplainer):
 
 
 def _checked_rows(rows: Any) -> Any:
-    if hasattr(rows, "detach"):
-        rows = rows.detach().cpu().numpy()
+    rows = plain_array_of(array_of(rows), "X")
     if isinstance(rows, (list, tuple)):
         rows = np.asarray(rows)
     if np.ndim(rows) < 2 or len(rows) == 0:

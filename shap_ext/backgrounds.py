@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +13,23 @@ import pandas as pd
 import scipy.sparse
 import shap
 
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     warn_user,
 )
+from shapley_adapters.tensor_arrays import array_of
 
-from .datasets import Dataset, frame_values, is_number
-from .models import inner_model, is_torch_module
-from .shap_internals import background_of
+from .datasets import (
+    Dataset,
+    check_cells,
+    frame_values,
+    is_number,
+    one_array,
+    plain_array_of,
+)
+from .shap_internals import SUMMARIES, background_of, names_of_summary
 
 _MAX_BACKGROUND = 100
 """How many rows shap keeps of a table that is handed over as a masker."""
@@ -34,15 +43,18 @@ class Background:
     ----------
     values : array or sparse matrix, (B, D)
         The rows.
-    columns : list of str, or None
+    columns : pandas Index, or None
         Names of the columns where the model is to see DataFrames.
     dtypes : pandas Series, or None
         Their types, where they are known.
+    weights : array, (B,), or None
+        How much each row counts, 1 in all; None where all count the same.
     """
 
     values: Any
-    columns: list[Any] | None = None
+    columns: pd.Index[Any] | None = None
     dtypes: Any = None
+    weights: FloatArray | None = None
 
     @property
     def is_sparse(self) -> bool:
@@ -56,39 +68,82 @@ class Background:
         if values is None:
             return None
         columns = getattr(masker, "feature_names", None)
-        values = values if scipy.sparse.issparse(values) else np.asarray(values)
-        return cls(values, None if columns is None else list(columns), dtypes)
+        weights = None
+        if isinstance(masker, SUMMARIES):
+            columns, weights = names_of_summary(masker), unequal_weights(masker)
+        if not scipy.sparse.issparse(values):
+            values = np.asarray(plain_array_of(values, "masker"))
+        if columns is not None and not isinstance(columns, pd.Index):
+            columns = pd.Index(columns)  # of a MultiIndex it would make an Index of tuples
+        return cls(values, columns, dtypes, weights)
 
 
-def zero_background(model: Any, datasets: Sequence[Dataset]) -> Background:
-    """Return the reference that goes without saying when no masker was given: zeros.
+def unequal_weights(summary: Any) -> FloatArray | None:
+    """Return the weights of the rows of a summary of shap, 1 in all; None if they are equal."""
+    weights = np.asarray(summary.weights, dtype=np.float64)
+    if weights.min() == weights.max():
+        return None
+    normalized: FloatArray = weights / weights.sum()
+    return normalized
+
+
+def _checked_summary(summary: Any) -> Any:
+    """Return a copy of a summary of shap, if its weights and columns can be used."""
+    weights = np.asarray(summary.weights, dtype=np.float64)
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise InvalidArgumentError(
+            "masker holds background rows whose weights are negative, not finite or all zero. "
+            "Weights must be positive numbers, such as those of shap.kmeans."
+        )
+    if any(len(group) > 1 for group in summary.groups or ()):
+        raise InvalidArgumentError(
+            "masker holds background rows with groups of columns. Pass the rows without groups, "
+            "and the groups as groups=."
+        )
+    return copy.deepcopy(summary)
+
+
+def zero_background(datasets: Sequence[Dataset]) -> Background:
+    """Return the reference of a call without a masker: zeros.
 
     Raises
     ------
     InvalidArgumentError
-        If the rows are not plain numbers in one array.
+        If the rows are not one table of numbers.
     """
-    values = datasets[0].values
-    is_plain = (
-        len(datasets) == 1
-        and datasets[0].columns is None
-        and (isinstance(values, np.ndarray) or datasets[0].is_sparse)
-        and values.dtype.kind in "biuf"
-        and (is_torch_module(inner_model(model)) or callable(model))
-    )
-    if not is_plain:
-        raise InvalidArgumentError(
-            "masker=None leaves open which values absent features take. Pass background rows as "
-            "masker=, such as a sample or the mean of the training data."
-        )
+    dataset = datasets[0]
+    values = dataset.values if dataset.is_sparse else one_array(dataset.values)
+    if len(datasets) > 1:
+        raise InvalidArgumentError(_no_reference(f"{len(datasets)} inputs were passed."))
+    others = [
+        column
+        for column, dtype in zip(dataset.columns or [], _dtypes(dataset), strict=True)
+        if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
+    ]
+    if others:
+        raise InvalidArgumentError(_no_reference(f"The columns {others[:5]} hold no numbers."))
+    if dataset.columns is None and values.dtype.kind not in "biuf":
+        raise InvalidArgumentError(_no_reference(f"X holds {values.dtype}, not numbers."))
     warn_user(
         "No masker was given, so absent features are zero. Pass background rows as masker= to "
         "choose another reference."
     )
-    n_columns = int(np.prod(datasets[0].row_shape))
-    if datasets[0].is_sparse:
+    n_columns = int(np.prod(dataset.row_shape))
+    if dataset.is_sparse:
         return Background(scipy.sparse.csr_matrix((1, n_columns), dtype=values.dtype))
-    return Background(np.zeros((1, n_columns), dtype=values.dtype))
+    columns = None if dataset.columns is None else dataset.dtypes.index
+    return Background(np.zeros((1, n_columns), dtype=values.dtype), columns, dataset.dtypes)
+
+
+def _dtypes(dataset: Dataset) -> list[Any]:
+    return [] if dataset.dtypes is None else list(dataset.dtypes)
+
+
+def _no_reference(reason: str) -> str:
+    return (
+        f"masker=None leaves open which values absent features take: {reason} Pass background "
+        "rows as masker=, such as a sample of the training data."
+    )
 
 
 def bounded_background(masker: Any) -> tuple[Any, Any]:
@@ -96,8 +151,9 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
 
     A table of many rows is sampled as shap does it, but not in silence.
     """
-    if hasattr(masker, "detach"):
-        masker = masker.detach().cpu().numpy()
+    masker = plain_array_of(array_of(masker), "masker")
+    if isinstance(masker, SUMMARIES):
+        return _checked_summary(masker), None
     dtypes = masker.dtypes if isinstance(masker, pd.DataFrame) else None
     is_sparse = scipy.sparse.issparse(masker)
     is_array = isinstance(masker, np.ndarray) and masker.ndim >= 2
@@ -106,6 +162,7 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
     n_rows = masker.shape[0]
     if n_rows == 0:
         raise InvalidArgumentError("masker holds no background rows; at least one is needed.")
+    check_cells(masker, "masker")
     if n_rows > _MAX_BACKGROUND:
         warn_user(
             f"masker has {n_rows} rows, of which {_MAX_BACKGROUND} are drawn as background. "
@@ -123,6 +180,7 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
         # Values as `frame_values` gives them, so that rows and background have one type.
         # Their type is told to pandas, which makes strings of objects and NaN of None else.
         values = frame_values(masker).copy()
+        check_cells(values, "masker")
         masker = pd.DataFrame(values, columns=masker.columns, dtype=values.dtype)
     return masker, dtypes
 
@@ -140,8 +198,9 @@ def check_masker(masker: Any) -> None:
         )
     if masker is not None and background_of(masker) is None and not callable(masker):
         raise InvalidArgumentTypeError(
-            "masker must be background rows (an array, a DataFrame or a sparse matrix), a shap "
-            f"masker, or a function of a mask and a row; got {type(masker).__name__}."
+            "masker must be background rows (an array, a DataFrame, a sparse matrix or what "
+            "shap.kmeans returns), a shap masker, or a function of a mask and a row; got "
+            f"{type(masker).__name__}."
         )
 
 

@@ -19,6 +19,7 @@ from shapley_adapters.value_functions import ValuedGame, ValueFunction, checked_
 
 from .column_groups import checked_groups
 from .explanations import explanations
+from .fitted_models import warn_of_classes
 from .links import LinkedAverage
 from .models import inner_model, prediction_function
 from .player_layouts import PlayerLayout
@@ -69,6 +70,7 @@ class CoalitionExplainer(SavedExplainer):
             linearize_link=checked_flag("linearize_link", linearize_link),
         )
         prediction_function(self.model)  # refuses what cannot be called, now rather than later
+        warn_of_classes(inner_model(self.model))
         check_masker(self.masker)
         self.seed = checked_seed(seed)
         checked_groups(groups)
@@ -223,7 +225,10 @@ class CoalitionExplainer(SavedExplainer):
     def _valued(self, task: Task) -> Game:
         """Return the game that is explained: of the outputs, or of what is made of them."""
         value_function = checked_value_function(self.value_function)
-        return task.game if value_function.is_raw else ValuedGame(task.game, value_function)
+        if value_function.is_raw:
+            return task.game
+        weights = task.game.background_weights
+        return ValuedGame(task.game, value_function, background_weights=weights)
 
     def task(self, args: tuple[Any, ...]) -> Task:
         """Return what a call explains: the games of the rows, and how results are shown."""

@@ -139,7 +139,20 @@ def checked_groups(groups: Any) -> list[tuple[str, Sequence[Any]]]:
             )
         if len(members) == 0:
             raise InvalidArgumentError(f"groups[{name!r}] holds no columns.")
+    _check_different_names(list(groups))
     return [(str(name), members) for name, members in groups.items()]
+
+
+def _check_different_names(names: Sequence[Any]) -> None:
+    """Refuse names that plots and messages would show as one, such as 1 and "1"."""
+    first: dict[str, Any] = {}
+    for name in names:
+        if str(name) in first:
+            raise InvalidArgumentError(
+                f"groups names two players {str(name)!r}: {first[str(name)]!r} and {name!r}. Give "
+                "them names that differ as texts."
+            )
+        first[str(name)] = name
 
 
 def _place(member: Any, by_name: Mapping[Any, int], group: str) -> int:

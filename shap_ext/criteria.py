@@ -19,6 +19,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.explanation_arrays import plain_array
 from shapley_adapters.value_functions import ValuedGame, checked_log_probability
 
+from .datasets import plain_array_of
 from .members import in_form_of
 from .models import as_outputs, prediction_function
 from .output_axes import folded, has_outputs
@@ -183,7 +184,10 @@ def masked_log_odds(
     made = checked_log_probability(value_function)
     game = _game(explanation, model, masker, X, shap.links.identity, groups)
     return core.masked_log_odds(
-        _values(explanation), ValuedGame(game, made), n_steps=n_steps, order=order
+        _values(explanation),
+        ValuedGame(game, made, background_weights=game.background_weights),
+        n_steps=n_steps,
+        order=order,
     )
 
 
@@ -222,16 +226,17 @@ def sensitivity(
     if judged is None:
         raise InvalidArgumentError("model= is needed: the explainer does not hold one.")
     predict = prediction_function(judged)
-    _check_numbers(X)
+    given = plain_array_of(X, "X")
+    _check_numbers(given)
 
     def explain(rows: FloatArray) -> FloatArray:
-        values = plain_array("explanations", explainer(in_form_of(X, rows), **arguments))
+        values = plain_array("explanations", explainer(in_form_of(given, rows), **arguments))
         return folded(values, has_outputs(values, rows))
 
     return core.measured_sensitivity(
         explain,
-        lambda rows: as_outputs(predict(in_form_of(X, rows)), len(rows)),
-        X,
+        lambda rows: as_outputs(predict(in_form_of(given, rows)), len(rows)),
+        given,
         neighbourhood,
         distance=distance,
         relative=relative,

@@ -12,6 +12,7 @@ import pandas as pd
 import scipy.sparse
 
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.tensor_arrays import array_of, is_tensor
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,59 @@ def checked_dataset(data: Any, place: int = 0, is_table: bool = True) -> Dataset
         Whether each row has to have columns; else a row may be a single thing, such as a text.
     """
     name = "X" if place == 0 else f"input {place}"
-    dataset = _read(data, name, is_table)
+    dataset = _read(plain_array_of(data, name), name, is_table)
     if getattr(dataset.values, "ndim", 1) == 0:
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
     if dataset.n_rows == 0:
         raise InvalidArgumentError(f"{name} holds no rows; at least one is needed.")
+    if is_table:
+        check_cells(dataset.values, name)
     return dataset
+
+
+def plain_array_of(data: Any, name: str) -> Any:
+    """Return a matrix or another subclass of NumPy's arrays as a plain array of the same shape.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is a masked array of which values are masked.
+    """
+    rows = data if isinstance(data, (list, tuple)) else [data]
+    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
+        raise InvalidArgumentError(
+            f"{name} is a masked array, some of whose values are masked. Fill them, for example by "
+            f"{name}.filled(np.nan) if the model takes missing values, or leave these rows out."
+        )
+    return np.asarray(data) if isinstance(data, np.ndarray) else data
+
+
+def check_cells(table: Any, name: str) -> None:
+    """Refuse a table without columns, and one whose cells hold arrays."""
+    shape = np.shape(table) if hasattr(table, "shape") else (len(table), *np.shape(table[0]))
+    if 0 in shape[1:]:
+        raise InvalidArgumentError(
+            f"{name} has shape {shape}: there are no columns. At least one feature is needed."
+        )
+    if getattr(getattr(table, "dtype", None), "kind", "") != "O":
+        return
+    for place, cell in zip(np.ndindex(*shape), table.flat, strict=True):
+        if isinstance(cell, (np.ndarray, pd.Series, pd.DataFrame)) or is_tensor(cell):
+            raise InvalidArgumentTypeError(
+                f"{name} holds {type(cell).__name__} in row {place[0]}, column {place[1:][0]}: a "
+                "cell must be a number, a text or another single value. Give each number a column "
+                "of its own, and join the columns by groups=."
+            )
+
+
+def one_array(values: Any) -> npt.NDArray[Any]:
+    """Return rows as one array."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            "X holds rows of different lengths; a table needs rows of the same length."
+        ) from error
 
 
 def _read(data: Any, name: str, is_table: bool) -> Dataset:
@@ -120,9 +168,7 @@ def _holds_texts(data: Any) -> bool:
 def _tensor_values(tensor: Any, name: str) -> npt.NDArray[Any]:
     if str(tensor.layout) != "torch.strided":
         raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
-    if str(tensor.dtype) == "torch.bfloat16":
-        tensor = tensor.float()  # which holds the same numbers and which NumPy has
-    values: npt.NDArray[Any] = tensor.detach().cpu().numpy()
+    values: npt.NDArray[Any] = array_of(tensor)
     return values
 
 

@@ -27,13 +27,13 @@ class LinearImputer:
     ----------
     mean, covariance : arrays, (D,) and (D, D)
         Of the data.
-    columns : list of str, or None
+    columns : pandas Index, or None
         Names of the columns where the model is to see DataFrames.
     """
 
     mean: FloatArray
     covariance: FloatArray
-    columns: list[Any] | None = None
+    columns: pd.Index[Any] | None = None
 
     @classmethod
     def of_masker(cls, masker: Any) -> LinearImputer:
@@ -52,7 +52,7 @@ class LinearImputer:
                     "masker Impute holds a dict, which must have 'mean' and 'cov'."
                 )
             return cls._checked(_numbers(data["mean"]), _numbers(data["cov"]), None)
-        columns = list(data.columns) if isinstance(data, pd.DataFrame) else None
+        columns = data.columns if isinstance(data, pd.DataFrame) else None
         rows = _numbers(data)
         if rows.ndim != 2 or len(rows) < 2:
             raise InvalidArgumentError(
@@ -63,7 +63,7 @@ class LinearImputer:
 
     @classmethod
     def _checked(
-        cls, mean: FloatArray, covariance: FloatArray, columns: list[Any] | None
+        cls, mean: FloatArray, covariance: FloatArray, columns: pd.Index[Any] | None
     ) -> LinearImputer:
         if mean.ndim != 1 or covariance.shape != (len(mean), len(mean)):
             raise InvalidArgumentError(

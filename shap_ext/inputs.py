@@ -13,7 +13,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 
 from .backgrounds import Background, check_columns, dresser
 from .column_groups import ColumnGroups
-from .datasets import Dataset
+from .datasets import Dataset, one_array
 from .links import LinkedAverage
 from .masked_model_game import TabularGame
 from .masked_rows import MaskedRow
@@ -43,7 +43,7 @@ def tabular_game(
     rows, absent, row_shape = table_and_background(dataset, background)
     predict = prediction_function(model)
     is_module = is_torch_module(inner_model(model))
-    if is_module and rows.dtype.kind == "O":
+    if is_module and rows.dtype.kind not in "biuf":
         raise InvalidArgumentTypeError(
             "X holds values that are not numbers, which a torch module cannot take. Encode them."
         )
@@ -97,17 +97,24 @@ def table_and_background(
     rows = rows.reshape(len(rows), -1)
     check_columns(rows.shape[1], dataset, background)
     absent = background.values.toarray() if background.is_sparse else background.values
-    common = np.result_type(rows, absent)
+    common = _common_type(rows.dtype, absent.dtype)
     return rows.astype(common), absent.astype(common), row_shape
 
 
+def _common_type(rows: npt.DTypeLike, background: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the type that holds the values of both without loss."""
+    kinds = [np.dtype(dtype).kind for dtype in (rows, background)]
+    families = {"number" if kind in "biufc" else kind for kind in kinds}
+    if len(families) > 1 and "O" not in families:  # NumPy would make texts of numbers
+        raise InvalidArgumentTypeError(
+            f"X holds {rows} and masker's background {background}: absent values must be of the "
+            "same kind as present ones. Bring both to one type, for example times to numbers."
+        )
+    return np.result_type(rows, background)
+
+
 def _table(values: Any) -> npt.NDArray[Any]:
-    try:
-        rows = np.asarray(values)
-    except ValueError as error:
-        raise InvalidArgumentError(
-            "X holds rows of different lengths; a table needs rows of the same length."
-        ) from error
+    rows = one_array(values)
     if rows.ndim < 2:
         raise InvalidArgumentError(
             f"X has shape {rows.shape}: a table of rows is needed. For one row pass X[None]."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,16 @@ def rows_of_json(made: dict[str, Any]) -> Any:
     """Undo `rows_as_json`."""
     if "array" in made:
         return np.array(made["array"], dtype=made["dtype"])
-    # JSON has no tuples, which name columns of several levels.
-    names = [tuple(name) if isinstance(name, list) else name for name, _ in made["columns"]]
     columns = [_column_of_json(column) for _, column in made["columns"]]
     frame = pd.concat(columns, axis=1)
-    frame.columns = pd.Index(names)
+    frame.columns = columns_of_json([name for name, _ in made["columns"]])
     return frame
+
+
+def columns_of_json(names: Sequence[Any]) -> pd.Index[Any]:
+    """Return names of columns as an index, of several levels where they are lists or tuples."""
+    # JSON has no tuples, which name columns of several levels.
+    return pd.Index([tuple(name) if isinstance(name, list) else name for name in names])
 
 
 def _column_as_json(column: pd.Series[Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from shapley_adapters.criteria.faithfulness import removal_losses
 from shapley_adapters.criteria.neighbourhoods import explained_neighbours
 from shapley_adapters.errors import InvalidArgumentError
 
+from .datasets import plain_array_of
 from .games_to_judge import game_of
 from .members import in_form_of
 from .models import as_outputs, prediction_function
@@ -70,7 +71,7 @@ class LearningMaterial:
             raise InvalidArgumentError(
                 "dataset= is needed, rows on which weights are learned, unless masker= is a table."
             )
-        return cls(explainer, explain, rows)
+        return cls(explainer, explain, plain_array_of(rows, "dataset"))
 
     def loss(self, weights: Any, strength: float) -> Loss:
         """Return the loss that the name of a criterion, or a function, stands for."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.averages import background_mean
 
 from .shap_internals import is_identity
 
@@ -27,45 +28,46 @@ class LinkedAverage:
     weights : array, (B, K), or None
         Weights of the background rows, by which an average of linked outputs keeps a model that is
         additive in the units of the link additive; None for the link of the average.
+    background_weights : array, (B,), or None
+        How much each background row counts, 1 in all; None where all count the same.
     """
 
     link: Callable[[Any], Any]
     weights: FloatArray | None = None
+    background_weights: FloatArray | None = None
 
     def __call__(self, outputs: FloatArray) -> FloatArray:
         """Return the average over the background, (P, K), of `outputs`, (P, B, K)."""
         if is_identity(self.link):
-            return _mean(outputs)
+            return self._mean(outputs)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if self.weights is None:
-                return np.asarray(self.link(outputs.mean(axis=1)), dtype=np.float64)
+                return np.asarray(self.link(self._mean(outputs)), dtype=np.float64)
             linked = np.asarray(self.link(outputs), dtype=np.float64)
-            return _mean(self.weights * linked)
+            return self._mean(self.weights * linked)
 
     def linearized_at(self, empty_outputs: FloatArray) -> LinkedAverage:
         """Return the average with weights that make it right for the empty coalition, (B, K)."""
         if is_identity(self.link) or len(empty_outputs) == 1:
             return self
-        return LinkedAverage(self.link, _linearizing_weights(empty_outputs, self.link))
+        return replace(self, weights=self._linearizing_weights(empty_outputs))
 
+    def _mean(self, outputs: FloatArray) -> FloatArray:
+        return background_mean(outputs, self.background_weights)
 
-def _mean(outputs: FloatArray) -> FloatArray:
-    # Of one background row there is nothing to average, and taking a mean of ones is slow.
-    means: FloatArray = outputs[:, 0] if outputs.shape[1] == 1 else outputs.mean(axis=1)
-    return means
+    def _linearizing_weights(self, outputs: FloatArray) -> FloatArray:
+        """Return weights, (B, K), with mean(weights · link(outputs)) = link(mean(outputs)).
 
-
-def _linearizing_weights(outputs: FloatArray, link: Callable[[Any], Any]) -> FloatArray:
-    """Return weights, (B, K), with mean(weights · link(outputs)) = link(mean(outputs)).
-
-    Each row's weight is the ratio of the linearised link's rise from the mean to the link's own;
-    at the mean itself that ratio is 1.
-    """
-    mean = outputs.mean(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        at_mean = link(mean)
-        slope = (link(mean + _STEP) - at_mean) / _STEP
-        rise = link(outputs) - at_mean
-        weights = np.where(rise == 0, 1.0, slope * (outputs - mean) / np.where(rise == 0, 1, rise))
-        scaled: FloatArray = weights * (len(weights) / weights.sum(axis=0))
-    return scaled
+        Each row's weight is the ratio of the linearised link's rise from the mean to the link's
+        own; at the mean itself that ratio is 1.
+        """
+        link, mean = self.link, self._mean(outputs[None])[0]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            at_mean = link(mean)
+            slope = (link(mean + _STEP) - at_mean) / _STEP
+            rise = link(outputs) - at_mean
+            weights = np.where(
+                rise == 0, 1.0, slope * (outputs - mean) / np.where(rise == 0, 1, rise)
+            )
+            scaled: FloatArray = weights / self._mean(weights[None])[0]
+        return scaled

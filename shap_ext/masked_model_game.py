@@ -87,7 +87,12 @@ class TabularGame(MaskedTable):
         """Return the outputs between background and rows."""
         inputs = self.rows[rows]
         return self._module().between(
-            self.background, inputs, self.players, presence, self.row_shape
+            self.background,
+            inputs,
+            self.players,
+            presence,
+            self.row_shape,
+            self.background_weights,
         )
 
     def _module(self) -> ArrayModule:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from shapley_adapters.array_types import CoalitionArray, IntArray, ValueArray
+from shapley_adapters.array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.value_functions import Reduction
 
 from .links import LinkedAverage
-from .models import as_outputs
+from .models import OutputReader
 from .shap_internals import is_identity
 
 
@@ -41,15 +41,21 @@ class MaskedTable:
     average: LinkedAverage
     dress: Callable[[Any], Any]
     linearize_link: bool = True
+    _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.linearize_link and not is_identity(self.average.link):
-            self.average = self.average.linearized_at(self._outputs(self.background))
+            self.average = self.average.linearized_at(self._outputs(self.background.copy()))
 
     @property
     def n_rows(self) -> int:
         """Number of rows to explain."""
         return int(self.rows.shape[0])
+
+    @property
+    def background_weights(self) -> FloatArray | None:
+        """Weight of each background row, 1 in all; None where they are equal."""
+        return self.average.background_weights
 
     @property
     def n_players(self) -> int:
@@ -85,4 +91,5 @@ class MaskedTable:
         raise NotImplementedError
 
     def _outputs(self, table: Any) -> ValueArray:
-        return as_outputs(self.predict(self.dress(table)), table.shape[0])
+        """Call the model with a table that nothing else uses, because it may write into it."""
+        return self._read(self.predict(self.dress(table)), table.shape[0])

@@ -19,14 +19,14 @@ from shapley_adapters.array_types import (
     ValueArray,
 )
 from shapley_adapters.batched_evaluation import rows_per_batch
-from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
+from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.fingerprints import fingerprint
 from shapley_adapters.value_functions import Reduction
 
 from .links import LinkedAverage
 from .locks import lock_of
 from .masked_rows import AccompaniedRow, MaskedRow
-from .models import as_outputs
+from .models import OutputReader, as_outputs
 from .shap_internals import is_identity, row_output_names
 
 _MAX_EVALUATIONS = 256
@@ -64,6 +64,12 @@ class MaskerGame:
     average: LinkedAverage
     linearize_link: bool = True
     _averages: dict[int, LinkedAverage] = field(default_factory=dict, init=False)
+    _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
+
+    @property
+    def background_weights(self) -> None:
+        """Masked rows of a row count the same."""
+        return None
 
     @property
     def n_rows(self) -> int:
@@ -134,7 +140,6 @@ class MaskerGame:
         for members in self._callable_together(rows, masked):
             for place, outputs in zip(members, self._called(rows, masked, members), strict=True):
                 found[place] = outputs
-        _check_numbers_of_outputs(found)
         return found
 
     def _callable_together(
@@ -160,7 +165,7 @@ class MaskerGame:
             )
             for part in range(len(masked[members[0]]))
         ]
-        outputs = as_outputs(self._predict(int(rows[members[0]]), joined), sum(counts))
+        outputs = self._read(self._predict(int(rows[members[0]]), joined), sum(counts))
         return np.split(outputs, np.cumsum(counts)[:-1])
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
@@ -284,12 +289,3 @@ def _concatenated(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], pd.DataFrame):
         return pd.concat(parts, ignore_index=True)
     return np.concatenate(parts)
-
-
-def _check_numbers_of_outputs(found: Sequence[FloatArray]) -> None:
-    numbers = {outputs.shape[1] for outputs in found}
-    if len(numbers) > 1:
-        raise ModelOutputError(
-            f"The model must return the same number of outputs in all calls; it returned "
-            f"{sorted(numbers)}. Explain rows with different outputs one at a time."
-        )

@@ -21,7 +21,8 @@ from .models import inner_model, is_torch_module, prediction_function
 from .output_axes import has_outputs
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
-"""Algorithms of shap that hand arrays to the model, which torch modules do not take."""
+"""Algorithms of shap that call the model with arrays, which torch modules do not take and
+estimators do not let them."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Member:
     def explain(self, rows: Any, arguments: Mapping[str, Any]) -> MemberResult:
         """Explain rows, with those of the arguments that the explainer has."""
         own = {name: value for name, value in arguments.items() if self.takes(name)}
+        rows = rows.copy()  # an explainer or its model may write into them
         if self.is_attribution:
             from shapley_adapters.torch_attributions import attributions_of_rows
 
@@ -179,8 +181,9 @@ def check_member(name: str, given: Any) -> None:
 def member_of(given: Any, **arguments: Any) -> Member:
     """Return the member that a user names or passes; names are built by `shap.Explainer`."""
     if isinstance(given, str):
-        if given in _ON_ARRAYS and is_torch_module(inner_model(arguments["model"])):
-            arguments["model"] = prediction_function(arguments["model"])
+        model = inner_model(arguments["model"])
+        if given in _ON_ARRAYS and (is_torch_module(model) or not callable(model)):
+            arguments["model"] = prediction_function(model)
         with _global_generator_kept():
             np.random.set_state(_state_of(arguments.get("seed")))  # noqa: NPY002
             explainer = shap.Explainer(algorithm=given, **arguments)

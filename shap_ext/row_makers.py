@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     warn_user,
 )
+from shapley_adapters.tensor_arrays import array_of
 
 from .backgrounds import Background, dresser
 from .datasets import Dataset
@@ -79,6 +81,11 @@ def _row_maker(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> Row
     if isinstance(masker, Targeted) or inner_masker(masker) is not None:
         return _accompanied(masker, datasets, is_module)
     background = Background.of_masker(masker)
+    if background is not None and background.weights is not None:
+        raise InvalidArgumentError(
+            "masker is part of another masker and holds rows with weights, as shap.kmeans returns "
+            "them. Pass it alone, or a masker of its rows: shap.maskers.Independent(summary.data)."
+        )
     if background is not None:
         return _tabular(background, datasets, is_module)
     _check_called(masker, datasets)
@@ -118,8 +125,10 @@ def _accompanied(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> R
         if isinstance(masker, shap.maskers.FixedComposite):
             return tuple(np.array([one]) for one in inputs)
         with lock_of(masker.model):  # models of texts keep the latest row, too
-            made = masker.model(*inputs)
-        return made if isinstance(made, tuple) else (made,)
+            # Copies: the model may write into its input, or reuse the memory of its output.
+            made = masker.model(*copy.deepcopy(inputs))
+            parts = made if isinstance(made, tuple) else (made,)
+            return tuple(copy.deepcopy(array_of(part)) for part in parts)
 
     return lambda row: AccompaniedRow(_inputs(datasets, row), make(row), lambda: companions(row))
 

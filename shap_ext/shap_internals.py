@@ -10,9 +10,11 @@ import scipy.sparse
 import shap
 from shap._serializable import Deserializer, Serializer
 from shap.utils import OpChain
+from shap.utils._legacy import DenseData, SparseData
 
 __all__ = [
     "BUILT_IN_ALGORITHMS",
+    "SUMMARIES",
     "Deserializer",
     "Serializer",
     "arguments_of",
@@ -26,6 +28,7 @@ __all__ = [
     "keeps_row_between_calls",
     "masks_each_place_alone",
     "masks_neighbours",
+    "names_of_summary",
     "own_copy",
     "row_output_names",
 ]
@@ -33,6 +36,10 @@ __all__ = [
 BUILT_IN_ALGORITHMS = frozenset(
     ["auto", "exact", "permutation", "partition", "tree", "additive", "linear", "deep"]
 )
+
+
+SUMMARIES = (DenseData, SparseData)
+"""What `shap.kmeans` returns: background rows with a weight each, as KernelExplainer takes them."""
 
 
 def background_of(masker: Any) -> Any:
@@ -46,11 +53,20 @@ def background_of(masker: Any) -> Any:
         return masker.reshape(len(masker), -1)
     if scipy.sparse.issparse(masker):
         return masker
+    if isinstance(masker, SUMMARIES):
+        return masker.data.T if masker.transposed else masker.data
     plain = (shap.maskers.Independent, shap.maskers.Partition)
     tabular_call = shap.maskers.Independent.__call__
     if isinstance(masker, plain) and type(masker).__call__ is tabular_call:
         return masker.data
     return None
+
+
+def names_of_summary(summary: Any) -> Any:
+    """Return the names of the columns of a frame that `shap.kmeans` made a summary of, or None."""
+    names = getattr(summary, "group_names", None)
+    is_numbered = names is not None and list(names) == [str(place) for place in range(len(names))]
+    return None if is_numbered else names
 
 
 def is_identity(link: Any) -> bool:

@@ -8,11 +8,12 @@ from shapley_adapters import connected_forms, least_squares_forms
 
 ExplainerT = TypeVar("ExplainerT", bound=type)
 
-_PARAMETERS = """model : callable, torch module, or estimator with predict_proba or predict
-        What to explain. Torch modules may be handed over as they are.
-    masker : array, DataFrame, shap masker, function, or None
+_PARAMETERS = """model : callable, torch module, fitted estimator or Booster
+        What to explain. Of an estimator this is the first method that it has of `predict_proba`,
+        `decision_function` (where `predict` returns classes) and `predict`.
+    masker : array, DataFrame, shap masker, `shap.kmeans`, function, or None
         Background rows, or anything that shap takes for a masker. Without one, absent features of
-        arrays are zero, which a warning says.
+        tables of numbers are zero, which a warning says.
     link : callable
         Link function between the model's output and the units of the explanation.
     feature_names, output_names : sequence of str, optional
@@ -41,7 +42,7 @@ _INDEPENDENT_ROWS = """independent_rows : bool
         errors of different rows are then independent, so that averages over rows or calls have
         smaller errors. By default all rows share their draws, which is faster."""
 
-_OF_AGGREGATES = """model : callable, torch module, or estimator with predict_proba or predict
+_OF_AGGREGATES = """model : callable, torch module, fitted estimator or Booster
         What to explain, for the explainers that are given by name.
     masker : array, DataFrame, shap masker, function, or None
         Background rows, or anything that shap takes for a masker, for the same.

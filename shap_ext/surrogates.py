@@ -15,6 +15,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.surrogates import SurrogateModel
 
 from .coalition_explainer import CoalitionExplainer
+from .kept_rows import columns_of_json
 
 
 class Surrogate(SurrogateModel):
@@ -32,7 +33,7 @@ class Surrogate(SurrogateModel):
 
     Parameters
     ----------
-    model : callable, torch module, or estimator with predict_proba or predict
+    model : callable, torch module, fitted estimator or Booster
         Any model of numbers.
     network : {"mlp", "unet", "tokens"} or torch module
         The network. A module of your own gets standardised rows with 0 for absent numbers, and
@@ -100,7 +101,7 @@ class Surrogate(SurrogateModel):
         rows: Any = self._as_shap_has_them(probes.numpy())
         columns = self._fitted().about["host"].get("columns")
         if columns is not None:
-            rows = pd.DataFrame(rows, columns=columns)
+            rows = pd.DataFrame(rows, columns=columns_of_json(columns))
         return CoalitionExplainer(self.model, rows[:1]).task((rows,)).game
 
     def _as_shap_has_them(self, seen: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ class TaskMaker:
 
             warn_in_training_mode(inner_model(self.model))
         if self.masker is None:
-            background = zero_background(self.model, datasets)
+            background = zero_background(datasets)
         if background is None:
             return self._of_masker(datasets)
         return self._of_background(background, datasets)
@@ -97,9 +97,8 @@ class TaskMaker:
         shape = dataset.row_shape
         names = self._column_names(datasets, [shape], background)
         groups = make_groups(self.groups, names)
-        game = tabular_game(
-            self.model, background, dataset, groups, self.average, self.linearize_link
-        )
+        average = replace(self.average, background_weights=background.weights)
+        game = tabular_game(self.model, background, dataset, groups, average, self.linearize_link)
         shapes = [[shape] * dataset.n_rows]
         layout = PlayerLayout(
             [groups.players] * dataset.n_rows,

@@ -8,6 +8,7 @@ import numpy as np
 
 from .array_types import FloatArray
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
+from .tensor_arrays import array_of, is_tensor
 
 
 def plain_array(name: str, given: Any) -> FloatArray:
@@ -28,8 +29,8 @@ def plain_array(name: str, given: Any) -> FloatArray:
     InvalidArgumentError
         If any of them is not finite.
     """
-    if hasattr(given, "detach"):
-        given = given.detach().cpu().numpy()
+    if is_tensor(given):
+        given = array_of(given)
     elif not isinstance(given, np.ndarray) and hasattr(given, "values"):
         given = given.values
     try:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from .errors import InvalidArgumentTypeError
+from .tensor_arrays import array_of
 
 
 def attributions_of_rows(
@@ -45,7 +46,7 @@ def attributions_of_rows(
             f"{type(method).__name__}.attribute must return a tensor; it returned "
             f"{type(found).__name__}."
         )
-    array: npt.NDArray[Any] = found.detach().cpu().numpy()
+    array: npt.NDArray[Any] = array_of(found)
     n_outputs = array.ndim - rows.ndim
     if n_outputs > 0:  # captum puts outputs first, shap last
         array = np.moveaxis(array.reshape(len(array), -1, *rows.shape[1:]), 1, -1)

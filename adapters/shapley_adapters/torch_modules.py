@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .array_types import IntArray
+from .array_types import FloatArray, IntArray
 from .errors import DerivativeError, ModelOutputError, warn_user
 
 _DROP_OUT = (
@@ -22,6 +22,8 @@ _CHANGE = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.RReLU)
 _KEEP_STATISTICS = torch.nn.modules.instancenorm._InstanceNorm  # if they track them
 _ELSEWHERE = {"DropPath": "drop_prob", "StochasticDepth": "p"}
 """Layers of timm and torchvision that skip themselves at random, and what holds their rate."""
+
+_KNOWN_TO_NUMPY = (torch.float16, torch.float32, torch.float64)
 
 
 def warn_in_training_mode(model: Any) -> None:
@@ -132,7 +134,7 @@ class ArrayModule:
 
     def in_precision(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return `array` in that precision, where NumPy has it."""
-        if self.dtype == torch.bfloat16:
+        if self.dtype is not None and self.dtype not in _KNOWN_TO_NUMPY:
             return array
         values: npt.NDArray[Any] = self.tensor(array).cpu().numpy()
         return values
@@ -143,7 +145,11 @@ class ArrayModule:
             output = self.module(*map(self.tensor, arrays))
         if not isinstance(output, torch.Tensor):
             raise ModelOutputError(f"The model must return a tensor; {how_to_pick(output)}")
-        return output.to(device="cpu", dtype=torch.float64).numpy()
+        if output.is_complex():
+            raise ModelOutputError("The model must return real numbers; it returned complex ones.")
+        # Modules of energies and forces switch gradients on by themselves.
+        numbers = output.detach().resolve_neg().to(device="cpu", dtype=torch.float64)
+        return numbers.numpy()
 
     def ones(self, n_points: int, n_players: int) -> torch.Tensor:
         """Return the presence of `n_points` full coalitions."""
@@ -157,6 +163,7 @@ class ArrayModule:
         players: IntArray,
         presence: torch.Tensor,
         shape: tuple[int, ...],
+        weights: FloatArray | None = None,
     ) -> torch.Tensor:
         """Return the output between the background and the inputs, averaged over the background.
 
@@ -172,6 +179,8 @@ class ArrayModule:
             How far each player is present.
         shape : tuple of int
             Shape of one input of the module, D numbers in all.
+        weights : array, (B,), optional
+            Weight of each background row, 1 in all; by default they are equal.
         """
         start, end = self.tensor(background), self.tensor(inputs)[:, None]
         column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
@@ -182,7 +191,10 @@ class ArrayModule:
             raise ModelOutputError(f"The model must return a tensor; {how_to_pick(outputs)}")
         if not outputs.is_floating_point():
             raise DerivativeError(f"The model returns {outputs.dtype} numbers.")
-        averages: torch.Tensor = outputs.reshape(len(inputs), len(background), -1).mean(dim=1)
+        of_background = outputs.reshape(len(inputs), len(background), -1)  # (P, B, K)
+        averages: torch.Tensor = of_background.mean(dim=1)
+        if weights is not None:
+            averages = (of_background * of_background.new_tensor(weights)[:, None]).sum(dim=1)
         return averages
 
 

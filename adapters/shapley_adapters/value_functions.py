@@ -18,6 +18,7 @@ import scipy.special
 
 from .arguments import checked_choice
 from .array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from .averages import background_mean
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
 from .fingerprints import fingerprint
 from .games import DifferentiableGame, Game
@@ -133,11 +134,14 @@ class ValuedGame:
         What to make of them; not the raw outputs.
     classes : array, (R,), optional
         The class of each row, in place of the value function's.
+    background_weights : array, (B,), optional
+        Weight of each background row, 1 in all; by default they are equal.
     """
 
     game: Any
     value_function: ValueFunction
     classes: IntArray | None = None
+    background_weights: FloatArray | None = None
     _weights: FloatArray = field(init=False, repr=False)
     _full: FloatArray = field(init=False, repr=False)
     _are_probabilities: BoolArray = field(init=False, repr=False)
@@ -243,12 +247,21 @@ class ValuedGame:
         """Return the values of outputs, (P, B, K)."""
         of_classes = self._of_classes(outputs, rows)
         if self.value_function.kind == "margin":
-            means = of_classes.mean(axis=1)
+            means = background_mean(of_classes, self.background_weights)
         else:  # of probabilities the mean, in logarithms
-            n_background = of_classes.shape[1]
-            means = scipy.special.logsumexp(of_classes, axis=1) - math.log(n_background)
+            means = self._mean_logarithms(of_classes)
         values: ValueArray = (self._weights[rows] * means).sum(axis=1, keepdims=True)
         return values
+
+    def _mean_logarithms(self, of_classes: FloatArray) -> FloatArray:
+        """Return the logarithm of the mean over the background, (P, K), from logarithms."""
+        weights = self.background_weights
+        if weights is not None:
+            weighted: FloatArray = scipy.special.logsumexp(of_classes, axis=1, b=weights[:, None])
+            return weighted
+        n_background = of_classes.shape[1]
+        equal: FloatArray = scipy.special.logsumexp(of_classes, axis=1) - math.log(n_background)
+        return equal
 
     def _of_classes(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
         """Return log-probabilities, or plain outputs for the margin, of at least two classes."""

@@ -18,8 +18,10 @@ from shapley_adapters.aggregation import (
 from shapley_adapters.aggregation.known_rows import KnownRows
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.tensor_arrays import array_of
 
 from ..aggregate_explainer import AggregateExplainer, Combined, Spread
+from ..datasets import plain_array_of
 from ..members import Member, check_member
 from ..models import inner_model, is_torch_module
 from ..output_axes import folded, has_outputs
@@ -176,9 +178,7 @@ class AVAExplainer(AggregateExplainer):
         return found.values, found.base_values, found.errors, found.half_widths
 
     def _embedded(self, rows: Any, name: str) -> FloatArray:
-        made = rows if self.embed is None else self.embed(rows)
-        if hasattr(made, "detach"):
-            made = made.detach().cpu().numpy()
+        made = array_of(rows if self.embed is None else self.embed(rows))
         try:
             numbers = np.asarray(made, dtype=np.float64).reshape(len(rows), -1)
         except (TypeError, ValueError) as error:
@@ -195,8 +195,7 @@ class AVAExplainer(AggregateExplainer):
 
 
 def _checked_data(given: Any) -> Any:
-    if hasattr(given, "detach"):
-        given = given.detach().cpu().numpy()
+    given = plain_array_of(array_of(given), "dataset")
     if not isinstance(given, (np.ndarray, pd.DataFrame)):
         background = None if given is None else background_of(given)
         given = background if isinstance(background, np.ndarray) else None

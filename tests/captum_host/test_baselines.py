@@ -419,3 +419,20 @@ def test_a_draw_that_is_not_finite_is_not_averaged_away():
     background[1, 0] = float("inf")
     with pytest.raises(NonFiniteValueError):
         Exact(lambda x: x.sum(dim=1)).attribute(X, baselines=background)
+
+
+@pytest.mark.parametrize("kind", ["row", "distribution"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_zeros_of_two_signs_differ(kind, dtype):
+    def by_angle(x):
+        return torch.atan2(x[:, 0], torch.full_like(x[:, 0], -1.0)) * (1 + x[:, 1])
+
+    given, absent = (
+        torch.tensor([[-0.0, 2.0]], dtype=dtype),
+        torch.tensor([[0.0, 1.0]], dtype=dtype),
+    )
+    baselines = absent if kind == "row" else BaselineDistribution(absent.repeat(2, 1))
+    found = Exact(by_angle).attribute(given, baselines=baselines)
+    # The first feature turns the angle from π to -π, beside a factor of 2 or of 3.
+    assert found[0, 0].item() == pytest.approx(-5 * np.pi, rel=1e-2)
+    assert found[0, 1].item() == pytest.approx(0.0, abs=0.05)

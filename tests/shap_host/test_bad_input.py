@@ -245,7 +245,9 @@ CASES = {
         build={"masker": lambda m, x: (x * m)[None], "model": lambda x: x[:, 1:]},
     ),
     "masker has no players": Call((VALUE, TYPE), "masker", build={"masker": shap.maskers.Fixed()}),
-    "no masker for frames": Call(VALUE, "masker=None .*masker=", x=FRAME, build={"masker": None}),
+    "no masker for frames of texts": Call(
+        VALUE, "masker=None .*masker=", x=FRAME.assign(a="text"), build={"masker": None}
+    ),
     # The model
     "model is None": Call(TYPE, "model must be callable.* NoneType", build={"model": None}),
     "model is a number": Call(TYPE, "model must be callable.* int", build={"model": 3}),

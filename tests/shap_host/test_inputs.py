@@ -585,10 +585,18 @@ def test_images_with_a_function_as_masker():
     np.testing.assert_allclose(sv.values.reshape(2, 6), wanted, **ROUNDING)
 
 
-def test_no_masker_for_frames_and_lists_is_refused():
+def test_no_masker_for_what_is_no_table_of_numbers_is_refused():
     explainer = shap.Explainer(curved, algorithm="shear")
-    for x in (pd.DataFrame(rows(1, 3)), np.array([["a", "b", "c"]]), ["a text"]):
-        with pytest.raises(ValueError, match=r"masker=None leaves open .* Pass background rows"):
+    frame = pd.DataFrame({"a": [1.0], "colour": ["red"], "size": pd.Categorical([3])})
+    for x, words in (
+        (frame, r"columns \['colour', 'size'\] hold no numbers"),
+        (np.array([["a", "b", "c"]]), "X holds <U1"),
+        (["a text"], "X holds <U6"),
+        (np.array([[np.datetime64("2020-01-01")]]), "X holds datetime64"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"masker=None leaves open .*{words}.* Pass background"
+        ):
             explainer(x)
 
 

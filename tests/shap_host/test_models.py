@@ -74,7 +74,7 @@ def boosted(kind):
         (classifier, "predict_proba"),
         (regressor, "predict"),
         (pipeline, "predict_proba"),
-        (lambda: sklearn.svm.SVC().fit(TRAIN, LABELS), "predict"),  # has no predict_proba
+        (lambda: sklearn.svm.SVC().fit(TRAIN, LABELS), "decision_function"),
         (lambda: boosted(lightgbm.LGBMRegressor).fit(TRAIN, curved(TRAIN)), "predict"),
         (lambda: boosted(lightgbm.LGBMRegressor).fit(TRAIN, curved(TRAIN)).booster_, "predict"),
     ],

@@ -13,6 +13,7 @@ from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError, warn_user
 from ..explanation_arrays import checked_attributions
+from ..tensor_arrays import array_of
 
 NORM_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 
@@ -157,7 +158,8 @@ def explained_neighbours(
         starts = range(0, len(points), rows_per_call)
         found = []
         for part in [slice(start, start + rows_per_call) for start in starts]:
-            made = explain(points[part], owners[part]) if with_owners else explain(points[part])
+            own = points[part].copy()  # what is explained may be written into
+            made = explain(own, owners[part]) if with_owners else explain(own)
             found.append(checked_attributions("explanations", made))
         return found
 
@@ -194,10 +196,8 @@ def _counted_neighbours(
 
 
 def _outputs(predict: Callable[[FloatArray], Any], rows: FloatArray) -> FloatArray:
-    found = predict(rows)
-    if hasattr(found, "detach"):
-        found = found.detach().cpu().numpy()
-    outputs = np.asarray(found, dtype=np.float64)
+    # Copies: models may write into their input, and reuse the memory of their output.
+    outputs = np.array(array_of(predict(rows.copy())), dtype=np.float64)
     if outputs.ndim == 0 or len(outputs) != len(rows):
         raise ModelOutputError(
             f"predict must return one entry for each of its {len(rows)} rows; its output has "

@@ -1,0 +1,280 @@
+"""Fitted estimators and Boosters: which of their functions is explained, and which are refused."""
+
+import functools
+import importlib.util
+import pickle
+import sys
+from types import ModuleType
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+import sklearn.cluster
+import sklearn.ensemble
+import sklearn.linear_model
+import sklearn.mixture
+import sklearn.model_selection
+import sklearn.multioutput
+import sklearn.pipeline
+import sklearn.preprocessing
+import sklearn.svm
+
+import shap_ext  # noqa: F401 # registers the algorithms
+from shapley_adapters.errors import (
+    InvalidArgumentTypeError,
+    ModelOutputError,
+    ShapleyExtWarning,
+)
+from tests.shap_host.games import ROUNDING, curved, oracle, rows
+
+# No warnings in ordinary use.
+pytestmark = pytest.mark.filterwarnings("error")
+
+TRAIN = rows(120, 4, seed=2)
+LABELS = np.digitize(curved(TRAIN), [-0.5, 0.5])
+WORDS = np.array(["low", "middle", "high"])[LABELS]
+X, BACKGROUND = rows(3, 4), rows(4, 4, seed=1)
+
+
+def explain(model, background=BACKGROUND, explained=X, name="oddgp", **options):
+    return shap.Explainer(model, background, algorithm=name, seed=0, **options)(explained)
+
+
+def in_pipeline(model):
+    return sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(), model)
+
+
+def searched(model):
+    return sklearn.model_selection.GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=2)
+
+
+class Foreign:
+    """An estimator that is not scikit-learn's, fitted on classes."""
+
+    classes_ = np.arange(3)
+
+    def predict(self, x):
+        return np.digitize(curved(x), [-0.5, 0.5])
+
+
+class ForeignWithScores(Foreign):
+    def decision_function(self, x):
+        return curved(x)
+
+
+# Scores in place of class numbers
+
+WITHOUT_PROBABILITIES = {
+    "SVC": sklearn.svm.SVC(),
+    "LinearSVC": sklearn.svm.LinearSVC(),
+    "RidgeClassifier": sklearn.linear_model.RidgeClassifier(),
+    "SGDClassifier": sklearn.linear_model.SGDClassifier(random_state=0),
+    "Perceptron": sklearn.linear_model.Perceptron(),
+    "pipeline": in_pipeline(sklearn.svm.SVC()),
+    "search": searched(sklearn.linear_model.RidgeClassifier()),
+    "pipeline of a search": in_pipeline(searched(sklearn.linear_model.RidgeClassifier())),
+}
+
+
+@pytest.mark.parametrize("labels", [LABELS, WORDS, LABELS > 0], ids=["int", "str", "bool"])
+@pytest.mark.parametrize("kind", WITHOUT_PROBABILITIES)
+def test_classifiers_without_probabilities_are_explained_by_their_scores(kind, labels):
+    model = sklearn.base.clone(WITHOUT_PROBABILITIES[kind]).fit(TRAIN, labels)
+    wanted = oracle(model.decision_function, X, BACKGROUND)
+    np.testing.assert_allclose(explain(model).values, wanted, **ROUNDING)
+
+
+def test_outlier_detectors_are_explained_by_their_scores():
+    model = sklearn.ensemble.IsolationForest(n_estimators=10, random_state=0).fit(TRAIN)
+    wanted = oracle(model.decision_function, X, BACKGROUND)
+    np.testing.assert_allclose(explain(model).values, wanted, **ROUNDING)
+
+
+def test_foreign_classifiers_are_explained_by_their_scores():
+    wanted = oracle(curved, X, BACKGROUND)
+    np.testing.assert_allclose(explain(ForeignWithScores()).values, wanted, **ROUNDING)
+
+
+def test_mixtures_are_explained_by_their_probabilities():
+    model = sklearn.mixture.GaussianMixture(3, random_state=0).fit(TRAIN)
+    wanted = oracle(model.predict_proba, X, BACKGROUND)
+    np.testing.assert_allclose(explain(model).values, wanted, **ROUNDING)
+
+
+def test_members_of_aggregates_take_estimators_as_they_are():
+    # shap's own explainers of functions call the model, which estimators do not let them.
+    model = sklearn.svm.SVC().fit(TRAIN, LABELS)
+    members = ["exact", "oddgp"]
+    sv = explain(model, name="centroid", explainers=members)
+    wanted = oracle(model.decision_function, X, BACKGROUND)
+    np.testing.assert_allclose(sv.values, wanted, rtol=0, atol=1e-9)
+
+
+# Class numbers
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (sklearn.cluster.KMeans(3, n_init=1, random_state=0), r"KMeans.*pass model\.transform"),
+        (
+            sklearn.ensemble.VotingClassifier([("a", sklearn.svm.SVC())]),
+            r"VotingClassifier.*voting='soft'",
+        ),
+        (in_pipeline(sklearn.cluster.KMeans(3, n_init=1, random_state=0)), "Pipeline"),
+        (
+            sklearn.multioutput.MultiOutputClassifier(sklearn.linear_model.RidgeClassifier()),
+            "MultiOutputClassifier",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_only_predicts_class_numbers_is_refused(model, words):
+    labels = np.stack([LABELS, LABELS], axis=1) if "MultiOutput" in words else LABELS
+    model.fit(TRAIN, labels)
+    for name in ("oddgp", "shear", "centroid"):
+        options = {"explainers": ["oddgp", "shear"]} if name == "centroid" else {}
+        with pytest.raises(InvalidArgumentTypeError, match=words) as error:
+            explain(model, name=name, **options)
+        assert "model.predict(x) == label" in str(error.value)
+
+
+def test_foreign_classifiers_without_scores_are_refused():
+    with pytest.raises(InvalidArgumentTypeError, match="Foreign predicts numbers or labels"):
+        explain(Foreign())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        sklearn.svm.SVC(),
+        sklearn.ensemble.RandomForestClassifier(3, random_state=0),
+        in_pipeline(sklearn.svm.SVC()),
+        searched(sklearn.linear_model.RidgeClassifier()),
+        sklearn.cluster.KMeans(3, n_init=1, random_state=0),
+        lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_method_predict_of_classifiers_warns(model):
+    model.fit(TRAIN, LABELS)
+    for function in (model.predict, functools.partial(model.predict)):
+        with pytest.warns(ShapleyExtWarning, match=r"\.predict, which returns numbers or labels"):
+            shap.Explainer(function, BACKGROUND, algorithm="oddgp", seed=0)
+
+
+def test_the_method_predict_of_regressors_does_not_warn():
+    model = in_pipeline(sklearn.linear_model.LinearRegression()).fit(TRAIN, curved(TRAIN))
+    explain(model.predict)
+
+
+def test_labels_that_are_texts_are_refused():
+    model = sklearn.svm.SVC().fit(TRAIN, WORDS)
+    with pytest.warns(ShapleyExtWarning, match=r"SVC\.predict"):
+        explainer = shap.Explainer(model.predict, BACKGROUND, algorithm="oddgp")
+    with pytest.raises(ModelOutputError, match="must return numbers"):
+        explainer(X)
+
+
+# Several targets
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        sklearn.multioutput.MultiOutputClassifier(sklearn.linear_model.LogisticRegression()),
+        sklearn.ensemble.RandomForestClassifier(3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_probabilities_of_several_targets_are_refused_with_what_to_pass(model):
+    model.fit(TRAIN, np.stack([LABELS, LABELS > 0], axis=1))
+    with pytest.raises(ModelOutputError, match=r"list of 2 arrays.*np\.hstack\(function\(x\)\)"):
+        explain(model)
+
+    def function(x):
+        return np.hstack(model.predict_proba(x))
+
+    np.testing.assert_allclose(
+        explain(function).values, oracle(function, X, BACKGROUND), **ROUNDING
+    )
+
+
+# Boosters
+
+
+def test_boosters_of_lightgbm_are_explained_by_their_predictions():
+    data = lightgbm.Dataset(TRAIN, LABELS > 0)
+    booster = lightgbm.train({"objective": "binary", "verbose": -1, "num_threads": 1}, data, 5)
+    wanted = oracle(booster.predict, X, BACKGROUND)
+    np.testing.assert_allclose(explain(booster).values, wanted, **ROUNDING)
+
+
+def test_boosters_of_catboost_are_explained_by_their_predictions():
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    options = {"iterations": 5, "verbose": False, "allow_writing_files": False, "thread_count": 1}
+    classifier = catboost.CatBoostClassifier(**options).fit(TRAIN, LABELS)
+    wanted = oracle(classifier.predict_proba, X, BACKGROUND)
+    np.testing.assert_allclose(explain(classifier).values, wanted, **ROUNDING)
+    for loss, labels in (("RMSE", curved(TRAIN)), ("Logloss", LABELS > 0), ("MultiClass", LABELS)):
+        booster = catboost.CatBoost({"loss_function": loss} | options).fit(TRAIN, labels)
+        wanted = oracle(booster.predict, X, BACKGROUND)
+        np.testing.assert_allclose(explain(booster).values, wanted, **ROUNDING)
+
+
+def xgboost_booster(objective, frame=False, **options):
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    table = pd.DataFrame(TRAIN, columns=list("abcd")) if frame else TRAIN
+    labels = curved(TRAIN) if objective == "reg:squarederror" else LABELS
+    data = xgboost.DMatrix(table, labels > 0 if objective.startswith("binary") else labels)
+    return xgboost.train({"objective": objective, "nthread": 1, **options}, data, 5), xgboost
+
+
+@pytest.mark.parametrize("frame", [False, True])
+@pytest.mark.parametrize("objective", ["reg:squarederror", "binary:logistic", "multi:softprob"])
+def test_boosters_of_xgboost_are_explained_by_their_predictions(objective, frame):
+    options = {"num_class": 3} if objective.startswith("multi") else {}
+    booster, xgboost = xgboost_booster(objective, frame, **options)
+    names = list("abcd") if frame else None
+    wanted = oracle(
+        lambda x: booster.predict(xgboost.DMatrix(x, feature_names=names)), X, BACKGROUND
+    )
+    booster = pickle.loads(pickle.dumps(booster))
+    np.testing.assert_allclose(explain(booster).values, wanted, rtol=0, atol=1e-6)
+    if frame:
+        tables = (pd.DataFrame(one, columns=names) for one in (BACKGROUND, X))
+        np.testing.assert_allclose(explain(booster, *tables).values, wanted, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["multi:softmax", "binary:hinge"])
+def test_boosters_of_xgboost_that_predict_class_numbers_are_refused(objective):
+    options = {"num_class": 3} if objective.startswith("multi") else {}
+    booster, _ = xgboost_booster(objective, **options)
+    with pytest.raises(InvalidArgumentTypeError, match=f"objective '{objective}'.*output_margin"):
+        explain(booster)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("xgboost") is not None, reason="xgboost is installed")
+def test_boosters_get_the_matrix_of_their_package(monkeypatch):
+    class DMatrix:
+        def __init__(self, data, feature_names, feature_types, enable_categorical):
+            assert (feature_names, feature_types, enable_categorical) == (list("abcd"), None, True)
+            self.data = np.asarray(data)
+
+    class Booster:
+        feature_names, feature_types = list("abcd"), None
+
+        def save_config(self):
+            return '{"learner": {"objective": {"name": "reg:squarederror"}}}'
+
+        def predict(self, matrix):
+            assert isinstance(matrix, DMatrix)
+            return curved(matrix.data)
+
+    package = ModuleType("xgboost")
+    package.DMatrix, package.Booster = DMatrix, Booster
+    monkeypatch.setitem(sys.modules, "xgboost", package)
+    wanted = oracle(curved, X, BACKGROUND)
+    np.testing.assert_allclose(explain(Booster()).values, wanted, **ROUNDING)

@@ -1,0 +1,298 @@
+"""Models that write into their memory, and outputs that are no plain numbers."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import shap
+
+import shap_ext
+import shap_ext.criteria
+from shapley_adapters.errors import ModelOutputError
+from tests.helpers.optional import nn, torch
+from tests.shap_host.games import ROUNDING, curved, curved_columns, oracle, probability, rows
+
+# No warnings in ordinary use.
+pytestmark = pytest.mark.filterwarnings("error")
+
+NAMES = ["enumeration", "randomorder", "leastsquares", "shear", "oddgp"]
+every_name = pytest.mark.parametrize("name", NAMES)
+X = rows(6, 5)
+
+
+class Reused:
+    """A model that writes all its outputs into the same memory, and returns a view of it."""
+
+    def __init__(self, model):
+        self.model = model
+        self.memory = np.empty((10**6, 3))
+
+    def __call__(self, x):
+        outputs = self.memory[: len(x)]
+        outputs[:] = self.model(x)
+        return outputs
+
+
+class Overwriting:
+    """A model that changes its input in place."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, x):
+        outputs = self.model(x)
+        if scipy.sparse.issparse(x):
+            x.data[:] = 99.0
+        elif isinstance(x, pd.DataFrame):
+            x.iloc[:, :] = 99.0
+        else:
+            x[...] = 99.0
+        return outputs
+
+
+def explain(model, background, name="enumeration", explained=X, batch_size="auto", **options):
+    explainer = shap.Explainer(model, background, algorithm=name, seed=0, **options)
+    return explainer(explained, batch_size=batch_size)
+
+
+# Memory
+
+
+@every_name
+@pytest.mark.parametrize("kind", ["background", "function", "module"])
+def test_models_that_reuse_the_memory_of_their_output(name, kind):
+    background = rows(1, 5, seed=1)
+    model = Reused(curved_columns)
+    masker = background
+    if kind == "function":
+
+        def masker(mask, x):
+            return np.where(mask, x, background)
+
+    if kind == "module":
+        inner = model
+
+        class Module(nn.Module):
+            def forward(self, x):
+                return torch.as_tensor(inner(x.numpy()))
+
+        model = Module()
+    got = explain(model, masker, name, batch_size=7).values
+    np.testing.assert_allclose(got, oracle(curved_columns, X, background), **ROUNDING)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("link", [shap.links.identity, shap.links.logit])
+@pytest.mark.parametrize("n_background", [1, 3])
+def test_models_that_change_their_input(kind, link, n_background):
+    background = rows(n_background, 5, seed=1)
+
+    def model(x):
+        return probability(x.toarray() if scipy.sparse.issparse(x) else x)
+
+    x, absent = kind(X), kind(background)
+    wanted = explain(model, absent, explained=x, link=link).values
+    x, absent = kind(X), kind(background)
+    explainer = shap.Explainer(Overwriting(model), absent, algorithm="enumeration", link=link)
+    for _ in range(2):
+        np.testing.assert_array_equal(explainer(x).values, wanted)
+    dense = [one.toarray() if scipy.sparse.issparse(one) else one for one in (x, absent)]
+    np.testing.assert_array_equal(dense[0], X)
+    np.testing.assert_array_equal(dense[1], background)
+
+
+def test_outputs_beside_masked_rows_are_kept():
+    # The model of the masker gets the row, and its output goes to the explained model.
+    x, background = X.copy(), rows(2, 5, seed=1)
+    inner = shap.maskers.Independent(background)
+    memory = np.empty((1, 1))
+
+    def first_column(row):
+        memory[:] = row[0]
+        row[:] = 99.0
+        return memory
+
+    masker = shap.maskers.OutputComposite(inner, first_column)
+
+    def model(masked, first):
+        return curved(masked) * first[:, 0]
+
+    got = shap.Explainer(model, masker, algorithm="enumeration")(x).values
+    wanted = oracle(curved, X, background) * X[:, :1]
+    np.testing.assert_allclose(got, wanted, **ROUNDING)
+    np.testing.assert_array_equal(x, X)
+
+
+def test_criteria_of_models_that_change_their_input_and_reuse_memory():
+    explained = X.copy()
+    around = shap_ext.criteria.Neighbourhood(radius=0.3, n_draws=20)
+    explainer = shap.Explainer(curved, rows(2, 5, seed=1), algorithm="enumeration")
+    plain, overwriting = (
+        shap_ext.criteria.sensitivity(explainer, explained, around, model=model)
+        for model in (probability, Overwriting(Reused(lambda x: probability(x)[:, [0, 1, 1]])))
+    )
+    np.testing.assert_array_equal(explained, X)
+    np.testing.assert_array_equal(plain.average, overwriting.average)
+
+
+# Outputs
+
+
+def refused(model, words, masker=None, explained=X):
+    masker = rows(2, 5, seed=1) if masker is None else masker
+    explainer = shap.Explainer(model, masker, algorithm="shear", seed=0)
+    with pytest.raises(ModelOutputError, match=words):
+        explainer(explained)
+
+
+def test_texts_that_look_like_numbers_are_refused():
+    for labels in (
+        lambda x: np.where(curved(x) > 0, "1", "0"),
+        lambda x: np.where(curved(x) > 0, "1", "0").astype(object),
+        lambda x: np.where(curved(x) > 0, "1", "0").tolist(),
+        lambda x: np.full(len(x), np.datetime64("2020-01-01")),
+    ):
+        refused(labels, "must return numbers.*predict_proba")
+
+
+def test_lists_of_one_array_for_each_target_are_refused():
+    # As many targets as masked rows in a call would otherwise be taken for rows.
+    def model(x):
+        return [probability(x) for _ in range(len(x))]
+
+    refused(model, r"list of \d+ arrays.*np\.hstack")
+    refused(lambda x: (curved(x), curved(x)), "tuple of 2 arrays")
+
+
+def as_matrix(array):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        return np.matrix(array)
+
+
+def test_lists_of_rows_are_read():
+    background = rows(2, 5, seed=1)
+    wanted = oracle(probability, X, background)
+    for model in (
+        lambda x: probability(x).tolist(),
+        lambda x: list(probability(x)),
+        lambda x: pd.DataFrame(probability(x)),
+        lambda x: np.ma.masked_array(probability(x)),
+        lambda x: as_matrix(probability(x)),
+    ):
+        np.testing.assert_allclose(explain(model, background).values, wanted, **ROUNDING)
+
+
+def test_masked_outputs_are_refused():
+    refused(lambda x: np.ma.masked_array(curved(x), x[:, 0] > 0), r"masked array.*filled")
+
+
+def test_outputs_without_numbers_are_refused():
+    refused(lambda x: np.empty((len(x), 0)), r"one number at least.*\(\d+, 0\)")
+
+
+def test_numbers_of_outputs_that_vary_between_calls_are_refused():
+    class Varying:
+        def __init__(self):
+            self.n_calls = 0
+
+        def __call__(self, x):
+            self.n_calls += 1
+            return probability(x)[:, : 1 + self.n_calls % 2]
+
+    background = rows(2, 5, seed=1)
+    for masker in (background, lambda mask, x: np.where(mask, x, background)):
+        refused(Varying(), r"same number of outputs in all calls; it returned \[1, 2\]", masker)
+
+
+# Torch
+
+
+@every_name
+def test_modules_that_switch_gradients_on(name):
+    class Forces(nn.Module):
+        def forward(self, x):
+            with torch.enable_grad():
+                x = x.detach().requires_grad_()
+                energy = torch.sin(x).prod(dim=1).sum()
+                (force,) = torch.autograd.grad(energy, x, create_graph=True)
+            return force[:, :2]
+
+    def forces(x):
+        with torch.no_grad():
+            return Forces()(torch.as_tensor(x)).detach().numpy()
+
+    background = rows(2, 5, seed=1)
+    got = explain(Forces(), background, name).values
+    np.testing.assert_allclose(got, oracle(forces, X, background), **ROUNDING)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
+def test_tensors_of_types_that_numpy_lacks(dtype):
+    x, background = (torch.as_tensor(one).to(getattr(torch, dtype)) for one in (X, rows(2, 5)))
+    explainer = shap.Explainer(curved, background, algorithm="enumeration")
+    wanted = oracle(curved, x.float().numpy(), background.float().numpy())
+    np.testing.assert_allclose(explainer(x).values, wanted, rtol=0, atol=1e-4)
+
+    def returns(masked):
+        return torch.as_tensor(masked[:, :1]).to(getattr(torch, dtype))
+
+    assert shap.Explainer(returns, background, algorithm="enumeration")(x).shape == (6, 5)
+
+
+def test_tensors_that_are_negated_lazily():
+    given = [torch.as_tensor(one + 1j * one).conj().imag for one in (X, rows(2, 5, seed=1))]
+    assert all(one.is_neg() for one in given)
+    explainer = shap.Explainer(curved, given[1], algorithm="enumeration")
+    wanted = oracle(curved, -X, -rows(2, 5, seed=1))
+    np.testing.assert_allclose(explainer(given[0]).values, wanted, **ROUNDING)
+
+    class Negated(nn.Module):
+        def forward(self, x):
+            return torch.complex(x, x).conj().imag[:, 0]
+
+    got = explain(Negated(), rows(2, 5, seed=1)).values
+    np.testing.assert_allclose(got, oracle(lambda x: -x[:, 0], X, rows(2, 5, seed=1)), **ROUNDING)
+
+
+def test_lists_of_tensors_are_read():
+    background = rows(2, 5, seed=1)
+
+    def model(x):
+        return [torch.tensor(value, requires_grad=True) for value in curved(x)]
+
+    wanted = oracle(curved, X, background)
+    np.testing.assert_allclose(explain(model, background).values, wanted, **ROUNDING)
+
+
+def test_modules_of_complex_outputs_are_refused():
+    class Complex(nn.Module):
+        def forward(self, x):
+            return torch.complex(x, x)[:, 0]
+
+    refused(Complex(), "complex")
+
+
+# Explainers and their models
+
+
+def test_members_that_change_the_rows_do_not_reach_other_members():
+    def overwriting(x):
+        values = np.sin(x)
+        x[...] = 99.0
+        return values
+
+    explained = X.copy()
+    members = [overwriting, "enumeration", overwriting]
+    sv = explain(curved, rows(2, 5, seed=1), "centroid", explained, explainers=members)
+    wanted = (2 * np.sin(X) + oracle(curved, X, rows(2, 5, seed=1))) / 3
+    np.testing.assert_allclose(sv.values, wanted, **ROUNDING)
+    np.testing.assert_array_equal(explained, X)
+
+
+def test_criteria_read_tensors_of_types_that_numpy_lacks():
+    values = torch.as_tensor(X).to(torch.bfloat16)
+    found = shap_ext.criteria.complexity(values)
+    np.testing.assert_array_equal(found, shap_ext.criteria.complexity(values.float().numpy()))
