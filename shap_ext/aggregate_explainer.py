@@ -17,6 +17,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from .backgrounds import bounded_background, check_masker
+from .bounded_explanation import explanation
 from .coalition_explainer import count_or_auto
 from .members import Member, member_of
 from .output_axes import has_outputs
@@ -227,7 +228,7 @@ class AggregateExplainer(SavedExplainer):
             if spread is not None:
                 spread = Spread(spread.errors[..., places], spread.half_widths[..., places])
             names = None if names is None else [list(names)[place] for place in places]
-        return shap.Explanation(
+        return explanation(
             values,
             base_values=base,
             data=found.data,

@@ -1,4 +1,4 @@
-"""Every piece of shap that is not public and that we use. Checked with shap 0.46 to 0.51."""
+"""Every piece of shap that is not public and that we use. Checked with shap 0.46 to 0.54."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import scipy.sparse
 import shap
 from shap._serializable import Deserializer, Serializer
 from shap.utils import OpChain
+from slicer import Obj
 
 __all__ = [
     "BUILT_IN_ALGORITHMS",
@@ -28,6 +29,7 @@ __all__ = [
     "masks_neighbours",
     "own_copy",
     "row_output_names",
+    "set_bounds",
 ]
 
 BUILT_IN_ALGORITHMS = frozenset(
@@ -154,3 +156,13 @@ def saver_of(value: Any, saver: Any) -> Any:
     shap 0.46 takes for granted that it can.
     """
     return "auto" if saver == ".save" and not hasattr(value, "save") else saver
+
+
+def set_bounds(explanation: Any, lower: Any, upper: Any, errors: Any) -> None:
+    """Give an Explanation other bounds and standard errors, or None; shap has no setters for them.
+
+    The slicer keeps the axes of what it replaces, unless a new `Obj` tells it to look again.
+    """
+    fields = {"lower_bounds": lower, "upper_bounds": upper, "error_std": errors}
+    for name, value in fields.items():
+        setattr(explanation._s, name, Obj(value))
