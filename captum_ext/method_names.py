@@ -22,4 +22,4 @@ class NamedAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum 
     @classmethod
     def get_name(cls) -> str:
         """Return the readable name of the class."""
-        return _NAMES.get(cls.__name__) or super().get_name()  # type: ignore[no-any-return]
+        return _NAMES.get(cls.__name__) or super().get_name()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -10,11 +11,13 @@ import scipy.sparse
 import shap
 from shap._serializable import Deserializer, Serializer
 from shap.utils import OpChain
+from shap.utils._exceptions import InvalidAlgorithmError
 from slicer import Obj
 
 __all__ = [
     "BUILT_IN_ALGORITHMS",
     "Deserializer",
+    "InvalidAlgorithmError",
     "Serializer",
     "arguments_of",
     "background_of",
@@ -27,6 +30,7 @@ __all__ = [
     "keeps_row_between_calls",
     "masks_each_place_alone",
     "masks_neighbours",
+    "needed_evaluations",
     "own_copy",
     "row_output_names",
     "set_bounds",
@@ -142,6 +146,15 @@ def row_output_names(model: Any, fixed: Any) -> list[str]:
     else:
         model.update_cache_X(fixed)
     return [str(name) for name in model.output_names]
+
+
+def needed_evaluations(error: ValueError) -> int | None:
+    """Return how many evaluations shap's explainers ask for in an error, None in other errors."""
+    text = str(error)
+    asked = re.search(r"It takes (\d+) masked evaluations", text) or re.search(
+        r"max_evals=\d+ is too low .* = (\d+)!?$", text
+    )
+    return None if asked is None else int(asked[1])
 
 
 def loader_of(loader: Any) -> Any:
