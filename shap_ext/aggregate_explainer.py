@@ -289,7 +289,12 @@ def _checked_rows(rows: Any) -> Any:
     if hasattr(rows, "detach"):
         rows = rows.detach().cpu().numpy()
     if isinstance(rows, (list, tuple)):
-        rows = np.asarray(rows)
+        try:
+            rows = np.asarray(rows)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                "X holds rows of different lengths; a table needs rows of the same length."
+            ) from error
     if np.ndim(rows) < 2 or len(rows) == 0:
         raise InvalidArgumentError(f"X has shape {np.shape(rows)}: a table of rows is needed.")
     return rows
