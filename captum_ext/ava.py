@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NoReturn
 
-import captum.attr
 import numpy as np
 import torch
 from torch import Tensor
@@ -33,11 +32,12 @@ from .members import (
     shared_arguments,
     takes,
 )
+from .method_names import NamedAttribution
 
 _NEIGHBOURS = 10
 
 
-class AVA(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
+class AVA(NamedAttribution):
     """An input attributed by the Shapley values of its nearest neighbours.
 
     Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating

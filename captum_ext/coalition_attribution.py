@@ -28,10 +28,11 @@ from .class_values import ClassValueGame, class_value_game
 from .feature_groups import from_feature_mask
 from .forward_function_game import BatchGame, ForwardFunctionGame, OneValueForBatchError
 from .inputs import checked_baselines, checked_inputs, checked_target
+from .method_names import NamedAttribution
 from .tensor_results import as_tensors
 
 
-class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # captum is untyped
+class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: ignore[misc] # captum is untyped
     """Base of the attribution methods that evaluate coalitions of features.
 
     Attributes

@@ -18,12 +18,15 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.tensor_arrays import array_of
 
 from .backgrounds import bounded_background, check_masker
-from .coalition_explainer import count_or_auto
+from .bounded_explanation import explanation
+from .coalition_explainer import CoalitionExplainer, count_or_auto
 from .datasets import plain_array_of
+from .legacy_calls import LegacyCalls, check_sums, no_expected_value, shared_value
+from .links import checked_link
 from .members import Member, member_of
-from .output_axes import has_outputs
-from .saved_options import SavedExplainer
+from .output_axes import folded, has_outputs
 from .shap_internals import is_op_chain
+from .single_rows import table_of_row
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Combined:
     display_data: Any
 
 
-class AggregateExplainer(SavedExplainer):
+class AggregateExplainer(LegacyCalls):
     """Base of the explainers that combine others.
 
     Attributes
@@ -90,18 +93,18 @@ class AggregateExplainer(SavedExplainer):
         self,
         model: Any,
         masker: Any = None,
-        link: Callable[[Any], Any] = shap.links.identity,
+        link: Callable[[Any], Any] | str = shap.links.identity,
         feature_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
         linearize_link: bool = True,
         seed: int | None = None,
         algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
     ) -> None:
-        masker, _ = bounded_background(masker)
+        masker, self._background_dtypes = bounded_background(masker)
         super().__init__(
             model,
             masker,
-            link=link,
+            link=checked_link(link),
             feature_names=None if feature_names is None else list(feature_names),
             output_names=None if output_names is None else list(output_names),
             linearize_link=checked_flag("linearize_link", linearize_link),
@@ -110,6 +113,7 @@ class AggregateExplainer(SavedExplainer):
         self.seed = checked_seed(seed)
         self.last_aggregate: Aggregate | None = None
         self.last_candidates: list[FloatArray] = []
+        self._last_base_values: FloatArray | None = None
 
     def _specs(self) -> list[Any]:
         """Return what the members are given as."""
@@ -144,13 +148,14 @@ class AggregateExplainer(SavedExplainer):
         batch_size: int | str = "auto",
         outputs: Any = None,
         silent: bool = False,
+        check_additivity: bool = False,
     ) -> Any:
         """Explain the model's output for each row.
 
         Parameters
         ----------
         X : array or DataFrame, (R, …)
-            The rows.
+            The rows, or one row: a Series, or an array of one dimension.
         max_evals : int or "auto"
             The budget of all members together for each explained row: those that take a budget get
             equal shares of it. By default each has its own default.
@@ -166,14 +171,20 @@ class AggregateExplainer(SavedExplainer):
             Which outputs to show; all by default.
         silent : bool
             Whether to show no progress bars.
+        check_additivity : bool
+            Whether to refuse attributions that do not sum to the model's output, which costs one
+            evaluation per row. Medians, rankings and explanations by neighbours do not sum to it.
 
         Returns
         -------
         shap.Explanation
-            Values (R, M), or (R, M, K) for K outputs.
+            Values (R, M), or (R, M, K) for K outputs. For one row, values (M,) or (M, K), as in
+            `explainer(X)[0]`.
 
         Raises
         ------
+        AdditivityError
+            If `check_additivity=True` and the attributions do not sum to the model's output.
         InvalidArgumentError, InvalidArgumentTypeError
             If an argument cannot be used, or members' answers do not fit together.
         BudgetError
@@ -187,9 +198,15 @@ class AggregateExplainer(SavedExplainer):
             arguments["batch_size"] = checked_count("batch_size", batch_size)
         if checked_flag("error_bounds", error_bounds):
             arguments["error_bounds"] = True
-        rows = _checked_rows(X)
+        is_summed = checked_flag("check_additivity", check_additivity)
+        row = table_of_row(X, self._background_dtypes)
+        rows = _checked_rows(X if row is None else row)
         found = self._combine(rows, arguments, error_bounds)
-        return self._explanation(found, rows, outputs, time.time() - started)
+        self._last_base_values = found.base_values
+        if is_summed:
+            self._check_sums(found, rows)
+        made = self._explanation(found, rows, outputs, time.time() - started)
+        return made if row is None else made[0]
 
     def explain_row(self, *row_args: Any, **arguments: Any) -> dict[str, Any]:
         """Explain one row; returns what shap's own explainers return for a row."""
@@ -208,6 +225,27 @@ class AggregateExplainer(SavedExplainer):
             "error_std": None if made.error_std is None else made.error_std[0],
             "output_names": made.output_names,
         }
+
+    def _check_sums(self, found: Combined, rows: Any) -> None:
+        values = folded(found.values, has_outputs(found.values, rows))  # (R, K, M) or (R, M)
+        values = np.moveaxis(values.reshape(len(rows), -1, values.shape[-1]), 1, 2)
+        base = found.base_values.reshape(len(rows), -1)
+        check_sums(values, base, self._of_model().outputs_of(rows), self.name)
+
+    def _empty_value(self) -> FloatArray:
+        last = self._last_base_values
+        if last is None:
+            return self._of_model()._empty_value()
+        known = shared_value(last.reshape(len(last), -1))
+        if known is None:
+            raise no_expected_value("it differs from row to row.")
+        return known
+
+    def _of_model(self) -> CoalitionExplainer:
+        """Return an explainer of the same model with the same masker, to evaluate it."""
+        return CoalitionExplainer(
+            self.model, self.masker, self.link, linearize_link=self.linearize_link
+        )
 
     def _budget(self, max_evals: Any) -> dict[str, Any]:
         total = count_or_auto("max_evals", max_evals)
@@ -229,7 +267,7 @@ class AggregateExplainer(SavedExplainer):
             if spread is not None:
                 spread = Spread(spread.errors[..., places], spread.half_widths[..., places])
             names = None if names is None else [list(names)[place] for place in places]
-        return shap.Explanation(
+        return explanation(
             values,
             base_values=base,
             data=found.data,
@@ -252,11 +290,14 @@ class AggregateExplainer(SavedExplainer):
 def _checked_rows(rows: Any) -> Any:
     rows = plain_array_of(array_of(rows), "X")
     if isinstance(rows, (list, tuple)):
-        rows = np.asarray(rows)
+        try:
+            rows = np.asarray(rows)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                "X holds rows of different lengths; a table needs rows of the same length."
+            ) from error
     if np.ndim(rows) < 2 or len(rows) == 0:
-        raise InvalidArgumentError(
-            f"X has shape {np.shape(rows)}: a table of rows is needed. For one row pass X[None]."
-        )
+        raise InvalidArgumentError(f"X has shape {np.shape(rows)}: a table of rows is needed.")
     return rows
 
 

@@ -13,12 +13,13 @@ from tqdm.auto import tqdm
 
 from shapley_adapters import Estimate, Game, Settings
 from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
-from shapley_adapters.array_types import AttributionArray, BoolArray
+from shapley_adapters.array_types import AttributionArray, BoolArray, FloatArray
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.surrogates import surrogate_for
 
 from .coalition_explainer import CoalitionExplainer
 from .kept_rows import rows_as_json, rows_of_json
+from .legacy_calls import no_expected_value
 from .surrogates import Surrogate, network_inputs
 from .tasks import Task
 
@@ -49,7 +50,7 @@ class AmortizedExplainer(CoalitionExplainer):
         self,
         model: Any,
         masker: Any = None,
-        link: Callable[[Any], Any] = shap.links.identity,
+        link: Callable[[Any], Any] | str = shap.links.identity,
         feature_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
         linearize_link: bool = True,
@@ -233,7 +234,7 @@ class AmortizedExplainer(CoalitionExplainer):
         max_evals, error_bounds, tolerance
             Not for networks: a pass has no budget and tells no standard errors.
         **options
-            `batch_size`, `outputs` and `silent`, as of all explainers.
+            `batch_size`, `outputs`, `silent` and `check_additivity`, as of all explainers.
 
         Returns
         -------
@@ -258,6 +259,19 @@ class AmortizedExplainer(CoalitionExplainer):
         )
         self.last_efficiency_gaps = explained.efficiency_gaps
         return explained.estimate
+
+    def _check_sums(self, estimate: Estimate) -> None:
+        if not self.efficient:
+            raise InvalidArgumentError(
+                "check_additivity=True needs efficient=True: without it the model is not evaluated "
+                "for the explained rows, and last_efficiency_gaps is not known."
+            )
+        super()._check_sums(estimate)
+
+    def _empty_value(self) -> FloatArray:
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            raise no_expected_value("it is that of the surrogate, which has not been trained.")
+        return super()._empty_value()
 
     def _fitted(self) -> AmortizedShapley:
         if self.trained is None:

@@ -185,6 +185,17 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
     return masker, dtypes
 
 
+def first_rows(masker: Any, background: Background, n_rows: int = 1) -> Any:
+    """Return the first rows of a masker's background, in the form in which users pass rows."""
+    if isinstance(masker, np.ndarray):
+        return masker[:n_rows]
+    values = background.values[:n_rows]
+    if background.columns is None or background.is_sparse:
+        return values
+    frame = pd.DataFrame(values, columns=background.columns)
+    return frame if background.dtypes is None else frame.astype(dict(background.dtypes))
+
+
 def check_masker(masker: Any) -> None:
     """Refuse what is neither background rows nor callable."""
     if isinstance(masker, np.ndarray) and masker.ndim < 2:

@@ -13,6 +13,7 @@ from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from .aggregate_explainer import AggregateExplainer, Combined, Spread
 from .members import Member, MemberResult, checked_members
 from .output_axes import folded, has_outputs, unfolded
+from .shap_internals import needed_evaluations
 
 DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 
@@ -58,12 +59,17 @@ def explained_by_all(
         try:
             results.append(member.explain(rows, arguments))
         except BudgetError as error:
-            n_shares = sum(one.takes("max_evals") for one in members)
-            raise BudgetError(
-                f"{error} It is this explainer's part of the budget, which {n_shares} share."
-            ) from error
+            raise BudgetError(f"{error} {_sharing(error, members)}") from error
     _check_alike(members, results)
     return results
+
+
+def _sharing(error: BudgetError, members: Sequence[Member]) -> str:
+    """Say how the members share the budget, and what it must be where this is known."""
+    n_shares = sum(one.takes("max_evals") for one in members)
+    needed = needed_evaluations(error.__cause__) if isinstance(error.__cause__, ValueError) else 0
+    remedy = f" Pass max_evals={n_shares * needed} or more to the aggregate." if needed else ""
+    return f"It is this explainer's part of the budget, which {n_shares} share.{remedy}"
 
 
 def _check_alike(members: Sequence[Member], results: Sequence[MemberResult]) -> None:

@@ -12,26 +12,30 @@ import shap
 
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.batched_evaluation import Evaluator
 from shapley_adapters.designs import Estimator
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.tolerances import checked_tolerance
 from shapley_adapters.value_functions import ValuedGame, ValueFunction, checked_value_function
 
+from .backgrounds import Background, first_rows
 from .column_groups import checked_groups
 from .explanations import explanations
 from .fitted_models import warn_of_classes
-from .links import LinkedAverage
+from .legacy_calls import LegacyCalls, check_sums, no_expected_value, shared_value
+from .links import LinkedAverage, checked_link
 from .models import inner_model, prediction_function
 from .player_layouts import PlayerLayout
-from .saved_options import SavedExplainer
-from .shap_internals import is_identity, is_op_chain
+from .shap_internals import background_of, is_identity, is_op_chain
+from .single_rows import table_of_row
 from .tasks import Task, TaskMaker, bounded_background, check_masker
 
 _BAR_DELAY = 10.0
 """Seconds until a progress bar appears, as in shap."""
 
 
-class CoalitionExplainer(SavedExplainer):
+class CoalitionExplainer(LegacyCalls):
     """Base of the explainers that evaluate coalitions of features.
 
     Attributes
@@ -51,7 +55,7 @@ class CoalitionExplainer(SavedExplainer):
         self,
         model: Any,
         masker: Any = None,
-        link: Callable[[Any], Any] = shap.links.identity,
+        link: Callable[[Any], Any] | str = shap.links.identity,
         feature_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
         linearize_link: bool = True,
@@ -64,7 +68,7 @@ class CoalitionExplainer(SavedExplainer):
         super().__init__(
             model,
             masker,
-            link=link,
+            link=checked_link(link),
             feature_names=_checked_names("feature_names", feature_names),
             output_names=_checked_names("output_names", output_names),
             linearize_link=checked_flag("linearize_link", linearize_link),
@@ -103,13 +107,15 @@ class CoalitionExplainer(SavedExplainer):
         outputs: Any = None,
         silent: bool = False,
         tolerance: float | str | None = None,
+        check_additivity: bool = False,
     ) -> Any:
         """Explain the model's output for each row.
 
         Parameters
         ----------
         *args : array, DataFrame or tensor, (R, …)
-            The rows, one dataset for each input of the model.
+            The rows, one dataset for each input of the model. For tables also one row: a Series,
+            or an array of one dimension.
         max_evals : int or "auto"
             The budget: how many coalitions are evaluated for each row, each once for all
             background rows. By default 16 a player, at least 500; where it pays for all 2^M
@@ -132,15 +138,21 @@ class CoalitionExplainer(SavedExplainer):
             the values, or a percentage of the distance between the row's largest and smallest
             value, as in `"1%"`. `max_evals` stays the limit, by default twenty times as high; rows
             that reach it first are warned of.
+        check_additivity : bool
+            Whether to refuse attributions that do not sum to the model's output. Those of
+            efficient estimators always do.
 
         Returns
         -------
         shap.Explanation
             Values (R, M), or (R, M, K) for K outputs, in the units of the link; a list of
-            explanations where the model has several inputs.
+            explanations where the model has several inputs. For one row, values (M,) or (M, K), as
+            in `explainer(X)[0]`.
 
         Raises
         ------
+        AdditivityError
+            If `check_additivity=True` and the attributions do not sum to the model's output.
         InvalidArgumentError, InvalidArgumentTypeError
             If an argument cannot be used; the message names it.
         BudgetError
@@ -165,13 +177,18 @@ class CoalitionExplainer(SavedExplainer):
             name=self.name,
             budget_name="max_evals",
         )
+        is_summed = checked_flag("check_additivity", check_additivity)
+        row = self._table_of_row(args)
+        args = args if row is None else (row,)
         task = self.task(args)
         settings = replace(settings, graph=self._graph(task.layout))
         game = self._valued(task)
         result = self._estimate(game, args, settings)
         self.last_estimate = result
+        if is_summed:
+            self._check_sums(result)
         n_outputs = result.values.shape[2]
-        return explanations(
+        made = explanations(
             result,
             task.parts,
             error_bounds=error_bounds,
@@ -180,6 +197,7 @@ class CoalitionExplainer(SavedExplainer):
             clustering=task.clustering(self.masker),
             compute_time=time.time() - started,
         )
+        return made if row is None else made[0]
 
     def explain_row(
         self,
@@ -191,6 +209,7 @@ class CoalitionExplainer(SavedExplainer):
         outputs: Any = None,
         silent: bool = False,
         tolerance: float | str | None = None,
+        check_additivity: bool = False,
     ) -> dict[str, Any]:
         """Explain one row; returns what shap's own explainers return for a row."""
         made = self(
@@ -202,6 +221,7 @@ class CoalitionExplainer(SavedExplainer):
             outputs=outputs,
             silent=silent,
             tolerance=tolerance,
+            check_additivity=check_additivity,
         )
         parts = made if isinstance(made, list) else [made]
         n_output_axes = np.ndim(parts[0].base_values) - 1
@@ -221,6 +241,42 @@ class CoalitionExplainer(SavedExplainer):
             "output_names": parts[0].output_names,
             "output_indices": np.arange(len(base)) if np.ndim(base) else None,
         }
+
+    def _table_of_row(self, args: tuple[Any, ...]) -> Any:
+        """Return one row as a table; None for tables, and where a row need not have columns."""
+        is_table = self.masker is None or background_of(self.masker) is not None
+        if len(args) != 1 or not is_table:
+            return None
+        return table_of_row(args[0], self._background_dtypes)
+
+    def outputs_of(self, *args: Any) -> FloatArray:
+        """Return the values of the rows with all features present, (R, K)."""
+        game = self.task(args).game
+        everything = np.ones((1, game.n_players), dtype=bool)
+        outputs: FloatArray = Evaluator(game).values_of(everything)[:, 0]
+        return outputs
+
+    def _check_sums(self, estimate: Estimate) -> None:
+        check_sums(estimate.values, estimate.empty_values, estimate.grand_values, self.name)
+
+    def _empty_value(self) -> FloatArray:
+        last = self.last_estimate
+        known = None if last is None else shared_value(last.empty_values)
+        if known is not None:
+            return known
+        if last is not None or not checked_value_function(self.value_function).is_raw:
+            raise no_expected_value("it may differ from row to row.")
+        if self.masker is None:
+            raise no_expected_value("there is no masker. Explain some rows first.")
+        background = Background.of_masker(self.masker, self._background_dtypes)
+        if background is None:
+            raise no_expected_value(
+                f"with the masker {type(self.masker).__name__} it may differ from row to row."
+            )
+        game = self.task((first_rows(self.masker, background),)).game
+        nothing = np.zeros((1, game.n_players), dtype=bool)
+        empty: FloatArray = Evaluator(game).values_of(nothing)[0, 0]
+        return empty
 
     def _valued(self, task: Task) -> Game:
         """Return the game that is explained: of the outputs, or of what is made of them."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import shap
 
 from shapley_adapters import Estimate
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError
 
+from .bounded_explanation import explanation
 from .datasets import ragged
 from .shap_internals import chosen_by, is_op_chain
 
@@ -101,7 +101,7 @@ def explanations(
         own = part.of(values)
         errors, lower, upper = map(part.of, bounds) if bounds else (None, None, None)
         made.append(
-            shap.Explanation(
+            explanation(
                 own,
                 base_values=packed(empty),
                 data=part.data,

@@ -7,14 +7,39 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.averages import background_mean
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    NonFiniteValueError,
+)
 
 from .shap_internals import is_identity
 
 _STEP = 1e-4
 """Step of the link's numerical derivative; the one that shap takes."""
+
+_BY_NAME = {"identity": shap.links.identity, "logit": shap.links.logit}
+"""The links that shap's KernelExplainer knows by name."""
+
+
+def checked_link(link: Any) -> Any:
+    """Return the link function that a user passes or names."""
+    if isinstance(link, str):
+        if link not in _BY_NAME:
+            raise InvalidArgumentError(
+                f"link={link!r} is not known by name; pass 'identity', 'logit', or a function of "
+                "arrays."
+            )
+        return _BY_NAME[link]
+    if not callable(link):
+        raise InvalidArgumentTypeError(
+            f"link must be 'identity', 'logit', or a function of arrays; got {type(link).__name__}."
+        )
+    return link
 
 
 @dataclass(frozen=True)
@@ -42,9 +67,21 @@ class LinkedAverage:
             return self._mean(outputs)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if self.weights is None:
-                return np.asarray(self.link(self._mean(outputs)), dtype=np.float64)
-            linked = np.asarray(self.link(outputs), dtype=np.float64)
-            return self._mean(self.weights * linked)
+                return self._linked(self._mean(outputs))
+            return self._mean(self.weights * self._linked(outputs))
+
+    def _linked(self, outputs: FloatArray) -> FloatArray:
+        """Return linked outputs; refuse outputs that the link makes infinite."""
+        linked = np.asarray(self.link(outputs), dtype=np.float64)
+        is_lost = np.isfinite(outputs) & ~np.isfinite(linked)
+        if is_lost.any():
+            output, value = outputs[is_lost][0], linked[is_lost][0]
+            raise NonFiniteValueError(
+                f"link turns an output of the model, {output}, into {value}. The logit of a "
+                "probability of 0 or 1 is infinite. Explain a function that keeps away from both, "
+                "such as lambda x: np.clip(model(x), 1e-6, 1 - 1e-6), or leave out link."
+            )
+        return linked
 
     def linearized_at(self, empty_outputs: FloatArray) -> LinkedAverage:
         """Return the average with weights that make it right for the empty coalition, (B, K)."""

@@ -12,13 +12,14 @@ import shap
 
 from shapley_adapters.aggregation.members import name_of, parameters_of
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimates import quantiles
 from shapley_adapters.explanation_arrays import plain_array
 
 from .coalition_explainer import CoalitionExplainer
 from .models import inner_model, is_torch_module, prediction_function
 from .output_axes import has_outputs
+from .shap_internals import needed_evaluations
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
 """Algorithms of shap that call the model with arrays, which torch modules do not take and
@@ -84,17 +85,29 @@ class Member:
         """Explain rows, with those of the arguments that the explainer has."""
         own = {name: value for name, value in arguments.items() if self.takes(name)}
         rows = rows.copy()  # an explainer or its model may write into them
+        try:
+            found = self._answer(rows, own)
+        except BudgetError:
+            raise
+        except ValueError as error:
+            needed = needed_evaluations(error)
+            if needed is None:
+                raise
+            raise BudgetError(
+                f"{self.name} needs at least {needed} evaluations for a row: {error}"
+            ) from error
+        return self._result(found, rows)
+
+    def _answer(self, rows: Any, own: dict[str, Any]) -> Any:
         if self.is_attribution:
             from shapley_adapters.torch_attributions import attributions_of_rows
 
-            found = attributions_of_rows(self.explainer, np.asarray(rows), own)
-        elif self.random_state is not None:
+            return attributions_of_rows(self.explainer, np.asarray(rows), own)
+        if self.random_state is not None:
             with _global_generator_kept():
                 np.random.set_state(self.random_state)  # noqa: NPY002 # as shap left it
-                found = self.explainer(rows, **own)
-        else:
-            found = self.explainer(rows, **own)
-        return self._result(found, rows)
+                return self.explainer(rows, **own)
+        return self.explainer(rows, **own)
 
     def shown(self, rows: Any, values: FloatArray) -> tuple[Any, Any]:
         """Return rows as plots show them beside values, and their labels, without explaining."""

@@ -35,7 +35,7 @@ from .explainers import (
     SimShapExplainer,
 )
 from .saved_options import SavedExplainer
-from .shap_internals import BUILT_IN_ALGORITHMS
+from .shap_internals import BUILT_IN_ALGORITHMS, InvalidAlgorithmError
 
 _REGISTRY = "_shapley_ext_algorithms"
 _lock = threading.Lock()
@@ -133,7 +133,13 @@ def _wrapped(original: Any) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         explainer = _explainer_for(self, args, kwargs)
         if explainer is None:
-            original(self, *args, **kwargs)
+            is_plain = type(self) is shap.Explainer
+            try:
+                original(self, *args, **kwargs)
+            except InvalidAlgorithmError as error:
+                if not is_plain or not algorithms():
+                    raise
+                raise InvalidAlgorithmError(f"{error} {_known_names()}") from None
             return
         given = dict(signature.bind(self, *args, **kwargs).arguments)
         given.update(given.pop("kwargs", {}))
@@ -145,6 +151,11 @@ def _wrapped(original: Any) -> Any:
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__._shapley_ext_wrapper = __init__  # type: ignore[attr-defined]
     return __init__
+
+
+def _known_names() -> str:
+    own, shaps = ", ".join(sorted(algorithms())), ", ".join(sorted(BUILT_IN_ALGORITHMS))
+    return f"Known to shap: {shaps}. Known to shap_ext: {own}."
 
 
 def _explainer_for(

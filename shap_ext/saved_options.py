@@ -45,7 +45,11 @@ class SavedExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
         masker_loader: Callable[..., Any] | None = None,
         instantiate: bool = True,
     ) -> Any:
-        """Read an explainer that `save` wrote."""
+        """Read an explainer that `save` wrote.
+
+        Models, maskers and options are stored as pickles, and reading a pickle runs the code in it.
+        Load only files that you trust.
+        """
         if instantiate:
             return cls._instantiated_load(
                 in_file, model_loader=model_loader, masker_loader=masker_loader

@@ -1,8 +1,9 @@
-"""Every piece of shap that is not public and that we use. Checked with shap 0.46 to 0.51."""
+"""Every piece of shap that is not public and that we use. Checked with shap 0.46 to 0.54."""
 
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -10,12 +11,15 @@ import scipy.sparse
 import shap
 from shap._serializable import Deserializer, Serializer
 from shap.utils import OpChain
+from shap.utils._exceptions import InvalidAlgorithmError
 from shap.utils._legacy import DenseData, SparseData
+from slicer import Obj
 
 __all__ = [
     "BUILT_IN_ALGORITHMS",
     "SUMMARIES",
     "Deserializer",
+    "InvalidAlgorithmError",
     "Serializer",
     "arguments_of",
     "background_of",
@@ -29,8 +33,10 @@ __all__ = [
     "masks_each_place_alone",
     "masks_neighbours",
     "names_of_summary",
+    "needed_evaluations",
     "own_copy",
     "row_output_names",
+    "set_bounds",
 ]
 
 BUILT_IN_ALGORITHMS = frozenset(
@@ -158,6 +164,15 @@ def row_output_names(model: Any, fixed: Any) -> list[str]:
     return [str(name) for name in model.output_names]
 
 
+def needed_evaluations(error: ValueError) -> int | None:
+    """Return how many evaluations shap's explainers ask for in an error, None in other errors."""
+    text = str(error)
+    asked = re.search(r"It takes (\d+) masked evaluations", text) or re.search(
+        r"max_evals=\d+ is too low .* = (\d+)!?$", text
+    )
+    return None if asked is None else int(asked[1])
+
+
 def loader_of(loader: Any) -> Any:
     """Return a user's loader, or None for shap 0.46's default, which reads no pickles."""
     is_default = loader in (shap.models.Model.load, shap.maskers.Masker.load)
@@ -170,3 +185,13 @@ def saver_of(value: Any, saver: Any) -> Any:
     shap 0.46 takes for granted that it can.
     """
     return "auto" if saver == ".save" and not hasattr(value, "save") else saver
+
+
+def set_bounds(explanation: Any, lower: Any, upper: Any, errors: Any) -> None:
+    """Give an Explanation other bounds and standard errors, or None; shap has no setters for them.
+
+    The slicer keeps the axes of what it replaces, unless a new `Obj` tells it to look again.
+    """
+    fields = {"lower_bounds": lower, "upper_bounds": upper, "error_std": errors}
+    for name, value in fields.items():
+        setattr(explanation._s, name, Obj(value))

@@ -14,7 +14,7 @@ _PARAMETERS = """model : callable, torch module, fitted estimator or Booster
     masker : array, DataFrame, shap masker, `shap.kmeans`, function, or None
         Background rows, or anything that shap takes for a masker. Without one, absent features of
         tables of numbers are zero, which a warning says.
-    link : callable
+    link : callable, "identity" or "logit"
         Link function between the model's output and the units of the explanation.
     feature_names, output_names : sequence of str, optional
         Names, for plots.
@@ -46,7 +46,7 @@ _OF_AGGREGATES = """model : callable, torch module, fitted estimator or Booster
         What to explain, for the explainers that are given by name.
     masker : array, DataFrame, shap masker, function, or None
         Background rows, or anything that shap takes for a masker, for the same.
-    link : callable
+    link : callable, "identity" or "logit"
         Link function between the model's output and the units of the explanation, for the same.
     feature_names, output_names : sequence of str, optional
         Names, for plots.

@@ -143,6 +143,11 @@ class Evaluator:
             for request, start, end in zip(requests, starts, ends, strict=True)
         ]
 
+    def values_of(self, coalitions: CoalitionArray) -> ValueArray:
+        """Return the values of some coalitions, (C, M), for all rows of the game, (R, C, K)."""
+        table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
+        return self([Request(np.arange(self.game.n_rows), table)])[0]
+
     def _checked(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         values = np.asarray(self.game(rows, coalitions), dtype=np.float64)
         if len(values) != len(rows):

@@ -36,6 +36,14 @@ class SingularSystemError(ShapleyExtError, ArithmeticError):
     """The evaluated coalitions do not determine the attributions."""
 
 
+class AdditivityError(ShapleyExtError, ArithmeticError):
+    """Attributions and base value do not sum to the model's output, although it was asked for."""
+
+
+class NoExpectedValueError(ShapleyExtError, AttributeError):
+    """The value without any feature is not known, or differs from row to row."""
+
+
 class ModelOutputError(ShapleyExtError, ValueError):
     """The model's output does not have one entry for each of its input rows."""
 

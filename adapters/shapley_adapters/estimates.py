@@ -61,6 +61,8 @@ class Estimate:
     check_evaluations : int
         Evaluations, 0 to 2 for all rows together, that were made once more at the end to see
         whether the model is deterministic; they are not part of `evaluations`.
+    method : str
+        The name of the estimator.
     """
 
     values: AttributionArray
@@ -74,6 +76,24 @@ class Estimate:
     orders: IntArray
     seed: int
     check_evaluations: int = 0
+    method: str = ""
+
+    def __repr__(self) -> str:
+        """Summarize in one line; the arrays are long."""
+        n_rows, n_players, n_outputs = self.values.shape
+        sizes = ", ".join(
+            _counted(count, noun)
+            for count, noun in ((n_rows, "row"), (n_players, "player"), (n_outputs, "output"))
+        )
+        return (
+            f"Estimate({self.method or 'method unknown'}: {sizes}; {_range(self.evaluations)} "
+            f"evaluations per row; {self._error_summary()}; seed {self.seed})"
+        )
+
+    def _error_summary(self) -> str:
+        if not self.standard_errors.size or np.isnan(self.standard_errors).all():
+            return "standard errors unknown"
+        return f"mean standard error {np.nanmean(self.standard_errors):.3g}"
 
     def interval(self, confidence: float = 0.95) -> tuple[AttributionArray, AttributionArray]:
         """Return the lower and upper ends of intervals that hold the attributions so often.
@@ -94,3 +114,15 @@ class Estimate:
         checked_probability("confidence", confidence)
         widths = quantiles(confidence, self.degrees_of_freedom) * self.standard_errors
         return self.values - widths, self.values + widths
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _range(counts: IntArray) -> str:
+    """Return the smallest and the largest of some counts, once if they are the same."""
+    if not counts.size:
+        return "0"
+    least, most = int(counts.min()), int(counts.max())
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"

@@ -328,6 +328,7 @@ class _Run:
             cooperators=np.full(self.game.n_rows, "", dtype="U10"),
             orders=np.full(self.game.n_rows, -1, dtype=np.intp),
             seed=self.settings.seed,
+            method=type(self.estimator).__name__,
         )
 
     def _chunks(self, n_outputs: int) -> Iterator[IntArray]:

@@ -48,7 +48,7 @@ class SimSemivalueExplainer(CoalitionExplainer):
         self,
         model: Any,
         masker: Any = None,
-        link: Callable[[Any], Any] = shap.links.identity,
+        link: Callable[[Any], Any] | str = shap.links.identity,
         feature_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
         linearize_link: bool = True,

@@ -112,12 +112,34 @@ def test_takes_no_misspelled_argument(method):
 
 
 def test_names_read_well():
-    assert [method(plus_one).get_name() for method in METHODS] == [
-        "Exact",
-        "Random Order",
-        "Least Squares",
-        "Shear",
-    ]
+    names = {
+        "AVA": "AVA",
+        "CShapley": "C-Shapley",
+        "Centroid": "Centroid",
+        "Convex": "Convex",
+        "Exact": "Exact",
+        "FastShap": "FastSHAP",
+        "LShapley": "L-Shapley",
+        "LeastSquares": "Least Squares",
+        "LowComplexity": "Low Complexity",
+        "Myerson": "Myerson",
+        "OddGP": "Odd GP",
+        "RandomOrder": "Random Order",
+        "Semivalue": "Semivalue",
+        "Shear": "SHEAR",
+        "SimSemivalue": "Sim-Semivalue",
+        "SimShap": "SimSHAP",
+    }
+    public = {name: getattr(captum_ext, name) for name in captum_ext.__all__}
+    methods = {name for name, one in public.items() if hasattr(one, "get_name")}
+    assert methods - {"LLMAttribution", "DataLoaderAttribution"} == set(names)
+    assert {name: public[name].get_name() for name in names} == names
+    assert captum_ext.OddGP(plus_one).get_name() == "Odd GP"
+
+    class MyShear(captum_ext.Shear):
+        pass
+
+    assert MyShear.get_name() == "My Shear"
 
 
 @every_method

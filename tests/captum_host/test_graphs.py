@@ -385,7 +385,7 @@ def test_captums_tools_take_them(kind):
     torch.testing.assert_close(noisy, attribution.attribute(x))
     found = sensitivity_max(attribution.attribute, x, perturb_radius=0.01, n_perturb_samples=2)
     assert (found < 1).all()
-    assert attribution.get_name() == {LShapley: "L Shapley", CShapley: "C Shapley"}.get(
+    assert attribution.get_name() == {LShapley: "L-Shapley", CShapley: "C-Shapley"}.get(
         kind, "Myerson"
     )
     errors = attribution.attribute(x, return_standard_error=True)[1]
@@ -459,5 +459,5 @@ def test_options_that_cannot_be_used():
         LShapley(smooth, order="all")
     with pytest.raises(InvalidArgumentError, match="context"):
         LShapley(smooth, context="present")
-    with pytest.raises(BudgetError, match="n_samples=9 is too small: C Shapley with order=1 needs"):
+    with pytest.raises(BudgetError, match="n_samples=9 is too small: C-Shapley with order=1 needs"):
         CShapley(smooth, order=1, graph="line").attribute(examples(1, 8), n_samples=9)

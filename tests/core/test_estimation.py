@@ -1,5 +1,6 @@
 """The pipeline: chunks of rows, players set aside, budgets, errors, seeds."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -292,3 +293,25 @@ def test_without_a_budget_a_row_gets_what_its_own_players_need():
     np.testing.assert_allclose(together.values[0, :40], alone.values[0], atol=1e-12)
     assert together.evaluations[0] == alone.evaluations[0] <= 640
     assert 900 < together.evaluations[1] <= 960
+
+
+def test_estimates_print_in_one_line():
+    game = random_game(7, n_rows=2, n_outputs=3)
+    settings = core.Settings(seed=5, budget=40, with_errors=True)
+    shown = repr(core.estimate(game, core.RandomOrder(), settings))
+    error = core.estimate(game, core.RandomOrder(), settings).standard_errors.mean()
+    assert shown == (
+        "Estimate(RandomOrder: 2 rows, 7 players, 3 outputs; 38 evaluations per row; "
+        f"mean standard error {error:.3g}; seed 5)"
+    )
+    active = np.array([[True] * 4, [True, True, False, False]])
+    exact = core.estimate(
+        with_null_players(random_game(4, n_rows=2), active), core.Exact(), core.Settings(seed=0)
+    )
+    assert repr(exact) == (
+        "Estimate(Exact: 2 rows, 4 players, 1 output; 4 to 16 evaluations per row; "
+        "mean standard error 0; seed 0)"
+    )
+    unknown = dataclasses.replace(exact, standard_errors=exact.values * np.nan, method="")
+    assert "method unknown" in repr(unknown)
+    assert "standard errors unknown" in repr(unknown)

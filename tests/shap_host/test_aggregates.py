@@ -608,9 +608,9 @@ def test_outputs_of_captum_are_put_in_shaps_order():
             "must be finite",
         ),
         (
-            lambda: shap_ext.CentroidExplainer(curved, explainers=[doubled])(X[0]),
+            lambda: shap_ext.CentroidExplainer(curved, explainers=[doubled])(X[0, 0]),
             InvalidArgumentError,
-            r"X\[None\]",
+            r"X has shape \(\)",
         ),
         (
             lambda: shap_ext.CentroidExplainer(curved, explainers=[doubled])(X, outputs=[0]),

@@ -70,7 +70,7 @@ CASES = {
     "X is a text": Call(TYPE, "X must be an array.* str", x="abc"),
     "X is a number": Call(TYPE, "X must be an array", x=3.0),
     "X is an array of no dimension": Call(VALUE, "X has shape", x=np.array(3.0)),
-    "X is a Series": Call(TYPE, r"X is a Series.*iloc\[\[0\]\]", x=FRAME.iloc[0]),
+    "X is a row of other columns": Call(VALUE, "X has 3 columns.* 9", x=FRAME.iloc[0, :3]),
     "X is sparse, the masker a function": Call(
         VALUE,
         r"X is sparse.*background rows.*X\.toarray\(\)",
@@ -85,9 +85,8 @@ CASES = {
     "X is a sparse tensor": Call(
         TYPE, r"X is a sparse tensor.*X\.to_dense", x=torch.as_tensor(X).to_sparse()
     ),
-    "X is one row": Call(VALUE, r"X has shape \(9,\).*X\[None\]", x=X[0]),
-    "X is one row as a list": Call(VALUE, r"X .*X\[None\]", x=X[0].tolist()),
-    "X is one row as a tensor": Call(VALUE, r"X .*X\[None\]", x=torch.as_tensor(X[0])),
+    "X is one row of other length": Call(VALUE, "X has 8 columns.* 9", x=X[0, :8]),
+    "X is a number as a tensor": Call(VALUE, "X has shape", x=torch.tensor(1.0)),
     "X has no rows": Call(VALUE, "X holds no rows", x=X[:0]),
     "X frame has no rows": Call(VALUE, "X holds no rows", x=FRAME.iloc[:0]),
     "X is ragged": Call(VALUE, "X ", x=[[1.0] * N, [1.0]]),
@@ -283,9 +282,10 @@ CASES = {
     ),
     # The link
     "link is not callable": Call(TypeError, "link", build={"link": 3}),
+    "link is unknown": Call(VALUE, "link='logits' .*'logit'", build={"link": "logits"}),
     "link is infinite": Call(
         NonFiniteValueError,
-        "link",
+        r"link turns .* (0|1)\.0, into .*np\.clip",
         build={"model": lambda x: (x[:, 0] > 0) * 1.0, "link": shap.links.logit},
     ),
     "linearize_link is a number": Call(TYPE, "linearize_link", build={"linearize_link": 1}),

@@ -122,14 +122,16 @@ def test_missing_in_row_and_background_alike_is_exactly_zero():
     assert (sv.values[0, 1:] != 0).all()
 
 
-def test_one_row_without_its_table_is_refused_with_the_remedy():
-    explainer = shap.Explainer(curved, rows(2, 4), algorithm="shear")
+def test_one_row_without_its_table_is_explained_as_one_row():
+    explainer = shap.Explainer(curved, rows(2, 4), algorithm="shear", seed=0)
     x = rows(1, 4)[0]
-    for flat in (x, x.tolist(), torch.as_tensor(x)):
-        with pytest.raises(ValueError, match=r"^X .*X\[None\]"):
-            explainer(flat)
-    with pytest.raises(TypeError, match=r"^X is a Series.*X\.iloc\[\[0\]\]"):
-        explainer(pd.Series(x))
+    whole = explainer(x[None], error_bounds=True)[0]
+    for flat in (x, x.tolist(), tuple(x), torch.as_tensor(x), pd.Series(x)):
+        one = explainer(flat, error_bounds=True)
+        for field in ("values", "base_values", "data", "error_std", "lower_bounds"):
+            np.testing.assert_array_equal(getattr(one, field), getattr(whole, field))
+    with pytest.raises(ValueError, match="X has 3 columns"):
+        explainer(x[:3])
 
 
 def test_tensors_with_gradients_and_half_precision_are_read():

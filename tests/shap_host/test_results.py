@@ -59,7 +59,7 @@ def budget(name, n_evaluations=110):
 def test_shapes(name, model, n_outputs):
     tail = () if n_outputs is None else (n_outputs,)
     sv = build(name, model)(X, error_bounds=True, **budget(name, 150))
-    assert type(sv) is shap.Explanation
+    assert isinstance(sv, shap.Explanation)
     assert sv.values.shape == sv.shape == (3, 9, *tail)
     assert sv.values.dtype == np.float64
     assert type(sv.base_values) is np.ndarray

@@ -154,6 +154,7 @@ class AmortizedShapley:
             cooperators=np.full(n_rows, "", dtype="U10"),
             orders=np.full(n_rows, -1, dtype=np.intp),
             seed=self.saved.description.seed,
+            method="trained network",
         )
         return Explained(estimate, gaps)
 

@@ -1,0 +1,151 @@
+"""The older calls of shap's explainers: `shap_values` and `expected_value`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shapley_adapters.arguments import checked_count, checked_flag
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import (
+    AdditivityError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    NoExpectedValueError,
+)
+
+from .saved_options import SavedExplainer
+
+_ROUNDING = 1e-6
+"""How far sums may be off, as a share of what is summed: models in single precision round."""
+
+
+class LegacyCalls(SavedExplainer):
+    """Base of the explainers, with the calls of shap's KernelExplainer."""
+
+    def shap_values(
+        self,
+        X: Any,
+        *,
+        nsamples: int | str = "auto",
+        silent: bool = False,
+        check_additivity: bool = False,
+        l1_reg: Any = None,
+        gc_collect: bool = False,
+    ) -> Any:
+        """Return the attributions alone, as shap's KernelExplainer does.
+
+        Parameters
+        ----------
+        X : array, DataFrame or Series
+            The rows, or one row: a Series, or an array of one dimension.
+        nsamples : int or "auto"
+            How many coalitions are evaluated for each row, without the empty coalition and that of
+            all features. This is `max_evals = nsamples + 2`.
+        silent : bool
+            Whether to show no progress bar.
+        check_additivity : bool
+            Whether to refuse attributions that do not sum to the model's output.
+        l1_reg : None, False or 0
+            KernelExplainer selects features by lasso. These estimators keep all features, so any
+            other value is refused.
+        gc_collect : False
+            Memory is bounded by the size of a batch, so True is refused.
+
+        Returns
+        -------
+        array, (R, M) or (R, M, K)
+            The attributions of R rows, M features and K outputs, without the last axis where the
+            model has one output. One row gives (M,) or (M, K). Each row sums to the model's output
+            less `expected_value`, where the estimator is efficient.
+        """
+        if l1_reg is not None and (isinstance(l1_reg, str) or l1_reg != 0):
+            raise InvalidArgumentError(
+                f"l1_reg={l1_reg!r} selects features by lasso, which these estimators do not do: "
+                "they estimate all features. Leave out l1_reg."
+            )
+        if checked_flag("gc_collect", gc_collect):
+            raise InvalidArgumentError(
+                "gc_collect=True has no effect here: rows are evaluated together, in batches of "
+                "bounded memory. Leave it out; for smaller batches call the explainer itself with "
+                "batch_size=."
+            )
+        budget: int | str = "auto"
+        if not (isinstance(nsamples, str) and nsamples == "auto"):
+            budget = _checked_samples(nsamples) + 2
+        try:
+            explained = self(X, max_evals=budget, silent=silent, check_additivity=check_additivity)
+        except InvalidArgumentError as error:
+            if budget == "auto" or not str(error).startswith("max_evals="):
+                raise
+            raise type(error)(f"nsamples={nsamples} means max_evals={budget}: {error}") from error
+        if isinstance(explained, list):
+            return [part.values for part in explained]
+        return explained.values
+
+    @property
+    def expected_value(self) -> Any:
+        """The value without any feature, in the units of the attributions.
+
+        A float, or an array (K,) for K outputs. After a call it is the base value of that call.
+        Before, it is computed from the background at one evaluation.
+
+        Raises
+        ------
+        NoExpectedValueError
+            If it differs from row to row, as for texts, or if no background tells it. The base
+            values of an explanation are in its `base_values`.
+        """
+        value = self._empty_value()
+        return float(value[0]) if len(value) == 1 else value.copy()
+
+    def _empty_value(self) -> FloatArray:
+        """Return the value without any feature, (K,)."""
+        raise NotImplementedError
+
+
+def _checked_samples(nsamples: Any) -> int:
+    if isinstance(nsamples, str):
+        raise InvalidArgumentTypeError(
+            f"nsamples must be a whole number or 'auto'; got {nsamples!r}."
+        )
+    return checked_count("nsamples", nsamples)
+
+
+def shared_value(values: FloatArray | None) -> FloatArray | None:
+    """Return what all rows of (R, K) have in common, (K,), or None where they differ."""
+    if values is None or not len(values) or not (values == values[0]).all():
+        return None
+    shared: FloatArray = values[0]
+    return shared
+
+
+def no_expected_value(reason: str) -> NoExpectedValueError:
+    """Return the error that says why there is no expected value, and what to do."""
+    return NoExpectedValueError(
+        f"expected_value is not known: {reason} The base_values of an explanation hold it for "
+        "each row."
+    )
+
+
+def check_sums(values: FloatArray, empty: FloatArray, grand: FloatArray, name: str) -> None:
+    """Refuse attributions, (R, M, K), that do not sum from the empty to the grand value, (R, K).
+
+    Raises
+    ------
+    AdditivityError
+        With the row that is furthest off.
+    """
+    sums = empty + values.sum(axis=1)
+    scale = np.abs(values).sum(axis=1) + np.abs(empty) + np.abs(grand)
+    excess = np.abs(sums - grand) - _ROUNDING * scale
+    row, output = np.unravel_index(np.argmax(excess), excess.shape)
+    if excess[row, output] > 0:
+        raise AdditivityError(
+            f"check_additivity=True: the attributions and base value of row {row}, output "
+            f"{output}, sum to {sums[row, output]:.6g}, but the model's output is "
+            f"{grand[row, output]:.6g}. The method {name!r} does not hold this sum with these "
+            "options. Pass efficient=True where the explainer has this option, choose another "
+            "algorithm such as 'oddgp', or leave out check_additivity."
+        )

@@ -1,0 +1,207 @@
+"""Error bounds under shap's arithmetic: right, or gone."""
+
+import copy
+import pickle
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import shap
+
+import shap_ext
+from tests.shap_host.games import curved, curved_columns, rows
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+X, BACKGROUND = rows(5, 9), rows(2, 9, seed=1)
+FIELDS = ("values", "lower_bounds", "upper_bounds", "error_std")
+
+
+def explained(model=curved, x=X, **options):
+    explainer = shap_ext.ShearExplainer(model, BACKGROUND, seed=0)
+    return explainer(x, max_evals=110, error_bounds=True, **options)
+
+
+@pytest.fixture
+def e():
+    return explained()
+
+
+def check_bounds(one, scale, of):
+    """See that bounds and errors are those of `of`, scaled, around the values of `one`."""
+    assert isinstance(one, shap.Explanation)
+    half = (of.upper_bounds - of.values) * np.abs(scale)
+    np.testing.assert_allclose(one.upper_bounds, one.values + half, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(one.lower_bounds, one.values - half, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(one.error_std, of.error_std * np.abs(scale), rtol=1e-12)
+
+
+def check_gone(one):
+    assert isinstance(one, shap.Explanation)
+    assert one.lower_bounds is one.upper_bounds is one.error_std is None
+
+
+@pytest.mark.parametrize(
+    ("change", "scale"),
+    [
+        (lambda e: e * 2, 2),
+        (lambda e: 2 * e, 2),
+        (lambda e: e * -1, -1),
+        (lambda e: e * np.float32(-3), -3),
+        (lambda e: e * np.array(-3), -3),
+        (lambda e: e / -4, 0.25),
+        (lambda e: e + 3, 1),
+        (lambda e: 3 + e, 1),
+        (lambda e: e - 3.5, 1),
+        (lambda e: 3 - e, 1),
+        (lambda e: (e * -2 + 1) / 8, 0.25),
+        (lambda e: e * True, 1),
+    ],
+)
+def test_numbers_scale_and_shift_the_bounds(e, change, scale):
+    changed = change(e)
+    plain = change(shap.Explanation(e.values, e.base_values, e.data))
+    for field in ("values", "base_values", "data"):
+        np.testing.assert_array_equal(getattr(changed, field), getattr(plain, field))
+    assert changed.feature_names == e.feature_names
+    check_bounds(changed, scale, e)
+    check_bounds(e, 1, explained())  # the operand is as it was
+
+
+def test_arrays_scale_the_bounds_feature_by_feature(e):
+    row = e[0]
+    by = np.linspace(-2.0, 3.0, 9)
+    check_bounds(row * by, by, row)
+    check_bounds(row + by, 1, row)
+    check_gone(shap_ext.ShearExplainer(curved, BACKGROUND)(X, error_bounds=True)[0] * by[:, None])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda e: e[0] - e[1],
+        lambda e: e + e,
+        lambda e: e * e,
+        lambda e: e / (e * 0 + 1),
+        lambda e: e - shap.Explanation(e.values, e.base_values, e.data),
+        lambda e: e.abs,
+        lambda e: e.flip,
+        lambda e: e.argsort,
+        lambda e: e.mean(0),
+        lambda e: e.mean(axis=1),
+        lambda e: e.abs.mean(0),
+        lambda e: e.sum(0),
+        lambda e: e.sum(axis=1),
+        lambda e: e.max(0),
+        lambda e: e.min(1),
+        lambda e: e.percentile(50, axis=0),
+        lambda e: e.hstack(e),
+        lambda e: e.sum(axis=1, grouping={"Feature 1": "pair", "Feature 2": "pair"}),
+        lambda e: shap.Explanation.abs.mean(0).apply(e),
+    ],
+)
+def test_what_has_no_known_error_has_no_bounds(e, change):
+    changed = change(e)
+    plain = shap.Explanation(e.values, e.base_values, e.data, feature_names=e.feature_names)
+    np.testing.assert_array_equal(changed.values, change(plain).values)
+    check_gone(changed)
+    check_bounds(e, 1, explained())
+
+
+def test_explanations_of_shap_on_the_left_are_still_what_is_subtracted_from(e):
+    plain = shap.Explanation(e.values + 1, e.base_values, e.data)
+    np.testing.assert_array_equal((plain - e).values, (e.values + 1) - e.values)
+    check_gone(plain - e)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        0,
+        np.int64(3),
+        slice(1, 4),
+        [3, 0],
+        np.array([True, False, True, False, False]),
+        (slice(None), 2),
+        (slice(None), "Feature 2"),
+        (2, slice(3, 5)),
+        (Ellipsis, 1),
+        shap.Explanation.abs.sum(1).argsort,
+    ],
+    ids=str,
+)
+def test_selecting_selects_the_bounds(e, item):
+    numbered = np.arange(e.values.size).reshape(e.values.shape)
+    places = shap.Explanation(numbered, feature_names=e.feature_names)
+    if isinstance(item, shap.utils.OpChain):
+        item = list(map(int, item.apply(e).values))
+    chosen = places[item].values.astype(int).ravel()
+    for field in FIELDS:
+        got, all_of_it = getattr(e[item], field), getattr(e, field)
+        np.testing.assert_array_equal(np.ravel(got), np.ravel(all_of_it)[chosen])
+    check_bounds(e[item] * -1, 1, e[item])
+
+
+def test_samples_cohorts_and_copies_keep_the_bounds(e):
+    check_bounds(e.sample(3) * 2, 2, e.sample(3))
+    assert e.sample(3).lower_bounds.shape == (3, 9)
+    cohorts = e.cohorts(["a", "b", "a", "b", "b"]).cohorts
+    np.testing.assert_array_equal(cohorts["a"].error_std, e.error_std[[0, 2]])
+    check_bounds(cohorts["b"] * -1, 1, cohorts["b"])
+    check_gone(cohorts["b"].mean(0))
+    assert sorted(e.hclust()) == list(range(5))
+    for copied in (copy.copy(e), copy.deepcopy(e), pickle.loads(pickle.dumps(e)), e.identity):
+        check_bounds(copied, 1, e)
+        check_bounds(copied * -1, 1, e)
+
+
+def test_assigned_values_have_no_bounds(e):
+    e.values = e.values * 0
+    check_gone(e)
+    assert (e * 2).values.shape == (5, 9)
+    assert e[1].values.shape == (9,)
+
+
+def test_outputs_keep_their_bounds():
+    e = explained(curved_columns)
+    assert e.lower_bounds.shape == (5, 9, 3)
+    check_bounds(e * -2, 2, e)
+    check_bounds(e[..., 1] * -2, 2, e[..., 1])
+    check_bounds(e[:, :, "Output 2"] / 2, 0.5, e[:, :, 2])
+    check_gone(e.mean(0))
+    chosen = explained(curved_columns, outputs=shap.Explanation.argsort.flip[:2])
+    check_bounds(chosen * -1, 1, chosen)
+
+
+def test_rows_of_different_lengths_keep_their_bounds():
+    def length(texts):
+        return np.array([len(text.split()) + ("good" in text) * ("not" in text) for text in texts])
+
+    explainer = shap.Explainer(length, shap.maskers.Text(r"\W+"), algorithm="randomorder", seed=0)
+    e = explainer(["not good", "a b c not d good e f g h"], max_evals=60, error_bounds=True)
+    scaled = e * -2
+    for row in range(2):
+        check_bounds(scaled[row], 2, e[row])
+    check_gone(e.mean(0))
+    assert len(pickle.loads(pickle.dumps(scaled)).lower_bounds) == 2
+
+
+def test_shap_plots_take_what_arithmetic_makes(e):
+    for one in (e * -1, e * 2, e + 1):
+        shap.plots.waterfall(one[0], show=False)
+        plt.close("all")
+    shap.plots.waterfall(e[0] - e[1], show=False)
+    shap.plots.beeswarm(e * -1, show=False)
+    shap.plots.bar(e.abs.mean(0), show=False)
+    shap.plots.bar(e.cohorts(2).abs.mean(0), show=False)
+    shap.plots.heatmap(e, show=False)
+    shap.plots.violin(e, show=False)
+    shap.summary_plot(e, show=False)  # asks for a class whose name ends in Explanation
+    plt.close("all")
+
+
+def test_aggregates_have_such_bounds_too():
+    explainer = shap.Explainer(curved, BACKGROUND, algorithm="centroid", seed=0)
+    e = explainer(X, max_evals=330, error_bounds=True)
+    check_bounds(e * -2, 2, e)
+    check_gone(e[0] - e[1])

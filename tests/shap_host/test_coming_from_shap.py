@@ -1,0 +1,96 @@
+"""The examples of docs/coming_from_shap.md, and what its table says that calls cost."""
+
+import doctest
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shap
+
+import shap_ext  # noqa: F401 # it makes shap know the algorithms
+from tests.shap_host.games import Seen, rows
+
+PAGE = Path(__file__).parents[2] / "docs" / "coming_from_shap.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+M, BACKGROUND, X = 12, rows(5, 12, seed=1), rows(1, 12)
+
+
+def test_the_examples_show_what_they_print():
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    assert len(blocks) >= 8
+    example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, PAGE.name, str(PAGE), 0)
+    assert len(example.examples) >= 20
+    report = []
+    failed, _ = doctest.DocTestRunner(verbose=False).run(example, out=report.append)
+    assert failed == 0, "".join(report)
+
+
+def predict(x):
+    return np.tanh(x.sum(axis=1)) + x[:, 0] * x[:, 1] * x[:, 2]
+
+
+def kernel(model):
+    return shap.KernelExplainer(model, BACKGROUND)
+
+
+def permutation(model):
+    return shap.PermutationExplainer(model, BACKGROUND)
+
+
+def oddgp(model):
+    return shap.Explainer(model, BACKGROUND, algorithm="oddgp", seed=0)
+
+
+@pytest.mark.parametrize(
+    ("row", "build", "call", "n_built", "n_called"),
+    [
+        (
+            "`KernelExplainer`, `nsamples=200`",
+            kernel,
+            lambda e: e.shap_values(X, nsamples=200, silent=True),
+            5,
+            1001,
+        ),
+        (
+            '`KernelExplainer`, `nsamples="auto"`',
+            kernel,
+            lambda e: e.shap_values(X, silent=True),
+            5,
+            10_361,
+        ),
+        (
+            "`PermutationExplainer`, `max_evals=200`",
+            permutation,
+            lambda e: e(X, max_evals=200, silent=True),
+            0,
+            1000,
+        ),
+        (
+            '`PermutationExplainer`, `max_evals="auto"`',
+            permutation,
+            lambda e: e(X, silent=True),
+            0,
+            2500,
+        ),
+        ('`"oddgp"`, `max_evals=200`', oddgp, lambda e: e(X, max_evals=200), 0, 1000),
+        (
+            '`"oddgp"`, `shap_values(nsamples=200)`',
+            oddgp,
+            lambda e: e.shap_values(X, nsamples=200),
+            0,
+            1010,
+        ),
+        ('`"oddgp"`, `max_evals="auto"`', oddgp, lambda e: e(X), 0, 2500),
+    ],
+)
+def test_calls_cost_what_the_table_says(row, build, call, n_built, n_called):
+    (line,) = [line for line in TEXT.splitlines() if line.startswith(f"| {row} |")]
+    told = f"{n_called:,}" + (f", and {n_built} when it is built" if n_built else "")
+    assert line.endswith(f"| {told} |")
+    seen = Seen(predict)
+    explainer = build(seen)
+    assert sum(map(len, seen.calls)) == n_built
+    seen.calls.clear()
+    call(explainer)
+    assert sum(map(len, seen.calls)) == n_called

@@ -1,0 +1,300 @@
+"""What people who come from shap's older explainers call: shap_values, expected_value, links."""
+
+import copy
+import pickle
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+
+import shap_ext
+from shapley_adapters.errors import (
+    AdditivityError,
+    BudgetError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    NoExpectedValueError,
+)
+from tests.shap_host.games import (
+    ROUNDING,
+    Seen,
+    curved,
+    curved_columns,
+    oracle,
+    oracle_of,
+    probability,
+    rows,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+X, BACKGROUND = rows(3, 5), rows(4, 5, seed=1)
+
+
+def build(model=curved, background=BACKGROUND, name="shear", **options):
+    return shap.Explainer(model, background, algorithm=name, seed=0, **options)
+
+
+# shap_values
+
+
+@pytest.mark.parametrize("model", [curved, curved_columns, lambda x: curved(x)[:, None]])
+def test_shap_values_are_those_of_kernel_explainer_in_number_and_shape(model):
+    theirs = shap.KernelExplainer(model, BACKGROUND)
+    ours = build(model)
+    tail = () if np.ndim(theirs.expected_value) == 0 or theirs.D == 1 else (theirs.D,)
+    for x in (X, X[:1], X[0], pd.Series(X[0]), pd.DataFrame(X)):
+        theirs_of_x = theirs.shap_values(x, nsamples=30, l1_reg=False, silent=True)
+        n_rows = () if np.ndim(x) == 1 else (len(x),)
+        got = ours.shap_values(x, nsamples=30, silent=True)
+        assert type(got) is np.ndarray
+        assert got.shape == (*n_rows, 5, *tail)
+        np.testing.assert_allclose(got, theirs_of_x.reshape(got.shape), atol=1e-9)
+    expected = np.squeeze(theirs.expected_value)
+    np.testing.assert_allclose(ours.expected_value, expected, **ROUNDING)
+
+
+def test_nsamples_counts_the_coalitions_between_the_ends():
+    explainer = build(background=rows(1, 9), name="leastsquares")
+    x = rows(2, 9, seed=3)
+    got = explainer.shap_values(x, nsamples=98)
+    assert (explainer.last_estimate.evaluations == 100).all()
+    np.testing.assert_array_equal(got, explainer(x, max_evals=100).values)
+    assert explainer.shap_values(x, nsamples="auto").shape == (2, 9)
+    with pytest.raises(BudgetError, match=r"nsamples=3 means max_evals=5: .*at least"):
+        explainer.shap_values(x, nsamples=3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"nsamples": "many"}, InvalidArgumentTypeError, "nsamples must be"),
+        ({"nsamples": 0}, InvalidArgumentError, "nsamples must be"),
+        ({"nsamples": 10.5}, InvalidArgumentTypeError, "nsamples must be"),
+        ({"l1_reg": "num_features(10)"}, InvalidArgumentError, "l1_reg=.* lasso"),
+        ({"l1_reg": 0.1}, InvalidArgumentError, "l1_reg=0.1"),
+        ({"gc_collect": True}, InvalidArgumentError, "gc_collect.*batch_size"),
+        ({"check_additivity": 1}, InvalidArgumentTypeError, "check_additivity"),
+        ({"nsample": 100}, TypeError, "nsample"),
+        ({"max_evals": 100}, TypeError, "max_evals"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(wrong, error, words):
+    with pytest.raises(error, match=words):
+        build().shap_values(X, **wrong)
+
+
+def test_neutral_arguments_of_kernel_explainer_are_taken():
+    explainer = build()
+    plain = explainer.shap_values(X)
+    for neutral in ({"l1_reg": False}, {"l1_reg": 0}, {"l1_reg": None}, {"gc_collect": False}):
+        np.testing.assert_array_equal(explainer.shap_values(X, **neutral), plain)
+    np.testing.assert_array_equal(explainer.shap_values(X=X, silent=True), plain)
+
+
+def test_texts_are_rows_of_their_own_and_shap_values_are_theirs():
+    def length(texts):
+        return np.array([float(len(text)) for text in texts])
+
+    explainer = shap_ext.RandomOrderExplainer(length, shap.maskers.Text(r"\W+"), seed=0)
+    got = explainer.shap_values(["not good", "a b c"])
+    assert [len(one) for one in got] == [2, 3]
+    with pytest.raises(NoExpectedValueError, match="base_values"):
+        _ = build(length, shap.maskers.Text(r"\W+"), "randomorder").expected_value
+
+
+# expected_value
+
+
+@pytest.mark.parametrize("model", [curved, probability])
+@pytest.mark.parametrize("link", ["identity", "logit"])
+def test_expected_value_is_the_base_value_before_and_after_a_call(model, link):
+    model = (lambda x: probability(x)[:, 1]) if model is curved and link == "logit" else model
+    seen = Seen(model)
+    explainer = build(seen, link=link)
+    before = explainer.expected_value
+    assert sum(map(len, seen.calls)) <= 2 * len(BACKGROUND)  # the link takes them once more
+    explained = explainer(X)
+    n_calls = len(seen.calls)
+    after = explainer.expected_value
+    assert len(seen.calls) == n_calls
+    np.testing.assert_array_equal(before, after)
+    np.testing.assert_array_equal(explained.base_values, [after] * len(X))
+    assert type(after) is (np.ndarray if model is probability else float)
+    theirs = shap.KernelExplainer(model, BACKGROUND, link=link)
+    np.testing.assert_allclose(after, theirs.expected_value, **ROUNDING)
+
+
+@pytest.mark.parametrize("of", ["array", "independent", "frame", "images"])
+def test_expected_value_of_every_kind_of_background(of):
+    background = {
+        "array": BACKGROUND,
+        "independent": shap.maskers.Independent(BACKGROUND),
+        "frame": pd.DataFrame(BACKGROUND, columns=list("abcde")),
+        "images": rows(4, 12).reshape(4, 2, 3, 2),
+    }[of]
+    table = rows(4, 12) if of == "images" else BACKGROUND
+
+    def model(x):
+        return curved(np.asarray(x).reshape(len(x), -1))
+
+    np.testing.assert_allclose(
+        build(model, background).expected_value, curved(table).mean(), **ROUNDING
+    )
+
+
+def test_expected_value_of_a_frame_goes_to_the_model_as_a_frame_of_its_types():
+    background = pd.DataFrame({"a": [1.5, 2.0], "b": [1, 2], "c": ["x", "y"]})
+    background["c"] = background["c"].astype("category")
+    seen = Seen(lambda frame: frame["a"] * frame["b"] * (frame["c"] == "x"))
+    assert build(seen, background).expected_value == pytest.approx(0.75)
+    assert all((call.dtypes == background.dtypes).all() for call in seen.calls)
+
+
+def test_expected_values_that_rows_do_not_share_are_refused():
+    explainer = build(lambda x: x.sum(axis=1), lambda mask, x: (x * mask + 0.5 * x)[None])
+    assert not hasattr(explainer, "expected_value")
+    explainer(X)
+    with pytest.raises(NoExpectedValueError, match="differ from row to row.*base_values"):
+        _ = explainer.expected_value
+    explainer(X[:1])
+    assert explainer.expected_value == pytest.approx(0.5 * X[0].sum())
+    of_class = build(probability, value_function="log_probability")
+    assert not hasattr(of_class, "expected_value")
+
+
+# One row
+
+
+def test_one_row_is_explained_as_one_row_in_every_form():
+    frame = pd.DataFrame({"a": [1.5, 2.0], "b": [1, 2], "c": ["x", "y"], "d": [True, False]})
+    frame["c"] = frame["c"].astype("category")
+
+    def model(given):
+        assert (given.dtypes == frame.dtypes).all()
+        return given["a"] * given["b"] * (1.0 + (given["c"] == "x")) * (1.0 + given["d"])
+
+    explainer = build(model, frame)
+    whole = explainer(frame.iloc[[1]])[0]
+    one = explainer(frame.iloc[1])
+    np.testing.assert_array_equal(one.values, whole.values)
+    assert one.values.shape == (4,)
+    assert np.ndim(one.base_values) == 0
+    assert one.feature_names == list("abcd")
+    shap.plots.waterfall(one, show=False)
+    plt.close("all")
+    assert build(model, frame, "centroid")(frame.iloc[1]).values.shape == (4,)
+
+
+def test_one_row_of_several_outputs():
+    one = build(curved_columns)(X[0])
+    assert one.values.shape == (5, 3)
+    assert one.base_values.shape == (3,)
+    centroid = build(curved_columns, name="centroid")
+    np.testing.assert_allclose(centroid(X[0]).values, one.values, **ROUNDING)
+
+
+# check_additivity
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("oddgp", {}),
+        ("shear", {}),
+        ("randomorder", {}),
+        ("leastsquares", {}),
+        ("enumeration", {}),
+        ("centroid", {}),
+        ("convex", {}),
+    ],
+)
+@pytest.mark.parametrize("model", [curved, curved_columns])
+def test_sums_that_hold_pass_the_check(name, options, model):
+    explainer = build(model, name=name, **options)
+    budget = "auto" if name == "enumeration" else 90
+    checked = explainer(X, max_evals=budget, check_additivity=True)
+    np.testing.assert_array_equal(checked.values, explainer(X, max_evals=budget).values)
+    assert explainer.shap_values(X, check_additivity=True).shape == checked.values.shape
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("shear", {"efficient": False}),
+        ("semivalue", {"efficient": False}),
+        ("centroid", {"distance": "kendall"}),
+        ("lowcomplexity", {}),
+        ("ava", {}),
+    ],
+)
+def test_sums_that_do_not_hold_are_refused(name, options):
+    explainer = build(background=rows(4, 9, seed=1), name=name, **options)
+    x = rows(2, 9)
+    with pytest.raises(AdditivityError, match=r"check_additivity=True.* sum to .*output is"):
+        explainer(x, max_evals=150, check_additivity=True)
+    assert explainer(x, max_evals=150).values.shape == (2, 9)
+    with pytest.raises(ArithmeticError):
+        explainer.explain_row(x[0], max_evals=150, check_additivity=True)
+
+
+# Links and names
+
+
+def test_links_by_name_are_those_of_shap():
+    by_name = shap_ext.ShearExplainer(probability, BACKGROUND, link="logit", seed=0)
+    assert by_name.link is shap.links.logit
+    for made in (build(probability, link="logit"), copy.copy(by_name)):
+        by_function = build(probability, link=shap.links.logit)
+        np.testing.assert_array_equal(made(X).values, by_function(X).values)
+    assert pickle.loads(pickle.dumps(by_name)).link is shap.links.logit
+    assert build(link="identity").link is shap.links.identity
+    of_aggregate = build(probability, name="centroid", link="logit")
+    np.testing.assert_allclose(of_aggregate(X).values, by_name(X).values, **ROUNDING)
+    np.testing.assert_allclose(
+        build(lambda x: probability(x)[:, 1], link="logit", linearize_link=False)(X).values,
+        oracle_of_logit(),
+        atol=1e-9,
+    )
+
+
+def oracle_of_logit():
+    """Return Shapley values of the logit of the average probability, by enumeration."""
+
+    def value(row, coalition):
+        masked = BACKGROUND.copy()
+        masked[:, list(coalition)] = row[list(coalition)]
+        p = probability(masked)[:, 1].mean()
+        return np.log(p / (1 - p))
+
+    return oracle_of(value, 5, X)
+
+
+def test_unknown_algorithms_are_refused_with_all_names_that_are_known():
+    with pytest.raises(ValueError, match="Unknown algorithm type passed") as raised:
+        build(name="sheer")
+    for name in (*shap_ext.algorithms(), "permutation", "partition", "tree"):
+        assert f" {name}" in str(raised.value), name
+
+
+# Members of aggregates
+
+
+@pytest.mark.parametrize(("member", "needed"), [("exact", 512), ("permutation", 19)])
+def test_shares_that_are_too_small_for_explainers_of_shap_say_what_they_need(member, needed):
+    explainer = build(
+        background=rows(2, 9), name="centroid", explainers=["oddgp", member, "leastsquares"]
+    )
+    x = rows(2, 9, seed=4)
+    with pytest.raises(BudgetError, match=rf"{member} needs at least {needed} .*{3 * needed}"):
+        explainer(x, max_evals=3 * (needed - 1))
+    assert explainer(x, max_evals=3 * max(needed, 50)).values.shape == (2, 9)
+    with pytest.raises(BudgetError, match=f"{member} needs at least {needed}"):
+        build(background=rows(2, 9), name="ava", explainer=member)(x, max_evals=needed - 1)
+
+
+def test_oracle_agrees_with_a_row_that_is_given_as_a_series():
+    one = build(name="enumeration").shap_values(pd.Series(X[2]))
+    np.testing.assert_allclose(one, oracle(curved, X[2:], BACKGROUND)[0], **ROUNDING)
