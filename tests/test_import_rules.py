@@ -30,8 +30,8 @@ NEEDS_TORCH = {
 LAYERS = [
     {"errors", "array_types"},
     {"arguments", "games", "coalition_sets", "size_distributions"},
-    {"estimates", "explanation_arrays", "player_graphs", "torch_attributions"},
-    {"connected_sets", "graph_reading", "graphs_of_rows"},
+    {"estimates", "explanation_arrays", "player_graphs"},
+    {"connected_sets", "graph_reading", "graphs_of_rows", "torch_attributions"},
     {"constrained_regression", "designs", "batched_evaluation"},
     {"criteria", "kept_designs"},
     {"aggregation"},

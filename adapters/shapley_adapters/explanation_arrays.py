@@ -10,6 +10,17 @@ from .array_types import FloatArray
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
 
 
+def array_of_tensor(tensor: Any) -> FloatArray:
+    """Return the numbers of a tensor in double precision, in memory of their own.
+
+    Models may reuse the memory of their output, and may have switched gradients on. Tensors are not
+    imported, because the core works without torch.
+    """
+    plain = tensor.detach().cpu().resolve_neg()
+    numbers: FloatArray = np.array(plain.double().numpy())
+    return numbers
+
+
 def plain_array(name: str, given: Any) -> FloatArray:
     """Return what a user passes as an array in double precision.
 
@@ -29,7 +40,9 @@ def plain_array(name: str, given: Any) -> FloatArray:
         If any of them is not finite.
     """
     if hasattr(given, "detach"):
-        given = given.detach().cpu().numpy()
+        if given.is_complex():
+            raise InvalidArgumentTypeError(f"{name} is complex; real numbers are needed.")
+        given = array_of_tensor(given)
     elif not isinstance(given, np.ndarray) and hasattr(given, "values"):
         given = given.values
     try:
