@@ -41,8 +41,8 @@ class SecondStep:
         self._model = model
         self._lengths: list[int] = []
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc] # captum 0.8 asks for transformers' class
+    @property  # type: ignore[misc] # captum 0.8 asks whether it is a model of transformers
+    def __class__(self) -> Any:
         return type(self._model)
 
     def __getattr__(self, name: str) -> Any:
