@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from .arguments import checked_choice
+from .arguments import check_unmasked, checked_choice
 from .array_types import CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
 from .errors import DerivativeError, InvalidArgumentError, warn_user
 from .games import DifferentiableGame, Game
@@ -63,6 +63,7 @@ def checked_cooperators(cooperators: Any, ways: tuple[str, ...] = COOPERATORS) -
     """Return `cooperators` if it is one of the named ways, or an array of scores."""
     if isinstance(cooperators, str):
         return checked_choice("cooperators", cooperators, ways)
+    check_unmasked("cooperators", cooperators)
     try:
         scores = np.asarray(cooperators, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import check_unmasked
 from .array_types import FloatArray
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
 
@@ -45,6 +46,7 @@ def plain_array(name: str, given: Any) -> FloatArray:
         given = array_of_tensor(given)
     elif not isinstance(given, np.ndarray) and hasattr(given, "values"):
         given = given.values
+    check_unmasked(name, given)
     try:
         values: FloatArray = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
