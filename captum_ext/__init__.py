@@ -10,6 +10,7 @@ from .baselines import BaselineDistribution
 from .combining import combine
 from .cooperator_attributions import OddGP, Shear
 from .data_loaders import DataLoaderAttribution
+from .forward_arguments import PerExample, Shared
 from .graph_attributions import CShapley, LShapley, Myerson
 from .graph_networks import StackedGraphs
 from .language_models import LLMAttribution
@@ -32,9 +33,11 @@ __all__ = [
     "LowComplexity",
     "Myerson",
     "OddGP",
+    "PerExample",
     "PlayerGraph",
     "RandomOrder",
     "Semivalue",
+    "Shared",
     "Shear",
     "SimSemivalue",
     "SimShap",

@@ -268,12 +268,12 @@ class Convex(AggregateAttribution):
         if target is not None:
             self._check_target()
 
-        def candidates(given: Any, own_target: Any) -> FloatArray:
+        def candidates(given: Any, own_target: Any, others: dict[str, Any]) -> FloatArray:
             own = {} if own_target is None else {"target": own_target}
-            _, found = self._candidates(given, checked_inputs(given), {**arguments, **own})
+            _, found = self._candidates(given, checked_inputs(given), {**others, **own})
             return core.on_one_scale(np.array(found), self.scale)
 
-        return ExplainedInputs(candidates, inputs, target, arguments)
+        return ExplainedInputs(candidates, inputs, target, arguments, self.attribution_methods)
 
 
 class LowComplexity(AggregateAttribution):

@@ -16,6 +16,7 @@ from shapley_adapters.surrogates import surrogate_for
 from shapley_adapters.torch_modules import warn_in_training_mode
 
 from .coalition_attribution import Call, CoalitionAttribution
+from .forward_arguments import shared_arguments_only
 from .forward_function_game import ForwardFunctionGame, selected_targets
 from .inputs import checked_inputs, checked_target
 from .surrogates import Surrogate, gathered, inputs_seen, layout_of, seen_by_network
@@ -145,6 +146,9 @@ class AmortizedAttribution(CoalitionAttribution):
     ) -> Call:
         """Return the games of a call: of the forward function, or of its surrogate."""
         if self.surrogate is None:
+            # Training rows, probes and explained rows have different numbers of examples.
+            n_examples = len(checked_inputs(inputs)[0])
+            additional = shared_arguments_only(additional, n_examples)
             return super().checked_call(
                 inputs, baselines, target, additional, feature_mask, perturbations_per_eval
             )

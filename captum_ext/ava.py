@@ -20,16 +20,18 @@ from shapley_adapters.aggregation.known_rows import KnownRows
 from shapley_adapters.aggregation.members import name_of
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.tensor_arrays import array_of_tensor
 from shapley_adapters.torch_attributions import module_version
 
 from .captum_internals import TargetType, TensorOrTupleOfTensorsGeneric, counted_usage
+from .forward_arguments import Shared, copied
 from .inputs import checked_inputs, checked_target
 from .members import (
     Layout,
     attribute_by,
     check_method,
-    check_shared,
     shared_arguments,
+    shared_by_all,
     takes,
 )
 from .method_names import NamedAttribution
@@ -152,8 +154,8 @@ class AVA(NamedAttribution):
             raise InvalidArgumentError(
                 f"target is given, but {name_of(self.attribution_method)} has no argument target."
             )
-        arguments = shared_arguments([self.attribution_method], kwargs)
-        check_shared(arguments, n_examples)
+        methods = [self.attribution_method]
+        arguments = shared_by_all(methods, shared_arguments(methods, kwargs), n_examples)
         self._renew(arguments)
         near = self._index.nearest(self._embedded(tensors))
         weights = self._index.search.weights(near.distances)
@@ -202,10 +204,10 @@ class AVA(NamedAttribution):
     def _embedded(self, tensors: tuple[Tensor, ...]) -> FloatArray:
         if self.embed is not None:
             with torch.no_grad():
-                made = self.embed(*tensors)
+                made = self.embed(*copied(tensors))
             tensors = made if isinstance(made, tuple) else (made,)
-        flat = [t.detach().to(device="cpu", dtype=torch.float64).flatten(1) for t in tensors]
-        numbers: FloatArray = torch.cat(flat, dim=1).numpy()
+        flat = [array_of_tensor(tensor).reshape(len(tensor), -1) for tensor in tensors]
+        numbers: FloatArray = np.concatenate(flat, axis=1)
         if not np.isfinite(numbers).all():
             raise InvalidArgumentError(
                 "inputs or dataset hold numbers that are not finite, to which there is no "
@@ -229,6 +231,8 @@ def _kept(given: Any) -> Any:
         return {name: _kept(one) for name, one in given.items()}
     if isinstance(given, (tuple, list)):
         return type(given)(_kept(one) for one in given)
+    if isinstance(given, Shared):
+        return Shared(_kept(given.value))
     return given.detach().clone() if isinstance(given, Tensor) else given
 
 
@@ -240,6 +244,8 @@ def _same(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(_same(a[name], b[name]) for name in a)
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
         return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, Shared) and isinstance(b, Shared):
+        return _same(a.value, b.value)
     if isinstance(a, np.ndarray):
         return isinstance(b, np.ndarray) and np.array_equal(a, b)
     return a is b or (type(a) is type(b) and not isinstance(a, Tensor) and bool(a == b))

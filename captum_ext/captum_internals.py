@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from captum._utils.common import _select_targets
 from captum._utils.typing import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
 from captum.log import log_usage
 
 __all__ = [
     "BaselineType",
+    "SecondStep",
     "TargetType",
     "TensorOrTupleOfTensorsGeneric",
     "counted_usage",
@@ -24,3 +26,51 @@ counted_usage: Callable[[Callable[..., Any]], Callable[..., Any]] = log_usage(pa
 def select_targets(output: Any, target: Any) -> Any:
     """Select the target of each example as captum does."""
     return _select_targets(output, target)
+
+
+class SecondStep:
+    """A language model that stops at the second token of a target, to see what captum gives it.
+
+    Parameters
+    ----------
+    model : Module
+        The model itself, which runs for the first token.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._lengths: list[int] = []
+
+    @property  # type: ignore[misc] # captum 0.8 asks whether it is a model of transformers
+    def __class__(self) -> Any:
+        return type(self._model)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the model once; note how many tokens it was given."""
+        ids = args[0] if args else kwargs["input_ids"]
+        self._lengths.append(ids.shape[1])
+        if len(self._lengths) == 2:
+            raise _StopError
+        return self._model.forward(*args, **kwargs)
+
+    def holds_one_token(self, run: Callable[[], Any]) -> bool:
+        """Tell whether the second step of `run` gives the model the new token only.
+
+        False also where captum cannot run so, because the model lacks the methods of transformers
+        or their arguments. Other faults of the model come up again without a cache.
+        """
+        try:
+            with torch.no_grad():
+                run()
+        except _StopError:
+            return self._lengths[1] == 1
+        except (AttributeError, TypeError):
+            return False
+        return False
+
+
+class _StopError(Exception):
+    """The second step is reached."""

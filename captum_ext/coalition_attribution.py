@@ -26,6 +26,7 @@ from .captum_internals import (
 )
 from .class_values import ClassValueGame, class_value_game
 from .feature_groups import from_feature_mask
+from .forward_arguments import checked_additional
 from .forward_function_game import BatchGame, ForwardFunctionGame, OneValueForBatchError
 from .inputs import checked_baselines, checked_inputs, checked_target
 from .method_names import NamedAttribution
@@ -103,8 +104,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             Which output to explain, in any of captum's forms. Without it, all outputs are
             explained at once.
         additional_forward_args : any, optional
-            Further arguments of the forward function. Tensors whose first dimension is B follow
-            their example; all others go in as they are.
+            Further arguments of the forward function. Tensors whose first dimension is B have one
+            entry for each example; all others go in as they are, and so does what is marked
+            `Shared`. Mark by `PerExample` what has one entry for each example within lists, tuples
+            and dicts, and whole numbers of shape (2, L) with two examples, which may be edges.
         feature_mask : Tensor or tuple of Tensors, optional
             Whole numbers that say which features go together, across tensors, too. By default each
             number of an example is a feature.
@@ -183,8 +186,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         tensors = checked_inputs(inputs)
         target = checked_target(target, len(tensors[0]))
         value_function = checked_value_function(self.value_function)
-        if additional is None:
-            additional = ()
+        arguments = checked_additional(additional, len(tensors[0]))
         if perturbations_per_eval is not None:
             checked_count("perturbations_per_eval", perturbations_per_eval)
         game = ForwardFunctionGame(
@@ -193,7 +195,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             baselines=checked_baselines(baselines, tensors, inputs),
             groups=from_feature_mask(feature_mask, tensors),
             target=target if value_function.is_raw else None,
-            additional_forward_args=additional if isinstance(additional, tuple) else (additional,),
+            additional_forward_args=arguments,
             perturbations_per_eval=perturbations_per_eval,
         )
         valued = None if value_function.is_raw else class_value_game(game, value_function, target)

@@ -22,7 +22,7 @@ from shapley_adapters.value_functions import checked_log_probability
 
 from .coalition_attribution import Call, CoalitionAttribution
 from .drawn_inputs import DrawnInputs
-from .members import arrays_of
+from .members import arguments_for, arrays_of
 
 __all__ = [
     "Curve",
@@ -247,12 +247,13 @@ def sensitivity(
     Sensitivity
         Of arrays.
     """
-    drawn = DrawnInputs(inputs, target, forward_func, arguments)
+    drawn = DrawnInputs(inputs, target, forward_func, arguments, [attribute])
     drawn.check(neighbourhood)
 
     def explain(rows: FloatArray, owners: IntArray) -> FloatArray:
         own = {} if target is None else {"target": drawn.target_of(owners)}
-        return _flat(attribute(drawn.tensor(rows), **own, **arguments))
+        others = arguments_for(attribute, drawn.arguments)
+        return _flat(attribute(drawn.tensor(rows), **own, **others))
 
     return core.measured_sensitivity(
         explain,

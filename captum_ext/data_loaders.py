@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import captum.attr
@@ -13,6 +14,7 @@ from shapley_adapters.arguments import checked_count
 from shapley_adapters.errors import InvalidArgumentError
 
 from .coalition_attribution import CoalitionAttribution
+from .forward_arguments import copied
 
 
 class DataLoaderAttribution(captum.attr.DataLoaderAttribution):  # type: ignore[misc]
@@ -43,7 +45,8 @@ class DataLoaderAttribution(captum.attr.DataLoaderAttribution):  # type: ignore[
             super().__init__(attr_method)
             return
         # captum allows its own class only, so that one stands in while it sets itself up.
-        super().__init__(captum.attr.FeatureAblation(attr_method.forward_func))
+        forward_func = _with_copies(attr_method.forward_func)
+        super().__init__(captum.attr.FeatureAblation(forward_func))
         method: Any = copy.copy(attr_method)
         # captum's masks have derivatives for some of the features only.
         method.forward_func = torch.no_grad()(self.attr_method.forward_func)
@@ -52,3 +55,16 @@ class DataLoaderAttribution(captum.attr.DataLoaderAttribution):  # type: ignore[
             checked_count("n_samples", n_samples)
             method.attribute = functools.partial(method.attribute, n_samples=n_samples)
         self.attr_method = method
+
+
+def _with_copies(forward_func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gives copies to a forward function, and returns copies.
+
+    captum hands over the tensors of the data loader themselves, and keeps the output of the first
+    batch: the forward function may write into its inputs, and reuse the memory of its output.
+    """
+
+    def forward(*inputs: Any) -> Any:
+        return copied(forward_func(*copied(inputs)))
+
+    return forward

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from torch import Tensor
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.tensor_arrays import array_of_tensor
 
 from .inputs import checked_inputs, checked_target
-from .members import check_shared
+from .members import shared_by_all
 
 
 class DrawnInputs:
@@ -29,10 +31,22 @@ class DrawnInputs:
         By whose outputs neighbours are kept.
     arguments : dict
         What else the methods get; none may belong to the examples.
+    methods : sequence
+        What attributes the inputs.
+
+    Attributes
+    ----------
+    arguments : dict
+        What else the methods get for neighbours.
     """
 
     def __init__(
-        self, inputs: Any, target: Any, forward_func: Any, arguments: dict[str, Any]
+        self,
+        inputs: Any,
+        target: Any,
+        forward_func: Any,
+        arguments: dict[str, Any],
+        methods: Sequence[Any],
     ) -> None:
         tensors = checked_inputs(inputs)
         if len(tensors) > 1 or not tensors[0].is_floating_point():
@@ -43,7 +57,7 @@ class DrawnInputs:
         (self._given,) = tensors
         self._target = checked_target(target, len(self._given))
         self._forward_func = forward_func
-        check_shared(arguments, len(self._given))
+        self.arguments = shared_by_all(methods, arguments, len(self._given))
 
     def check(self, neighbourhood: Neighbourhood) -> None:
         """Refuse a neighbourhood that needs predictions where there are none."""
@@ -56,12 +70,12 @@ class DrawnInputs:
     @property
     def rows(self) -> FloatArray:
         """The inputs as an array."""
-        array: FloatArray = self._given.double().cpu().numpy()
-        return array
+        return array_of_tensor(self._given)
 
     def tensor(self, rows: FloatArray) -> Tensor:
         """Return points in the type and on the device of the inputs."""
-        return torch.from_numpy(np.ascontiguousarray(rows)).to(self._given)
+        # A copy, because models may write into their input.
+        return torch.from_numpy(np.array(rows)).to(self._given)
 
     def target_of(self, owners: IntArray) -> Any:
         """Return the targets of the examples whose neighbours the points are."""
@@ -77,4 +91,5 @@ class DrawnInputs:
         if self._forward_func is None:
             return np.zeros(len(rows))
         with torch.no_grad():
-            return self._forward_func(self.tensor(rows))
+            outputs = self._forward_func(self.tensor(rows))
+        return array_of_tensor(outputs) if isinstance(outputs, Tensor) else outputs

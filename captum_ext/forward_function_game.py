@@ -14,12 +14,14 @@ from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, Va
 from shapley_adapters.batched_evaluation import in_batches, rows_per_batch
 from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
 from shapley_adapters.fingerprints import fingerprint
+from shapley_adapters.tensor_arrays import array_of, array_of_tensor
 from shapley_adapters.torch_modules import changing_layers, how_to_pick
 from shapley_adapters.value_functions import Reduction
 
 from .baselines import Baselines
 from .captum_internals import select_targets
 from .feature_groups import FeatureGroups
+from .forward_arguments import arguments_of_rows, entries_of_examples
 from .inputs import takes_nothing
 
 
@@ -43,7 +45,7 @@ class ForwardFunctionGame:
     groups : FeatureGroups
         The players.
     target, additional_forward_args
-        As captum takes them; those that belong to examples follow their example.
+        As captum takes them, or marked; those that belong to examples follow their example.
     perturbations_per_eval : int, optional
         How many masked copies of the examples one call of the forward function holds at most.
     output_shape : tuple of int
@@ -65,6 +67,7 @@ class ForwardFunctionGame:
     def __post_init__(self) -> None:
         self._takes_nothing = takes_nothing(self.forward_func)
         self._is_known = False
+        self._has_output = False
 
     @property
     def n_rows(self) -> int:
@@ -114,15 +117,15 @@ class ForwardFunctionGame:
     def row_fingerprints(self) -> list[bytes]:
         """Return a digest of what belongs to each example: inputs, baselines, targets and so on."""
         parts = (*self.inputs, *self.baselines.of_examples(), *self._own_arguments())
-        arrays = [_as_array(part) if isinstance(part, Tensor) else part for part in parts]
+        arrays = [array_of(part) if isinstance(part, Tensor) else part for part in parts]
         return [fingerprint(*(array[row] for array in arrays)) for row in range(self.n_rows)]
 
     def _own_arguments(self) -> list[Any]:
         """Return targets and additional arguments of which each example has its own."""
-        kinds = (list, Tensor)
-        given = (self.target, *self.additional_forward_args)
-        with_lengths = [one for one in given if isinstance(one, kinds) and np.ndim(one) > 0]
-        return [one for one in with_lengths if len(one) == self.n_rows]
+        target = self.target
+        has_targets = isinstance(target, (list, Tensor)) and np.ndim(target) > 0
+        targets = [target] if has_targets and len(target) == self.n_rows else []
+        return [*targets, *entries_of_examples(self.additional_forward_args, self.n_rows)]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
@@ -164,7 +167,7 @@ class ForwardFunctionGame:
             with torch.no_grad():
                 masked = self.masked(rows[part], coalitions[part], draws)
                 output = self._selected(masked, rows[part])
-            collected.append(output.to(device="cpu", dtype=torch.float64).numpy())
+            collected.append(array_of_tensor(output))
 
         total, first = n_pairs * n_draws, 0
         was_known, self._is_known = self._is_known, True
@@ -222,20 +225,34 @@ class ForwardFunctionGame:
 
     def _selected(self, masked: tuple[Tensor, ...], rows: IntArray) -> Tensor:
         """Run the forward function and select targets, (P, K)."""
-        output = self.call(masked, self._additional(rows))
+        output = self.call(masked, self.additional_of(rows))
         _check_output(output, len(rows))
         selected = self._target_of(output, rows)
+        self._check_shape(tuple(selected.shape[1:]))
         self.output_shape, self.output_dtype = tuple(selected.shape[1:]), selected.dtype
-        return selected.reshape(len(rows), -1)
+        return selected.reshape(len(rows), self._n_outputs())
 
-    def _additional(self, rows: IntArray) -> tuple[Any, ...]:
-        """Repeat what belongs to examples; other tensors, as an edge index, go in as they are."""
-        return tuple(
-            argument[rows]
-            if isinstance(argument, Tensor) and argument.shape[:1] == (self.n_rows,)
-            else argument
-            for argument in self.additional_forward_args
-        )
+    def additional_of(self, rows: IntArray) -> tuple[Any, ...]:
+        """Return the further arguments of the forward function for masked copies of rows."""
+        return arguments_of_rows(self.additional_forward_args, rows, self.n_rows)
+
+    def _n_outputs(self) -> int:
+        return int(np.prod(self.output_shape, dtype=np.intp))
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        """Refuse outputs without numbers, and shapes that vary between calls."""
+        if 0 in shape:
+            raise ModelOutputError(
+                f"forward_func returns an output of shape {shape} for each example, which holds no "
+                "number to explain."
+            )
+        if self._has_output and shape != self.output_shape:
+            raise ModelOutputError(
+                "forward_func must return outputs of one shape; for each example it returned "
+                f"{self.output_shape} first and {shape} in a later call. Check that the shape does "
+                "not depend on the batch or on the numbers of the input."
+            )
+        self._has_output = True
 
     def _target_of(self, output: Tensor, rows: IntArray) -> Tensor:
         target = self.target
@@ -301,11 +318,21 @@ class BatchGame:
         for draw in range(game.baselines.n_draws):
             with torch.no_grad():
                 masked = game.masked(everyone, alike, np.full(game.n_rows, draw))
-                output = game.call(masked, game.additional_forward_args)
-            if isinstance(output, Tensor):
-                self.output_dtype = output.dtype
-            values.append(float(output))
+                output = game.call(masked, game.additional_of(everyone))
+            values.append(self._single(output))
         return float(np.mean(values))
+
+    def _single(self, output: Any) -> float:
+        _check_kind(output)
+        if not isinstance(output, Tensor):
+            return float(output)
+        if output.numel() != 1:
+            raise ModelOutputError(
+                "forward_func returned one value for the whole batch first, and an output of "
+                f"shape {tuple(output.shape)} in a later call. It must return one or the other."
+            )
+        self.output_dtype = output.dtype
+        return float(array_of_tensor(output).item())
 
 
 def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
@@ -335,24 +362,33 @@ def rounding_of(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
 
 
-def _as_array(tensor: Tensor) -> Any:
-    """Return a tensor as an array, of double precision where NumPy has no such numbers."""
-    tensor = tensor.detach().cpu().resolve_neg()
-    return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
-
-
-def _check_output(output: Any, n_expected: int) -> None:
+def _check_kind(output: Any) -> None:
+    """Refuse what is neither a number nor a tensor of plain real numbers."""
     if isinstance(output, (int, float)):
-        raise OneValueForBatchError
+        return
     if not isinstance(output, Tensor):
         raise ModelOutputError(
             f"forward_func must return a tensor or a number; {how_to_pick(output)}"
         )
-    if output.is_complex() or output.layout != torch.strided:
-        kind = "complex" if output.is_complex() else "sparse"
-        raise ModelOutputError(
-            f"forward_func must return a dense tensor of real numbers; it returned a {kind} one."
-        )
+    kinds = {
+        "complex": output.is_complex(),
+        "nested": output.is_nested,
+        "sparse": not output.is_nested and output.layout != torch.strided,
+        "quantized": output.is_quantized,
+        "meta": output.is_meta,
+    }
+    for kind, is_so in kinds.items():
+        if is_so:
+            raise ModelOutputError(
+                f"forward_func must return a dense tensor of real numbers; it returned a {kind} "
+                "one."
+            )
+
+
+def _check_output(output: Any, n_expected: int) -> None:
+    _check_kind(output)
+    if isinstance(output, (int, float)):
+        raise OneValueForBatchError
     if output.dim() == 0 or (output.numel() == 1 and n_expected > 1):
         raise OneValueForBatchError
     if len(output) != n_expected:

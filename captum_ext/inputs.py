@@ -13,6 +13,7 @@ from torch import Tensor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from .baselines import BaselineDistribution, Baselines
+from .forward_arguments import copied
 
 
 def checked_inputs(inputs: Any) -> tuple[Tensor, ...]:
@@ -102,7 +103,7 @@ def checked_baselines(baselines: Any, inputs: tuple[Tensor, ...], given: Any = N
 
 def _made(function: Callable[..., Any], given: Any) -> Any:
     """Call a function that makes baselines, as captum's DeepLiftShap does."""
-    baselines = function() if takes_nothing(function) else function(given)
+    baselines = function() if takes_nothing(function) else function(copied(given))
     if baselines is None or callable(baselines):
         raise InvalidArgumentTypeError(
             "baselines, a function, must return numbers or tensors; it returned "
@@ -152,7 +153,7 @@ def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
     """Bring a baseline to its input's type, unless that would do more than round it."""
     cast = baseline.to(device=tensor.device, dtype=tensor.dtype)
     if tensor.is_floating_point():
-        is_kept = bool((cast.isfinite().cpu() | ~baseline.isfinite().cpu()).all())
+        is_kept = bool((_are_finite(cast) | ~_are_finite(baseline)).all())
     else:
         is_kept = torch.equal(cast.to(baseline.dtype), baseline.to(tensor.device))
     if not is_kept:
@@ -161,6 +162,11 @@ def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
             "floating point, or choose a baseline of their type."
         )
     return cast
+
+
+def _are_finite(tensor: Tensor) -> Tensor:
+    # torch does not tell this of numbers of eight bits.
+    return (tensor.float() if tensor.element_size() == 1 else tensor).isfinite().cpu()
 
 
 def checked_target(target: Any, n_examples: int) -> Any:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from typing import Any
 
 import captum.attr
+from torch import Tensor
 
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 
+from .captum_internals import SecondStep
 from .coalition_attribution import CoalitionAttribution
 
 
@@ -21,6 +24,12 @@ class LLMAttribution(captum.attr.LLMAttribution):  # type: ignore[misc] # captum
     is a forward pass of a single prompt, or, with captum's default `forward_in_tokens=True`, one
     for each token of the target. Pass `n_samples` to `attribute` to say how many. What was spent,
     and the standard errors, are in `attr_method.last_estimate`.
+
+    By default captum runs the target token by token with the model's cache
+    (`use_cached_outputs=True`). With transformers 5 it gives the model all earlier tokens again,
+    beside the cache, and the numbers are wrong. This class first looks at one such step, which
+    costs a forward pass. Where the step holds more than the new token, no cache is used, and
+    `use_cached_outputs=True` is refused; for captum's methods, too.
 
     Parameters
     ----------
@@ -38,12 +47,17 @@ class LLMAttribution(captum.attr.LLMAttribution):  # type: ignore[misc] # captum
         CoalitionAttribution,
     )
 
+    _is_cache_asked_for = False
+    _is_cache_right: bool | None = None  # not known yet
+
     # Its arguments differ between versions of captum.
     @functools.wraps(captum.attr.LLMAttribution.attribute)
     def attribute(self, *args: Any, **kwargs: Any) -> Any:
         """Attribute the probability of a target to the parts of a prompt, as captum does."""
+        bound = inspect.signature(super().attribute).bind(*args, **kwargs)
+        self._is_cache_asked_for = bound.arguments.get("use_cached_outputs", False)
+        self._is_cache_right = None
         if isinstance(self.attr_method, CoalitionAttribution):
-            bound = inspect.signature(super().attribute).bind(*args, **kwargs)
             if bound.arguments.get("num_trials", 1) > 1:
                 warn_user(
                     f"num_trials={bound.arguments['num_trials']}: each trial starts from the same "
@@ -52,6 +66,48 @@ class LLMAttribution(captum.attr.LLMAttribution):  # type: ignore[misc] # captum
                 )
             kwargs = _of_single_prompts(kwargs)
         return super().attribute(*args, **kwargs)
+
+    # captum sets this as the forward function of the method.
+    def _forward_func(
+        self,
+        perturbed_tensor: Any,
+        inp: Any,
+        target_tokens: Tensor,
+        use_cached_outputs: bool = False,
+        inspect_forward: Any = None,
+        *forward_in_tokens: bool,
+    ) -> Any:
+        if use_cached_outputs and all(forward_in_tokens):  # else captum uses no cache
+            use_cached_outputs = self._uses_cache(perturbed_tensor, inp, target_tokens)
+        return super()._forward_func(
+            perturbed_tensor,
+            inp,
+            target_tokens,
+            use_cached_outputs,
+            inspect_forward,
+            *forward_in_tokens,
+        )
+
+    def _uses_cache(self, perturbed_tensor: Any, inp: Any, target_tokens: Tensor) -> bool:
+        """Tell whether to use the model's cache; refuse where that was asked for and is wrong."""
+        if len(target_tokens) < 2:
+            return self._is_cache_asked_for
+        if self._is_cache_right is None:
+            probe = copy.copy(self)
+            probe.model = steps = SecondStep(self.model)
+            self._is_cache_right = steps.holds_one_token(
+                lambda: captum.attr.LLMAttribution._forward_func(
+                    probe, perturbed_tensor, inp, target_tokens[:2], True
+                )
+            )
+        if self._is_cache_asked_for and not self._is_cache_right:
+            raise InvalidArgumentError(
+                "use_cached_outputs=True cannot be used: captum gives the model all earlier tokens "
+                "again, beside its cache of them, as with transformers 5; or the model lacks the "
+                "methods for it. Leave use_cached_outputs out. In captum 0.9, "
+                "forward_in_tokens=False is faster: one forward pass for the whole target."
+            )
+        return self._is_cache_right
 
 
 if hasattr(captum.attr, "RemoteLLMAttribution"):  # since captum 0.9

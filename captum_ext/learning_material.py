@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,21 +24,24 @@ class ExplainedInputs:
     Attributes
     ----------
     candidates : callable
-        Inputs and targets to the attributions of all methods, (G, B, …, M).
+        Inputs, targets and further arguments to the attributions of all methods, (G, B, …, M).
     inputs, target
         The inputs, and what is explained of each.
     arguments : dict
         What else the methods get.
+    methods : sequence
+        The methods.
     """
 
-    candidates: Callable[[Any, Any], FloatArray]
+    candidates: Callable[[Any, Any, dict[str, Any]], FloatArray]
     inputs: Any
     target: Any
     arguments: dict[str, Any]
+    methods: Sequence[Any]
 
     def __call__(self) -> FloatArray:
         """Return the attributions of the inputs, (G, R, M), each output a row of its own."""
-        found = self.candidates(self.inputs, self.target)
+        found = self.candidates(self.inputs, self.target, self.arguments)
         return found.reshape(len(found), -1, found.shape[-1])
 
     def sensitivity(
@@ -50,11 +53,12 @@ class ExplainedInputs:
                 "neighbourhood= is needed for sensitivity, such as Neighbourhood(radius=0.1) of "
                 f"shapley_adapters.criteria; got {neighbourhood!r}."
             )
-        drawn = DrawnInputs(self.inputs, self.target, forward_func, self.arguments)
+        drawn = DrawnInputs(self.inputs, self.target, forward_func, self.arguments, self.methods)
         drawn.check(neighbourhood)
 
         def explain(rows: FloatArray, owners: IntArray) -> FloatArray:
-            found = self.candidates(drawn.tensor(rows), drawn.target_of(owners))
+            given = drawn.tensor(rows), drawn.target_of(owners), drawn.arguments
+            found = self.candidates(*given)
             return np.moveaxis(found.reshape(*found.shape[:2], -1, found.shape[-1]), 0, 1)
 
         found = explained_neighbours(

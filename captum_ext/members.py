@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import captum.attr
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,6 +16,11 @@ from shapley_adapters.aggregation.members import name_of, parameters_of, share_o
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.explanation_arrays import plain_array
+
+from .coalition_attribution import CoalitionAttribution
+from .forward_arguments import are_marked, copied, shared_arguments_only, unmarked
+
+_ADDITIONAL = "additional_forward_args"
 
 
 def checked_methods(name: str, given: Any) -> list[Any]:
@@ -57,13 +64,49 @@ def takes(method: Any, argument: str) -> bool:
 
 
 def attribute_by(method: Any, inputs: Any, arguments: Mapping[str, Any]) -> Any:
-    """Call a method with those of the arguments that it has."""
-    own = {name: value for name, value in arguments.items() if takes(method, name)}
+    """Call a method with those of the arguments that it has; it gets copies of all tensors."""
+    own = arguments_for(method, {n: one for n, one in arguments.items() if takes(method, n)})
+    inputs = copied(inputs)
     if hasattr(method, "attribute"):
         return method.attribute(inputs, **own)
     # captum's metrics pass tuples of one, which functions of a tensor do not expect.
     is_wrapped = isinstance(inputs, tuple) and len(inputs) == 1
     return method(inputs[0] if is_wrapped else inputs, **own)
+
+
+def arguments_for(method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return copies of arguments as a method takes them; models may write into tensors.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `additional_forward_args` are marked, and the method is one of captum's, which pass marks
+        on to the forward function.
+    """
+    if are_marked(arguments.get(_ADDITIONAL)) and not knows_marks(method):
+        if isinstance(_object_of(method), captum.attr.Attribution):
+            raise InvalidArgumentError(
+                f"{_ADDITIONAL} holds Shared or PerExample, which {name_of(method)} does not know. "
+                "Make the argument a part of forward_func, such as lambda x: net(x, edge_index)."
+            )
+        arguments = {**arguments, _ADDITIONAL: unmarked(arguments[_ADDITIONAL])}
+    return {name: copied(one) for name, one in arguments.items()}
+
+
+def knows_marks(method: Any) -> bool:
+    """Tell whether a method reads `Shared` and `PerExample`; wrappers pass them on."""
+    made = _object_of(method)
+    inner = getattr(made, "attribution_methods", None) or getattr(made, "attribution_method", None)
+    if inner is not None:
+        return all(map(knows_marks, inner if isinstance(inner, list) else [inner]))
+    return isinstance(made, CoalitionAttribution)
+
+
+def _object_of(method: Any) -> Any:
+    """Return the object whose method, or partial function of a method, is given."""
+    while isinstance(method, functools.partial):
+        method = method.func
+    return getattr(method, "__self__", method)
 
 
 def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,24 +130,32 @@ def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> di
     return given
 
 
-def check_shared(arguments: dict[str, Any], n_examples: int) -> None:
-    """Refuse arguments that belong to the examples, and so not to their neighbours."""
+def shared_by_all(
+    methods: Sequence[Any], arguments: Mapping[str, Any], n_examples: int
+) -> dict[str, Any]:
+    """Return arguments for rows other than the examples: neighbours, or rows of other data.
+
+    Methods that know the mark get further arguments of the forward function as `Shared`: there may
+    be as many rows as an argument has entries.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an argument belongs to the examples.
+    """
+    shared = dict(arguments)
     for name, given in arguments.items():
+        if name == _ADDITIONAL:
+            marked = shared_arguments_only(given, n_examples)
+            shared[name] = marked if all(map(knows_marks, methods)) else given
+            continue
         parts = given if isinstance(given, tuple) else (given,)
-        for part in parts:
-            if isinstance(part, Tensor) and part.dim() > 0 and len(part) == n_examples > 1:
-                if _is_edge_index(name, part):
-                    continue
-                raise InvalidArgumentError(
-                    f"{name} has a row for each of the {n_examples} examples, but it is their "
-                    "neighbours that are attributed. Pass one row, or what holds for all."
-                )
-
-
-def _is_edge_index(name: str, given: Tensor) -> bool:
-    """Tell whether an argument of the model is a graph's edges, (2, E), and no two examples'."""
-    is_index = given.dtype in (torch.int64, torch.int32) and given.dim() == 2 and len(given) == 2
-    return name == "additional_forward_args" and is_index
+        if any(isinstance(p, Tensor) and p.shape[:1] == (n_examples,) != (1,) for p in parts):
+            raise InvalidArgumentError(
+                f"{name} has a row for each of the {n_examples} examples, but it is their "
+                "neighbours that are attributed. Pass one row, or what holds for all."
+            )
+    return shared
 
 
 def arrays_of(name: str, attributions: Any) -> list[FloatArray]:

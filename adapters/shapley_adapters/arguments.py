@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
 
 
@@ -39,6 +41,16 @@ def checked_count(name: str, value: Any, minimum: int = 1) -> int:
     if value < minimum:
         raise InvalidArgumentError(f"{name} must be at least {minimum}; got {value}.")
     return int(value)
+
+
+def check_unmasked(name: str, value: Any) -> None:
+    """Refuse masked arrays of NumPy with masked entries, which have no value."""
+    if np.ma.is_masked(value):
+        n_masked = np.ma.getmaskarray(value).sum()
+        raise InvalidArgumentError(
+            f"{name} is a masked array, {n_masked} of whose entries are masked, "
+            "so that they have no value. Fill them, as by .filled(0), or leave their rows out."
+        )
 
 
 def checked_seed(seed: Any) -> int:

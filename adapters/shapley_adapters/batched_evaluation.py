@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -113,6 +113,7 @@ class Evaluator:
     game: Game
     batch_size: int | None = None
     on_progress: Callable[[int], object] = lambda _: None
+    _n_outputs: list[int] = field(default_factory=list, init=False, repr=False)
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
         """Return the values of each request, (R, C, K), evaluated together."""
@@ -155,6 +156,7 @@ class Evaluator:
                 f"The model must return one entry for each input row; it returned {len(values)} "
                 f"for {len(rows)} evaluations. Check that it does not reduce over the batch."
             )
+        self._check_outputs(values.shape[1])
         finite = np.isfinite(values)
         if not finite.all():
             pair, output = np.argwhere(~finite)[0]
@@ -166,6 +168,21 @@ class Evaluator:
                 "1."
             )
         return values
+
+    def _check_outputs(self, n_outputs: int) -> None:
+        """Refuse a model without outputs, and one whose number of outputs varies."""
+        if n_outputs == 0:
+            raise ModelOutputError(
+                "The model returns no number for a row: its output has no columns. Return at least "
+                "one."
+            )
+        if not self._n_outputs:
+            self._n_outputs.append(n_outputs)
+        if n_outputs != self._n_outputs[0]:
+            raise ModelOutputError(
+                f"The model must return the same number of outputs in each call; it returned "
+                f"{self._n_outputs[0]} for each row first and {n_outputs} later."
+            )
 
 
 def in_batches(total: int, size: int, call: Callable[[int, int], None]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import checked_choice
+from .arguments import check_unmasked, checked_choice
 from .array_types import ScoreArray
 from .errors import InvalidArgumentError
 
@@ -23,6 +23,7 @@ def checked_cooperators(cooperators: Any, ways: tuple[str, ...] = COOPERATORS) -
     """Return `cooperators` if it is one of the named ways, or an array of scores."""
     if isinstance(cooperators, str):
         return checked_choice("cooperators", cooperators, ways)
+    check_unmasked("cooperators", cooperators)
     try:
         scores = np.asarray(cooperators, dtype=np.float64)
     except (TypeError, ValueError) as error:

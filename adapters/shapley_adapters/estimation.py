@@ -97,6 +97,7 @@ class _Run:
             result = self._blank_result(ends)
             for rows in self._chunks(ends.shape[2]):
                 self._estimate_chunk(self._groups(rows, active[rows], ends), evaluate, result)
+            bar.total = bar.n  # designs may leave a few evaluations of the budget
         self._warn_of_missed_rows()
         n_checked = check_repeated_values(
             Evaluator(self.game, self.settings.batch_size),

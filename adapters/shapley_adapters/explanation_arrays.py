@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import check_unmasked
 from .array_types import FloatArray
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
-from .tensor_arrays import array_of, is_tensor
+from .tensor_arrays import array_of_tensor, is_tensor
 
 
 def plain_array(name: str, given: Any) -> FloatArray:
@@ -30,9 +31,12 @@ def plain_array(name: str, given: Any) -> FloatArray:
         If any of them is not finite.
     """
     if is_tensor(given):
-        given = array_of(given)
+        if given.is_complex():
+            raise InvalidArgumentTypeError(f"{name} is complex; real numbers are needed.")
+        given = array_of_tensor(given)
     elif not isinstance(given, np.ndarray) and hasattr(given, "values"):
         given = given.values
+    check_unmasked(name, given)
     try:
         values: FloatArray = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

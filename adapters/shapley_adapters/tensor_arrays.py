@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .array_types import FloatArray
+
 _KNOWN_TO_NUMPY = frozenset(["torch.float16", "torch.float32", "torch.float64"])
 """Floating-point types that NumPy has, too."""
 
@@ -26,3 +28,11 @@ def array_of(value: Any) -> Any:
     if tensor.is_floating_point() and str(tensor.dtype) not in _KNOWN_TO_NUMPY:
         tensor = tensor.float()
     return np.asarray(tensor.numpy())
+
+
+def array_of_tensor(tensor: Any) -> FloatArray:
+    """Return the numbers of a tensor in double precision, in memory of their own.
+
+    Models may reuse the memory of their output, and may have switched gradients on.
+    """
+    return np.array(array_of(tensor), dtype=np.float64)

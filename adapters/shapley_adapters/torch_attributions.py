@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from .errors import InvalidArgumentTypeError
-from .tensor_arrays import array_of
+from .tensor_arrays import array_of_tensor
 
 
 def attributions_of_rows(
@@ -31,7 +31,9 @@ def attributions_of_rows(
     arguments : dict
         Further arguments of `attribute`.
     """
-    inputs = torch.as_tensor(np.ascontiguousarray(rows))
+    inputs = torch.as_tensor(
+        np.array(rows, order="C")
+    )  # a copy, because models may write into their input
     module = getattr(method, "forward_func", None)
     if isinstance(module, nn.Module):
         parameter = next(iter(module.parameters()), None)
@@ -46,7 +48,7 @@ def attributions_of_rows(
             f"{type(method).__name__}.attribute must return a tensor; it returned "
             f"{type(found).__name__}."
         )
-    array: npt.NDArray[Any] = array_of(found)
+    array: npt.NDArray[Any] = array_of_tensor(found)
     n_outputs = array.ndim - rows.ndim
     if n_outputs > 0:  # captum puts outputs first, shap last
         array = np.moveaxis(array.reshape(len(array), -1, *rows.shape[1:]), 1, -1)

@@ -40,6 +40,19 @@ class TextNet(nn.Module):
         return self.head(torch.tanh(self.embedding(tokens).prod(dim=1)))
 
 
+class MaskedTextNet(TextNet):
+    """A classifier of tokens, some of which are padding."""
+
+    def forward(self, tokens, attention_mask):
+        return self.head((self.embedding(tokens) * attention_mask[..., None]).sum(dim=1))
+
+
+def along_edges(nodes, edge_index):
+    """Return the sum of the products over the edges."""
+    sources, targets = edge_index
+    return (nodes[:, sources] * nodes[:, targets]).sum(dim=1)
+
+
 class CachingModel(TinyLanguageModel):
     """With the methods by which captum reuses what earlier tokens took."""
 
@@ -61,6 +74,11 @@ def names():
         "training_data": data,
         "text_net": TextNet(),
         "token_ids": ids,
+        "attention_mask": torch.tensor([[1, 1, 1, 0]]),
+        "masked_text_net": MaskedTextNet(),
+        "nodes": examples(2, 4),
+        "edge_index": torch.tensor([[0, 1, 2], [1, 2, 3]]),
+        "graph_net": along_edges,
         "padding_id": 0,
         "padding_ids": 0 * ids,
         "language_model": CachingModel(),

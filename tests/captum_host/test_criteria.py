@@ -6,7 +6,7 @@ import pytest
 import torch
 from captum.metrics import sensitivity_max
 
-from captum_ext import Exact, criteria
+from captum_ext import Exact, PerExample, Shared, criteria
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError
 from tests.captum_host.networks import examples, network
@@ -62,13 +62,13 @@ def test_edge_indices_belong_to_no_example(n_examples):
         return inputs * (inputs[:, sources] * inputs[:, sinks]).sum(1, keepdim=True)
 
     around = Neighbourhood(0.1, keep="all")
-    x, given = examples(n_examples, 3), {"additional_forward_args": edges}
+    x, given = examples(n_examples, 3), {"additional_forward_args": Shared(edges)}
     found = criteria.sensitivity(explain, x, around, **given)
     alone = criteria.sensitivity(explain, x[:1], around, **given)
     torch.testing.assert_close(found.average[:1], alone.average)
-    of_examples = torch.ones(2, 3)
-    with pytest.raises(InvalidArgumentError, match="a row for each of the 2 examples"):
-        criteria.sensitivity(explain, x[:2], around, additional_forward_args=of_examples)
+    for of_examples in (torch.ones(2, 3), edges, PerExample(edges)):
+        with pytest.raises(InvalidArgumentError, match=r"a row for each of the 2.*Shared"):
+            criteria.sensitivity(explain, x[:2], around, additional_forward_args=of_examples)
 
 
 def test_groups_share_a_number_or_are_summed():

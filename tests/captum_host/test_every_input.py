@@ -15,7 +15,7 @@ from captum.attr import (
 from captum.attr._core.layer.layer_activation import LayerActivation
 from torch import nn
 
-from captum_ext import Exact, Shear
+from captum_ext import Exact, PerExample, Shear
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.estimator_table import ESTIMATORS
 
@@ -151,7 +151,9 @@ def test_tokens_with_positions_and_a_mask_as_further_arguments(row, classifier):
     positions = torch.arange(4).expand(2, 4)
     keep = torch.tensor([[1, 1, 1, 0], [1, 1, 1, 1]])
     made = built(row, forward).attribute(
-        IDS, baselines=0, additional_forward_args=(positions, keep, 2.0)
+        IDS,
+        baselines=0,
+        additional_forward_args=(PerExample(positions), PerExample(keep), 2.0),
     )
     (right,) = oracle(forward, (IDS,), (0 * IDS,), additional=(positions, keep, 2.0))
     torch.testing.assert_close(made, right, **EXACT)
@@ -180,7 +182,7 @@ def test_activations_of_a_layer(row, classifier, wanted):
     made = built(row, replacing(classifier, classifier.embedding)).attribute(
         layer.attribute(IDS),
         baselines=layer.attribute(REFERENCE),
-        additional_forward_args=(IDS,),
+        additional_forward_args=PerExample(IDS),
         feature_mask=torch.arange(4)[None, :, None],
     )
     torch.testing.assert_close(made, wanted[..., None].expand(made.shape), **EXACT)

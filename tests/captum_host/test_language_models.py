@@ -11,7 +11,6 @@ from captum.attr import FeatureAblation, KernelShap, ShapleyValues, TextTemplate
 from captum.attr import TextTokenInput as _TextTokenInput
 from torch import nn
 
-import captum_ext
 from captum_ext import Exact, LLMAttribution, RandomOrder, Shear, language_models
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
@@ -97,11 +96,11 @@ def text_tokens(prompt=PROMPT, **options):
     return _TextTokenInput(prompt, TOKENIZER, skip_tokens=[1], **options)
 
 
-def log_probabilities(prompt_ids, target=TARGET):
+def log_probabilities(prompt_ids, target=TARGET, model=None):
     """Return the log-probability of the target and of each of its tokens, by hand."""
     target_ids = TOKENIZER.encode(target, add_special_tokens=False)
     with torch.no_grad():
-        logits = MODEL(torch.tensor([prompt_ids + target_ids])).logits[0]
+        logits = (model or MODEL)(torch.tensor([prompt_ids + target_ids])).logits[0]
     logs = torch.log_softmax(logits, dim=1)
     start = len(prompt_ids) - 1
     each = [float(logs[start + i, token]) for i, token in enumerate(target_ids)]
@@ -348,16 +347,138 @@ def test_results_can_be_drawn():
         plt.close(figure)
 
 
-def test_a_model_of_transformers():
+# Models of transformers, which keep what earlier tokens took in a cache
+
+
+def model_of(kind):
+    """Return a tiny model with weights of its own, from its configuration."""
     transformers = pytest.importorskip("transformers")
-    config = transformers.GPT2Config(
-        vocab_size=len(WORDS), n_positions=32, n_embd=16, n_layer=2, n_head=2
-    )
+    if kind == "gpt2":
+        config = transformers.GPT2Config(
+            vocab_size=len(WORDS), n_positions=32, n_embd=16, n_layer=2, n_head=2
+        )
+    else:
+        config = transformers.LlamaConfig(
+            vocab_size=len(WORDS),
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            max_position_embeddings=32,
+        )
     torch.manual_seed(0)
-    model = transformers.GPT2LMHeadModel(config).eval()
-    results = [
-        LLMAttribution(method, TOKENIZER).attribute(text_tokens(), as_given(TARGET))
-        for method in (captum_ext.Exact(model), ShapleyValues(model))
-    ]
-    torch.testing.assert_close(results[0].seq_attr, results[1].seq_attr, rtol=0, atol=1e-5)
-    torch.testing.assert_close(results[0].token_attr, results[1].token_attr, rtol=0, atol=1e-5)
+    model = transformers.AutoModelForCausalLM.from_config(config).double().eval()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+each_kind = pytest.mark.parametrize("kind", ["gpt2", "llama"])
+
+
+def shapley_of(model, target=TARGET):
+    """Return the Shapley values, (1 + T, M), of the words of PROMPT, one forward pass each."""
+    ids = TOKENIZER.encode(PROMPT)
+
+    def value(coalition):
+        kept = [1] + [t if i in coalition else 0 for i, t in enumerate(ids[1:])]
+        return log_probabilities(kept, target, model)
+
+    return torch.as_tensor(shapley_values(len(ids) - 1, value).T, dtype=torch.float32)
+
+
+@each_kind
+@pytest.mark.parametrize("target", ["mat", "a mat", TARGET])
+@pytest.mark.parametrize("method", [Exact, RandomOrder, Shear, ShapleyValues])
+def test_models_of_transformers_as_documented(kind, target, method):
+    """With captum's defaults, through its own methods, too."""
+    model = model_of(kind)
+    options = {} if method in (Exact, ShapleyValues) else {"seed": 0}
+    explainer = LLMAttribution(method(model, **options), TOKENIZER)
+    result = explainer.attribute(text_tokens(), as_given(target))
+    wanted = shapley_of(model, target)
+    torch.testing.assert_close(result.seq_attr, wanted[0], rtol=0, atol=1e-5)
+    torch.testing.assert_close(result.token_attr, wanted[1:], rtol=0, atol=1e-5)
+
+
+@each_kind
+def test_caches_asked_for_are_right_or_refused(kind):
+    model = model_of(kind)
+    explainer = LLMAttribution(Exact(model), TOKENIZER)
+    wanted = shapley_of(model)
+    if int(pytest.importorskip("transformers").__version__.partition(".")[0]) >= 5:
+        with pytest.raises(InvalidArgumentError, match="use_cached_outputs=True cannot.*again"):
+            explainer.attribute(text_tokens(), as_given(TARGET), use_cached_outputs=True)
+    else:
+        result = explainer.attribute(text_tokens(), as_given(TARGET), use_cached_outputs=True)
+        torch.testing.assert_close(result.token_attr, wanted[1:], rtol=0, atol=1e-5)
+    # One token needs no cache, and asking once says nothing about the next call.
+    alone = explainer.attribute(text_tokens(), as_given("mat"), use_cached_outputs=True)
+    torch.testing.assert_close(alone.token_attr, shapley_of(model, "mat")[1:], rtol=0, atol=1e-5)
+    result = explainer.attribute(text_tokens(), as_given(TARGET))
+    torch.testing.assert_close(result.token_attr, wanted[1:], rtol=0, atol=1e-5)
+
+
+class CachingModel(TinyLanguageModel):
+    """With a cache, the state of its recurrent layer; `cuts` says whether tokens come only once."""
+
+    def __init__(self, *, cuts):
+        super().__init__()
+        self.cuts = cuts
+
+    def forward(self, input_ids, past_key_values=None, **_):
+        self.prompts.append(input_ids[0].tolist())
+        states, last = self.mix(self.embedding(input_ids), past_key_values)
+        return SimpleNamespace(logits=self.head(states), past_key_values=last)
+
+    def prepare_inputs_for_generation(self, input_ids, past_key_values=None, **_):
+        if self.cuts and past_key_values is not None:
+            input_ids = input_ids[:, -1:]
+        return {"input_ids": input_ids, "past_key_values": past_key_values}
+
+    def _update_model_kwargs_for_generation(self, outputs, arguments):
+        return {**arguments, "past_key_values": outputs.past_key_values}
+
+
+@pytest.mark.parametrize("cuts", [True, False])
+def test_caches_are_used_where_each_step_holds_one_token(cuts):
+    model = CachingModel(cuts=cuts)
+    explainer = LLMAttribution(Exact(model), TOKENIZER)
+    result = explainer.attribute(text_tokens(), as_given(TARGET))
+    wanted = torch.as_tensor(by_hand(), dtype=torch.float32)
+    torch.testing.assert_close(result.token_attr, wanted[1:], **ROUNDING)
+    n_tokens = len(TARGET.split())
+    assert len(model.prompts) == 1 + 2**4 * n_tokens  # one pass to look at the steps
+    assert len(model.prompts[-1]) == (1 if cuts else 5 + n_tokens - 1)
+    if cuts:
+        explainer.attribute(text_tokens(), as_given(TARGET), use_cached_outputs=True)
+    else:
+        with pytest.raises(InvalidArgumentError, match=r"use_cached_outputs=True cannot.*again"):
+            explainer.attribute(text_tokens(), as_given(TARGET), use_cached_outputs=True)
+
+
+def test_models_without_a_cache():
+    result = LLMAttribution(Exact(MODEL), TOKENIZER).attribute(text_tokens(), as_given(TARGET))
+    wanted = torch.as_tensor(by_hand(), dtype=torch.float32)
+    torch.testing.assert_close(result.token_attr, wanted[1:], **ROUNDING)
+    with pytest.raises(InvalidArgumentError, match="lacks the methods"):
+        attributed(Exact(MODEL), in_tokens=True, use_cached_outputs=True)
+
+
+def test_gradients_of_language_models_use_no_cache():
+    """captum's LLMGradientAttribution needs no class here: its numbers are right."""
+    model = model_of("gpt2")
+    method = captum.attr.LayerGradientXActivation(model, model.transformer.wte)
+    explainer = captum.attr.LLMGradientAttribution(method, TOKENIZER)
+    result = explainer.attribute(text_tokens(), as_given(TARGET))
+    ids, target_ids = TOKENIZER.encode(PROMPT), TOKENIZER.encode(TARGET, False)
+    embedded = model.transformer.wte(torch.tensor([ids + target_ids])).detach().requires_grad_()
+    logs = torch.log_softmax(model(inputs_embeds=embedded).logits[0], dim=1)
+    for step, token in enumerate(target_ids):
+        (slopes,) = torch.autograd.grad(
+            logs[len(ids) - 1 + step, token], embedded, retain_graph=True
+        )
+        wanted = (slopes * embedded).sum(-1)[0, 1 : len(ids)]
+        torch.testing.assert_close(result.token_attr[step], wanted.detach(), rtol=0, atol=1e-5)

@@ -6,7 +6,7 @@ import pytest
 from shapley_adapters.batched_evaluation import Evaluator, Request, in_batches
 from shapley_adapters.coalition_sets import CoalitionTable, all_coalitions
 from shapley_adapters.errors import ModelOutputError, NonFiniteValueError
-from tests.helpers.reference_games import TableGame, random_game
+from tests.helpers.reference_games import FunctionGame, TableGame, random_game
 
 
 class CrampedGame(TableGame):
@@ -137,3 +137,15 @@ def test_models_that_return_another_number_of_values_are_refused():
 
 def test_in_batches_of_nothing_calls_nothing():
     in_batches(0, 5, lambda start, stop: pytest.fail("called"))
+
+
+@pytest.mark.parametrize("n_outputs", [[0], [1, 2], [2, 2, 1]])
+def test_numbers_of_outputs_are_checked_across_calls(n_outputs):
+    left = iter(n_outputs)
+    game = FunctionGame(lambda coalitions: np.zeros((len(coalitions), next(left))), 3)
+    evaluator = Evaluator(game, batch_size=8)
+    message = "no columns" if n_outputs == [0] else r"\d for each row first and \d later"
+    for _ in n_outputs[:-1]:
+        evaluator([shared_request([0], 3)])
+    with pytest.raises(ModelOutputError, match=message):
+        evaluator([shared_request([0], 3)])

@@ -275,6 +275,15 @@ def test_a_progress_bar_counts_the_evaluations(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("row", RANDOM, ids=lambda row: row.id)
+def test_a_progress_bar_ends_at_what_was_evaluated(row, capsys):
+    """Designs may leave a few evaluations of the budget, as SHEAR's pairs do."""
+    game = random_game(9, n_rows=2)
+    found = row.estimate(game, budget=199, progress_delay=0.0, name="counted")
+    spent = int(found.evaluations.sum())
+    assert f"{spent}/{spent} " in capsys.readouterr().err.rpartition("\r")[2]
+
+
 def test_without_a_budget_a_row_gets_what_its_own_players_need():
     """Not what the longest row of the call needs: its result must not depend on the company."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.optimize
 
+from ..arguments import check_unmasked
 from ..array_types import FloatArray
 from ..errors import InvalidArgumentError
 from .losses import Loss
@@ -109,6 +110,7 @@ def checked_weights(weights: FloatArray | None, n_candidates: int) -> FloatArray
     """Return the weights of a user, divided by their sum; equal ones by default."""
     if weights is None:
         return np.full(n_candidates, 1 / n_candidates)
+    check_unmasked("weights", weights)
     given = np.asarray(weights, dtype=np.float64)
     if given.shape != (n_candidates,):
         raise InvalidArgumentError(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import checked_choice, checked_count
+from ..arguments import check_unmasked, checked_choice, checked_count
 from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError, warn_user
 from ..explanation_arrays import checked_attributions
@@ -107,6 +107,7 @@ class Neighbourhood:
         return float(self.radius) * steps
 
     def _given(self, rows: FloatArray) -> tuple[FloatArray, BoolArray]:
+        check_unmasked("points", self.points)
         points = np.asarray(self.points, dtype=np.float64)
         points = points.reshape(len(points), -1)
         if points.shape[1] != rows.shape[1]:

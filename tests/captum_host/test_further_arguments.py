@@ -1,0 +1,302 @@
+"""Further arguments of the forward function: shared by all examples, or one entry for each."""
+
+import copy
+
+import captum.attr
+import pytest
+import torch
+from captum.metrics import sensitivity_max
+from torch import nn
+
+from captum_ext import (
+    AVA,
+    Centroid,
+    Convex,
+    Exact,
+    OddGP,
+    PerExample,
+    RandomOrder,
+    Shared,
+    Shear,
+    SimShap,
+    criteria,
+)
+from shapley_adapters.criteria import Neighbourhood
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from tests.captum_host.networks import examples, oracle
+from tests.helpers.estimator_table import ESTIMATORS
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+EXACT = {"rtol": 0, "atol": 1e-10}
+EDGES = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+EDGE_WEIGHTS = torch.tensor([0.5, 1.0, -1.0, 2.0], dtype=torch.float64)
+X = examples(5, 4)
+
+every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+
+
+class MessagePassing(nn.Module):
+    """Adds up what neighbours send each other."""
+
+    def forward(self, x, edge_index, weights=EDGE_WEIGHTS):
+        sources, targets = edge_index
+        messages = torch.tanh(x[:, sources] * weights)
+        return torch.tanh(x.index_add(1, targets, messages)).prod(dim=1, keepdim=True)
+
+
+def forward(x, edge_index, weights=EDGE_WEIGHTS):
+    return MessagePassing()(x, edge_index, weights)[:, 0]
+
+
+def wanted(x, weights=EDGE_WEIGHTS):
+    return oracle(lambda x: forward(x, EDGES, weights), (x,), (0 * x,))[0]
+
+
+# An argument that all examples share
+
+
+@every_row
+@pytest.mark.parametrize("n_examples", [1, 2, 3, 4])
+def test_shared_arguments_go_in_as_they_are(row, n_examples):
+    """Two examples and two rows of an edge index, four examples and four weights."""
+    x = X[:n_examples]
+    method = row.attribution(forward, seed=0, **row.options)
+    for batch in (None, 2):
+        found = method.attribute(
+            x,
+            additional_forward_args=(Shared(EDGES), Shared(EDGE_WEIGHTS)),
+            perturbations_per_eval=batch,
+        )
+        torch.testing.assert_close(found, wanted(x), **EXACT)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32], ids=str)
+@every_row
+def test_what_may_be_edges_or_rows_of_two_examples_is_refused(row, dtype):
+    method = row.attribution(forward, seed=0, **row.options)
+    for kind in (EDGES.to(dtype), (EDGES.to(dtype),)):
+        with pytest.raises(InvalidArgumentError, match=r"\[0\].*two examples.*Shared.*PerExample"):
+            method.attribute(X[:2], additional_forward_args=kind)
+    found = method.attribute(X[:3], additional_forward_args=EDGES)
+    torch.testing.assert_close(found, wanted(X[:3]), **EXACT)
+
+
+def test_derivatives_take_marks():
+    x = torch.cat([X[:2], X[2:4], X[:2]], dim=1)
+    edges = torch.tensor([list(range(12)), [*range(1, 12), 0]])
+    weights = torch.ones(12, dtype=torch.float64)
+    for kind in (Shear, OddGP):
+        marked = kind(forward, seed=0, cooperators="hessian")
+        found = marked.attribute(
+            x, additional_forward_args=(Shared(edges), Shared(weights)), n_samples=150
+        )
+        bound = kind(lambda x: forward(x, edges, weights), seed=0, cooperators="hessian")
+        torch.testing.assert_close(found, bound.attribute(x, n_samples=150), **EXACT)
+        assert marked.last_estimate.cooperators.tolist() == ["hessian"] * 2
+
+
+def test_one_value_for_the_batch():
+    def total(x, edge_index, own):
+        return (forward(x, edge_index) * own).sum()
+
+    own = PerExample(torch.tensor([1.0, 2.0]))
+    found = Exact(total).attribute(X[:2], additional_forward_args=(Shared(EDGES), own))
+    bound = Exact(lambda x: total(x, EDGES, torch.tensor([1.0, 2.0])))
+    torch.testing.assert_close(found, bound.attribute(X[:2]), **EXACT)
+
+
+def test_captums_tools():
+    method = Exact(forward)
+    torch.manual_seed(0)
+    found = captum.attr.NoiseTunnel(method).attribute(
+        X[:2], nt_samples=2, stdevs=0.1, additional_forward_args=Shared(EDGES)
+    )
+    torch.manual_seed(0)
+    bound = captum.attr.NoiseTunnel(Exact(lambda x: forward(x, EDGES)))
+    torch.testing.assert_close(found, bound.attribute(X[:2], nt_samples=2, stdevs=0.1), **EXACT)
+    quiet = sensitivity_max(
+        method.attribute,
+        X[:2],
+        perturb_func=lambda x: x,
+        additional_forward_args=Shared(EDGES),
+        n_perturb_samples=3,
+    )
+    assert quiet.tolist() == [0.0, 0.0]
+
+
+def test_criteria():
+    x, exact = X[:2], wanted(X[:2])
+    given = {"additional_forward_args": Shared(EDGES)}
+    for criterion in (criteria.faithfulness, criteria.monotonicity):
+        found = criterion(exact, forward, x, **given)
+        torch.testing.assert_close(found, criterion(exact, lambda x: forward(x, EDGES), x))
+    around = Neighbourhood(0.1, keep="all")
+    bound = Exact(lambda x: forward(x, EDGES))
+    for weights in (EDGE_WEIGHTS, Shared(EDGE_WEIGHTS)):
+        # As many weights as there are neighbours in a call.
+        found = criteria.sensitivity(
+            Exact(forward).attribute,
+            x,
+            around,
+            rows_per_call=4,
+            additional_forward_args=(Shared(EDGES), weights),
+        )
+        right = criteria.sensitivity(bound.attribute, x, around, rows_per_call=4)
+        assert found.average.tolist() == right.average.tolist()
+
+
+# Aggregates and networks explain other rows than the examples
+
+
+@pytest.mark.parametrize("n_neighbors", [2, 4])
+def test_ava_repeats_nothing_for_its_neighbours(n_neighbors):
+    """As many neighbours as the edge index has rows, or as there are weights."""
+    data = examples(9, 4, seed=4)
+    found = AVA(Exact(forward), data, n_neighbors=n_neighbors).attribute(
+        X[:1], additional_forward_args=(EDGES, EDGE_WEIGHTS)
+    )
+    bound = AVA(Exact(lambda x: forward(x, EDGES)), data, n_neighbors=n_neighbors)
+    torch.testing.assert_close(found, bound.attribute(X[:1]), **EXACT)
+
+
+def test_ava_knows_shared_arguments_again():
+    calls = []
+
+    def counted(x, edge_index):
+        calls.append(len(x))
+        return forward(x, edge_index)
+
+    ava = AVA(Exact(counted), examples(9, 4, seed=4), n_neighbors=3)
+    first = ava.attribute(X[:2], additional_forward_args=Shared(EDGES))
+    n_calls = len(calls)
+    assert torch.equal(ava.attribute(X[:2], additional_forward_args=Shared(EDGES.clone())), first)
+    assert len(calls) == n_calls
+    ava.attribute(X[:2], additional_forward_args=Shared(EDGES.flip(1)[[1, 0]]))
+    assert len(calls) > n_calls
+
+
+def test_centroids():
+    methods = [Exact(forward), RandomOrder(forward, seed=0)]
+    found = Centroid(methods).attribute(X[:2], additional_forward_args=Shared(EDGES))
+    torch.testing.assert_close(found, wanted(X[:2]), **EXACT)
+    theirs = captum.attr.ShapleyValues(forward)
+    for method in (theirs, captum.attr.NoiseTunnel(theirs)):
+        with pytest.raises(InvalidArgumentError, match=r"does not know.*part of forward_func"):
+            Centroid([Exact(forward), method]).attribute(
+                X[:2], additional_forward_args=Shared(EDGES)
+            )
+
+
+def test_weights_learned_from_neighbours():
+    around = Neighbourhood(0.1, keep="all")
+    marked = Convex([Exact(forward), Shear(forward, seed=0)])
+    bound = Convex([Exact(lambda x: forward(x, EDGES)), Shear(lambda x: forward(x, EDGES), seed=0)])
+    found = marked.learn(
+        X[:2], "sensitivity", neighbourhood=around, additional_forward_args=Shared(EDGES)
+    )
+    right = bound.learn(X[:2], "sensitivity", neighbourhood=around)
+    torch.testing.assert_close(torch.as_tensor(found.weights), torch.as_tensor(right.weights))
+
+
+def test_trained_networks_take_what_all_examples_share():
+    pytest.importorskip("lightning")
+    rows = examples(40, 4, seed=3)
+    options = {"seed": 0, "epochs": 1, "targets": "leastsquares", "evaluations": 16}
+    marked = SimShap(forward, **options).fit(rows, additional_forward_args=(EDGES, EDGE_WEIGHTS))
+    bound = SimShap(lambda x: forward(x, EDGES), **options).fit(rows)
+    for n_examples in (1, 3):
+        found = marked.attribute(
+            rows[:n_examples], additional_forward_args=(EDGES, Shared(EDGE_WEIGHTS))
+        )
+        torch.testing.assert_close(found, bound.attribute(rows[:n_examples]), **EXACT)
+    with pytest.raises(InvalidArgumentError, match=r"\[0\] has a row for each of the 40"):
+        marked.fit(rows, additional_forward_args=torch.ones(40))
+
+
+# An argument with one entry for each example
+
+
+@every_row
+@pytest.mark.parametrize("n_examples", [2, 3])
+def test_entries_of_examples_follow_their_example(row, n_examples):
+    keep = torch.tensor([[1, 1, 0, 1], [1, 0, 1, 1], [0, 1, 1, 1]])[:n_examples]
+    x = X[:n_examples]
+
+    def masked(x, keep, options):
+        assert type(keep) is torch.Tensor
+        return torch.tanh((x * keep).sum(1)) * x[:, 0] * options["scales"][0]
+
+    scales = examples(n_examples, seed=9)
+    found = row.attribution(masked, seed=0, **row.options).attribute(
+        x, additional_forward_args=(PerExample(keep), {"scales": [PerExample(scales)], "n": 1})
+    )
+    right = torch.cat(
+        [
+            oracle(
+                lambda x, i=i: masked(x, keep[i : i + 1], {"scales": [scales[i]]}),
+                (x[i : i + 1],),
+                (0 * x[:1],),
+            )[0]
+            for i in range(n_examples)
+        ]
+    )
+    torch.testing.assert_close(found, right, **EXACT)
+
+
+def test_entries_of_examples_in_noise_tunnel():
+    keep = torch.tensor([[1, 1, 0, 1], [1, 0, 1, 1]])
+
+    def masked(x, keep):
+        return (x * keep).prod(dim=1) + (x * keep).sum(1)
+
+    given = {"nt_samples": 3, "stdevs": 0.1}
+    torch.manual_seed(0)
+    found = captum.attr.NoiseTunnel(Exact(masked)).attribute(
+        X[:2], additional_forward_args=PerExample(keep), **given
+    )
+    torch.manual_seed(0)
+    right = captum.attr.NoiseTunnel(Exact(masked)).attribute(
+        X[:2], additional_forward_args=keep.double(), **given
+    )
+    torch.testing.assert_close(found, right, **EXACT)
+
+
+def test_containers_without_marks_go_in_as_they_are():
+    given = {"edges": EDGES, "more": [EDGE_WEIGHTS, EDGES.numpy()], "pair": (1, None)}
+
+    def check(x, options, text):
+        assert text == "as it is"
+        assert torch.equal(options["edges"], EDGES)
+        assert torch.equal(options["more"][0], EDGE_WEIGHTS)
+        assert (options["more"][1] == EDGES.numpy()).all()
+        assert options["pair"] == (1, None)
+        options["edges"].zero_()
+        options["more"][1][:] = 0
+        options.clear()
+        return x.prod(dim=1)
+
+    Exact(check).attribute(
+        X[:4], additional_forward_args=(given, "as it is"), perturbations_per_eval=1
+    )
+    assert given["edges"].max() == 3
+
+
+def test_wrong_marks():
+    with pytest.raises(InvalidArgumentError, match=r"\[1\] is marked PerExample.*3 entries.*2 ex"):
+        Exact(forward).attribute(
+            X[:2], additional_forward_args=(Shared(EDGES), PerExample(EDGE_WEIGHTS[:3]))
+        )
+    with pytest.raises(InvalidArgumentTypeError, match="values must be a tensor; got list"):
+        PerExample([1, 2])
+    with pytest.raises(InvalidArgumentError, match="no dimensions"):
+        PerExample(torch.tensor(1))
+    with pytest.raises(InvalidArgumentError, match=r"rows other than these.*Shared"):
+        AVA(Exact(forward), X).attribute(X[:2], additional_forward_args=PerExample(EDGES))
+
+
+def test_marks_can_be_copied():
+    marked = copy.deepcopy(PerExample(EDGES))
+    assert type(marked) is PerExample
+    assert torch.equal(marked.as_subclass(torch.Tensor), EDGES)
+    assert torch.equal(copy.deepcopy(Shared(EDGES)).value, EDGES)

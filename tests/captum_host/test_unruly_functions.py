@@ -1,0 +1,402 @@
+"""Forward functions that reuse memory, write into what they get, or switch gradients on.
+
+None of this may change a result or a tensor of the user.
+"""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from captum_ext import (
+    AVA,
+    BaselineDistribution,
+    Centroid,
+    Convex,
+    DataLoaderAttribution,
+    Exact,
+    OddGP,
+    Shear,
+    criteria,
+)
+from shapley_adapters.criteria import Neighbourhood
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ModelOutputError,
+)
+from shapley_adapters.torch_attributions import attributions_of_rows
+from tests.captum_host.networks import examples, network, oracle
+from tests.helpers.estimator_table import ESTIMATORS
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+EXACT = {"rtol": 0, "atol": 1e-10}
+NET = network(4, 2)
+X, REFERENCE, SCALES = examples(3, 4), examples(1, 4, seed=5), examples(3, seed=6)
+SHARED = examples(4, seed=7)
+
+every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
+
+
+def plain(x, scales, shared):
+    """Return two outputs, as all functions here do."""
+    with torch.no_grad():
+        return NET(x * shared) * scales[:, None]
+
+
+def reusing_memory():
+    memory = torch.empty(10_000, 2, dtype=torch.float64)
+
+    def forward(*given):
+        output = memory[: len(given[0])]
+        return output.copy_(plain(*given))
+
+    return forward
+
+
+def writing_into_inputs():
+    def forward(*given):
+        output = plain(*given)
+        for tensor in given:
+            tensor.fill_(9.0)
+        return output
+
+    return forward
+
+
+def with_gradients():
+    def forward(x, scales, shared):
+        with torch.enable_grad():
+            x.requires_grad_()
+            output = NET(x * shared) * scales[:, None]
+            (slopes,) = torch.autograd.grad(output.sum(), x, create_graph=True)
+            return output + 0 * slopes.sum()
+
+    return forward
+
+
+def as_negative_view():
+    return lambda *given: torch._neg_view(-plain(*given))
+
+
+each_way = pytest.mark.parametrize(
+    "way", [reusing_memory, writing_into_inputs, with_gradients, as_negative_view]
+)
+
+
+def wanted(baselines=REFERENCE):
+    """Return the Shapley values, the further argument that all examples share held fixed."""
+    (values,) = oracle(
+        lambda x, scales: plain(x, scales, SHARED),
+        (X,),
+        (baselines.expand(3, 4),),
+        additional=(SCALES,),
+    )
+    return values
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_changed():
+    tensors = X, REFERENCE, SCALES, SHARED
+    before = [tensor.clone() for tensor in tensors]
+    yield
+    assert all(map(torch.equal, tensors, before))
+    assert not any(tensor.requires_grad for tensor in tensors)
+
+
+@every_row
+@each_way
+def test_values_are_those_of_the_plain_function(row, way):
+    method = row.attribution(way(), seed=0, **row.options)
+    for batch in (None, 1):
+        found = method.attribute(
+            X,
+            baselines=REFERENCE,
+            additional_forward_args=(SCALES, SHARED),
+            perturbations_per_eval=batch,
+        )
+        torch.testing.assert_close(found, wanted(), **EXACT)
+
+
+@each_way
+def test_distributions_of_baselines(way):
+    background = examples(7, 4, seed=8)
+    before = background.clone()
+    found = Exact(way()).attribute(
+        X,
+        baselines=BaselineDistribution(background),
+        additional_forward_args=(SCALES, SHARED),
+        perturbations_per_eval=2,
+    )
+    right = torch.stack([wanted(one[None]) for one in background]).mean(dim=0)
+    torch.testing.assert_close(found, right, **EXACT)
+    assert torch.equal(background, before)
+
+
+@each_way
+def test_random_draws(way):
+    """SHEAR and the odd Gaussian process, at budgets that do not pay for all coalitions."""
+    x, shared = examples(3, 12), torch.ones(12, dtype=torch.float64)
+    net = network(12, 2)
+
+    def attributed(kind, forward):
+        return kind(forward, seed=0).attribute(
+            x, target=1, additional_forward_args=(SCALES, shared), n_samples=200
+        )
+
+    def bare(x, scales, shared):
+        return net(x * shared) * scales[:, None]
+
+    def unruly(*given):
+        if way is with_gradients:
+            with torch.enable_grad():
+                return bare(*given)
+        output = bare(*given)
+        if way is reusing_memory:
+            output = memory[: len(output)].copy_(output)
+        elif way is writing_into_inputs and not torch.is_grad_enabled():
+            for tensor in given:  # of which no derivative is taken
+                tensor.fill_(9.0)
+        return output
+
+    memory = torch.empty(10_000, 2, dtype=torch.float64)
+    for kind in (Shear, OddGP):
+        torch.testing.assert_close(attributed(kind, unruly), attributed(kind, bare), **EXACT)
+    assert torch.equal(x, examples(3, 12))
+
+
+@each_way
+def test_one_value_for_the_batch(way):
+    unruly, memory = way(), torch.empty(1, dtype=torch.float64)
+
+    def total(forward):
+        def of_batch(*given):
+            value = forward(*given).sum()
+            return memory.copy_(value) if way is reusing_memory else value
+
+        return of_batch
+
+    def attributed(forward):
+        return Exact(total(forward)).attribute(X, additional_forward_args=(SCALES, SHARED))
+
+    torch.testing.assert_close(attributed(unruly), attributed(plain), **EXACT)
+
+
+@each_way
+def test_criteria(way):
+    exact = wanted()[:, 1]
+    arguments = {
+        "baselines": REFERENCE,
+        "target": 1,
+        "additional_forward_args": (SCALES, SHARED),
+    }
+    for criterion in (criteria.faithfulness, criteria.monotonicity):
+        found, right = (criterion(exact, f, X, **arguments) for f in (way(), plain))
+        torch.testing.assert_close(found, right, **EXACT)
+    found, right = (criteria.insertion_curve(exact, f, X, **arguments) for f in (way(), plain))
+    torch.testing.assert_close(torch.as_tensor(found.values), torch.as_tensor(right.values))
+
+
+@each_way
+def test_sensitivity(way):
+    scales = torch.ones(1, dtype=torch.float64)
+
+    def measured(forward):
+        def classes(x):
+            return forward(x, scales.expand(len(x)).clone(), SHARED.clone())
+
+        method = Exact(lambda x: classes(x)[:, 0])
+        around = Neighbourhood(0.3)
+        return criteria.sensitivity(method.attribute, X, around, forward_func=classes)
+
+    found, right = measured(way()), measured(plain)
+    torch.testing.assert_close(torch.as_tensor(found.average), torch.as_tensor(right.average))
+
+
+@each_way
+def test_metrics_of_a_data_loader(way):
+    """captum hands over the batches themselves, and keeps the output of the first one."""
+    batches = [[X[:2], SCALES[:2, None]], [X[2:], SCALES[2:, None]]]
+
+    def explained(forward):
+        explainer = DataLoaderAttribution(Exact(lambda x, s: forward(x, s[:, 0], SHARED.clone())))
+        return explainer.attribute(
+            batches, to_metric=lambda outputs: outputs.mean(), perturbations_per_pass=4
+        )
+
+    for found, right in zip(explained(way()), explained(plain), strict=True):
+        torch.testing.assert_close(found, right, rtol=0, atol=1e-6)
+
+
+def test_methods_of_an_aggregate_get_copies():
+    def doubled_in_place(x):
+        return x.mul_(2)
+
+    found = Centroid([doubled_in_place, doubled_in_place]).attribute(X)
+    torch.testing.assert_close(found, 2 * X)
+    convex = Convex([doubled_in_place, lambda x: x**2])
+    convex.learn(X, "sensitivity", neighbourhood=Neighbourhood(0.1, keep="all"))
+
+
+def test_embeddings_of_neighbours():
+    def embed(x):
+        with torch.enable_grad():
+            embedded = x.clone().requires_grad_() * 1
+        x.zero_()
+        return embedded
+
+    data = examples(9, 4, seed=9)
+    method = Exact(lambda x: NET(x)[:, 0])
+    found = AVA(method, data, n_neighbors=2, embed=embed).attribute(X)
+    torch.testing.assert_close(found, AVA(method, data, n_neighbors=2).attribute(X), **EXACT)
+
+
+def test_functions_that_make_baselines():
+    found = Exact(plain).attribute(
+        X, baselines=lambda x: x.zero_(), additional_forward_args=(SCALES, SHARED)
+    )
+    torch.testing.assert_close(found, wanted(0 * REFERENCE), **EXACT)
+
+
+def test_attributions_for_shap_of_arrays_are_copied():
+    class InPlace:
+        forward_func = None
+
+        def __init__(self):
+            self.memory = torch.empty(2, 4, dtype=torch.float64)
+
+        def attribute(self, inputs):
+            return self.memory.copy_(inputs.mul_(2))
+
+    rows, method = X[:2].numpy().copy(), InPlace()
+    first = attributions_of_rows(method, rows, {})
+    attributions_of_rows(method, rows + 1, {})
+    torch.testing.assert_close(torch.as_tensor(first), 2 * X[:2])
+    torch.testing.assert_close(torch.as_tensor(rows), X[:2])
+
+
+class Forces(nn.Module):
+    """Energies and forces of particles, as networks of potentials compute them."""
+
+    def forward(self, positions):
+        with torch.enable_grad():
+            positions.requires_grad_()
+            energy = NET(positions)[:, 0].sum()
+            (forces,) = torch.autograd.grad(-energy, positions, create_graph=True)
+        return forces
+
+
+@pytest.mark.parametrize("kind", [Exact, Shear, OddGP])
+def test_forces(kind):
+    found = kind(Forces(), seed=0).attribute(X)
+    (right,) = oracle(Forces(), (X,), (0 * X,))
+    torch.testing.assert_close(found, right.detach(), **EXACT)
+
+
+# Outputs that cannot be explained
+
+
+@pytest.mark.parametrize("target", [None, 0])
+def test_outputs_without_numbers(target):
+    with pytest.raises((ModelOutputError, InvalidArgumentError), match=r"shape \(0,\)"):
+        Exact(lambda x: x[:, :0]).attribute(X, target=target)
+
+
+@pytest.mark.parametrize("baselines", [None, examples(5, 4)])
+def test_numbers_of_outputs_that_vary(baselines):
+    numbers = itertools.count(1)
+    with pytest.raises(ModelOutputError, match=r"one shape.*\(1,\) first and \(2,\)"):
+        Exact(lambda x: x[:, : next(numbers)]).attribute(X, baselines=baselines)
+
+
+def test_one_value_for_the_batch_that_becomes_several():
+    values = itertools.chain([torch.tensor(1.0)] * 3, itertools.repeat(torch.ones(3)))
+    with pytest.raises(ModelOutputError, match=r"one value for the whole batch first.*\(3,\)"):
+        Exact(lambda _: next(values)).attribute(X)
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_total"),
+    [
+        ("complex", lambda total: torch.complex(total, total)),
+        ("meta", lambda total: total.to("meta")),
+        ("sparse", lambda total: total.to_sparse()),
+    ],
+)
+def test_outputs_of_no_plain_numbers(kind, of_total):
+    for forward in (lambda x: of_total(x.sum(1)), lambda x: of_total(x.sum())):
+        with pytest.raises(ModelOutputError, match=f"returned a {kind} one"):
+            Exact(forward).attribute(X)
+
+
+# Types and layouts of numbers
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2], ids=str
+)
+@every_row
+def test_low_precision(row, dtype):
+    """Inputs, baselines and outputs; the function itself computes in double precision."""
+    x, reference = X.to(dtype), REFERENCE.to(dtype)
+
+    def forward(x):
+        return NET(x.double())
+
+    (right,) = oracle(forward, (x.double(),), (reference.double().expand(3, 4),))
+    method = row.attribution(forward, seed=0, **row.options)
+    found = method.attribute(x, baselines=reference)
+    assert found.dtype == dtype
+    values = method.last_estimate.values.transpose(0, 2, 1)
+    torch.testing.assert_close(torch.as_tensor(values), right, **EXACT)
+    method.attribute(x.double(), baselines=reference)  # in the inputs' type
+    values = method.last_estimate.values.transpose(0, 2, 1)
+    torch.testing.assert_close(torch.as_tensor(values), right, **EXACT)
+    rounded = row.attribution(lambda x: forward(x).to(dtype), seed=0, **row.options)
+    found = rounded.attribute(x.double(), baselines=reference.double())
+    (right,) = oracle(
+        lambda x: forward(x).to(dtype).double(), (x.double(),), (reference.double().expand(3, 4),)
+    )
+    torch.testing.assert_close(found, right, **EXACT)
+
+
+def test_low_precision_among_the_methods_of_an_aggregate():
+    half = X.bfloat16()
+    found = Centroid([lambda x: x, lambda x: 3 * x]).attribute(half)
+    torch.testing.assert_close(found, 2 * half)
+    with pytest.raises(InvalidArgumentTypeError, match="complex"):
+        criteria.complexity(torch.complex(X, X))
+
+
+def test_tensors_with_gradients_and_negative_views():
+    (right,) = oracle(NET, (X,), (REFERENCE.expand(3, 4),))
+    given = {
+        "leaf": X.clone().requires_grad_(),
+        "no leaf": X.clone().requires_grad_() * 1,
+        "negative": torch._neg_view(-X),
+        "parameter": nn.Parameter(X.clone()),
+    }
+    with torch.inference_mode():
+        given["inference"] = X * 1
+    for x in given.values():
+        for kind in (Exact, Shear):
+            found = kind(NET, seed=0).attribute(x, baselines=REFERENCE.clone().requires_grad_())
+            torch.testing.assert_close(found, right, **EXACT)
+            assert not found.requires_grad
+
+
+@every_row
+def test_inside_inference_mode_and_with_double_precision_by_default(row):
+    method = row.attribution(NET, seed=0, **row.options)
+    (right,) = oracle(NET, (X,), (REFERENCE.expand(3, 4),))
+    with torch.inference_mode():
+        found = method.attribute(X * 1, baselines=REFERENCE * 1)
+    torch.testing.assert_close(found.clone(), right, **EXACT)
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = method.attribute(X, baselines=REFERENCE)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    torch.testing.assert_close(found, right, **EXACT)
