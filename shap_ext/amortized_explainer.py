@@ -16,6 +16,7 @@ from shapley_adapters.arguments import checked_choice, checked_count, checked_fl
 from shapley_adapters.array_types import AttributionArray, BoolArray, FloatArray
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.surrogates import surrogate_for
+from shapley_adapters.tensor_arrays import array_of
 
 from .coalition_explainer import CoalitionExplainer
 from .kept_rows import rows_as_json, rows_of_json
@@ -291,7 +292,7 @@ class AmortizedExplainer(CoalitionExplainer):
     def _inputs(self, data: Any) -> Any:
         """Return what the network sees of rows."""
         if self.features is not None:
-            return np.asarray(self.features(data))
+            return np.array(array_of(self.features(data.copy())))  # it may reuse its memory
         return network_inputs(data, self.network)
 
     def _keeps_rows(self, data: Any) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +25,10 @@ from .datasets import (
     check_cells,
     frame_values,
     is_number,
-    one_array,
     plain_array_of,
 )
 from .shap_internals import SUMMARIES, background_of, names_of_summary
+from .summaries import checked_summary, unequal_weights
 
 _MAX_BACKGROUND = 100
 """How many rows shap keeps of a table that is handed over as a masker."""
@@ -78,74 +77,6 @@ class Background:
         return cls(values, columns, dtypes, weights)
 
 
-def unequal_weights(summary: Any) -> FloatArray | None:
-    """Return the weights of the rows of a summary of shap, 1 in all; None if they are equal."""
-    weights = np.asarray(summary.weights, dtype=np.float64)
-    if weights.min() == weights.max():
-        return None
-    normalized: FloatArray = weights / weights.sum()
-    return normalized
-
-
-def _checked_summary(summary: Any) -> Any:
-    """Return a copy of a summary of shap, if its weights and columns can be used."""
-    weights = np.asarray(summary.weights, dtype=np.float64)
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise InvalidArgumentError(
-            "masker holds background rows whose weights are negative, not finite or all zero. "
-            "Weights must be positive numbers, such as those of shap.kmeans."
-        )
-    if any(len(group) > 1 for group in summary.groups or ()):
-        raise InvalidArgumentError(
-            "masker holds background rows with groups of columns. Pass the rows without groups, "
-            "and the groups as groups=."
-        )
-    return copy.deepcopy(summary)
-
-
-def zero_background(datasets: Sequence[Dataset]) -> Background:
-    """Return the reference of a call without a masker: zeros.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the rows are not one table of numbers.
-    """
-    dataset = datasets[0]
-    values = dataset.values if dataset.is_sparse else one_array(dataset.values)
-    if len(datasets) > 1:
-        raise InvalidArgumentError(_no_reference(f"{len(datasets)} inputs were passed."))
-    others = [
-        column
-        for column, dtype in zip(dataset.columns or [], _dtypes(dataset), strict=True)
-        if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
-    ]
-    if others:
-        raise InvalidArgumentError(_no_reference(f"The columns {others[:5]} hold no numbers."))
-    if dataset.columns is None and values.dtype.kind not in "biuf":
-        raise InvalidArgumentError(_no_reference(f"X holds {values.dtype}, not numbers."))
-    warn_user(
-        "No masker was given, so absent features are zero. Pass background rows as masker= to "
-        "choose another reference."
-    )
-    n_columns = int(np.prod(dataset.row_shape))
-    if dataset.is_sparse:
-        return Background(scipy.sparse.csr_matrix((1, n_columns), dtype=values.dtype))
-    columns = None if dataset.columns is None else dataset.dtypes.index
-    return Background(np.zeros((1, n_columns), dtype=values.dtype), columns, dataset.dtypes)
-
-
-def _dtypes(dataset: Dataset) -> list[Any]:
-    return [] if dataset.dtypes is None else list(dataset.dtypes)
-
-
-def _no_reference(reason: str) -> str:
-    return (
-        f"masker=None leaves open which values absent features take: {reason} Pass background "
-        "rows as masker=, such as a sample of the training data."
-    )
-
-
 def bounded_background(masker: Any) -> tuple[Any, Any]:
     """Return the masker, and the column types of a DataFrame.
 
@@ -153,7 +84,7 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
     """
     masker = plain_array_of(array_of(masker), "masker")
     if isinstance(masker, SUMMARIES):
-        return _checked_summary(masker), None
+        return checked_summary(masker), None
     dtypes = masker.dtypes if isinstance(masker, pd.DataFrame) else None
     is_sparse = scipy.sparse.issparse(masker)
     is_array = isinstance(masker, np.ndarray) and masker.ndim >= 2

@@ -11,7 +11,7 @@ import numpy as np
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from .backgrounds import Background, bounded_background, check_masker, zero_background
+from .backgrounds import Background, bounded_background, check_masker
 from .column_groups import ColumnGroups, make_groups
 from .datasets import Dataset, checked_dataset
 from .explanations import Part, packed
@@ -24,6 +24,7 @@ from .models import inner_model, is_torch_module
 from .player_layouts import PlayerLayout
 from .row_makers import masked_rows, with_targets
 from .sparse_game import SparseGame
+from .zero_references import zero_background
 
 __all__ = ["Task", "TaskMaker", "bounded_background", "check_masker"]
 

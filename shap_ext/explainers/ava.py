@@ -178,9 +178,9 @@ class AVAExplainer(AggregateExplainer):
         return found.values, found.base_values, found.errors, found.half_widths
 
     def _embedded(self, rows: Any, name: str) -> FloatArray:
-        made = array_of(rows if self.embed is None else self.embed(rows))
+        made = array_of(rows if self.embed is None else self.embed(rows.copy()))
         try:
-            numbers = np.asarray(made, dtype=np.float64).reshape(len(rows), -1)
+            numbers = np.array(made, dtype=np.float64).reshape(len(rows), -1)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(
                 f"{name} holds values that are not numbers, between which there is no distance. "

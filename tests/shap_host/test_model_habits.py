@@ -296,3 +296,20 @@ def test_criteria_read_tensors_of_types_that_numpy_lacks():
     values = torch.as_tensor(X).to(torch.bfloat16)
     found = shap_ext.criteria.complexity(values)
     np.testing.assert_array_equal(found, shap_ext.criteria.complexity(values.float().numpy()))
+
+
+def test_functions_of_rows_that_overwrite_their_memory():
+    memory = np.empty((100, 5))
+
+    def overwriting(x):
+        numbers = memory[: len(x)]
+        numbers[:] = np.sin(x)
+        x[:] = 99.0
+        return numbers
+
+    data, options = rows(30, 5, seed=3), {"explainer": "enumeration", "n_neighbors": 3}
+    found = [
+        explain(curved, rows(2, 5, seed=1), "ava", dataset=data, embed=embed, **options).values
+        for embed in (np.sin, overwriting)
+    ]
+    np.testing.assert_array_equal(*found)

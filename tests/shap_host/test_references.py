@@ -243,13 +243,17 @@ def test_summaries_of_frames_give_frames():
     assert sv.feature_names == COLUMNS
 
 
-def test_summaries_are_kept_as_they_were_and_saved():
+def test_summaries_are_kept_as_they_were_and_saved(tmp_path):
     summary = shap.kmeans(TRAIN, 5)
     explainer = shap.Explainer(curved, summary, algorithm="enumeration")
+    with open(tmp_path / "explainer", "wb") as file:
+        explainer.save(file)
     wanted = explain(curved, SUMMARY).values
     summary.data[:] = 99.0
     summary.weights[:] = 0.2
-    for one in (explainer, pickle.loads(pickle.dumps(explainer))):
+    with open(tmp_path / "explainer", "rb") as file:
+        loaded = shap.Explainer.load(file)
+    for one in (explainer, pickle.loads(pickle.dumps(explainer)), loaded):
         np.testing.assert_array_equal(one(X).values, wanted)
 
 
