@@ -81,6 +81,8 @@ class _Run:
             result = self._blank_result(ends)
             for rows in self._chunks(ends.shape[2]):
                 self._estimate_chunk(self._groups(rows, active[rows], ends), evaluate, result)
+            if bar.total is not None:
+                bar.total = bar.n  # the budget was an upper bound
         self._warn_of_missed_rows()
         return result
 
