@@ -13,7 +13,6 @@ from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from .aggregate_explainer import AggregateExplainer, Combined, Spread
 from .members import Member, MemberResult, checked_members
 from .output_axes import folded, has_outputs, unfolded
-from .shap_internals import needed_evaluations
 
 DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 
@@ -67,8 +66,8 @@ def explained_by_all(
 def _sharing(error: BudgetError, members: Sequence[Member]) -> str:
     """Say how the members share the budget, and what it must be where this is known."""
     n_shares = sum(one.takes("max_evals") for one in members)
-    needed = needed_evaluations(error.__cause__) if isinstance(error.__cause__, ValueError) else 0
-    remedy = f" Pass max_evals={n_shares * needed} or more to the aggregate." if needed else ""
+    total = None if error.needed is None else n_shares * error.needed
+    remedy = "" if total is None else f" Pass max_evals={total} or more to the aggregate."
     return f"It is this explainer's part of the budget, which {n_shares} share.{remedy}"
 
 

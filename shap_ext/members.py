@@ -94,7 +94,7 @@ class Member:
             if needed is None:
                 raise
             raise BudgetError(
-                f"{self.name} needs at least {needed} evaluations for a row: {error}"
+                f"{self.name} needs at least {needed} evaluations for a row: {error}", needed
             ) from error
         return self._result(found, rows)
 

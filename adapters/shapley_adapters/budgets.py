@@ -91,5 +91,6 @@ class RowBudgets:
             raise BudgetError(
                 f"{name}={budget} is too small: {self.settings.name} needs at least {needed} "
                 f"evaluations for a row of {n_players} players"
-                f"{' to tell standard errors' if self.settings.with_errors else ''}{exact}."
+                f"{' to tell standard errors' if self.settings.with_errors else ''}{exact}.",
+                needed,
             )

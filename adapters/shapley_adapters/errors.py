@@ -4,6 +4,8 @@ Every exception derives from `ShapleyExtError` and from the built-in exception t
 already catch.
 """
 
+from __future__ import annotations
+
 import sys
 import warnings
 
@@ -21,7 +23,17 @@ class InvalidArgumentTypeError(ShapleyExtError, TypeError):
 
 
 class BudgetError(InvalidArgumentError):
-    """The number of evaluations is too small for what was asked."""
+    """The number of evaluations is too small for what was asked.
+
+    Attributes
+    ----------
+    needed : int or None
+        How many evaluations a row needs at least, where this is known.
+    """
+
+    def __init__(self, message: str, needed: int | None = None) -> None:
+        super().__init__(message)
+        self.needed = needed
 
 
 class DerivativeError(ShapleyExtError, RuntimeError):

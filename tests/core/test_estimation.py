@@ -324,3 +324,13 @@ def test_estimates_print_in_one_line():
     unknown = dataclasses.replace(exact, standard_errors=exact.values * np.nan, method="")
     assert "method unknown" in repr(unknown)
     assert "standard errors unknown" in repr(unknown)
+
+
+def test_progress_bars_end_at_their_total(capsys):
+    game = random_game(7, n_rows=2)
+    settings = core.Settings(seed=0, budget=40, progress_delay=0.0, name="random order")
+    spent = core.estimate(game, core.RandomOrder(), settings).evaluations.sum()
+    assert spent < 2 * 40
+    last = re.split(r"[\r\n]+", capsys.readouterr().err.strip())[-1]
+    assert last.startswith("random order: 100%")
+    assert f"{spent}/{spent}" in last
