@@ -47,7 +47,7 @@ def check_unmasked(name: str, value: Any) -> None:
     """Refuse masked arrays of NumPy with masked entries, which have no value."""
     if np.ma.is_masked(value):
         raise InvalidArgumentError(
-            f"{name} is a masked array, {np.ma.count_masked(value)} of whose entries are masked, "
+            f"{name} is a masked array, {np.ma.getmaskarray(value).sum()} of whose entries are masked, "
             "so that they have no value. Fill them, as by .filled(0), or leave their rows out."
         )
 
