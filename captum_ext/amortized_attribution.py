@@ -15,6 +15,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates import surrogate_for
 from shapley_adapters.torch_modules import warn_in_training_mode
 
+from .baselines import readable
 from .coalition_attribution import Call, CoalitionAttribution
 from .forward_arguments import shared_arguments_only
 from .forward_function_game import ForwardFunctionGame, selected_targets
@@ -174,8 +175,8 @@ class AmortizedAttribution(CoalitionAttribution):
         (real,) = game.inputs
         players = game.groups.players[0][0]
         _, kept = self._training().split(len(real), len(real))
-        more = crossed_rows(real.cpu().numpy()[kept], players, self.crossed_rows, self.seed)
-        return torch.cat([real, torch.as_tensor(more, device=real.device)])
+        more = crossed_rows(readable(real).numpy()[kept], players, self.crossed_rows, self.seed)
+        return torch.cat([real, torch.as_tensor(more).to(real)])
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `load_trained` reads.

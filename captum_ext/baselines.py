@@ -139,6 +139,13 @@ class Baselines:
         return draws if self.are_drawn[index] else rows
 
 
+def readable(tensor: Tensor) -> Tensor:
+    """Return a tensor that NumPy can read: on the CPU, in float32 for types that NumPy lacks."""
+    plain = tensor.detach().cpu().resolve_neg()
+    lacks_type = plain.is_floating_point() and plain.dtype not in _KNOWN_TO_NUMPY
+    return plain.float() if lacks_type else plain
+
+
 def _differ(first: Tensor, second: Tensor) -> Tensor:
     differs = first != second
     if first.is_floating_point():

@@ -320,6 +320,8 @@ def _flat(attributions: Any) -> FloatArray:
             f"attributions have shape {arrays[0].shape}; examples and features are needed. For one "
             "example pass x[None]."
         )
+    if any(len(array) == 0 for array in arrays):
+        raise InvalidArgumentError("attributions hold no examples; at least one is needed.")
     return np.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)
 
 

@@ -104,12 +104,12 @@ def checked_additional(additional: Any, n_examples: int) -> tuple[Any, ...]:
     arguments = as_tuple(additional)
     for index, argument in enumerate(arguments):
         name = f"additional_forward_args[{index}]"
-        if n_examples == 2 and _may_be_edges(argument):
+        if _may_be_edges(argument, n_examples):
             raise InvalidArgumentError(
-                f"{name} holds whole numbers of shape {tuple(argument.shape)}, and there are two "
-                "examples: it may be the edges of a graph, or hold a row for each example. Pass "
-                f"{name} as captum_ext.Shared(edge_index) for edges, or as "
-                "captum_ext.PerExample(rows)."
+                f"{name} holds whole numbers of shape {tuple(argument.shape)}, with {n_examples} "
+                "examples: it may be the edges of a graph, whose rows captum's NoiseTunnel and "
+                "metrics repeat, or hold a row for each example. Pass "
+                "captum_ext.Shared(edge_index) for edges, or captum_ext.PerExample(rows)."
             )
         _check_lengths(name, argument, n_examples)
     return arguments
@@ -223,13 +223,22 @@ def _is_unmarked(argument: Any) -> bool:
     return isinstance(argument, Tensor) and not isinstance(argument, PerExample)
 
 
-def _may_be_edges(argument: Any) -> bool:
-    return (
-        _is_unmarked(argument)
-        and argument.dtype in _INDEX_TYPES
-        and argument.dim() == 2
-        and len(argument) == 2
-    )
+def _may_be_edges(argument: Any, n_examples: int) -> bool:
+    """Tell whether a tensor may be the edges of a graph, (2, E), and also rows of examples.
+
+    NoiseTunnel and captum's metrics repeat examples and each row of such a tensor alike: one of
+    two different halves, each of equal rows, may be edges, too.
+    """
+    if not _is_unmarked(argument) or argument.dtype not in _INDEX_TYPES or argument.dim() != 2:
+        return False
+    n_repeats, odd = divmod(len(argument), 2)
+    if odd or n_repeats == 0 or n_examples % n_repeats:
+        return False
+    if n_repeats == 1:
+        return n_examples == 2
+    first, second = argument[0], argument[n_repeats]
+    repeated = torch.stack([first, second]).repeat_interleave(n_repeats, dim=0)
+    return torch.equal(argument, repeated) and not torch.equal(first, second)
 
 
 def _check_lengths(name: str, argument: Any, n_examples: int) -> None:

@@ -17,6 +17,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.explanation_arrays import plain_array
 
+from .baselines import BaselineDistribution
 from .coalition_attribution import CoalitionAttribution
 from .forward_arguments import are_marked, copied, shared_arguments_only, unmarked
 
@@ -150,12 +151,17 @@ def shared_by_all(
             shared[name] = marked if all(map(knows_marks, methods)) else given
             continue
         parts = given if isinstance(given, tuple) else (given,)
-        if any(isinstance(p, Tensor) and p.shape[:1] == (n_examples,) != (1,) for p in parts):
+        if any(_has_rows(part, n_examples) for part in parts):
             raise InvalidArgumentError(
                 f"{name} has a row for each of the {n_examples} examples, but it is their "
                 "neighbours that are attributed. Pass one row, or what holds for all."
             )
     return shared
+
+
+def _has_rows(given: Any, n_examples: int) -> bool:
+    is_plain = isinstance(given, Tensor) and not isinstance(given, BaselineDistribution)
+    return is_plain and given.shape[:1] == (n_examples,) != (1,)
 
 
 def arrays_of(name: str, attributions: Any) -> list[FloatArray]:

@@ -13,6 +13,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.surrogates import SurrogateModel
 from shapley_adapters.torch_modules import warn_in_training_mode
 
+from .baselines import readable
 from .coalition_attribution import CoalitionAttribution
 
 
@@ -97,7 +98,7 @@ class Surrogate(SurrogateModel):
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return the outputs, (B,) or (B, K), of examples whose absent numbers are NaN."""
-        told = torch.as_tensor(self._told(inputs.detach().cpu().numpy()))
+        told = torch.as_tensor(self._told(readable(inputs).numpy()))
         dtype = inputs.dtype if inputs.is_floating_point() else torch.get_default_dtype()
         told = told.to(inputs.device, dtype)
         return told[:, 0] if told.shape[1] == 1 else told
@@ -156,7 +157,7 @@ def seen_by_network(tensors: tuple[Tensor, ...], network: Any = None) -> Tensor:
     """
     if len(tensors) > 1:
         return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
-    seen = tensors[0].detach().cpu()
+    seen = readable(tensors[0])
     are_measures = isinstance(network, str) and network in ("mlp", "unet")
     return seen.float() if are_measures and not seen.is_floating_point() else seen
 

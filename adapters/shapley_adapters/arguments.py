@@ -46,10 +46,10 @@ def checked_count(name: str, value: Any, minimum: int = 1) -> int:
 def check_unmasked(name: str, value: Any) -> None:
     """Refuse masked arrays of NumPy with masked entries, which have no value."""
     if np.ma.is_masked(value):
-        n_masked = np.ma.getmaskarray(value).sum()
+        n_masked = int(np.ma.getmaskarray(value).sum())
         raise InvalidArgumentError(
-            f"{name} is a masked array, {n_masked} of whose entries are masked, "
-            "so that they have no value. Fill them, as by .filled(0), or leave their rows out."
+            f"{name} is a masked array, {n_masked} of whose entries are masked and have no value. "
+            "Fill them, as by .filled(0), or leave their rows out."
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from captum.metrics import sensitivity_max
 
-from captum_ext import Exact, PerExample, Shared, criteria
+from captum_ext import BaselineDistribution, Exact, PerExample, Shared, criteria
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError
 from tests.captum_host.networks import examples, network
@@ -69,6 +69,21 @@ def test_edge_indices_belong_to_no_example(n_examples):
     for of_examples in (torch.ones(2, 3), edges, PerExample(edges)):
         with pytest.raises(InvalidArgumentError, match=r"a row for each of the 2.*Shared"):
             criteria.sensitivity(explain, x[:2], around, additional_forward_args=of_examples)
+
+
+def test_attributions_of_no_examples():
+    with pytest.raises(InvalidArgumentError, match="no examples"):
+        criteria.complexity(torch.zeros(0, 4))
+    with pytest.raises(InvalidArgumentError, match="at least one feature"):
+        criteria.complexity(torch.zeros(3, 0))
+
+
+def test_distributions_of_baselines_belong_to_no_example():
+    """As many rows as there are examples; the neighbours in a call are more."""
+    background, around = BaselineDistribution(examples(2, 5)), Neighbourhood(0.1, keep="all")
+    found = criteria.sensitivity(Exact(one).attribute, X[:2], around, baselines=background)
+    alone = criteria.sensitivity(Exact(one).attribute, X[:1], around, baselines=background)
+    np.testing.assert_allclose(found.average[:1], alone.average)
 
 
 def test_groups_share_a_number_or_are_summed():

@@ -76,7 +76,7 @@ def test_shared_arguments_go_in_as_they_are(row, n_examples):
 def test_what_may_be_edges_or_rows_of_two_examples_is_refused(row, dtype):
     method = row.attribution(forward, seed=0, **row.options)
     for kind in (EDGES.to(dtype), (EDGES.to(dtype),)):
-        with pytest.raises(InvalidArgumentError, match=r"\[0\].*two examples.*Shared.*PerExample"):
+        with pytest.raises(InvalidArgumentError, match=r"\[0\].*2 examples.*Shared.*PerExample"):
             method.attribute(X[:2], additional_forward_args=kind)
     found = method.attribute(X[:3], additional_forward_args=EDGES)
     torch.testing.assert_close(found, wanted(X[:3]), **EXACT)
@@ -123,6 +123,30 @@ def test_captums_tools():
         n_perturb_samples=3,
     )
     assert quiet.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("n_examples", [1, 2, 3])
+def test_edges_that_captums_tools_have_repeated_are_refused(n_examples):
+    """captum repeats the rows of every tensor, so that two halves of equal rows arrive."""
+
+    def by_row(x, edge_index):  # does not notice that there are more than two rows
+        return forward(x, (edge_index[0], edge_index[1]))
+
+    tunnel = captum.attr.NoiseTunnel(Exact(by_row))
+    with pytest.raises(InvalidArgumentError, match="NoiseTunnel.*repeat.*Shared"):
+        tunnel.attribute(X[:n_examples], nt_samples=3, additional_forward_args=EDGES)
+    perturbed = {"n_perturb_samples": 3, "additional_forward_args": EDGES}
+    with pytest.raises(InvalidArgumentError, match="with [2369] examples.*metrics.*Shared"):
+        sensitivity_max(Exact(by_row).attribute, X[:n_examples], **perturbed)
+
+
+def test_rows_of_examples_that_are_alike_need_no_mark():
+    keep = torch.ones(4, 4, dtype=torch.long)
+    found = Exact(lambda x, keep: (x * keep).prod(dim=1)).attribute(
+        X[:4], additional_forward_args=keep
+    )
+    bound = Exact(lambda x: x.prod(dim=1))
+    torch.testing.assert_close(found, bound.attribute(X[:4]), **EXACT)
 
 
 def test_criteria():

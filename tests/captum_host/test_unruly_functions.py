@@ -18,6 +18,8 @@ from captum_ext import (
     Exact,
     OddGP,
     Shear,
+    SimShap,
+    Surrogate,
     criteria,
 )
 from shapley_adapters.criteria import Neighbourhood
@@ -400,3 +402,52 @@ def test_inside_inference_mode_and_with_double_precision_by_default(row):
     finally:
         torch.set_default_dtype(torch.float32)
     torch.testing.assert_close(found, right, **EXACT)
+
+
+# Networks trained on such functions
+
+
+@pytest.fixture
+def quick():
+    """Return a way to train a network in a moment."""
+    pytest.importorskip("lightning")
+    options = {"seed": 0, "epochs": 1, "evaluations": 16, "targets": "leastsquares"}
+    return lambda forward, **others: SimShap(forward, **options, **others)
+
+
+ROWS = examples(30, 4, seed=10)
+
+
+@each_way
+def test_labels_of_networks(quick, way):
+    def bound(forward):
+        return lambda x: forward(x, torch.ones(len(x), dtype=x.dtype), SHARED.clone())
+
+    found, right = (quick(bound(f)).fit(ROWS).attribute(X) for f in (way(), plain))
+    torch.testing.assert_close(found, right, **EXACT)
+    assert torch.equal(ROWS, examples(30, 4, seed=10))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float8_e4m3fn], ids=str)
+@pytest.mark.parametrize("crossed_rows", [0, 5])
+def test_networks_of_inputs_of_low_precision(quick, dtype, crossed_rows):
+    def forward(x):
+        return NET(x.double())
+
+    low, high = (quick(forward, crossed_rows=crossed_rows) for _ in range(2))
+    low.fit(ROWS.to(dtype)).attribute(X.to(dtype))
+    high.fit(ROWS.to(dtype).float()).attribute(X.to(dtype).float())
+    torch.testing.assert_close(
+        torch.as_tensor(low.last_estimate.values), torch.as_tensor(high.last_estimate.values)
+    )
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.bfloat16, lambda x: torch._neg_view(-x)])
+def test_surrogates_of_other_numbers(change):
+    pytest.importorskip("lightning")
+
+    def fitted(change):
+        return Surrogate(lambda x: NET(x.double()), seed=0, epochs=1).fit(change(ROWS))(change(X))
+
+    right = fitted(lambda x: change(x).double().resolve_neg())
+    torch.testing.assert_close(fitted(change).double(), right.double(), rtol=1e-2, atol=1e-2)
