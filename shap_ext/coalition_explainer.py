@@ -27,7 +27,7 @@ from .saved_options import SavedExplainer
 from .shap_internals import is_identity, is_op_chain
 from .tasks import Task, TaskMaker, bounded_background, check_masker
 
-_BAR_DELAY = 10.0
+BAR_DELAY = 10.0
 """Seconds until a progress bar appears, as in shap."""
 
 
@@ -162,7 +162,7 @@ class CoalitionExplainer(SavedExplainer):
             cooperators=self._cooperators(),
             with_errors=checked_flag("error_bounds", error_bounds),
             tolerance=checked_tolerance(tolerance),
-            progress_delay=None if checked_flag("silent", silent) else _BAR_DELAY,
+            progress_delay=None if checked_flag("silent", silent) else BAR_DELAY,
             name=self.name,
             budget_name="max_evals",
         )

@@ -10,11 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapley_adapters import Game
+from shapley_adapters.arguments import checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates import SurrogateModel
 
-from .coalition_explainer import CoalitionExplainer
+from .coalition_explainer import BAR_DELAY, CoalitionExplainer
 
 
 class Surrogate(SurrogateModel):
@@ -66,7 +67,9 @@ class Surrogate(SurrogateModel):
         which may be None, says otherwise.
     """
 
-    def fit(self, X: Any, groups: Mapping[str, Sequence[Any]] | None = None) -> Surrogate:
+    def fit(
+        self, X: Any, groups: Mapping[str, Sequence[Any]] | None = None, silent: bool = False
+    ) -> Surrogate:
         """Train on rows of a table, or images with their channels last; returns the surrogate.
 
         Parameters
@@ -75,7 +78,14 @@ class Surrogate(SurrogateModel):
             The rows.
         groups : mapping of names to columns, optional
             Columns that come and go together; those that are explained together should.
+        silent : bool
+            Whether to show no progress bars; otherwise they appear after ten seconds.
         """
+        delay = None if checked_flag("silent", silent) else BAR_DELAY
+        if np.ndim(X) < 2 or len(X) < 2:
+            raise InvalidArgumentError(
+                f"X must hold at least 2 rows to train on, (R, …); its shape is {np.shape(X)}."
+            )
         seen = network_inputs(X, self.network)
         explainer = CoalitionExplainer(self._checked_model(), X[:1], groups=groups)
         task = explainer.task((X,))
@@ -83,7 +93,7 @@ class Surrogate(SurrogateModel):
             raise InvalidArgumentError("X must hold rows of the same features.")
         players = channels_first(task.groups.players.reshape(1, *np.shape(X)[1:]), self.network)
         columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        self._train(seen, task.game, players.ravel(), {"columns": columns})
+        self._train(seen, task.game, players.ravel(), {"columns": columns}, delay)
         return self
 
     def __call__(self, rows: Any) -> FloatArray:
