@@ -69,8 +69,9 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the examples, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
-        another one are refused. Needs a `seed`, which belongs to what must be the same.
+        Where checkpoints go; training that was interrupted goes on from there, also after the
+        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
+        to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
         which may be None, says otherwise.

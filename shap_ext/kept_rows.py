@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import reprlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,14 +91,40 @@ def _array_of_json(made: dict[str, Any]) -> Any:
 
 
 def _frame_of_json(made: dict[str, Any]) -> pd.DataFrame:
-    # JSON has no tuples, which name columns of several levels.
-    names = [tuple(name) if isinstance(name, list) else name for name, _ in made["columns"]]
     columns = [_column_of_json(column) for _, column in made["columns"]]
     if len({len(column) for column in columns}) != 1:
         raise ValueError("columns of different lengths")
     frame = pd.concat(columns, axis=1)
-    frame.columns = pd.Index(names)
+    frame.columns = columns_of_json([name for name, _ in made["columns"]])
     return frame
+
+
+def columns_of_json(names: Sequence[Any]) -> pd.Index[Any]:
+    """Return names of columns as an index, of several levels where they are lists or tuples."""
+    # JSON has no tuples, which name columns of several levels.
+    made = [tuple(name) if isinstance(name, list) else name for name in names]
+    hash(tuple(made))  # pandas takes objects, which name nothing
+    return pd.Index(made)
+
+
+def named_rows(rows: Any, names: Any) -> pd.DataFrame:
+    """Return rows, (R, C), as a frame with the names of its columns, as a file has them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If these are no names of as many columns.
+    """
+    if isinstance(names, list) and (len(rows), len(names)) == np.shape(rows):
+        try:
+            return pd.DataFrame(rows, columns=columns_of_json(names))
+        except _CANNOT_BE_MADE as error:
+            names = error
+    raise InvalidArgumentError(
+        f"The file cannot be used: its header does not name the columns of rows of shape "
+        f"{np.shape(rows)[1:]}, but holds {reprlib.repr(names)}. It was changed after it was "
+        "saved; train and save again."
+    )
 
 
 def _text(made: dict[str, Any], name: str) -> str:

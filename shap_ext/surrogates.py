@@ -16,6 +16,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.surrogates import SurrogateModel
 
 from .coalition_explainer import BAR_DELAY, CoalitionExplainer
+from .kept_rows import named_rows
 
 
 class Surrogate(SurrogateModel):
@@ -60,8 +61,9 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
-        another one are refused. Needs a `seed`, which belongs to what must be the same.
+        Where checkpoints go; training that was interrupted goes on from there, also after the
+        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
+        to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
         which may be None, says otherwise.
@@ -110,7 +112,7 @@ class Surrogate(SurrogateModel):
         rows: Any = self._as_shap_has_them(probes.numpy())
         columns = self._fitted().about["host"].get("columns")
         if columns is not None:
-            rows = pd.DataFrame(rows, columns=columns)
+            rows = named_rows(rows, columns)
         return CoalitionExplainer(self.model, rows[:1]).task((rows,)).game
 
     def _as_shap_has_them(self, seen: npt.NDArray[Any]) -> npt.NDArray[Any]:

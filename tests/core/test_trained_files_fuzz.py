@@ -4,7 +4,6 @@ Two kinds of changes: of the bytes, which the checksum refuses; and of the conte
 checksum is made anew, so that the checks of the header are what is tried.
 """
 
-import hashlib
 import json
 import resource
 import struct
@@ -29,6 +28,7 @@ from shapley_adapters.amortized.surrogate_training import (  # noqa: E402
 )
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from tests.helpers.signed_files import parts_of, signed  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 ROWS = np.random.default_rng(0).normal(size=(24, 1, 4, 4)).astype(np.float32)
@@ -133,27 +133,6 @@ def outcome(kind, data, path):
     return {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
 
 
-def parts_of(data):
-    """Return the header of a file, ours within it, and the bytes of the tensors."""
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + size])
-    return header, json.loads(header["__metadata__"]["shapley_ext"]), data[8 + size :]
-
-
-def signed(header, about, tensors):
-    """Return the file of these parts, with the right checksum."""
-    text = about if isinstance(about, str) else json.dumps(about)
-    header["__metadata__"] = {"shapley_ext": text, "sha256": "0" * 64}
-    raw = json.dumps(header, separators=(",", ":")).encode()
-    raw += b" " * (-len(raw) % 8)
-    data = struct.pack("<Q", len(raw)) + raw + tensors
-    return data.replace(b'"sha256":"' + b"0" * 64, _digest(data), 1)
-
-
-def _digest(data):
-    return b'"sha256":"' + hashlib.sha256(data).hexdigest().encode()
-
-
 @each_kind
 def test_signing_anew_what_was_not_changed_loads_it(kind, files, tmp_path):
     found = outcome(kind, signed(*parts_of(files[kind])), tmp_path / "a")
@@ -246,7 +225,7 @@ def test_fields_that_are_missing_or_unknown_are_refused(kind, files, tmp_path):
         without = {name: one for name, one in outer.items() if name != path[-1]}
         for other in (without, {**outer, "unknown": 1}):
             changed = changed_at(about, path[:-1], other)
-            assert outcome(kind, signed(dict(header), changed, tensors), tmp_path / "a") is None
+            assert outcome(kind, signed(header, changed, tensors), tmp_path / "a") is None
 
 
 @each_kind
@@ -267,7 +246,7 @@ def test_tensors_that_were_changed_are_refused(kind, files, tmp_path):
         start, stop = entry["data_offsets"]
         if entry["dtype"].startswith("F") and stop > start and not name.endswith("empty"):
             broken = tensors[:start] + b"\xff" * (stop - start) + tensors[stop:]
-            assert outcome(kind, signed(dict(header), about, broken), tmp_path / "a") is None
+            assert outcome(kind, signed(header, about, broken), tmp_path / "a") is None
 
 
 @pytest.mark.parametrize(
@@ -335,7 +314,7 @@ def test_no_file_takes_much_memory(files, tmp_path):
     ]
     for number, text in enumerate(changed):
         paths.append(tmp_path / str(number))
-        paths[-1].write_bytes(signed(dict(header), text, tensors))
+        paths[-1].write_bytes(signed(header, text, tensors))
     paths.append(tmp_path / "length")
     paths[-1].write_bytes(struct.pack("<Q", 2**62) + files["mlp"][8:])
     limit = 8 * 2**30  # address space: torch alone maps gigabytes, of which it uses few

@@ -131,7 +131,8 @@ def write_file(
         header = json.dumps(whole, default=_plain)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentTypeError(
-            f"network_options cannot be saved: {error}. Pass plain numbers, texts and lists."
+            f"The network cannot be saved: {error}. Pass numbers, texts and lists as "
+            "network_options=, and tables whose columns have such names."
         ) from error
     contiguous = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
     metadata = {_KEY: header, _CHECKSUM: _NO_CHECKSUM}
@@ -270,4 +271,4 @@ def _plain(value: Any) -> Any:
     """Return numbers and arrays of NumPy as JSON has them."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} is no plain value")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
