@@ -17,6 +17,7 @@ from shapley_adapters.amortized.surrogate_training import (  # noqa: E402
 )
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from tests.helpers.brute_force import game_shapley_values  # noqa: E402
 
 N_PLAYERS = 5
 ROWS = np.random.default_rng(0).normal(size=(60, N_PLAYERS)).astype(np.float32)
@@ -30,6 +31,11 @@ class Curved:
 
     def active_players(self):
         return np.ones(ROWS.shape, dtype=bool)
+
+    def value_of(self, row):
+        """Return a function of a set of players, for the oracle."""
+        every = np.arange(N_PLAYERS)
+        return lambda players: self(np.array([row]), np.isin(every, list(players))[None])[0]
 
     def __call__(self, rows, coalitions):
         return np.tanh((ROWS[rows] * coalitions) @ INTO).sum(axis=1, keepdims=True)
@@ -75,18 +81,41 @@ class Raise(pl.Callback):
             raise self.error
 
 
+class Spoil(pl.Callback):
+    """Spoils the weights at the start of the third epoch, so that the best epoch is before it."""
+
+    def on_train_epoch_start(self, trainer, module):
+        if trainer.current_epoch == 2:
+            with torch.no_grad():
+                for weight in module.network.parameters():
+                    weight.mul_(10)
+
+
 @each_training
 def test_training_goes_on_where_its_folder_was_moved_to(fit, tmp_path):
-    """A learning rate this high makes an early epoch the best one, of which the end must know."""
-    options = {"learning_rate": 0.5}
-    whole = fit(**options)
+    """Cut after its best epoch, whose weights the end must know."""
+    whole = fit(trainer_options={"callbacks": [Spoil()]})
     first, second = tmp_path / "first", tmp_path / "second"
     with pytest.raises(ZeroDivisionError):
-        fit(folder=first, trainer_options={"callbacks": [Raise(ZeroDivisionError())]}, **options)
+        fit(
+            folder=first,
+            trainer_options={"callbacks": [Spoil(), Raise(ZeroDivisionError(), epoch=4)]},
+        )
     first.rename(second)
-    assert_same(fit(folder=second, **options), whole)
+    assert_same(fit(folder=second, trainer_options={"callbacks": [Spoil()]}), whole)
     second.rename(first)
-    assert_same(fit(folder=first, **options), whole)  # finished, and moved again
+    assert_same(fit(folder=first), whole)  # finished, and moved again
+
+
+@pytest.mark.parametrize("fit", [explainer, controlled])
+def test_the_best_epoch_is_kept(fit):
+    made = fit(trainer_options={"callbacks": [Spoil()]}, validation_evaluations=2**N_PLAYERS)
+    errors = [record.absolute_error for record in made.trained.history]
+    assert np.argmin(errors) < 2
+    held_out, _ = Training(seed=0).split(len(ROWS), len(ROWS))
+    found = made.explain(Curved(), ROWS, efficient=True).estimate.values[held_out]
+    wanted = game_shapley_values(Curved())[held_out]
+    assert np.abs(found - wanted).sum(axis=1).mean() == pytest.approx(min(errors), rel=1e-4)
 
 
 @each_training
