@@ -38,6 +38,9 @@ class AmortizedAttribution(CoalitionAttribution):
     last_efficiency_gaps : array, (B, K), or None
         After a call: by how much the network's own attributions missed the sum that they should
         have; NaN where `efficient=False`.
+    last_unlike_rows : array of int, or None
+        After a call: the examples, counted from 0, on which the network misses that sum by far more
+        than on held-out examples. The call warns of them; none where `efficient=False`.
     """
 
     trained: AmortizedShapley | None
@@ -68,6 +71,7 @@ class AmortizedAttribution(CoalitionAttribution):
     ) -> None:
         super().__init__(forward_func, seed=seed, value_function=value_function)
         self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
+        self._loadable = self._choices if targets is None else (self.targets,)
         self.network = network
         self.network_options = network_options
         self.evaluations = evaluations
@@ -85,6 +89,7 @@ class AmortizedAttribution(CoalitionAttribution):
         self.surrogate = surrogate_for(surrogate, Surrogate, self, forward_func)
         self.trained = None
         self.last_efficiency_gaps: Any = None
+        self.last_unlike_rows: Any = None
         self._training()  # refuses options that cannot be used
 
     def fit(
@@ -93,8 +98,12 @@ class AmortizedAttribution(CoalitionAttribution):
         baselines: Any = None,
         additional_forward_args: Any = None,
         feature_mask: Any = None,
+        show_progress: bool = False,
     ) -> Any:
         """Train the network to explain all outputs of the forward function.
+
+        Training that is interrupted (Ctrl-C) can go on from its last epoch where there is a
+        `folder`.
 
         Parameters
         ----------
@@ -104,19 +113,23 @@ class AmortizedAttribution(CoalitionAttribution):
             them, as in `((a, b), labels)`.
         baselines, additional_forward_args, feature_mask
             As in `attribute`, the same for all examples.
+        show_progress : bool
+            Whether to show progress bars.
 
         Returns
         -------
         AmortizedAttribution
-            Itself.
+            Itself. What was spent is in `trained.evaluations` and `trained.validation_evaluations`.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
+        from shapley_adapters.amortized.progress import Progress
 
+        delay = 0.0 if checked_flag("show_progress", show_progress) else None
         tensors = gathered(inputs)
         warn_in_training_mode(self.forward_func)
         if self.surrogate is not None and not self.surrogate.is_fitted:
             with_model = self.surrogate.of(self.forward_func)
-            with_model.fit(tensors, additional_forward_args, feature_mask)
+            with_model.fit(tensors, additional_forward_args, feature_mask, show_progress)
         call = self.checked_call(
             tensors, baselines, None, additional_forward_args, feature_mask, None
         )
@@ -129,7 +142,13 @@ class AmortizedAttribution(CoalitionAttribution):
         game: Game = call.game if call.valued is None else call.valued
         seen = seen_by_network(call.game.inputs, self.network)
         trained = AmortizedShapley.fit(
-            game, seen, self._training(), self.network, self.network_options, n_real
+            game,
+            seen,
+            self._training(),
+            self.network,
+            self.network_options,
+            n_real,
+            Progress(self.get_name(), delay),
         )
         shape = list((call.valued or call.game).output_shape)
         layout = layout_of(call.game.inputs)
@@ -192,26 +211,42 @@ class AmortizedAttribution(CoalitionAttribution):
         additional_forward_args: Any = None,
         feature_mask: Any = None,
     ) -> Any:
-        """Read a trained network; refused where the forward function or baselines are others."""
+        """Read a trained network.
+
+        Parameters
+        ----------
+        path : path
+            A file that `save_trained` wrote.
+        baselines, additional_forward_args, feature_mask
+            As in `fit`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file is damaged, of another method or version, or was trained on another forward
+            function or with other baselines.
+        """
         from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
+        from shapley_adapters.amortized.header_fields import Fields
 
         own = None if isinstance(self.network, str) else self.network
-        loaded = AmortizedShapley.load(path, own)
-        probes = loaded.saved.fingerprint.inputs
-        layout = loaded.saved.description.host.get("inputs")
+        loaded = AmortizedShapley.load(path, own, self._loadable)
+        probes, about = loaded.saved.fingerprint.inputs, loaded.saved.description
+        layout = about.host.get("inputs")
         if layout is None:
             raise InvalidArgumentError(
                 f"{path} was written by another host, for rows as that one has them. Train anew, "
                 "or load it there."
             )
-        inputs = inputs_seen(probes, layout)
+        Fields.of(str(path), "header.host", about.host).shape("output_shape", about.n_outputs)
+        inputs = inputs_seen(probes, layout, str(path))
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
         game: Game = call.game if call.valued is None else call.valued
         loaded.check(game.n_players, probes.shape[1:])
         loaded.saved.fingerprint.check(ends_of(game, len(probes)))
-        self.trained = loaded
+        self.trained, self.targets = loaded, about.target
         return self
 
     def attribute(
@@ -230,7 +265,8 @@ class AmortizedAttribution(CoalitionAttribution):
             As in all methods here; baselines and feature mask as they were in `fit`. With a value
             function there is one output, of which no target can be chosen. Other baselines are
             refused where those of `fit` were the same for all examples, and the output for them
-            tells.
+            tells. With `efficient`, examples unlike those that were trained on are warned of: the
+            network misses the model's output by far more than on held-out examples.
 
         Returns
         -------
@@ -253,6 +289,7 @@ class AmortizedAttribution(CoalitionAttribution):
         )
         self.last_estimate = explained.estimate
         self.last_efficiency_gaps = explained.efficiency_gaps
+        self.last_unlike_rows = explained.unlike_rows
         shape = tuple(fitted.saved.description.host["output_shape"])
         values = explained.estimate.values
         if target is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,12 +10,22 @@ import torch
 from torch import Tensor
 
 from shapley_adapters import Game
+from shapley_adapters.arguments import checked_flag
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates import SurrogateModel
 from shapley_adapters.torch_modules import warn_in_training_mode
 
 from .baselines import readable
 from .coalition_attribution import CoalitionAttribution
+
+_DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool),
+        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
+    )
+}
+"""Types of inputs, by the names that files have for them."""
 
 
 class Surrogate(SurrogateModel):
@@ -59,15 +70,20 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the examples, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
-        another one are refused. Needs a `seed`, which belongs to what must be the same.
+        Where checkpoints go; training that was interrupted goes on from there, also after the
+        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
+        to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
         which may be None, says otherwise.
     """
 
     def fit(
-        self, inputs: Any, additional_forward_args: Any = None, feature_mask: Any = None
+        self,
+        inputs: Any,
+        additional_forward_args: Any = None,
+        feature_mask: Any = None,
+        show_progress: bool = False,
     ) -> Surrogate:
         """Train on examples; returns the surrogate.
 
@@ -77,7 +93,10 @@ class Surrogate(SurrogateModel):
             The examples, in one tensor or as `SimShap.fit` takes them.
         additional_forward_args, feature_mask
             As in `attribute`; what is explained together should come and go together.
+        show_progress : bool
+            Whether to show progress bars.
         """
+        delay = 0.0 if checked_flag("show_progress", show_progress) else None
         tensors = gathered(inputs)
         if isinstance(tensors, tuple) and len(tensors) > 1:
             raise InvalidArgumentError(
@@ -93,7 +112,7 @@ class Surrogate(SurrogateModel):
                 f"inputs holds whole numbers ({seen.dtype}), none of which is NaN. Convert them to "
                 "floating point, or, where they name tokens, pass network='tokens' and absent=."
             )
-        self._train(seen.numpy(), game, game.groups.players[0][0], {})
+        self._train(seen.numpy(), game, game.groups.players[0][0], {}, delay)
         return self
 
     def __call__(self, inputs: Tensor) -> Tensor:
@@ -169,11 +188,29 @@ def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
     ]
 
 
-def inputs_seen(seen: Tensor, layout: list[list[Any]]) -> tuple[Tensor, ...]:
-    """Undo `seen_by_network`, given the `layout_of` the inputs."""
-    sizes = [torch.Size(shape).numel() for shape, _ in layout]
-    parts = torch.split(seen.flatten(1), sizes, dim=1)
+def inputs_seen(seen: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
+    """Undo `seen_by_network`, given the `layout_of` the inputs from the file at `path`."""
+    from shapley_adapters.amortized.header_fields import refuse_header
+
+    flat = seen.flatten(1)
+    if not _is_layout(layout) or sum(math.prod(shape) for shape, _ in layout) != flat.shape[1]:
+        needed = f"shapes and types of inputs of {flat.shape[1]} numbers"
+        refuse_header(path, "header.host.inputs", needed, layout)
+    parts = torch.split(flat, [math.prod(shape) for shape, _ in layout], dim=1)
     return tuple(
-        part.reshape(-1, *shape).to(getattr(torch, dtype))
+        part.reshape(-1, *shape).to(_DTYPES[dtype])
         for part, (shape, dtype) in zip(parts, layout, strict=True)
+    )
+
+
+def _is_layout(layout: Any) -> bool:
+    from shapley_adapters.amortized.header_fields import is_shape
+
+    return isinstance(layout, list) and all(
+        isinstance(one, list)
+        and len(one) == 2
+        and is_shape(one[0])
+        and isinstance(one[1], str)
+        and one[1] in _DTYPES
+        for one in layout
     )

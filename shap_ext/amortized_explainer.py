@@ -18,7 +18,7 @@ from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.surrogates import surrogate_for
 from shapley_adapters.tensor_arrays import array_of
 
-from .coalition_explainer import CoalitionExplainer
+from .coalition_explainer import BAR_DELAY, CoalitionExplainer
 from .kept_rows import rows_as_json, rows_of_json
 from .legacy_calls import no_expected_value
 from .surrogates import Surrogate, network_inputs
@@ -42,6 +42,9 @@ class AmortizedExplainer(CoalitionExplainer):
     last_efficiency_gaps : array, (R, K), or None
         After a call: by how much the network's own values missed the sum that they
         should have; NaN where `efficient=False`.
+    last_unlike_rows : array of int, or None
+        After a call: the rows, counted from 0, on which the network misses that sum by far more
+        than on held-out rows. The call warns of them; none where `efficient=False`.
     """
 
     trained: AmortizedShapley | None
@@ -92,6 +95,7 @@ class AmortizedExplainer(CoalitionExplainer):
             value_function,
         )
         self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
+        self._loadable = self._choices if targets is None else (self.targets,)
         self.network = network
         self.network_options = network_options
         self.evaluations = evaluations
@@ -109,30 +113,47 @@ class AmortizedExplainer(CoalitionExplainer):
         self.trainer_options = trainer_options
         self.surrogate = surrogate_for(surrogate, Surrogate, self, self.model)
         self.last_efficiency_gaps: Any = None
+        self.last_unlike_rows: Any = None
         self._training()  # refuses options that cannot be used
         self.trained = self._loaded(trained) if isinstance(trained, (str, Path)) else trained
 
-    def fit(self, training_data: Any = None) -> Any:
+    def fit(self, training_data: Any = None, silent: bool = False) -> Any:
         """Train the network on rows, by default those given as `training_data` or as masker.
 
-        Explaining does this by itself where it has not been done. Returns the explainer.
+        Explaining does this by itself where it has not been done. Training that is interrupted
+        (Ctrl-C) can go on from its last epoch where there is a `folder`.
+
+        Parameters
+        ----------
+        training_data : array or DataFrame, (R, …), optional
+            The rows.
+        silent : bool
+            Whether to show no progress bars; otherwise they appear after ten seconds.
+
+        Returns
+        -------
+        AmortizedExplainer
+            Itself. What was spent is in `trained.evaluations` and `trained.validation_evaluations`.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
+        from shapley_adapters.amortized.progress import Progress
 
+        delay = None if checked_flag("silent", silent) else BAR_DELAY
         data = self.training_data if training_data is None else training_data
-        if not _holds_rows(data):
-            raise InvalidArgumentError(
-                "There are no rows to train on: pass training_data=, an array or DataFrame of some "
-                "hundred rows or more, or trained=, a file that save_trained wrote."
-            )
+        _check_rows(data)
         n_real = len(data)
         if self.surrogate is not None and not self.surrogate.is_fitted:
-            self.surrogate.of(self.model).fit(data, self.groups)
+            self.surrogate.of(self.model).fit(data, self.groups, silent)
         if self.crossed_rows > 0:
             data = self._with_crossed(data)
-        game = self._valued(self.task((data,)))
         trained = AmortizedShapley.fit(
-            game, self._inputs(data), self._training(), self.network, self.network_options, n_real
+            self._valued(self.task((data,))),
+            self._inputs(data),
+            self._training(),
+            self.network,
+            self.network_options,
+            n_real,
+            Progress(str(self.name), delay),
         )
         n_kept = len(trained.saved.fingerprint.inputs)
         kept = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
@@ -241,6 +262,12 @@ class AmortizedExplainer(CoalitionExplainer):
         -------
         shap.Explanation
             Values (R, M), or (R, M, K) for K outputs.
+
+        Warns
+        -----
+        ShapleyExtWarning
+            With `efficient`, of rows unlike those that were trained on: the network misses the
+            model's output by far more than on held-out rows. `last_unlike_rows` holds them.
         """
         for name, value, neutral in (
             ("max_evals", max_evals, "auto"),
@@ -252,13 +279,16 @@ class AmortizedExplainer(CoalitionExplainer):
                     f"{name}={value!r} means nothing to a network that explains in one pass. "
                     "Its accuracy is that of its training: plot_history shows it."
                 )
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            self.fit(silent=options.get("silent", False))
         return super().__call__(*args, **options)
 
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
-        explained = self._fitted().explain(
+        explained = self._fitted(settings.progress_delay is None).explain(
             game, self._inputs(args[0]), self.efficient, settings.batch_size
         )
         self.last_efficiency_gaps = explained.efficiency_gaps
+        self.last_unlike_rows = explained.unlike_rows
         return explained.estimate
 
     def _check_sums(self, estimate: Estimate) -> None:
@@ -274,9 +304,9 @@ class AmortizedExplainer(CoalitionExplainer):
             raise no_expected_value("it is that of the surrogate, which has not been trained.")
         return super()._empty_value()
 
-    def _fitted(self) -> AmortizedShapley:
+    def _fitted(self, silent: bool = False) -> AmortizedShapley:
         if self.trained is None:
-            self.fit()
+            self.fit(silent=silent)
         if self.trained is None:
             raise InvalidArgumentError("The network has not been trained; call fit.")
         return self.trained
@@ -314,28 +344,38 @@ class AmortizedExplainer(CoalitionExplainer):
                 "surrogate=Surrogate.load(path)."
             )
         own = None if isinstance(self.network, str) else self.network
-        loaded = AmortizedShapley.load(path, own)
+        loaded = AmortizedShapley.load(path, own, self._loadable)
+        self.targets = loaded.saved.description.target
         kept = loaded.saved.description.host.get("rows")
         if kept is None and self.features is not None:
             warn_user(
                 f"Whether {path} was trained on this model cannot be told: the rows it was trained "
-                "on hold objects that no file keeps."
+                "on hold objects that no file keeps, or too many columns."
             )
             return loaded
         if kept is None:
             probes = loaded.saved.fingerprint.inputs.numpy()
             rows = np.moveaxis(probes, 1, -1) if probes.ndim == 4 else probes
         else:
-            rows = rows_of_json(kept)
+            rows = rows_of_json(kept, str(path), len(loaded.saved.fingerprint.inputs))
         game = self._valued(self.task((rows,)))
         loaded.check(game.n_players, self._inputs(rows).shape[1:])
         loaded.saved.fingerprint.check(ends_of(game, len(rows)))
         return loaded
 
 
-def _holds_rows(data: Any) -> bool:
-    is_table = isinstance(data, (np.ndarray, pd.DataFrame))
-    return is_table and data.ndim >= 2 and len(data) >= 2
+def _check_rows(data: Any) -> None:
+    """Refuse what holds no rows to train on."""
+    if isinstance(data, (np.ndarray, pd.DataFrame)) and data.ndim >= 2 and len(data) >= 2:
+        return
+    came = type(data).__name__
+    if isinstance(data, (np.ndarray, pd.DataFrame)):
+        came = f"one of shape {data.shape}"
+    raise InvalidArgumentError(
+        f"There are no rows to train on: training_data is {came}. Pass training_data=, an array or "
+        "DataFrame, (R, …), of some hundred rows or more (at least 2); batches of a loader or "
+        "generator joined by np.concatenate; or trained=, a file that save_trained wrote."
+    )
 
 
 def _part(rows: Any, start: int, stop: int) -> Any:

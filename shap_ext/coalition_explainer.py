@@ -31,7 +31,7 @@ from .shap_internals import background_of, is_identity, is_op_chain
 from .single_rows import table_of_row
 from .tasks import Task, TaskMaker, bounded_background, check_masker
 
-_BAR_DELAY = 10.0
+BAR_DELAY = 10.0
 """Seconds until a progress bar appears, as in shap."""
 
 
@@ -173,7 +173,7 @@ class CoalitionExplainer(LegacyCalls):
             with_errors=checked_flag("error_bounds", error_bounds),
             tolerance=checked_tolerance(tolerance),
             independent_rows=checked_flag("independent_rows", self.independent_rows),
-            progress_delay=None if checked_flag("silent", silent) else _BAR_DELAY,
+            progress_delay=None if checked_flag("silent", silent) else BAR_DELAY,
             name=self.name,
             budget_name="max_evals",
         )

@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapley_adapters import Game
+from shapley_adapters.arguments import checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates import SurrogateModel
 
-from .coalition_explainer import CoalitionExplainer
-from .kept_rows import columns_of_json
+from .coalition_explainer import BAR_DELAY, CoalitionExplainer
+from .kept_rows import named_rows
 
 
 class Surrogate(SurrogateModel):
@@ -60,14 +61,17 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
-        another one are refused. Needs a `seed`, which belongs to what must be the same.
+        Where checkpoints go; training that was interrupted goes on from there, also after the
+        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
+        to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
         which may be None, says otherwise.
     """
 
-    def fit(self, X: Any, groups: Mapping[str, Sequence[Any]] | None = None) -> Surrogate:
+    def fit(
+        self, X: Any, groups: Mapping[str, Sequence[Any]] | None = None, silent: bool = False
+    ) -> Surrogate:
         """Train on rows of a table, or images with their channels last; returns the surrogate.
 
         Parameters
@@ -76,7 +80,14 @@ class Surrogate(SurrogateModel):
             The rows.
         groups : mapping of names to columns, optional
             Columns that come and go together; those that are explained together should.
+        silent : bool
+            Whether to show no progress bars; otherwise they appear after ten seconds.
         """
+        delay = None if checked_flag("silent", silent) else BAR_DELAY
+        if np.ndim(X) < 2 or len(X) < 2:
+            raise InvalidArgumentError(
+                f"X must hold at least 2 rows to train on, (R, …); its shape is {np.shape(X)}."
+            )
         seen = network_inputs(X, self.network)
         explainer = CoalitionExplainer(self._checked_model(), X[:1], groups=groups)
         task = explainer.task((X,))
@@ -84,7 +95,7 @@ class Surrogate(SurrogateModel):
             raise InvalidArgumentError("X must hold rows of the same features.")
         players = channels_first(task.groups.players.reshape(1, *np.shape(X)[1:]), self.network)
         columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        self._train(seen, task.game, players.ravel(), {"columns": columns})
+        self._train(seen, task.game, players.ravel(), {"columns": columns}, delay)
         return self
 
     def __call__(self, rows: Any) -> FloatArray:
@@ -101,7 +112,7 @@ class Surrogate(SurrogateModel):
         rows: Any = self._as_shap_has_them(probes.numpy())
         columns = self._fitted().about["host"].get("columns")
         if columns is not None:
-            rows = pd.DataFrame(rows, columns=columns_of_json(columns))
+            rows = named_rows(rows, columns)
         return CoalitionExplainer(self.model, rows[:1]).task((rows,)).game
 
     def _as_shap_has_them(self, seen: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -6,7 +6,7 @@ distribution given the present ones, of which a network learns the model's mean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -139,25 +139,39 @@ class SurrogateModel:
         return self.model
 
     def _train(
-        self, seen: npt.NDArray[Any], game: Game, players: IntArray, host: Mapping[str, Any]
+        self,
+        seen: npt.NDArray[Any],
+        game: Game,
+        players: IntArray,
+        host: Mapping[str, Any],
+        progress_delay: float | None,
     ) -> None:
-        """Fit to the games' values of all players, given what the network sees of their rows."""
+        """Fit to the games' values of all players, given what the network sees of their rows.
+
+        `progress_delay` is in seconds; there are no progress bars where it is None.
+        """
+        from .amortized.progress import Progress
         from .amortized.surrogate_training import TrainedSurrogate
+
+        progress = Progress("Surrogate", progress_delay)
 
         if np.isnan(seen).any():
             raise InvalidArgumentError(
                 "The rows hold NaN, which a surrogate takes for absent. Fill missing values in, "
                 "and mark them in columns of their own."
             )
+        with progress.bar("outputs", game.n_rows, "rows") as bar:
+            outputs = full_values(game, bar.update)
         self.trained = TrainedSurrogate.fit(
             seen,
-            full_values(game),
+            outputs,
             players,
             self._training(),
             self.network,
             self.network_options,
             self.absent,
             host,
+            progress,
         )
 
     def _told(self, seen: npt.NDArray[Any]) -> ValueArray:
@@ -208,11 +222,11 @@ class SurrogateModel:
         )
 
 
-def full_values(game: Game) -> FloatArray:
-    """Return the values of all players together, (R, K)."""
+def full_values(game: Game, on_progress: Callable[[int], object] = lambda _: None) -> FloatArray:
+    """Return the values of all players together, (R, K); tells how many were computed."""
     everyone = np.ones((1, 1, game.n_players), dtype=bool)
     request = Request(np.arange(game.n_rows), CoalitionTable(everyone, np.array([1])))
-    (values,) = Evaluator(game)([request])
+    (values,) = Evaluator(game, on_progress=on_progress)([request])
     return values[:, 0]
 
 

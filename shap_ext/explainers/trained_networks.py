@@ -29,7 +29,9 @@ _PARAMETERS = """training_data : array or DataFrame, optional
     validation_share : float
         Share of the training rows that is held out, to keep the best epoch by.
     validation_evaluations : int, optional
-        Coalitions evaluated for each of these: all up to 12 features, else 32 a feature.
+        Coalitions evaluated for each of these. By default, all of them together cost at most a
+        quarter of the training's evaluations; each gets at least 8 a feature and 64, and where that
+        is too much for all, only some of them, at least 16, are evaluated.
     patience : int, optional
         Epochs without improvement after which training ends.
     efficient : bool
@@ -42,8 +44,9 @@ _PARAMETERS = """training_data : array or DataFrame, optional
         to the training rows at one run of the model for each. The values then sum to the
         surrogate's output.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, and checkpoints of
-        another one are refused. Needs a `seed`, which belongs to what must be the same.
+        Where checkpoints go; training that was interrupted goes on from there, also after the
+        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
+        to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
         which may be None, says otherwise.

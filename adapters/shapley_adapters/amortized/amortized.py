@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,14 @@ from ..errors import InvalidArgumentError
 from ..estimates import Estimate
 from ..games import Game
 from .checkpoints import network_digest
+from .efficiency_gaps import warn_of_rows
 from .explainer_network import ExplainerNetwork, check_finite
-from .fitting import seeded
+from .fingerprints import Fingerprint
+from .fitting import outside_inference_mode, seeded
 from .networks import build
-from .storage import Description, Fingerprint, Saved, load, save
+from .objectives import TARGETS
+from .progress import Progress
+from .storage import Description, Saved, load, save
 from .training import Trained, Training, train
 from .training_rows import SomeRows, TrainingRows
 
@@ -39,10 +43,13 @@ class Explained:
         The attributions.
     efficiency_gaps : array, (R, K)
         v(N) − v(∅) − Σφ of what the network said; NaN where v(N) was not evaluated.
+    unlike_rows : array of int
+        The rows whose gaps are far beyond those of held-out rows, and which were warned of.
     """
 
     estimate: Estimate
     efficiency_gaps: ValueArray
+    unlike_rows: IntArray
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,16 @@ class AmortizedShapley:
         """The network and the history of its training."""
         return self.saved.trained
 
+    @property
+    def evaluations(self) -> int:
+        """Coalitions evaluated for the rows trained on, v(∅) and v(N) included."""
+        return self.trained.evaluations
+
+    @property
+    def validation_evaluations(self) -> int:
+        """The same for the rows that were held out."""
+        return self.trained.validation_evaluations
+
     @classmethod
     def fit(
         cls,
@@ -70,6 +87,7 @@ class AmortizedShapley:
         network: str | nn.Module = "mlp",
         options: Mapping[str, Any] | None = None,
         n_real: int | None = None,
+        progress: Progress | None = None,
     ) -> AmortizedShapley:
         """Train a network on the games of some rows, given what it sees of them, (R, …).
 
@@ -88,6 +106,8 @@ class AmortizedShapley:
             Options of a network given by its name.
         n_real : int, optional
             How many of the rows, the first ones, are real; all by default.
+        progress : Progress, optional
+            Shows how far the training is; nothing by default.
 
         Raises
         ------
@@ -96,23 +116,29 @@ class AmortizedShapley:
             checkpoints of another training.
         """
         check_finite(inputs)
-        rows = TrainingRows(game, inputs, n_real)
-        shape, n_outputs = list(inputs.shape[1:]), rows.rise.shape[1]
-        given = dict(options or {})
+        with outside_inference_mode():
+            rows = TrainingRows(game, inputs, n_real, progress or Progress())
+            return cls._fitted(rows, training, network, dict(options or {}))
+
+    @classmethod
+    def _fitted(
+        cls, rows: TrainingRows, training: Training, network: str | nn.Module, given: dict[str, Any]
+    ) -> AmortizedShapley:
+        n_players = rows.game.n_players
+        shape, n_outputs = list(rows.inputs.shape[1:]), rows.rise.shape[1]
         if isinstance(network, nn.Module):
-            name, bare = type(network).__name__, copy.deepcopy(network)
+            # What it is given is in single precision.
+            name, bare = type(network).__name__, copy.deepcopy(network).float()
         else:
             name = network
-            bare = seeded(
-                training.seed, lambda: build(name, shape, game.n_players, n_outputs, given)
-            )
-        explainer = ExplainerNetwork.around(bare, inputs, rows.rise, rows.empty)
-        _check_shape(explainer, rows, game.n_players)
+            bare = seeded(training.seed, lambda: build(name, shape, n_players, n_outputs, given))
+        explainer = ExplainerNetwork.around(bare, rows.inputs, rows.rise, rows.empty)
+        _check_shape(explainer, rows, n_players)
         trained = train(rows, explainer, training, network_digest(name, given, bare))
         about = Description(
-            name, given, shape, game.n_players, n_outputs, training.target, training.seed
+            name, given, shape, n_players, n_outputs, training.target, training.seed
         )
-        return cls(Saved(trained, about, Fingerprint.of(inputs, rows.empty, rows.rise)))
+        return cls(Saved(trained, about, Fingerprint.of(rows.inputs, rows.empty, rows.rise)))
 
     def with_host(self, host: Mapping[str, Any]) -> AmortizedShapley:
         """Return this with what the host wants to find again in the file, such as JSON holds."""
@@ -129,6 +155,11 @@ class AmortizedShapley:
         InvalidArgumentError
             If the rows have another shape than those of the training or hold NaN, or v(∅) is not
             what it was for all of those.
+
+        Warns
+        -----
+        ShapleyExtWarning
+            With `efficient`, of rows whose efficiency gaps are far beyond those of held-out rows.
         """
         self.check(game.n_players, inputs.shape[1:])
         active = game.active_players()
@@ -137,8 +168,11 @@ class AmortizedShapley:
         empty, grand, n_evaluations = self._ends(game, efficient)
         self._check_reference(empty)
         gaps = np.full_like(empty, np.nan)
+        unlike: IntArray = np.zeros(0, dtype=np.intp)
         if efficient:
             gaps = grand - empty - values.sum(axis=1)
+            unlike = self.trained.gaps.rows_beyond(gaps)
+            warn_of_rows(unlike, gaps, self.trained.gaps)
             values = with_residual(values, gaps, active)
         else:
             grand = empty + values.sum(axis=1)
@@ -156,7 +190,7 @@ class AmortizedShapley:
             seed=self.saved.description.seed,
             method="trained network",
         )
-        return Explained(estimate, gaps)
+        return Explained(estimate, gaps, unlike)
 
     def stream(
         self, inputs: Any, active: BoolArray, batch_size: int | None = None, first: int = 0
@@ -183,9 +217,18 @@ class AmortizedShapley:
         save(path, self.saved)
 
     @classmethod
-    def load(cls, path: Path | str, network: nn.Module | None = None) -> AmortizedShapley:
-        """Read what `save` wrote; `network` is needed where it was a module of the user's own."""
-        return cls(load(path, network))
+    def load(
+        cls,
+        path: Path | str,
+        network: nn.Module | None = None,
+        targets: Sequence[str] = TARGETS,
+    ) -> AmortizedShapley:
+        """Read what `save` wrote.
+
+        `network` is needed where it was a module of the user's own. A network that was trained
+        towards none of `targets` is refused.
+        """
+        return cls(load(path, network, targets))
 
     def _ends(self, game: Game, efficient: bool) -> tuple[ValueArray, ValueArray, IntArray]:
         """Return v(∅) and v(N) of all rows, and the evaluations of each.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,15 @@ from ..array_types import ValueArray
 from ..errors import InvalidArgumentError
 
 _KEY = "shapley_ext"
+
+_PARTS = ("best_error", "best_weights", "callbacks", "state_dict")
+
+_UNREADABLE = (
+    *(AttributeError, EOFError, IndexError, KeyError),
+    *(OSError, RuntimeError, TypeError, ValueError),
+    pickle.UnpicklingError,
+)
+"""What `torch.load` raises for a file that is cut short, or none of its own."""
 
 _ROUNDING = 1e-3
 """Of the largest: by how much numbers of the same model may differ from one run to the next."""
@@ -48,30 +59,43 @@ class Subject:
             "numbers": numbers,
         }
 
-    def check(self, path: Path) -> None:
-        """Refuse a checkpoint of something else, before anything of it is used.
+    def read(self, path: Path) -> dict[str, Any]:
+        """Return a checkpoint of this training; nothing in it is run.
 
         Raises
         ------
         InvalidArgumentError
-            If the checkpoint is none of ours, or of other options, networks, rows or models.
+            If the file is damaged, no checkpoint of ours, or one of other options, networks, rows
+            or models.
         """
-        found = torch.load(path, map_location="cpu", weights_only=True).get(_KEY)
-        if found is None:
+        folder = f"folder={str(path.parent)!r}"
+        data = io.BytesIO(path.read_bytes())
+        try:
+            checkpoint: Any = torch.load(data, map_location="cpu", weights_only=True)
+        except _UNREADABLE as error:
             raise InvalidArgumentError(
-                f"folder={str(path.parent)!r}: {path.name} is no checkpoint of such a training. "
-                "Pass another folder."
+                f"{folder}: {path.name} is damaged, or no checkpoint; it cannot be read. Delete "
+                "the file to train from the start, or pass another folder."
+            ) from error
+        found = checkpoint.get(_KEY) if isinstance(checkpoint, dict) else None
+        if not isinstance(found, dict) or not set(_PARTS) <= set(checkpoint):
+            raise InvalidArgumentError(
+                f"{folder}: {path.name} is no checkpoint of such a training. Pass another folder."
             )
         differing = self._differing(found)
         if differing:
             raise InvalidArgumentError(
-                f"folder={str(path.parent)!r} holds checkpoints of another training: "
-                f"{'; '.join(differing)}. To go on with that one, pass what it was started with; "
-                "to train anew, pass another folder, or empty this one."
+                f"{folder} holds checkpoints of another training: {'; '.join(differing)}. To go on "
+                "with that one, pass what it was started with; to train anew, pass another folder, "
+                "or empty this one."
             )
+        made: dict[str, Any] = checkpoint
+        return made
 
     def _differing(self, saved: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        options, digests, numbers = saved["options"], saved["digests"], saved["numbers"]
+        options, digests, numbers = (
+            saved.get(part, {}) for part in ("options", "digests", "numbers")
+        )
         found = [
             f"{name} was {options.get(name, 'not given')} and is {value}"
             for name, value in self.options.items()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-import tempfile
+import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,19 +14,22 @@ from typing import Any, TypeVar
 import lightning.pytorch as pl
 import numpy as np
 import torch
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
-from torch import nn
+from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from ..arguments import checked_count
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
 from .checkpoints import Subject
+from .progress import Progress
 
 _ROWS_AT_ONCE = 1024
 
 _RATE, _STEPS_AT_RATE = 3e-3, 4000
 """The learning rate, and up to how many steps."""
+
+_LAST = "last.ckpt"
 
 _LARGEST_GRADIENT = 1.0
 """Norm to which gradients are cut: without, wide networks diverge now and then."""
@@ -129,6 +133,35 @@ class FittedModule(pl.LightningModule):
         super().__init__()
         self.network, self.subject = network, subject
         self.schedule, self.kept, self.held_out = schedule, kept, held_out
+        self._best_error, self._best_weights = float("inf"), dict[str, Tensor]()
+
+    def prepare(self, checkpoint: Mapping[str, Any] | None) -> None:
+        """Compute what the first epoch needs, unless the checkpoint to resume from holds it."""
+
+    def log_error(self, error: float) -> None:
+        """Log the validation error of an epoch, and keep the weights if it is the least so far."""
+        self.log("error", error)
+        if error < self._best_error:
+            weights = self.network.state_dict()
+            self._best_weights = {name: one.detach().cpu().clone() for name, one in weights.items()}
+            self._best_error = error
+
+    def take_best_weights(self) -> None:
+        """Give the network the weights of its best epoch.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If no epoch had a finite validation error.
+        """
+        if not self._best_weights:
+            raise InvalidArgumentError(
+                "Training diverged: the validation error was NaN or infinite in each epoch. Pass a "
+                f"learning_rate below {self._rate():.2g}, or look for outputs of the model that "
+                "are too large for single precision."
+            )
+        self.network.load_state_dict(self._best_weights)
+        self.network.cpu().eval()
 
     def train_dataloader(self) -> DataLoader[Any]:
         """Return the numbers of the rows to train on."""
@@ -143,66 +176,146 @@ class FittedModule(pl.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Is called by Lightning."""
         self.subject.write(checkpoint)
+        checkpoint["best_error"] = self._best_error
+        checkpoint["best_weights"] = self._best_weights
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Is called by Lightning."""
+        self._best_error = checkpoint["best_error"]
+        self._best_weights = checkpoint["best_weights"]
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of the optimiser in all epochs."""
+        return self.schedule.epochs * -(-len(self.kept) // self.schedule.batch_size)
+
+    def _rate(self) -> float:
+        return self.schedule.rate(self.n_steps)
 
     def configure_optimizers(self) -> Any:
         """Return AdamW, and one cycle of the learning rate over all steps."""
-        options = self.schedule
-        n_steps = options.epochs * -(-len(self.kept) // options.batch_size)
-        rate = options.rate(n_steps)
+        rate = self._rate()
         optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=1e-4)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=rate, total_steps=n_steps)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, max_lr=rate, total_steps=self.n_steps
+        )
         return {
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": schedule, "interval": "step"},
         }
 
 
-def fit(module: FittedModule) -> None:
+def fit(module: FittedModule, progress: Progress) -> None:
     """Fit a module, and leave its network with the weights of its best epoch.
 
     Raises
     ------
     InvalidArgumentError
-        If the folder holds checkpoints of another training.
+        If the folder holds checkpoints of another training, or damaged ones.
+    KeyboardInterrupt
+        If the user interrupts; with a folder, training can go on from its last epoch.
     """
     schedule = module.schedule
-    with tempfile.TemporaryDirectory() as temporary, _quiet(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(schedule.seed)  # for layers that draw, such as dropout
-        folder = Path(schedule.folder or temporary)
-        patience = schedule.patience
-        if patience is None:
-            patience = max(10, schedule.epochs // 2)
-        keep_best = ModelCheckpoint(folder, "best", monitor="error", save_last=True)
-        callbacks: list[Callback] = [
-            keep_best,
-            EarlyStopping("error", patience=patience),
-        ]
-        options = {
-            "accelerator": "cpu",
-            "logger": False,
-            "enable_progress_bar": False,
-            "enable_model_summary": False,
-            "gradient_clip_val": _LARGEST_GRADIENT,
-            **schedule.trainer_options,
-        }
-        trainer = pl.Trainer(
-            max_epochs=schedule.epochs,
-            callbacks=[*callbacks, *options.pop("callbacks", [])],
-            num_sanity_val_steps=0,
-            **options,
-        )
-        last = folder / "last.ckpt"
-        if last.is_file():
-            module.subject.check(last)
-        trainer.fit(module, ckpt_path=str(last) if last.is_file() else None, weights_only=False)
-        best = torch.load(keep_best.best_model_path, map_location="cpu", weights_only=True)
-    state = {
-        name.removeprefix("network."): value
-        for name, value in best["state_dict"].items()
-        if name.startswith("network.")
+    last = None if schedule.folder is None else Path(schedule.folder) / _LAST
+    checkpoint = None
+    if last is not None and last.is_file():
+        checkpoint = module.subject.read(last)
+    module.prepare(checkpoint)
+    if checkpoint is not None and _has_stopped(checkpoint):
+        module.on_load_checkpoint(checkpoint)
+    else:
+        with _quiet(), torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.manual_seed(torch_seed(schedule.seed))  # for layers that draw random numbers
+            _run(module, last, checkpoint is not None, progress)
+    module.take_best_weights()
+
+
+def _run(module: FittedModule, last: Path | None, is_resumed: bool, progress: Progress) -> None:
+    """Run Lightning's trainer, and keep its last checkpoint; resume from that if asked to."""
+    schedule = module.schedule
+    patience = schedule.patience
+    if patience is None:
+        patience = max(10, schedule.epochs // 2)
+    options = {
+        "accelerator": "cpu",
+        "logger": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "enable_checkpointing": last is not None,
+        "gradient_clip_val": _LARGEST_GRADIENT,
+        **schedule.trainer_options,
     }
-    module.network.load_state_dict(state)
-    module.network.cpu().eval()
+    callbacks: list[Callback] = [
+        EarlyStopping("error", patience=patience),
+        _Bar(module, progress),
+        *options.pop("callbacks", []),
+    ]
+    if last is not None:
+        callbacks.append(_LastCheckpoint(last))
+    trainer = pl.Trainer(
+        max_epochs=schedule.epochs, callbacks=callbacks, num_sanity_val_steps=0, **options
+    )
+    with _keyboard_interrupts(schedule):
+        trainer.fit(module, ckpt_path=str(last) if is_resumed else None, weights_only=True)
+
+
+def _has_stopped(checkpoint: Mapping[str, Any]) -> bool:
+    """Tell whether training ended before its last epoch, because the error no longer fell."""
+    states = checkpoint["callbacks"]
+    return any(
+        state["stopped_epoch"] > 0
+        for name, state in states.items()
+        if name.startswith("EarlyStopping")
+    )
+
+
+@contextmanager
+def _keyboard_interrupts(schedule: Schedule) -> Iterator[None]:
+    """Let Ctrl-C end training as it ends all else; Lightning would end the interpreter."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as error:
+        if not isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        signal.signal(signal.SIGINT, handler)  # Lightning has left it ignored
+        if schedule.folder is None:
+            remedy = "With folder= and seed=, it could go on from its last epoch."
+        else:
+            remedy = f"Call fit again to go on from the last epoch in {str(schedule.folder)!r}."
+        raise KeyboardInterrupt(f"Training was interrupted. {remedy}") from None
+
+
+class _LastCheckpoint(Checkpoint):
+    """Keeps the checkpoint of the last epoch.
+
+    It holds the best weights, and names no other file: the folder may be moved. Lightning calls
+    checkpoints after all other callbacks, and replaces the file in one step.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
+        trainer.save_checkpoint(self._path)
+
+
+class _Bar(Callback):
+    """The progress bar of the steps."""
+
+    def __init__(self, module: FittedModule, progress: Progress) -> None:
+        self._n_steps, self._progress = module.n_steps, progress
+        self._bar: Any = None
+
+    def on_train_start(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
+        self._bar = self._progress.bar("fitting", self._n_steps, "steps", trainer.global_step)
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        self._bar.update()
+
+    def teardown(self, *_: Any, **__: Any) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
 class _Places(Dataset[int]):
@@ -255,6 +368,32 @@ class _quiet:  # noqa: N801  used as a function
 
 def seeded(seed: int, make: Callable[[], ModuleT]) -> ModuleT:
     """Return the module that `make` builds, its weights drawn from `seed` alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]), in_single_precision():
+        torch.manual_seed(torch_seed(seed))
         return make()
+
+
+def torch_seed(seed: int) -> int:
+    """Return `seed` as torch can take it; larger ones are mapped to 64 bits."""
+    if seed < 2**63:
+        return seed
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
+
+
+@contextmanager
+def in_single_precision() -> Iterator[None]:
+    """Make layers in single precision, whatever torch's default is."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
+@contextmanager
+def outside_inference_mode() -> Iterator[None]:
+    """Make tensors that can be trained, under `torch.inference_mode()` too."""
+    is_grad_enabled = torch.is_grad_enabled()
+    with torch.inference_mode(False), torch.set_grad_enabled(is_grad_enabled):
+        yield

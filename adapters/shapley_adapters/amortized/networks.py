@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import numbers
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -168,14 +170,67 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
 """What `network=` names; the only classes that are built when an explainer is loaded."""
 
 
+_OPTIONS = {
+    "mlp": ("widths",),
+    "unet": ("grid", "width", "depth"),
+    "tokens": ("n_tokens", "width", "reach"),
+}
+_LEAST = {"width": 1}
+_LARGEST = 2**31 - 1
+
+
 def build(
-    name: str, input_shape: Sequence[int], n_players: int, n_outputs: int, options: dict[str, Any]
+    name: str,
+    input_shape: Sequence[int],
+    n_players: int,
+    n_outputs: int,
+    options: Mapping[str, Any],
 ) -> nn.Module:
-    """Return a network by its name."""
+    """Return a network by its name.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such network, or its options cannot be used.
+    """
+    checked_network(name)
+    given = {option: _checked_option(name, option, value) for option, value in options.items()}
+    return NETWORKS[name](list(input_shape), n_players, n_outputs, **given)
+
+
+def checked_network(name: str) -> str:
+    """Return the name of a network if it is one."""
     if name not in NETWORKS:
         names = ", ".join(map(repr, NETWORKS))
         raise InvalidArgumentError(f"network must be one of {names}, or a module; got {name!r}.")
-    return NETWORKS[name](list(input_shape), n_players, n_outputs, **options)
+    return name
+
+
+def _checked_option(network: str, option: str, value: Any) -> Any:
+    """Return a size, or a list of sizes."""
+    if option not in _OPTIONS[network]:
+        names = ", ".join(map(repr, _OPTIONS[network]))
+        raise InvalidArgumentError(
+            f"network_options must be of {names} for network={network!r}; got {option!r}."
+        )
+    is_list = option in ("widths", "grid")
+    if option == "grid" and value is None:
+        return None
+    sizes = list(value) if isinstance(value, (list, tuple)) else [value]
+    least = 1 if is_list else _LEAST.get(option, 0)
+    are_sizes = all(
+        isinstance(one, numbers.Integral)
+        and not isinstance(one, bool)
+        and least <= int(one) <= _LARGEST
+        for one in sizes
+    )
+    if not are_sizes or is_list != isinstance(value, (list, tuple)):
+        needed = "a list of whole numbers" if is_list else "a whole number"
+        raise InvalidArgumentError(
+            f"network_options={{{option!r}: …}} must be {needed} from {least} on; got "
+            f"{reprlib.repr(value)}."
+        )
+    return [int(one) for one in sizes] if is_list else int(value)
 
 
 def _block(n_inputs: int, n_outputs: int) -> nn.Module:

@@ -1,34 +1,34 @@
-"""Trained explainers as files: weights as safetensors, all else as JSON beside them in the file.
+"""Trained explainers as files.
 
 Nothing in such a file is code: networks are built by name, or handed over by who loads.
 """
 
 from __future__ import annotations
 
-import copy
-import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import safetensors
-import safetensors.torch
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from ..array_types import ValueArray
 from ..errors import InvalidArgumentError
+from .efficiency_gaps import HeldOutGaps
 from .explainer_network import ExplainerNetwork
-from .networks import NETWORKS, build
+from .fingerprints import PROBES, Fingerprint
+from .header_fields import Fields
+from .network_files import NetworkFile, read_file, write_file
+from .objectives import TARGETS, method_of
+from .stored_weights import Blueprint, loaded_network, state_of
 from .training import Record, Trained
 
-_FORMAT = 1
-
-_PROBES = 8
-"""How many rows are kept to tell by whether a model is the one that was explained."""
-
 _BUFFERS = ("centre", "spread", "scale", "empty")
+
+_REMEDIES = {
+    "simshap": "algorithm='simshap' (shap) or SimShap (captum)",
+    "fastshap": "algorithm='fastshap' (shap) or FastShap (captum)",
+}
 
 
 @dataclass(frozen=True)
@@ -62,49 +62,19 @@ class Description:
     seed: int
     host: dict[str, Any] = field(default_factory=dict)
 
-    def build(self, own: nn.Module | None) -> nn.Module:
-        """Return the bare network; the user's own where the file does not hold how to build it."""
-        if own is not None:
-            return copy.deepcopy(own)
-        if self.network not in NETWORKS:
-            raise InvalidArgumentError(
-                f"The file holds weights of a {self.network}, which is none of ours. Pass a module "
-                "of that class as network=; a copy of it gets them."
-            )
-        return build(self.network, self.input_shape, self.n_players, self.n_outputs, self.options)
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """Some rows, and what the model made of them, such as v(∅) and v(N)."""
-
-    inputs: Tensor
-    values: ValueArray
-    owner: str = "explainer"
-
     @classmethod
-    def of(cls, inputs: Any, empty: ValueArray, rise: ValueArray) -> Fingerprint:
-        """Take the first rows of those that were trained on."""
-        kept = torch.as_tensor(np.ascontiguousarray(inputs[:_PROBES]))
-        values = np.stack([empty[:_PROBES], empty[:_PROBES] + rise[:_PROBES]], axis=1)
-        return cls(kept, values)
-
-    def check(self, values: ValueArray) -> None:
-        """Refuse a model that makes other values, (R, 2, K), of the same rows."""
-        if values.shape != self.values.shape:
-            raise InvalidArgumentError(
-                f"The {self.owner} was trained on a model with {self.values.shape[2]} outputs; "
-                f"this one has {values.shape[2]}."
-            )
-        size = np.abs(self.values).max()
-        gap = np.abs(values - self.values).max()
-        if gap > 1e-4 * size:
-            raise InvalidArgumentError(
-                f"The {self.owner} was trained on another model, or with another reference: on "
-                f"{len(values)} rows that it keeps, values differ by up to {gap:.3g}, their size "
-                f"being {size:.3g}. Load it with the model and the reference it was trained with, "
-                "or train anew."
-            )
+    def of(cls, header: Fields) -> Description:
+        """Return the description of a file."""
+        return cls(
+            header.text("network"),
+            header.part("options").values,
+            header.shape("input_shape"),
+            header.size("n_players"),
+            header.size("n_outputs"),
+            header.text("target", TARGETS),
+            header.whole("seed", most=None),
+            header.part("host").values,
+        )
 
 
 @dataclass(frozen=True)
@@ -121,86 +91,81 @@ def save(path: Path | str, saved: Saved) -> None:
     trained = saved.trained
     tensors = {f"explainer.{k}": v for k, v in trained.network.state_dict().items()}
     tensors["probe.inputs"] = saved.fingerprint.inputs
-    tensors["probe.values"] = torch.as_tensor(saved.fingerprint.values)
+    tensors["probe.values"] = torch.as_tensor(saved.fingerprint.values, dtype=torch.float64)
     about = {
+        "method": method_of(saved.description.target),
         "description": asdict(saved.description),
         "history": [asdict(record) for record in trained.history],
         "evaluations": trained.evaluations,
         "validation_evaluations": trained.validation_evaluations,
+        "gaps": asdict(trained.gaps),
     }
     write_file(path, "explainer", tensors, about)
 
 
-def load(path: Path | str, network: nn.Module | None = None) -> Saved:
+def load(
+    path: Path | str, network: nn.Module | None = None, targets: Sequence[str] = TARGETS
+) -> Saved:
     """Read a trained explainer.
 
     Raises
     ------
     InvalidArgumentError
-        If the file is none of ours, of a newer version, or its weights do not fit `network`.
+        If the file is damaged, none of ours, of another version, trained towards none of
+        `targets`, or its weights do not fit `network`.
     """
-    about, tensors = read_file(path, "explainer")
-    description = Description(**about["description"])
+    file = read_file(path, "explainer")
+    header = file.fields(_names_of(Trained, "method", "description", without=["network"]))
+    description = Description.of(header.part("description", _names_of(Description)))
+    method = header.text("method", [method_of(description.target)])
+    if description.target not in targets:
+        raise InvalidArgumentError(
+            f"{path} holds a network trained by {method} with targets={description.target!r}, not "
+            f"by {method_of(targets[0])} with {' or '.join(map(repr, targets))}. Load it by "
+            f"{_REMEDIES[method]}."
+        )
+    history = [_record(one) for one in header.parts("history", _names_of(Record))]
+    evaluations = header.whole("evaluations"), header.whole("validation_evaluations")
+    gaps = _gaps(header.part("gaps", _names_of(HeldOutGaps)), description.n_outputs)
+    explainer, fingerprint = _network(file, description, network)
+    return Saved(Trained(explainer, history, *evaluations, gaps), description, fingerprint)
+
+
+def _network(
+    file: NetworkFile, about: Description, own: nn.Module | None
+) -> tuple[ExplainerNetwork, Fingerprint]:
+    """Return the network and the kept rows, once all shapes are known to fit the description."""
+    row, n_outputs = tuple(about.input_shape), about.n_outputs
+    file.probe_shape(row, (2, n_outputs), PROBES)
+    centre = file.check_tensor("explainer.centre", [row, (0,)], [torch.float32])
+    file.check_tensor("explainer.spread", [centre], [torch.float32])
+    file.check_tensor("explainer.scale", [(n_outputs,)], [torch.float32])
+    file.check_tensor("explainer.empty", [(n_outputs,)], [torch.float64])
+    blueprint = Blueprint(about.network, about.options, row, about.n_players, n_outputs)
+    bare, tensors = loaded_network(file, "explainer", _BUFFERS, blueprint, own)
     state = state_of(tensors, "explainer.")
-    explainer = ExplainerNetwork(description.build(network), *(state[name] for name in _BUFFERS))
-    load_weights(path, explainer, state)
-    return Saved(
-        Trained(
-            explainer,
-            [Record(**record) for record in about["history"]],
-            about["evaluations"],
-            about["validation_evaluations"],
-        ),
-        description,
-        Fingerprint(tensors["probe.inputs"], tensors["probe.values"].numpy()),
+    explainer = ExplainerNetwork(bare, *(state[name] for name in _BUFFERS)).eval()
+    fingerprint = Fingerprint(tensors["probe.inputs"], tensors["probe.values"].numpy())
+    return explainer, fingerprint
+
+
+def _record(header: Fields) -> Record:
+    return Record(
+        header.whole("epoch", 1),
+        header.whole("evaluations"),
+        header.number("loss"),
+        header.number("absolute_error"),
+        header.number("squared_error"),
     )
 
 
-def write_file(path: Path | str, kind: str, tensors: dict[str, Tensor], about: Any) -> None:
-    """Write tensors, and what can be said of them in JSON, to a file of some kind."""
-    header = json.dumps({"format": _FORMAT, "kind": kind, **about})
-    contiguous = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
-    safetensors.torch.save_file(contiguous, str(path), {"shapley_ext": header})
+def _gaps(header: Fields, n_outputs: int) -> HeldOutGaps:
+    sizes = header.numbers("sizes")
+    if len(sizes) != n_outputs:
+        header.refuse("sizes", f"{n_outputs} numbers")
+    return HeldOutGaps(tuple(sizes), header.number("largest", 0.0), header.whole("n_rows", 1))
 
 
-def read_file(path: Path | str, kind: str) -> tuple[Any, dict[str, Tensor]]:
-    """Return what `write_file` wrote.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the file is none of ours, of another kind, or of a newer version.
-    """
-    try:
-        with safetensors.safe_open(str(path), "pt") as file:
-            about = json.loads((file.metadata() or {})["shapley_ext"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, KeyError, json.JSONDecodeError) as error:
-        raise InvalidArgumentError(f"{path} is not a file of a trained {kind}.") from error
-    if about["format"] > _FORMAT:
-        raise InvalidArgumentError(
-            f"{path} was written by a newer version (format {about['format']}; this one reads up "
-            f"to {_FORMAT}). Update shapley-ext."
-        )
-    found = about.get("kind", "explainer")
-    if found != kind:
-        raise InvalidArgumentError(f"{path} is not a file of a trained {kind}, but of a {found}.")
-    return about, tensors
-
-
-def state_of(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Return the weights among the tensors of a file, under the names that the module knows."""
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
-
-
-def load_weights(path: Path | str, module: nn.Module, state: dict[str, Tensor]) -> None:
-    """Give a module the weights of a file."""
-    try:
-        module.load_state_dict(state)
-    except RuntimeError as error:
-        raise InvalidArgumentError(f"The weights in {path} do not fit network=: {error}") from error
-    module.eval()
+def _names_of(kind: type, *more: str, without: Sequence[str] = ()) -> list[str]:
+    """Return the names of the fields of a record, and some more."""
+    return [*(one.name for one in fields(kind) if one.name not in without), *more]

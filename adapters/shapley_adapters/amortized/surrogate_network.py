@@ -113,8 +113,7 @@ class SurrogateNetwork(nn.Module):
 
     def seen_shape(self, row_shape: Sequence[int]) -> list[int]:
         """Return the shape of what the network sees of a row."""
-        some = torch.zeros(1, *row_shape)
-        return list(self.seen(some, torch.ones_like(some, dtype=torch.bool)).shape[1:])
+        return seen_shape(row_shape, self.is_of_tokens, self.is_sequence)
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
         """Return outputs, (B, K), or logarithms of probabilities, in double precision."""
@@ -136,6 +135,16 @@ class SurrogateNetwork(nn.Module):
             with torch.no_grad():
                 told = self(x, torch.as_tensor(present[part]))
             yield told.exp() if self.is_distribution else told
+
+
+def seen_shape(row_shape: Sequence[int], is_of_tokens: bool, is_sequence: bool) -> list[int]:
+    """Return the shape of what a network sees of a row: numbers have marks beside them."""
+    shape = list(row_shape)
+    if is_of_tokens:
+        return shape
+    if is_sequence:
+        return [*shape[:-1], 2 * shape[-1]]
+    return [2 * shape[0], *shape[1:]] if len(shape) == 3 else [2, *shape]
 
 
 class NamedNetwork:

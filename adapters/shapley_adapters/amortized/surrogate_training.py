@@ -17,17 +17,25 @@ from ..array_types import BoolArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..size_distributions import random_subsets
 from .checkpoints import Subject, digest, network_digest
-from .fitting import FittedModule, Schedule, fit, seeded
-from .networks import NETWORKS
-from .storage import Fingerprint, load_weights, read_file, state_of, write_file
-from .surrogate_network import NamedNetwork, SurrogateNetwork
+from .fingerprints import PROBES, Fingerprint
+from .fitting import FittedModule, Schedule, fit, outside_inference_mode, seeded
+from .header_fields import Fields
+from .network_files import NetworkFile, read_file, write_file
+from .networks import checked_network
+from .progress import Progress
+from .stored_weights import Blueprint, loaded_network, state_of
+from .surrogate_network import NamedNetwork, SurrogateNetwork, seen_shape
 
 LOSSES = ("auto", "kl", "squared")
 
 _HELD_OUT_COALITIONS = 16
 """Coalitions of each held-out row."""
 
-_PROBES = 8
+_HEADER = (
+    *("network", "options", "input_shape", "n_outputs", "host"),
+    *("validation", "evaluations"),
+)
+_VALIDATION = ("loss", "error", "constant_error", "full_error", "n_rows")
 _BUFFERS = ("centre", "spread", "offset", "scale", "absent")
 
 
@@ -114,6 +122,7 @@ class TrainedSurrogate:
         options: Mapping[str, Any] | None = None,
         absent: int = 0,
         host: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
     ) -> TrainedSurrogate:
         """Train on rows, (R, …), and the model's outputs for them, (R, K).
 
@@ -134,29 +143,35 @@ class TrainedSurrogate:
             Stands for absent places where rows are whole numbers.
         host : mapping, optional
             What the host wants to find again in the file.
+        progress : Progress, optional
+            Shows how far the training is; nothing by default.
         """
         is_distribution = _checked_loss(training.loss, outputs) == "kl"
         held_out, kept = training.split(len(rows), len(rows))
         name = network if isinstance(network, str) else type(network).__name__
         make: NamedNetwork | nn.Module
         if isinstance(network, str):
-            _check_name(network)
+            checked_network(network)
             make = NamedNetwork(network, outputs.shape[1], options or {})
         else:
-            make = copy.deepcopy(network)
-        made = seeded(
-            training.seed,
-            lambda: SurrogateNetwork.around(make, rows, outputs[kept], absent, is_distribution),
-        )
-        _check_shape(made, rows, outputs.shape[1])
+            make = copy.deepcopy(network).float()  # what it is given is in single precision
         digests = {
-            "network": network_digest(name, options or {}, made.network),
             "the set of rows": digest(rows),
             "what comes and goes together": digest(players, absent),
         }
-        subject = Subject(training.options(), digests, {"outputs": outputs})
-        module = _Module(rows, outputs, players, made, training, kept, held_out, subject)
-        fit(module)
+        with outside_inference_mode():
+            made = seeded(
+                training.seed,
+                lambda: SurrogateNetwork.around(make, rows, outputs[kept], absent, is_distribution),
+            )
+            _check_shape(made, rows, outputs.shape[1])
+            digests["network"] = network_digest(name, options or {}, made.network)
+            subject = Subject(training.options(), digests, {"outputs": outputs})
+            module = _Module(rows, outputs, players, made, training, kept, held_out, subject)
+            fit(module, progress or Progress())
+            probes = torch.as_tensor(np.asarray(rows[:PROBES]).copy())
+            fingerprint = Fingerprint(probes, outputs[:PROBES, None], "surrogate")
+            validation = module.validation()
         about = {
             "network": name,
             "options": dict(options or {}),
@@ -164,9 +179,7 @@ class TrainedSurrogate:
             "n_outputs": outputs.shape[1],
             "host": dict(host or {}),
         }
-        probes = torch.as_tensor(np.ascontiguousarray(rows[:_PROBES]))
-        fingerprint = Fingerprint(probes, outputs[:_PROBES, None], "surrogate")
-        return cls(made, module.validation(), len(rows), fingerprint, about)
+        return cls(made, validation, len(rows), fingerprint, about)
 
     def outputs(self, rows: Any, present: BoolArray) -> ValueArray:
         """Return outputs, (n, K), given the present places of rows, both (n, …)."""
@@ -182,7 +195,7 @@ class TrainedSurrogate:
         """Write everything to a file; see `load`."""
         tensors = {f"surrogate.{k}": v for k, v in self.network.state_dict().items()}
         tensors["probe.inputs"] = self.fingerprint.inputs
-        tensors["probe.values"] = torch.as_tensor(self.fingerprint.values)
+        tensors["probe.values"] = torch.as_tensor(self.fingerprint.values, dtype=torch.float64)
         about = {
             **self.about,
             "validation": asdict(self.validation),
@@ -192,24 +205,26 @@ class TrainedSurrogate:
 
     @classmethod
     def load(cls, path: Path | str, network: nn.Module | None = None) -> TrainedSurrogate:
-        """Read what `save` wrote; `network` is needed where it was a module of the user's own."""
-        header, tensors = read_file(path, "surrogate")
-        about = header["about"]
-        validation = SurrogateValidation(**about.pop("validation"))
-        state = state_of(tensors, "surrogate.")
-        is_sequence = about["network"] == "tokens"
-        surrogate = SurrogateNetwork(
-            nn.Identity(),
-            **{name: state[name] for name in _BUFFERS},
-            is_distribution=validation.loss == "kl",
-            is_sequence=is_sequence,
-        )
-        surrogate.network = _rebuilt(surrogate, about, network)
-        load_weights(path, surrogate, state)
-        fingerprint = Fingerprint(
-            tensors["probe.inputs"], tensors["probe.values"].numpy(), "surrogate"
-        )
-        return cls(surrogate, validation, about.pop("evaluations"), fingerprint, about)
+        """Read what `save` wrote; `network` is needed where it was a module of the user's own.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file is damaged, none of ours, of another version, or its weights do not fit
+            `network`.
+        """
+        file = read_file(path, "surrogate")
+        header = file.fields(["about"]).part("about", _HEADER)
+        about = {
+            "network": header.text("network"),
+            "options": header.part("options").values,
+            "input_shape": header.shape("input_shape"),
+            "n_outputs": header.size("n_outputs"),
+            "host": header.part("host").values,
+        }
+        validation = _validation(header.part("validation", _VALIDATION))
+        surrogate, fingerprint = _network(file, about, validation.loss == "kl", network)
+        return cls(surrogate, validation, header.whole("evaluations"), fingerprint, about)
 
 
 class _Module(FittedModule):
@@ -246,7 +261,7 @@ class _Module(FittedModule):
         self._errors.append(self._losses(self.held_out[at], self._masks[at]).cpu())
 
     def on_validation_epoch_end(self) -> None:
-        self.log("error", float(torch.cat(self._errors).mean()))
+        self.log_error(float(torch.cat(self._errors).mean()))
         self._errors.clear()
 
     def validation(self) -> SurrogateValidation:
@@ -306,12 +321,6 @@ def _checked_loss(loss: str, outputs: ValueArray) -> str:
     return loss
 
 
-def _check_name(network: str) -> None:
-    if network not in NETWORKS:
-        names = ", ".join(map(repr, NETWORKS))
-        raise InvalidArgumentError(f"network must be one of {names}, or a module; got {network!r}.")
-
-
 def _check_shape(surrogate: SurrogateNetwork, rows: Any, n_outputs: int) -> None:
     some = torch.as_tensor(np.ascontiguousarray(rows[:2]))
     with torch.no_grad():
@@ -323,16 +332,38 @@ def _check_shape(surrogate: SurrogateNetwork, rows: Any, n_outputs: int) -> None
         )
 
 
-def _rebuilt(
-    surrogate: SurrogateNetwork, about: Mapping[str, Any], own: nn.Module | None
-) -> nn.Module:
-    """Return the bare network of a file; the user's own where it does not hold how to build it."""
-    if own is not None:
-        return copy.deepcopy(own)
-    if about["network"] not in NETWORKS:
-        raise InvalidArgumentError(
-            f"The file holds weights of a {about['network']}, which is none of ours. Pass a module "
-            "of that class as network=; a copy of it gets them."
-        )
-    make = NamedNetwork(about["network"], about["n_outputs"], about["options"])
-    return make(surrogate.seen_shape(about["input_shape"]))
+def _network(
+    file: NetworkFile, about: Mapping[str, Any], is_distribution: bool, own: nn.Module | None
+) -> tuple[SurrogateNetwork, Fingerprint]:
+    """Return the network and the kept rows, once all shapes are known to fit the header."""
+    row, n_outputs = tuple(about["input_shape"]), about["n_outputs"]
+    file.probe_shape(row, (1, n_outputs), PROBES)
+    centre = file.check_tensor("surrogate.centre", [row, (0,)], [torch.float32])
+    file.check_tensor("surrogate.spread", [centre], [torch.float32])
+    for name in ("offset", "scale"):
+        file.check_tensor(f"surrogate.{name}", [(n_outputs,)], [torch.float64])
+    file.check_tensor("surrogate.absent", [()], [torch.int64])
+    name, options = about["network"], about["options"]
+    is_sequence = NamedNetwork(name, n_outputs, options).is_sequence
+    seen = seen_shape(row, centre == (0,), is_sequence)
+    blueprint = Blueprint(name, options, seen, seen[0] if is_sequence else 1, n_outputs)
+    bare, tensors = loaded_network(file, "surrogate", _BUFFERS, blueprint, own)
+    state = state_of(tensors, "surrogate.")
+    surrogate = SurrogateNetwork(
+        bare,
+        **{name: state[name] for name in _BUFFERS},
+        is_distribution=is_distribution,
+        is_sequence=is_sequence,
+    )
+    values = tensors["probe.values"].numpy()
+    return surrogate.eval(), Fingerprint(tensors["probe.inputs"], values, "surrogate")
+
+
+def _validation(header: Fields) -> SurrogateValidation:
+    return SurrogateValidation(
+        header.text("loss", ("kl", "squared")),
+        header.number("error"),
+        header.number("constant_error"),
+        header.number("full_error"),
+        header.whole("n_rows", 1),
+    )

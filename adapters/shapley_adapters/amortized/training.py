@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..arguments import checked_choice, checked_count
-from ..array_types import BoolArray, IntArray, ValueArray
+from ..array_types import BoolArray, IntArray
 from ..batched_evaluation import Evaluator, Request
 from ..coalition_sets import CoalitionTable
 from ..estimation import Settings, estimate
@@ -19,13 +20,12 @@ from ..estimators.least_squares import LeastSquares
 from ..estimators.odd_gp import OddGP
 from ..size_distributions import kernel_mass, kernel_total, random_subsets
 from .checkpoints import Subject, digest
+from .efficiency_gaps import HeldOutGaps
 from .explainer_network import ExplainerNetwork
 from .fitting import FittedModule, Schedule, fit
+from .held_out_values import HeldOutValues, held_out_values
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
 from .training_rows import SomeRows, TrainingRows
-
-_EXACT_PLAYERS = 12
-"""Up to here, validation values are exact by default."""
 
 
 class TrainingOptions(Protocol):
@@ -63,7 +63,10 @@ class Training(Schedule):
     paired : bool
         Whether drawn coalitions come with their complements.
     validation_evaluations : int, optional
-        Budget of each held-out row: all coalitions up to 12 players, else 32 a player.
+        Budget of each held-out row. By default, all held-out rows together cost at most a quarter
+        of the training's evaluations: each gets up to all coalitions (32 a player beyond 12
+        players), and at least 8 a player and 64; where that is too much for all of them, a random
+        part of at least 16 gets values.
     """
 
     target: str = "oddgp"
@@ -103,6 +106,11 @@ class Training(Schedule):
             return self.evaluations
         return max(64, 8 * n_players) if self.target in LABELS else 32
 
+    def evaluations_in_all(self, n_players: int, n_rows: int) -> int:
+        """Return how many evaluations training on so many rows costs at most."""
+        n_times = 1 if self.target in LABELS else self.epochs
+        return n_rows * (2 + n_times * self.evaluations_per_row(n_players))
+
 
 @dataclass(frozen=True)
 class Record:
@@ -139,13 +147,17 @@ class Trained:
     history : list of Record
         One for each epoch.
     evaluations, validation_evaluations : int
-        Coalitions evaluated for training, and for the held-out values.
+        Coalitions evaluated for the rows trained on, and for those held out; v(∅) and v(N) of all
+        rows are among them.
+    gaps : HeldOutGaps
+        By how much the network misses the sums of held-out rows.
     """
 
     network: ExplainerNetwork
     history: list[Record]
     evaluations: int
     validation_evaluations: int
+    gaps: HeldOutGaps
 
 
 def train(
@@ -157,32 +169,21 @@ def train(
     `described` tells the network from others where checkpoints of one are found.
     """
     held_out, kept = training.split(rows.n_real or rows.game.n_rows, rows.game.n_rows)
-    wanted, n_validation = _validation_values(rows, held_out, training)
+    valued = held_out_values(rows, held_out, training, len(kept))
     subject = Subject(
         training.options(),
         {"network": described, "the set of rows": digest(rows.inputs, rows.n_real, rows.active)},
         {
             "v(∅)": rows.empty,
             "v(N)": rows.empty + rows.rise,
-            "values of the held-out rows": wanted,
+            "values of the held-out rows": valued.values,
         },
     )
-    module = _Module(rows, network, training, kept, held_out, wanted, subject)
-    fit(module)
-    return Trained(network, module.history, module.evaluations, n_validation)
-
-
-def _validation_values(
-    rows: TrainingRows, held_out: IntArray, training: Training
-) -> tuple[ValueArray, int]:
-    """Return exact or well-estimated values of the held-out rows, and what they cost."""
-    n_players = rows.game.n_players
-    budget = training.validation_evaluations
-    if budget is None:
-        budget = 2**n_players if n_players <= _EXACT_PLAYERS else 32 * n_players
-    settings = Settings(seed=training.seed, budget=budget, budget_name="validation_evaluations")
-    found = estimate(SomeRows(rows.game, held_out), OddGP(), settings)
-    return found.values, int(found.evaluations.sum())
+    module = _Module(rows, network, training, kept, valued, subject)
+    fit(module, rows.progress)
+    gaps = HeldOutGaps.of(network, rows, held_out)
+    n_validation = valued.evaluations + 2 * len(held_out)
+    return Trained(network, module.history, module.evaluations, n_validation, gaps)
 
 
 class _Module(FittedModule):
@@ -197,23 +198,24 @@ class _Module(FittedModule):
         network: ExplainerNetwork,
         training: Training,
         kept: IntArray,
-        held_out: IntArray,
-        wanted: ValueArray,
+        valued: HeldOutValues,
         subject: Subject,
     ) -> None:
-        super().__init__(network, training, kept, held_out, subject)
-        self.rows, self._wanted = rows, torch.as_tensor(wanted)
+        super().__init__(network, training, kept, valued.rows, subject)
+        self.rows, self._wanted = rows, torch.as_tensor(valued.values)
         self.history: list[Record] = []
         self.evaluations = 2 * len(kept)
         self.labels: Tensor | None = None
         self._evaluate = Evaluator(rows.game)
+        self._is_grad_enabled = torch.is_grad_enabled()  # for the model, as the caller has it
         self._losses: list[float] = []
         self._errors: list[Tensor] = []
 
     # --- steps ---
 
-    def on_fit_start(self) -> None:
-        if self.schedule.target in LABELS and self.labels is None:
+    def prepare(self, checkpoint: Mapping[str, Any] | None) -> None:
+        """Compute the labels, if there are any and the checkpoint does not hold them."""
+        if self.schedule.target in LABELS and checkpoint is None:
             self.labels, cost = _labels(self.rows, self.kept, self.schedule)
             self.evaluations += cost
 
@@ -243,7 +245,8 @@ class _Module(FittedModule):
         n = options.evaluations_per_row(n_players)
         coalitions = _drawn(self.rows.active[rows], rows, n, options, self.current_epoch)
         table = CoalitionTable(coalitions, np.full(len(rows), n))
-        (values,) = self._evaluate([Request(rows, table)])
+        with torch.set_grad_enabled(self._is_grad_enabled):
+            (values,) = self._evaluate([Request(rows, table)])
         self.evaluations += n * len(rows)
         counts = self.rows.active[rows].sum(axis=1)
         totals = np.array([kernel_total(int(count)) if count > 1 else 0.0 for count in counts])
@@ -274,7 +277,7 @@ class _Module(FittedModule):
         self._errors.clear()
         absolute = float(errors.abs().sum(dim=1).mean())
         squared = float((errors**2).sum(dim=1).mean().sqrt())
-        self.log("error", absolute)
+        self.log_error(absolute)
         loss = float(np.mean(self._losses)) if self._losses else float("nan")
         self._losses.clear()
         epoch = self.current_epoch + 1
@@ -289,6 +292,7 @@ class _Module(FittedModule):
         checkpoint["labels"] = self.labels
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        super().on_load_checkpoint(checkpoint)
         self.history = [Record(**record) for record in checkpoint["history"]]
         self.evaluations = checkpoint["evaluations"]
         self.labels = checkpoint["labels"]
@@ -299,7 +303,13 @@ def _labels(rows: TrainingRows, kept: IntArray, training: Training) -> tuple[Ten
     # Equal weights: the network averages over rows, and cannot use what learning them would add.
     estimator = OddGP("equal") if training.target == "oddgp" else LeastSquares()
     budget = training.evaluations_per_row(rows.game.n_players)
-    settings = Settings(seed=training.seed, budget=budget, budget_name="evaluations")
+    settings = Settings(
+        seed=training.seed,
+        budget=budget,
+        budget_name="evaluations",
+        name=rows.progress.description("targets of training rows"),
+        progress_delay=rows.progress.remaining_delay,
+    )
     found = estimate(SomeRows(rows.game, kept), estimator, settings)
     labels = torch.as_tensor(found.values, dtype=torch.float32)
     return labels, int(found.evaluations.sum())

@@ -14,6 +14,7 @@ from ..batched_evaluation import Evaluator, Request
 from ..coalition_sets import CoalitionTable, end_points
 from ..errors import InvalidArgumentError
 from ..games import Game
+from .progress import Progress
 
 
 @dataclass
@@ -28,11 +29,14 @@ class TrainingRows:
         What the network is given.
     n_real : int, optional
         How many of the rows, the first ones, are real: held-out rows are taken from these.
+    progress : Progress
+        Shows the progress of the evaluations of v(∅) and v(N), two for each row.
     """
 
     game: Game
     inputs: Any
     n_real: int | None = None
+    progress: Progress = field(default_factory=Progress)
     active: BoolArray = field(init=False)
     empty: ValueArray = field(init=False)
     rise: ValueArray = field(init=False)
@@ -45,7 +49,10 @@ class TrainingRows:
             )
         self.active = self.game.active_players()
         table = CoalitionTable(end_points(self.game.n_players)[None], np.array([2]))
-        (ends,) = Evaluator(self.game)([Request(np.arange(self.game.n_rows), table)])
+        n_rows = self.game.n_rows
+        with self.progress.bar("end points", 2 * n_rows, "evaluations") as bar:
+            evaluate = Evaluator(self.game, on_progress=bar.update)
+            (ends,) = evaluate([Request(np.arange(n_rows), table)])
         self.empty, self.rise = ends[:, 0], ends[:, 1] - ends[:, 0]
 
     def batch(self, rows: IntArray) -> Tensor:

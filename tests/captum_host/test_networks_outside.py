@@ -1,0 +1,202 @@
+"""Networks that explain, used as they should not be: other files, other examples, interrupted."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from captum_ext import Exact, FastShap, SimShap, Surrogate
+from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError, ShapleyExtWarning
+from tests.captum_host.networks import examples, network
+from tests.helpers.signed_files import parts_of, signed
+
+pytest.importorskip("lightning")
+pytest.importorskip("safetensors")
+
+N = 5
+FEW = {"epochs": 3, "seed": 0, "rows_per_step": 32}
+NET = network(N, 2)
+X = examples(80, N)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "trained"
+    SimShap(NET, **FEW).fit(X).save_trained(path)
+    return path
+
+
+# --- files ---
+
+
+def test_files_of_another_method_are_refused_with_the_right_one(path, tmp_path):
+    with pytest.raises(InvalidArgumentError, match=r"trained by simshap.*SimShap \(captum\)"):
+        FastShap(NET).load_trained(path)
+    FastShap(NET, **FEW).fit(X).save_trained(tmp_path / "fast")
+    with pytest.raises(InvalidArgumentError, match=r"trained by fastshap.*FastShap \(captum\)"):
+        SimShap(NET).load_trained(tmp_path / "fast")
+    with pytest.raises(InvalidArgumentError, match="targets='oddgp', not by simshap with 'contr"):
+        SimShap(NET, targets="controlled").load_trained(path)
+    assert SimShap(NET).load_trained(path).targets == "oddgp"
+    Surrogate(NET, **FEW).fit(X).save(tmp_path / "surrogate")
+    with pytest.raises(InvalidArgumentError, match=r"but of a surrogate.*Surrogate\.load"):
+        SimShap(NET).load_trained(tmp_path / "surrogate")
+
+
+@pytest.mark.parametrize("bit", [0, 100, 4000, 30_000, -1, -5000])
+def test_flipped_bits_are_refused(bit, path, tmp_path):
+    data = bytearray(path.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(InvalidArgumentError, match="again"):
+        SimShap(NET).load_trained(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("inputs", 5),
+        ("inputs", []),
+        ("inputs", [[[N], "nn"]]),
+        ("inputs", [[[N], "complex64"]]),
+        ("inputs", [[[10**9, 10**9], "float32"]]),
+        ("inputs", [[[N - 1], "float32"]]),
+        ("inputs", [[[-N], "float32"]]),
+        ("inputs", [[N, "float32"]]),
+        ("inputs", [[[N], ["float32"]]]),
+        ("inputs", [{}]),
+        ("output_shape", None),
+        ("output_shape", [3]),
+        ("output_shape", [2, 10**6]),
+        ("output_shape", [2.0]),
+        ("output_shape", "2"),
+    ],
+)
+def test_layouts_that_were_changed_are_refused(name, value, path, tmp_path):
+    header, about, tensors = parts_of(path.read_bytes())
+    about["description"]["host"][name] = value
+    (tmp_path / "a").write_bytes(signed(header, about, tensors))
+    with pytest.raises(ShapleyExtError, match="again"):
+        SimShap(NET).load_trained(tmp_path / "a")
+
+
+# --- examples ---
+
+
+def stopping_batches():
+    yield X[:40]
+    raise KeyboardInterrupt
+
+
+def test_batches_of_all_kinds():
+    wanted = SimShap(NET, **FEW).fit(X).attribute(X[:4])
+    for batches in (
+        [X[:50], X[50:]],
+        (part for part in X.split(30)),
+        torch.utils.data.DataLoader(X),
+    ):
+        found = SimShap(NET, **FEW).fit(batches).attribute(X[:4])
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+    with pytest.raises(KeyboardInterrupt):
+        SimShap(NET, **FEW).fit(stopping_batches())
+
+
+@pytest.mark.parametrize("kind", [SimShap, Surrogate])
+@pytest.mark.parametrize("data", [X[:0], X[:1], [], iter(()), X.numpy(), 5, "text"], ids=repr)
+def test_what_holds_no_examples_is_refused(kind, data):
+    with pytest.raises(ShapleyExtError, match="at least 2|must hold batches|must be|no example"):
+        kind(NET, **FEW).fit(data)
+
+
+def test_examples_unlike_those_trained_on_are_warned_of():
+    sim = SimShap(NET, epochs=20, seed=0).fit(X.repeat(4, 1))
+    sim.attribute(X, target=1)  # no warning, which would be an error
+    assert len(sim.last_unlike_rows) == 0
+    far = X.clone()
+    far[[3, 30]] *= 100
+    with pytest.warns(ShapleyExtWarning, match=r"2 of 80 rows are unlike.*rows 3, 30"):
+        sim.attribute(far, target=1)
+    np.testing.assert_array_equal(sim.last_unlike_rows, [3, 30])
+
+
+# --- training ---
+
+
+def test_bars_are_shown_where_they_are_asked_for(capfd):
+    SimShap(NET, **FEW).fit(X)
+    Surrogate(NET, **FEW).fit(X)
+    assert capfd.readouterr() == ("", "")
+    SimShap(NET, surrogate=True, **FEW).fit(X, show_progress=True)
+    shown = capfd.readouterr().err
+    for part in ("end points", "values of held-out rows", "targets of training rows", "fitting"):
+        assert f": {part}: 100%" in shown
+    assert "Surrogate: outputs: 100%" in shown
+
+
+@pytest.mark.parametrize("kind", [SimShap, FastShap])
+@pytest.mark.parametrize("mode", ["double", "inference"])
+def test_modes_of_torch_change_nothing(kind, mode):
+    wanted = kind(NET, **FEW).fit(X).attribute(X[:4])
+    if mode == "double":
+        torch.set_default_dtype(torch.float64)
+        try:
+            found = kind(NET, **FEW).fit(X).attribute(X[:4])
+        finally:
+            torch.set_default_dtype(torch.float32)
+    else:
+        with torch.inference_mode():
+            found = kind(NET, **FEW).fit(X.clone()).attribute(X[:4].clone())
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("kind", [SimShap, FastShap])
+def test_models_that_change_their_input_or_reuse_their_output(kind):
+    """What the model does to what it is given must not reach the examples, nor earlier outputs."""
+    buffer = torch.empty(10**6, 2, dtype=X.dtype)
+
+    def careless(x):
+        out = buffer[: len(x)]
+        out.copy_(NET(x))
+        x.zero_()
+        return out
+
+    given = X.clone()
+    sim = kind(careless, **FEW).fit(given)
+    torch.testing.assert_close(given, X, rtol=0, atol=0)
+    wanted = kind(NET, **FEW).fit(X).attribute(X[:4])
+    torch.testing.assert_close(sim.attribute(given[:4]), wanted, rtol=0, atol=0)
+    torch.testing.assert_close(given, X, rtol=0, atol=0)
+
+
+def test_models_that_switch_gradients_on():
+    """Such as those of forces, the derivatives of an energy."""
+
+    class Forces(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = network(N, 1)
+
+        def forward(self, x):
+            with torch.enable_grad():
+                at = x.detach().requires_grad_()
+                (force,) = torch.autograd.grad(self.net(at).sum(), at, create_graph=True)
+            return force
+
+    net = Forces().eval()
+    for sim in (SimShap(net, **FEW), FastShap(net, **FEW), SimShap(net, surrogate=True, **FEW)):
+        assert sim.fit(X).attribute(X[:3]).shape == (3, N, N)
+
+
+def test_validation_and_training_are_counted_apart():
+    rows = []
+
+    def counting(x):
+        rows.append(len(x))
+        return NET(x)
+
+    sim = SimShap(counting, **FEW).fit(X)
+    trained = sim.trained
+    assert sum(rows) >= trained.evaluations + trained.validation_evaluations
+    assert trained.validation_evaluations > 0
+    exact = Exact(NET).attribute(X[:2])
+    assert exact.shape == sim.attribute(X[:2]).shape

@@ -1,0 +1,316 @@
+"""Training that is interrupted, moved, in torch's other modes, or with large seeds."""
+
+import shutil
+import signal
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pl = pytest.importorskip("lightning.pytorch")
+pytest.importorskip("safetensors")
+
+from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.surrogate_training import (  # noqa: E402
+    SurrogateTraining,
+    TrainedSurrogate,
+)
+from shapley_adapters.amortized.training import Training  # noqa: E402
+from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from tests.helpers.brute_force import game_shapley_values  # noqa: E402
+
+N_PLAYERS = 5
+ROWS = np.random.default_rng(0).normal(size=(60, N_PLAYERS)).astype(np.float32)
+INTO = np.random.default_rng(1).normal(size=(N_PLAYERS, 3))
+
+
+class Curved:
+    """A smooth function of each row."""
+
+    n_rows, n_players, evaluations_per_batch = len(ROWS), N_PLAYERS, 4096
+
+    def active_players(self):
+        return np.ones(ROWS.shape, dtype=bool)
+
+    def value_of(self, row):
+        """Return a function of a set of players, for the oracle."""
+        every = np.arange(N_PLAYERS)
+        return lambda players: self(np.array([row]), np.isin(every, list(players))[None])[0]
+
+    def __call__(self, rows, coalitions):
+        return np.tanh((ROWS[rows] * coalitions) @ INTO).sum(axis=1, keepdims=True)
+
+
+def explainer(network="mlp", **options):
+    options = {"epochs": 6, "seed": 0, "evaluations": 8, "batch_size": 16} | options
+    return AmortizedShapley.fit(Curved(), ROWS, Training(**options), network)
+
+
+def surrogate(network="mlp", **options):
+    options = {"epochs": 6, "seed": 0, "coalitions": 4, "batch_size": 16} | options
+    outputs = Curved()(np.arange(len(ROWS)), np.ones(ROWS.shape, dtype=bool))
+    training = SurrogateTraining(**options)
+    return TrainedSurrogate.fit(ROWS, outputs, np.arange(N_PLAYERS), training, network)
+
+
+def controlled(network="mlp", **options):
+    return explainer(network, target="controlled", **options)
+
+
+each_training = pytest.mark.parametrize("fit", [explainer, controlled, surrogate])
+
+
+def weights(trained):
+    network = getattr(trained, "network", None) or trained.trained.network
+    return {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+
+
+def assert_same(first, second):
+    for name, value in weights(first).items():
+        np.testing.assert_array_equal(value, weights(second)[name], err_msg=name)
+
+
+class Raise(pl.Callback):
+    """Raises an error at the start of an epoch."""
+
+    def __init__(self, error, epoch=3):
+        self.error, self.epoch = error, epoch
+
+    def on_train_epoch_start(self, trainer, module):
+        if trainer.current_epoch == self.epoch:
+            raise self.error
+
+
+class Spoil(pl.Callback):
+    """Spoils the weights at the start of the third epoch, so that the best epoch is before it."""
+
+    def on_train_epoch_start(self, trainer, module):
+        if trainer.current_epoch == 2:
+            with torch.no_grad():
+                for weight in module.network.parameters():
+                    weight.mul_(10)
+
+
+@each_training
+def test_training_goes_on_where_its_folder_was_moved_to(fit, tmp_path):
+    """Cut after its best epoch, whose weights the end must know."""
+    whole = fit(trainer_options={"callbacks": [Spoil()]})
+    first, second = tmp_path / "first", tmp_path / "second"
+    with pytest.raises(ZeroDivisionError):
+        fit(
+            folder=first,
+            trainer_options={"callbacks": [Spoil(), Raise(ZeroDivisionError(), epoch=4)]},
+        )
+    first.rename(second)
+    assert_same(fit(folder=second, trainer_options={"callbacks": [Spoil()]}), whole)
+    second.rename(first)
+    assert_same(fit(folder=first), whole)  # finished, and moved again
+
+
+@pytest.mark.parametrize("fit", [explainer, controlled])
+def test_the_best_epoch_is_kept(fit):
+    made = fit(trainer_options={"callbacks": [Spoil()]}, validation_evaluations=2**N_PLAYERS)
+    errors = [record.absolute_error for record in made.trained.history]
+    assert np.argmin(errors) < 2
+    held_out, _ = Training(seed=0).split(len(ROWS), len(ROWS))
+    found = made.explain(Curved(), ROWS, efficient=True).estimate.values[held_out]
+    wanted = game_shapley_values(Curved())[held_out]
+    assert np.abs(found - wanted).sum(axis=1).mean() == pytest.approx(min(errors), rel=1e-4)
+
+
+@each_training
+def test_training_that_stopped_early_is_not_taken_further(fit, tmp_path):
+    options = {"epochs": 40, "patience": 1, "learning_rate": 0.5, "folder": tmp_path}
+    stopped = fit(**options)
+    before = (tmp_path / "last.ckpt").stat().st_mtime_ns
+    assert_same(fit(**options), stopped)
+    assert (tmp_path / "last.ckpt").stat().st_mtime_ns == before
+
+
+@each_training
+def test_ctrl_c_is_a_keyboard_interrupt_and_training_can_go_on(fit, tmp_path, capfd):
+    handler = signal.getsignal(signal.SIGINT)
+    interrupt = {"callbacks": [Raise(KeyboardInterrupt())]}
+    with pytest.raises(KeyboardInterrupt, match=r"fit again.*last epoch"):
+        fit(folder=tmp_path, trainer_options=interrupt)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert capfd.readouterr() == ("", "")
+    assert_same(fit(folder=tmp_path), fit())
+    with pytest.raises(KeyboardInterrupt, match="With folder="):
+        fit(trainer_options=interrupt)
+
+
+@each_training
+def test_interrupts_by_the_model_are_keyboard_interrupts(fit, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Curved, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fit()
+
+
+@each_training
+@pytest.mark.parametrize("mode", ["double", "inference", "no_grad"])
+def test_modes_of_torch_change_nothing(fit, mode):
+    wanted = fit()
+    if mode == "double":
+        torch.set_default_dtype(torch.float64)
+        try:
+            found = fit()
+        finally:
+            torch.set_default_dtype(torch.float32)
+    else:
+        with torch.inference_mode() if mode == "inference" else torch.no_grad():
+            found = fit()
+    assert_same(found, wanted)
+
+
+@each_training
+def test_modules_in_double_precision_are_trained(fit, tmp_path):
+    n_inputs, n_outputs = (10, 1) if fit is surrogate else (N_PLAYERS, N_PLAYERS)
+
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(n_inputs, n_outputs)
+
+        def forward(self, x):
+            return self.layer(x.flatten(1)).unflatten(1, (-1, 1))
+
+    made = fit(Own().double(), epochs=1)
+    made.save(tmp_path / "a")
+    assert_same(type(made).load(tmp_path / "a", Own().double()), made)
+
+
+@each_training
+def test_seeds_of_any_size(fit):
+    large = fit(seed=2**70, epochs=1)
+    assert_same(fit(seed=2**70, epochs=1), large)
+    assert any((weights(fit(seed=0, epochs=1))[k] != v).any() for k, v in weights(large).items())
+
+
+@each_training
+@pytest.mark.parametrize("n_bytes", [0, 1, 100, 5000, -1, -100])
+def test_checkpoints_that_were_cut_short_are_refused(fit, n_bytes, tmp_path):
+    fit(epochs=1, folder=tmp_path)
+    last = tmp_path / "last.ckpt"
+    last.write_bytes(last.read_bytes()[:n_bytes])
+    with pytest.raises(InvalidArgumentError, match=r"folder=.*last\.ckpt is damaged.*Delete"):
+        fit(epochs=1, folder=tmp_path)
+    shutil.rmtree(tmp_path)
+    fit(epochs=1, folder=tmp_path)
+
+
+def test_checkpoints_run_no_code(tmp_path):
+    class Code:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "written"), "w"))
+
+    torch.save({"shapley_ext": Code()}, tmp_path / "last.ckpt")
+    with pytest.raises(InvalidArgumentError, match="damaged, or no checkpoint"):
+        explainer(folder=tmp_path)
+    assert not (tmp_path / "written").exists()
+
+
+@each_training
+def test_training_that_diverges_is_refused(fit):
+    with pytest.raises(InvalidArgumentError, match=r"diverged.*learning_rate below"):
+        fit(learning_rate=1e30, trainer_options={"gradient_clip_val": None})
+
+
+# --- validation ---
+
+
+@pytest.mark.parametrize("target", ["oddgp", "fastshap"])
+@pytest.mark.parametrize(("n_rows", "n_players"), [(2000, 5), (400, 30)])
+def test_validation_is_a_bounded_share_of_the_evaluations(target, n_rows, n_players):
+    class Linear:
+        evaluations_per_batch = 4096
+
+        def __init__(self):
+            self.n_rows, self.n_players, self.n_evaluated = n_rows, n_players, 0
+            self.x = np.random.default_rng(0).normal(size=(n_rows, n_players)).astype(np.float32)
+
+        def active_players(self):
+            return np.ones(self.x.shape, dtype=bool)
+
+        def __call__(self, rows, coalitions):
+            self.n_evaluated += len(rows)
+            return (self.x[rows] * coalitions).sum(axis=1, keepdims=True)
+
+    game = Linear()
+    training = Training(epochs=1, seed=0, target=target)
+    made = AmortizedShapley.fit(game, game.x, training)
+    assert made.evaluations + made.validation_evaluations == game.n_evaluated
+    ends = 2 * round(0.1 * n_rows)
+    least = 16 * 8 * n_players
+    assert made.validation_evaluations - ends <= max(0.25 * made.evaluations, least)
+
+
+def test_validation_costs_what_is_asked_for():
+    made = explainer(validation_evaluations=32)
+    assert made.validation_evaluations == 6 * (32 + 2)
+
+
+# --- unlike rows ---
+
+
+class Rows(Curved):
+    """The same function of other rows."""
+
+    def __init__(self, x):
+        self.x, self.n_rows = x, len(x)
+
+    def active_players(self):
+        return np.ones(self.x.shape, dtype=bool)
+
+    def __call__(self, rows, coalitions):
+        return np.tanh((self.x[rows] * coalitions) @ INTO).sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    game = Rows(np.random.default_rng(2).normal(size=(300, N_PLAYERS)).astype(np.float32))
+    return AmortizedShapley.fit(game, game.x, Training(epochs=20, seed=0, batch_size=32))
+
+
+def test_rows_like_those_trained_on_are_not_warned_of(learned):
+    """Warnings are errors in tests; 100 calls of 50 rows, and of one row each."""
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        rows = Rows(rng.normal(size=(50, N_PLAYERS)).astype(np.float32))
+        assert not len(learned.explain(rows, rows.x, efficient=True).unlike_rows)
+        one = Rows(rows.x[:1])
+        assert not len(learned.explain(one, one.x, efficient=True).unlike_rows)
+
+
+def test_rows_unlike_those_trained_on_are_warned_of(learned):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(50, N_PLAYERS)).astype(np.float32)
+    x[[7, 20]] *= 20
+    rows = Rows(x)
+    with pytest.warns(match=r"2 of 50 rows are unlike.*rows 7, 20\. .*oddgp, or train"):
+        found = learned.explain(rows, rows.x, efficient=True)
+    np.testing.assert_array_equal(found.unlike_rows, [7, 20])
+    far = Rows(3 * rng.normal(size=(200, N_PLAYERS)).astype(np.float32))
+    with pytest.warns(match=r"of 200 rows are unlike.*, …\. "):
+        found = learned.explain(far, far.x, efficient=True)
+    assert len(found.unlike_rows) > 50
+    assert not len(learned.explain(far, far.x, efficient=False).unlike_rows)  # v(N) is not known
+
+
+def test_held_out_gaps_are_those_of_the_network(learned):
+    training = Training(seed=0)
+    game = Rows(np.random.default_rng(2).normal(size=(300, N_PLAYERS)).astype(np.float32))
+    held_out, _ = training.split(300, 300)
+    gaps = learned.explain(game, game.x, efficient=True).efficiency_gaps[held_out]
+    known = learned.trained.gaps
+    assert known.sizes[0] == pytest.approx(np.sqrt((gaps**2).mean()), rel=1e-4)
+    assert known.largest * known.sizes[0] == pytest.approx(np.abs(gaps).max(), rel=1e-4)
+    assert known.n_rows == 30
+
+
+def test_gaps_go_with_the_file(learned, tmp_path):
+    learned.save(tmp_path / "a")
+    assert AmortizedShapley.load(tmp_path / "a").trained.gaps == learned.trained.gaps

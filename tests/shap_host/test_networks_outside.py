@@ -1,0 +1,305 @@
+"""Networks that explain, used as they should not be: other files, other rows, interrupted."""
+
+import json
+import os
+import signal
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import shap_ext
+from shapley_adapters.errors import InvalidArgumentError, ShapleyExtError, ShapleyExtWarning
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("lightning")
+pytest.importorskip("safetensors")
+
+from tests.helpers.signed_files import parts_of, signed  # noqa: E402
+
+N = 5
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, N)).astype(np.float32)
+INTO = RNG.normal(size=(N, 3))
+REFERENCE = np.zeros((1, N), dtype=np.float32)
+FEW = {"epochs": 3, "seed": 0, "rows_per_step": 32}
+
+
+def curved(x):
+    return np.tanh(np.asarray(x, dtype=float) @ INTO).sum(axis=1)
+
+
+def made(algorithm="simshap", model=curved, **options):
+    options = FEW | {"training_data": X} | options
+    return shap.Explainer(model, REFERENCE, algorithm=algorithm, **options)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "trained"
+    made().fit().save_trained(path)
+    return path
+
+
+# --- files ---
+
+
+def test_files_of_another_method_are_refused_with_the_right_one(path, tmp_path):
+    with pytest.raises(InvalidArgumentError, match=r"trained by simshap.*algorithm='simshap'"):
+        made("fastshap", trained=path)
+    made("fastshap").fit().save_trained(tmp_path / "fast")
+    with pytest.raises(InvalidArgumentError, match=r"trained by fastshap.*algorithm='fastshap'"):
+        made("simshap", trained=tmp_path / "fast")
+    with pytest.raises(InvalidArgumentError, match=r"targets='oddgp', not by simshap with 'contr"):
+        made("simshap", trained=path, targets="controlled")
+    made("simshap", targets="controlled").fit().save_trained(tmp_path / "controlled")
+    assert made("simshap", trained=tmp_path / "controlled").targets == "controlled"
+
+
+def test_files_of_surrogates_and_networks_are_told_apart(path, tmp_path):
+    shap_ext.Surrogate(curved, **FEW).fit(X).save(tmp_path / "surrogate")
+    with pytest.raises(InvalidArgumentError, match=r"but of a surrogate.*Surrogate\.load"):
+        made(trained=tmp_path / "surrogate")
+    with pytest.raises(InvalidArgumentError, match=r"but of a explainer.*trained="):
+        shap_ext.Surrogate.load(path)
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "Train and save again"), (3, "Update")])
+def test_files_of_other_versions_are_refused(number, words, path, tmp_path):
+    header, about, tensors = parts_of(path.read_bytes())
+    (tmp_path / "a").write_bytes(signed(header, {**about, "format": number}, tensors))
+    with pytest.raises(InvalidArgumentError, match=words):
+        made(trained=tmp_path / "a")
+
+
+def test_files_without_a_checksum_are_refused(path, tmp_path):
+    data = path.read_bytes()
+    (tmp_path / "a").write_bytes(data.replace(b'"sha256"', b'"sha255"'))
+    with pytest.raises(InvalidArgumentError, match=r"damaged.*again"):
+        made(trained=tmp_path / "a")
+
+
+@pytest.mark.parametrize("bit", [0, 100, 4000, 30_000, -1, -5000])
+def test_flipped_bits_are_refused(bit, path, tmp_path):
+    data = bytearray(path.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(InvalidArgumentError, match="again"):
+        made(trained=tmp_path / "a")
+
+
+ROWS = st.sampled_from(
+    [
+        None,
+        5,
+        "array",
+        [],
+        {},
+        {"array": [["a"]], "dtype": "<U100000000"},
+        {"array": X[:8].tolist(), "dtype": "V1000000000"},
+        {"array": X[:8].tolist(), "dtype": 5},
+        {"array": X[:8].tolist(), "dtype": "nothing"},
+        {"array": X[:8].tolist()},
+        {"array": X[:3].tolist(), "dtype": "<f4"},
+        {"array": [[1.0], [1.0, 2.0]], "dtype": "<f4"},
+        {"array": 5, "dtype": "<f4"},
+        {"columns": []},
+        {"columns": 5},
+        {"columns": [["a", {"values": [1], "dtype": "<U100000000"}]]},
+        {"columns": [["a", {"values": 5, "dtype": "int64"}]]},
+        {"columns": [["a", {"values": [1, 2], "dtype": "int64"}], ["b", {"values": []}]]},
+        {"columns": [["a", {"codes": [7], "categories": {"values": [1], "dtype": "int64"}}]]},
+        {"columns": [["a", {"times": ["x"], "dtype": "datetime64[ns]"}]]},
+        {"columns": [["a", {"times": [1], "dtype": "datetime64[ns, Nowhere/None]"}]]},
+        {"columns": [["a", {"times": [1], "dtype": "int64"}]]},
+        {"columns": [[{}, {"values": [1], "dtype": "int64"}]]},
+    ]
+)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(rows=ROWS)
+def test_kept_rows_that_were_changed_are_refused(rows, path, tmp_path):
+    header, about, tensors = parts_of(path.read_bytes())
+    about["description"]["host"] = {"rows": rows}
+    (tmp_path / "a").write_bytes(signed(header, about, tensors))
+    if rows is None:  # what the network saw of the rows is used
+        made(trained=tmp_path / "a")
+        return
+    with pytest.raises(ShapleyExtError):
+        made(trained=tmp_path / "a")
+
+
+@pytest.mark.parametrize("columns", [5, "abcde", [], ["a"], [{}] * N])
+def test_columns_of_surrogates_that_were_changed_are_refused(columns, tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    shap_ext.Surrogate(curved, **FEW).fit(frame).save(tmp_path / "whole")
+    shap_ext.Surrogate.load(tmp_path / "whole", model=curved)
+    header, about, tensors = parts_of((tmp_path / "whole").read_bytes())
+    about["about"]["host"]["columns"] = columns
+    (tmp_path / "a").write_bytes(signed(header, about, tensors))
+    with pytest.raises(ShapleyExtError, match="again"):
+        shap_ext.Surrogate.load(tmp_path / "a", model=curved)
+
+
+def test_wide_tables_are_saved_without_their_rows(tmp_path):
+    wide = np.random.default_rng(0).normal(size=(4, 30_000)).astype(np.float32)
+    groups = {"first": list(range(15_000)), "second": list(range(15_000, 30_000))}
+
+    def explainer(**options):
+        return shap.Explainer(
+            lambda x: np.asarray(x)[:, ::100].sum(axis=1),
+            wide[:1] * 0,
+            algorithm="simshap",
+            groups=groups,
+            network_options={"widths": (2,)},
+            epochs=1,
+            **options,
+        )
+
+    fitted = explainer(training_data=np.repeat(wide, 4, axis=0)).fit()
+    fitted.save_trained(tmp_path / "a")
+    loaded = explainer(trained=tmp_path / "a")
+    np.testing.assert_array_equal(loaded(wide[:2]).values, fitted(wide[:2]).values)
+
+
+def test_options_of_numpy_are_saved(tmp_path):
+    made(network_options={"widths": (np.int64(8),)}).fit().save_trained(tmp_path / "a")
+    about = parts_of((tmp_path / "a").read_bytes())[1]
+    assert json.dumps(about["description"]["options"]) == '{"widths": [8]}'
+    made(trained=tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    "options", [{"width": 8}, {"widths": 8}, {"widths": [0]}, {"widths": ["8"]}, {"widths": [1.5]}]
+)
+def test_options_of_networks_that_cannot_be_used(options):
+    with pytest.raises(InvalidArgumentError, match="network_options"):
+        made(network_options=options).fit()
+
+
+# --- rows ---
+
+
+def loader():
+    data = torch.utils.data.TensorDataset(torch.as_tensor(X))
+    return torch.utils.data.DataLoader(data, batch_size=20)
+
+
+@pytest.mark.parametrize(
+    ("data", "came"),
+    [
+        (X[:0], r"\(0, 5\)"),
+        (X[:1], r"\(1, 5\)"),
+        (X[0], r"\(5,\)"),
+        (pd.DataFrame(X)[:0], r"\(0, 5\)"),
+        (loader(), "DataLoader"),
+        ((row for row in X), "generator"),
+        (X.tolist(), "list"),
+    ],
+    ids=["no rows", "one row", "a row", "empty frame", "loader", "generator", "list"],
+)
+def test_what_holds_no_rows_is_refused(data, came):
+    with pytest.raises(InvalidArgumentError, match=rf"training_data.*{came}.*at least 2"):
+        made(training_data=data).fit()
+    with pytest.raises(InvalidArgumentError, match=came):
+        made().fit(data)
+
+
+@pytest.mark.parametrize("data", [X[:0], X[:1], X[0]], ids=["no rows", "one row", "a row"])
+def test_what_holds_no_rows_is_refused_by_surrogates(data):
+    with pytest.raises(InvalidArgumentError, match="at least 2 rows"):
+        shap_ext.Surrogate(curved, **FEW).fit(data)
+
+
+def test_frames_are_trained_on():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    np.testing.assert_array_equal(made().fit(frame)(X[:4]).values, made().fit(X)(X[:4]).values)
+
+
+def test_rows_unlike_the_training_rows_are_warned_of():
+    explainer = made(epochs=20, training_data=np.tile(X, (4, 1))).fit()
+    explainer(X)  # no warning, which would be an error
+    assert len(explainer.last_unlike_rows) == 0
+    far = X.copy()
+    far[[3, 30]] *= 100
+    with pytest.warns(ShapleyExtWarning, match=r"2 of 80 rows are unlike.*rows 3, 30"):
+        explainer(far)
+    np.testing.assert_array_equal(explainer.last_unlike_rows, [3, 30])
+
+
+# --- training ---
+
+
+def interrupted_after(n_calls):
+    """Return the model, which sends Ctrl-C to the process at a call."""
+    calls = []
+
+    def model(x):
+        calls.append(len(x))
+        if len(calls) == n_calls:
+            os.kill(os.getpid(), signal.SIGINT)
+        return curved(x)
+
+    return model
+
+
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="signals need the main thread"
+)
+@pytest.mark.parametrize("n_calls", [1, 3, 4, 5])
+def test_ctrl_c_ends_fit_and_training_goes_on(n_calls, tmp_path):
+    """In the evaluations beforehand, and in each epoch."""
+    options = {"algorithm": "fastshap", "folder": tmp_path, "rows_per_step": 72}
+    with pytest.raises(KeyboardInterrupt):
+        made(model=interrupted_after(n_calls), **options).fit()
+    wanted = made("fastshap", rows_per_step=72)(X[:5]).values
+    np.testing.assert_array_equal(made(**options).fit()(X[:5]).values, wanted)
+
+
+def test_bars_appear_after_ten_seconds_and_never_where_silent(monkeypatch, capfd):
+    made().fit()
+    assert capfd.readouterr() == ("", "")
+    for module in ("amortized_explainer", "surrogates"):
+        monkeypatch.setattr(f"shap_ext.{module}.BAR_DELAY", 0.0)
+    made().fit(silent=True)
+    made()(X[:3], silent=True)
+    assert capfd.readouterr() == ("", "")
+    made().fit()
+    shown = capfd.readouterr().err
+    for part in ("end points", "values of held-out rows", "targets of training rows", "fitting"):
+        assert f"SimSHAP: {part}: 100%" in shown
+    made(surrogate=True).fit()
+    assert "Surrogate: outputs: 100%" in capfd.readouterr().err
+
+
+def test_the_model_is_run_as_the_caller_runs_it():
+    """Under no_grad, as many do who wrap a module."""
+    net = torch.nn.Sequential(torch.nn.Linear(N, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
+
+    def model(x):
+        return net(torch.as_tensor(np.asarray(x), dtype=torch.float32)).numpy()
+
+    for algorithm in ("simshap", "fastshap"):
+        with torch.no_grad():
+            assert made(algorithm, model=model)(X[:3]).shape[:2] == (3, N)
+
+
+def test_validation_is_counted():
+    rows = []
+
+    def model(x):
+        rows.append(len(x))
+        return curved(x)
+
+    explainer = made(model=model).fit()
+    assert sum(rows) == explainer.trained.evaluations + explainer.trained.validation_evaluations
