@@ -31,7 +31,7 @@ LAYERS = [
     {"errors", "array_types"},
     {"arguments", "games", "coalition_sets", "size_distributions"},
     {"estimates", "explanation_arrays", "player_graphs", "torch_attributions"},
-    {"connected_sets", "graph_reading", "graphs_of_rows"},
+    {"connected_sets", "graph_reading", "graphs_of_rows", "named_graphs"},
     {"constrained_regression", "designs", "batched_evaluation"},
     {"criteria", "kept_designs"},
     {"aggregation"},
