@@ -147,6 +147,11 @@ class OnGraph:
     Shapley value.
     """
 
+    def shortfall(self, design: Design, request: DesignRequest) -> str | None:
+        """Return why a design leaves out all neighbours of the players; None if it does not."""
+        del design, request
+        return None
+
 
 DesignT = TypeVar("DesignT", bound=Design)
 
