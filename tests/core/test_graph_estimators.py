@@ -585,10 +585,10 @@ def test_the_mean_over_all_orders_of_a_neighbourhood_is_c_shapley(graph, margina
     """Exactly: all orders are enumerated, so that nothing is left to chance."""
     game, players = random_game(7), of_networkx(graph)
     value = game.value_of(0)
-    wanted = oracle.c_shapley(graph, value, 1, marginals=marginals)[:, 0]
-    estimator = core.CShapley(1, marginals=marginals)
+    wanted = oracle.c_shapley(graph, value, 2, marginals=marginals)[:, 0]
+    estimator = core.CShapley(2, marginals=marginals)
     for node in (0, 3):
-        part = part_of(players, players.neighbourhood(node, 1))
+        part = part_of(players, players.neighbourhood(node, 2))
         orders = np.array(list(permutations(range(len(part.nodes)))))
         drawn = estimator._components_on_arrival(part, orders)
         sets = [frozenset(part.nodes[row].tolist()) for row in drawn.members]
@@ -649,6 +649,14 @@ def test_auto_does_not_come_down_to_order_0(make, graph):
     assert found.evaluations <= 14 * 120
     assert (found.degrees_of_freedom > 0).all()
     np.testing.assert_allclose(found.values[0, :, 0], of_networkx(graph).degrees / 2, **EXACT)
+
+
+@pytest.mark.parametrize("method", [core.LShapley, core.CShapley])
+def test_small_neighbourhoods_that_cost_too_much_are_refused(method):
+    """Those of the leaves are enumerated, as a draw of each would cost no less."""
+    game = FunctionGame(lambda z: pytest.fail("nothing is evaluated"), 200)
+    with pytest.raises(BudgetError, match="order=1 needs more than 40[01] evaluations"):
+        run(game, method(1), nx.star_graph(199), budget=300)
 
 
 def test_draws_stop_at_a_tolerance_for_connected_sets():
