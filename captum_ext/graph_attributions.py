@@ -61,18 +61,19 @@ class LShapley(GraphAttribution):
     edges of it (Chen et al., L-Shapley and C-Shapley, ICLR 2019, Definition 1). The values do not
     sum to the difference of the outputs unless the order covers the graph. The cost is decided by
     order and graph, 2^(2k) evaluations a word for order k on a text; without `n_samples`, a given
-    order may take up to 65,536 evaluations an example. Where a given order costs more than the
-    budget, random orders of large neighbourhoods are drawn: unbiased for the L-Shapley value, with
-    standard errors. Everything else is exact, with standard errors of 0. The order that was taken
-    is in `last_estimate.orders`.
+    order may take up to 65,536 evaluations an example. Where the order costs more than the budget,
+    random orders of the large neighbourhoods are drawn: unbiased for the L-Shapley value of that
+    order, with standard errors. Everything else is exact, with standard errors of 0. The order that
+    was taken is in `last_estimate.orders`.
 
     Parameters
     ----------
     {parameters}
     {graph}
     order : int or "auto"
-        How many edges away features are considered; by default the largest that `n_samples` pays
-        for.
+        How many edges away features are considered. By default the largest order whose coalitions
+        `n_samples` pays for, and at least 1, of which random orders are drawn where it costs more.
+        If `n_samples` does not pay for these either, the order is 0, of which a warning tells.
     context : {{"removed", "kept"}}
         Whether features outside the neighbourhood are absent, as the paper has it, or present, as
         the authors' code does.
@@ -115,10 +116,14 @@ class CShapley(GraphAttribution):
     For features with neighbours, such as words, pixels or atoms, of which those that are apart
     hardly interact. Feature i gets a weighted sum of v(U) − v(U∖i) over the connected sets U around
     it, within `order` edges (Chen et al., L-Shapley and C-Shapley, ICLR 2019, Definition 2): on a
-    text, the n-grams around a word. Deterministic; standard errors are 0. The values do not sum to
-    the difference of the outputs. The cost is decided by order and graph, about k² + 2k evaluations
-    a word for order k on a text; without `n_samples`, a given order may take up to 65,536
-    evaluations an example. The order that was taken is in `last_estimate.orders`.
+    text, the n-grams around a word. The values do not sum to the difference of the outputs. The
+    cost is decided by order and graph, about k² + 2k evaluations a word for order k on a text;
+    without `n_samples`, a given order may take up to 65,536 evaluations an example. Where the order
+    costs more than the budget, random orders of the large neighbourhoods are drawn, and a feature
+    gets what it adds to its component when it arrives: unbiased for the C-Shapley value of that
+    order, with standard errors. Everything else is exact, with standard errors of 0. The
+    regression, and `weighting="paper"`, are never drawn. The order that was taken is in
+    `last_estimate.orders`.
 
     Parameters
     ----------
@@ -126,7 +131,9 @@ class CShapley(GraphAttribution):
     {graph}
     order : int or "auto"
         How many edges away features are considered, or the largest size of the sets in the
-        regression; by default the largest that `n_samples` pays for.
+        regression. By default the largest order that `n_samples` pays for, and for the sum at least
+        1, of which random orders are drawn where it costs more. If `n_samples` does not pay for
+        neighbours at all, each feature is taken by itself, of which a warning tells.
     {c_shapley_options}
     efficient : bool
         Whether the regression is made to sum to the difference of the outputs.

@@ -17,10 +17,12 @@ _PARAMETERS = """forward_func : callable
         if given, names the class."""
 
 _GRAPH = """graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
-        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
-        list with one graph for each example. By default features are next to each other that touch
+        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, a pandas
+        frame of adjacency, an edge index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric
+        data, or a `PlayerGraph`, each with a node for each feature; `"line"`, `"ring"` or `"grid"`,
+        by their places; or a list with one graph for each example. Nodes must be the numbers of the
+        features from 0; others need an order: `PlayerGraph.of_networkx(graph, nodelist)`. By
+        default features are next to each other that touch
         along any dimension of an input but the first: token ids are a line, an image is a grid of
         pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
         those that they touch. Required for tables, which are floats of two dimensions."""

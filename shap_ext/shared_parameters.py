@@ -31,10 +31,13 @@ _PARAMETERS = """model : callable, torch module, fitted estimator or Booster
         Ignored; shap passes it."""
 
 _GRAPH = """graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, an edge
-        index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric data, or a `PlayerGraph`,
-        each with a node for each feature; `"line"`, `"ring"` or `"grid"`, by their places; or a
-        list with one graph for each row. By default texts are lines, and images grids of pixels and
+        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, a pandas
+        frame of adjacency, an edge index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric
+        data, or a `PlayerGraph`, each with a node for each feature; `"line"`, `"ring"` or `"grid"`,
+        by their places; or a list with one graph for each row. The nodes of networkx graphs and
+        frames, and the ends of edges, may be the names of columns or groups; if none is, they must
+        be their places from 0. Other nodes need an order: `PlayerGraph.of_networkx(graph,
+        nodelist)`. By default texts are lines, and images grids of pixels and
         channels; groups of columns are next to those that they touch."""
 
 _INDEPENDENT_ROWS = """independent_rows : bool

@@ -116,6 +116,54 @@ def buy(known: CoalitionArray, units: WordArray, budget: int) -> Purchase:
     return Purchase(CoalitionTable(unpack(table, n_players), counts), positions, n_bought)
 
 
+@dataclass(frozen=True)
+class UnevenPurchase:
+    """What a budget bought of units of different sizes.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The known coalitions first, in their order, then the bought ones.
+    positions : array, (n,)
+        Where the coalitions of the bought units stand in the table, unit by unit.
+    n_units : int
+        How many units were bought.
+    """
+
+    table: CoalitionTable
+    positions: IntArray
+    n_units: int
+
+
+def buy_uneven(
+    known: CoalitionArray, words: WordArray, sizes: IntArray, budget: int
+) -> UnevenPurchase:
+    """Buy as many of the first units as `budget` pays for, as `buy` does for units of one size.
+
+    Parameters
+    ----------
+    known : array, (n, M)
+        Distinct coalitions that are paid from the same budget already.
+    words : array of words, (N, W)
+        The packed coalitions of the units on offer, one unit after the other.
+    sizes : array, (U,)
+        How many coalitions each unit has.
+    budget : int
+        The number of distinct coalitions, the known ones included.
+    """
+    n_known, n_players = known.shape
+    wanted = np.concatenate([pack(known), words])
+    first = first_occurrences(wanted[None])[0]
+    is_new = first == np.arange(len(wanted))
+    n_distinct = np.cumsum(is_new)
+    ends = n_known + np.cumsum(sizes)
+    n_units = int((n_distinct[ends - 1] <= budget).sum())
+    n_wanted = int(ends[n_units - 1]) if n_units else n_known
+    table = unpack(wanted[:n_wanted][is_new[:n_wanted]], n_players)
+    positions = (n_distinct - 1)[first[n_known:n_wanted]]
+    return UnevenPurchase(CoalitionTable(table[None], np.array([len(table)])), positions, n_units)
+
+
 def units_within(positions: IntArray, n_coalitions: int) -> IntArray:
     """Count the first units that the first coalitions of the table serve, (T,).
 

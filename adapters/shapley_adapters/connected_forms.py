@@ -22,7 +22,7 @@ OPTIONS = """variant : {"sum", "regression"}
     weighting : {"myerson", "paper"}
         The weight of a set of u features with b neighbours: (u − 1)! b! / (u + b)!, by which
         additive models come out exactly; or the paper's 2 / (u (u + 1) (u + 2)), the same for b =
-        2.
+        2, with which nothing can be drawn.
     marginals : {"removal", "components"}
         Whether a feature is paid v(U) − v(U∖i), or v(U) less what the components of U∖i are worth
         apart, as in the Myerson value; the latter takes fewer evaluations.

@@ -113,6 +113,62 @@ def all_connected_sets(
         yield part, connected_sets(part.links, 0, allowed, largest)
 
 
+def n_sets_at_least(part: Part, is_active: BoolArray, is_rooted: bool) -> int:
+    """Return a lower bound on how many different coalitions the connected sets of a part make.
+
+    It counts the sets that are connected within one spanning tree, without listing them: as many
+    as the product, over the children of a node, of one more than the sets below each child. Nodes
+    that are not active are in no coalition, so that sets that differ in them alone count once.
+
+    Parameters
+    ----------
+    part : Part
+        A connected part. Its nodes are in order of their distance from the first one.
+    is_active : array, (n,)
+        Which of its nodes are in coalitions.
+    is_rooted : bool
+        Whether only the sets that contain the first node count, or all of them.
+    """
+    n_below = [1] * len(part.nodes)  # sets whose node closest to the first is this one
+    for node in range(len(part.nodes) - 1, 0, -1):
+        nearer = part.links[node] & ((1 << node) - 1)
+        parent = (nearer & -nearer).bit_length() - 1
+        n_below[parent] *= n_below[node] + int(is_active[node])
+    if is_rooted:
+        return n_below[0]
+    return sum(n for n, counts in zip(n_below, is_active.tolist(), strict=True) if counts)
+
+
+def component_around(links: Sequence[int], node: int, members: int) -> int:
+    """Return the connected component of a set, `members`, that contains a node of it."""
+    component = shell = 1 << node
+    while shell:
+        reached = 0
+        while shell:
+            lowest = shell & -shell
+            shell ^= lowest
+            reached |= links[lowest.bit_length() - 1]
+            if not members & ~(component | reached):
+                return members  # as it often is, for everyone is next to a hub
+        shell = reached & members & ~component
+        component |= shell
+    return component
+
+
+def as_numbers(rows: BoolArray) -> list[int]:
+    """Return rows of flags, (n, n_nodes), as sets."""
+    table = np.packbits(rows, axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in table]
+
+
+def members_of(one: int) -> Iterator[int]:
+    """Yield the nodes of a set, in order."""
+    while one:
+        lowest = one & -one
+        one ^= lowest
+        yield lowest.bit_length() - 1
+
+
 def components_of(links: Sequence[int], members: int) -> Iterator[int]:
     """Yield the connected components of a set."""
     while members:

@@ -188,3 +188,8 @@ class OnGraph(Estimator[Any]):
     Enumeration of all coalitions does not take their place, as it does for estimators of the
     Shapley value.
     """
+
+    def shortfall(self, design: Design, request: DesignRequest) -> str | None:
+        """Return why a design leaves out all neighbours of the players; None if it does not."""
+        del design, request
+        return None

@@ -54,7 +54,8 @@ class Estimate:
         prior; "" where it has none, for all other estimators, and for rows whose coalitions were
         all evaluated.
     orders : array, (R,)
-        Up to which order the graph was considered for each row; −1 for estimators without orders
+        Up to which order the graph was considered for each row, the same for all players of the
+        row, whether their neighbourhoods were enumerated or drawn; −1 for estimators without orders
         and for rows without active players.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.

@@ -14,7 +14,7 @@ from .array_types import BoolArray, IntArray, ValueArray
 from .batched_evaluation import Evaluator, Request
 from .budgets import RowBudgets
 from .coalition_sets import CoalitionTable, end_points
-from .designs import Design, DesignRequest, Estimator, Solution, WholeDesign
+from .designs import Design, DesignRequest, Estimator, OnGraph, Solution, WholeDesign
 from .errors import BudgetError, InvalidArgumentTypeError, warn_user
 from .estimates import Estimate
 from .estimators.exact import FullDesign, full_design, solve_full
@@ -78,6 +78,8 @@ class _Run:
     _drawn: set[Hashable] = field(default_factory=set)
     _missed: list[tuple[int, float]] = field(default_factory=list)
     _largest: float = 0.0
+    _shortfalls: list[str] = field(default_factory=list)
+    _unjoined: int = 0
 
     def estimate(self, active: BoolArray) -> Estimate:
         if self.settings.independent_rows:
@@ -99,6 +101,7 @@ class _Run:
                 self._estimate_chunk(self._groups(rows, active[rows], ends), evaluate, result)
             bar.total = bar.n  # designs may leave a few evaluations of the budget
         self._warn_of_missed_rows()
+        self._warn_of_left_out_neighbours()
         n_checked = check_repeated_values(
             Evaluator(self.game, self.settings.batch_size),
             ends,
@@ -235,7 +238,10 @@ class _Run:
     def _made(self, request: DesignRequest) -> Design:
         try:
             design: Design = kept_designs.design(
-                self.estimator, request, lambda: self.estimator.design(request)
+                self.estimator,
+                request,
+                lambda: self.estimator.design(request),
+                keeps_drawn=self._own_words is None,
             )
         except BudgetError as error:
             name, budget = self.settings.budget_name, self.settings.budget
@@ -282,6 +288,7 @@ class _Run:
         freedom = np.broadcast_to(solution.degrees_of_freedom, errors.shape)
         result.degrees_of_freedom[rows[:, None], group.recipients] = freedom[places]
         result.orders[rows] = getattr(open_rows.design, "order", -1)
+        self._note_shortfall(open_rows.group, open_rows.design, len(rows))
         evaluations = open_rows.evaluations
         result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[places]
         if group.sources is not None and group.backward_passes is not None:
@@ -297,6 +304,33 @@ class _Run:
                 f"{n_rows} of {self.game.n_rows} rows did not reach the tolerance within "
                 f"{name}={budget}: standard errors are up to {worst:.3g} times as large. Raise "
                 f"{name} or the tolerance."
+            )
+
+    def _note_shortfall(self, group: RowGroup, design: Design, n_rows: int) -> None:
+        """Count the rows whose players have no neighbours, or lose them for want of budget."""
+        if not isinstance(self.estimator, OnGraph) or group.n_players < 2:
+            return
+        request = self._design_request(group, must_draw=False)
+        place = request.on_graph
+        if not place.graph.degrees[place.players].any():
+            self._unjoined += n_rows
+            return
+        reason = self.estimator.shortfall(design, request)
+        if reason is not None:
+            self._shortfalls += [reason] * n_rows
+
+    def _warn_of_left_out_neighbours(self) -> None:
+        name, n_rows = self.settings.name, self.game.n_rows
+        if self._unjoined:
+            warn_user(
+                f"graph joins no two players in {self._unjoined} of {n_rows} rows: {name} takes "
+                "each player by itself, as if none of them interacted. Check graph=."
+            )
+        if self._shortfalls:
+            budget = f"{self.settings.budget_name}={self.settings.budget or 'auto'}"
+            warn_user(
+                f"{name} takes each player by itself in {len(self._shortfalls)} of {n_rows} rows, "
+                f"and leaves out what players do together: {self._shortfalls[0]}. Raise {budget}."
             )
 
     def _progress_bar(self, active: BoolArray) -> tqdm[Any]:

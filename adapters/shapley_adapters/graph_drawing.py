@@ -32,7 +32,8 @@ def draw_graph(
     Parameters
     ----------
     graph : graph
-        Anything that `graph=` of the estimators takes, but for names of graphs.
+        Anything that `graph=` of the estimators takes, but for names of graphs. Nodes of networkx
+        graphs that are not the numbers from 0 need `PlayerGraph.of_networkx(graph, nodelist)`.
     attributions : array, (M,)
         One number for each node, in their order; 0 is in the middle of the colours.
     labels : sequence of str, optional

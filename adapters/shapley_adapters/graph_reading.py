@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,21 @@ import scipy.sparse
 from .arguments import checked_choice
 from .array_types import IntArray
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
+from .named_graphs import (
+    check_number_of_nodes,
+    of_adjacency_frame,
+    of_named_edges,
+    of_networkx,
+    refuse_numbered_names,
+)
 from .player_graphs import PlayerGraph
 
 NAMED_GRAPHS = ("line", "ring", "grid")
 
 GRAPH_FORMS = (
     "'line', 'ring', 'grid', "
-    "a networkx graph, a scipy sparse adjacency matrix, an edge index of shape (2, E), a list of "
-    "edges [(i, j), …], an object with an edge_index, or a PlayerGraph"
+    "a networkx graph, a scipy sparse adjacency matrix, a pandas frame of adjacency, an edge index "
+    "of shape (2, E), a list of edges [(i, j), …], an object with an edge_index, or a PlayerGraph"
 )
 
 
@@ -29,32 +36,36 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
 
     Parameters
     ----------
-    graph : PlayerGraph, networkx graph, sparse matrix, (2, E) array, list of pairs, or PyG data
+    graph : PlayerGraph, networkx graph, matrix, frame, (2, E) array, list of pairs, or PyG data
         Directions, weights, multiple edges and loops are left aside. The nodes of a networkx graph
-        are the players' names, which numbers match by their text; where no node is a name, they
-        are the players' numbers from 0, or else the players in the graph's own order.
+        or a frame of adjacency are the players' names, which numbers match by their text; where no
+        node is a name, they must be the players' numbers from 0. A list of edges holds numbers, or
+        names. The rows of a sparse matrix and the numbers of an edge index are places.
     n_players : int
         How many players there are. A `PlayerGraph` may have fewer: the last players are then alone.
     names : sequence, optional
-        Names of the players, to be found among the nodes of a networkx graph.
+        Names of the players, which the nodes of a graph may have.
 
     Raises
     ------
     InvalidArgumentError, InvalidArgumentTypeError
-        If it cannot be read as a graph of that many players.
+        If it cannot be read as a graph of that many players, or if it is not known which node
+        is which player.
     """
     if isinstance(graph, PlayerGraph):
-        _check_size(graph.n_players, n_players, may_be_less=True)
+        check_number_of_nodes(graph.n_players, n_players, may_be_less=True)
         return graph.placed(np.arange(graph.n_players), n_players)
     if hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "adj"):
-        return _of_networkx(graph, n_players, names)
+        return of_networkx(graph, n_players, names)
+    if hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "to_numpy"):
+        return of_adjacency_frame(graph, n_players, names)
     if scipy.sparse.issparse(graph):
         return _of_matrix(graph, n_players)
     edge_index = getattr(graph, "edge_index", graph)
     n_nodes = getattr(graph, "num_nodes", None)
     if n_nodes is not None:
-        _check_size(int(n_nodes), n_players)
-    read = _of_edge_index(edge_index, n_players)
+        check_number_of_nodes(int(n_nodes), n_players)
+    read = _of_edges(edge_index, n_players, names)
     if n_nodes is None:
         _check_reach(read)
     return read
@@ -136,46 +147,12 @@ def _is_one_for_each_row(graph: Any) -> bool:
     )
 
 
-def _of_networkx(graph: Any, n_players: int, names: Sequence[Hashable] | None) -> PlayerGraph:
-    nodes = list(graph.nodes)
-    _check_size(len(nodes), n_players)
-    number = _by_name(nodes, names)
-    if number is None:
-        is_numbered = set(nodes) == set(range(n_players))
-        order: Sequence[Hashable] = range(n_players) if is_numbered else nodes
-        number = {node: place for place, node in enumerate(order)}
-    return PlayerGraph.of_edges(n_players, [(number[e[0]], number[e[1]]) for e in graph.edges])
-
-
-def _by_name(
-    nodes: Sequence[Hashable], names: Sequence[Hashable] | None
-) -> dict[Hashable, int] | None:
-    """Return the player of each node by its name; None where no node is a name."""
-    place_of = {str(name): place for place, name in enumerate(names or ())}
-    if not any(str(node) in place_of for node in nodes):
-        return None
-    strange = [node for node in nodes if str(node) not in place_of]
-    named = {str(node) for node in nodes}
-    left = [name for name in place_of if name not in named]
-    if strange and left:
-        raise InvalidArgumentError(
-            f"graph: node {strange[0]!r} is the name of no player, and player {left[0]!r} has no "
-            "node, although other nodes are names. Name each node as its player, or none."
-        )
-    if len(named) < len(nodes) or left:
-        raise InvalidArgumentError(
-            "graph: names of nodes or players are not told apart by their text, such as 1 and "
-            "'1'. Give each another name."
-        )
-    return {node: place_of[str(node)] for node in nodes}
-
-
 def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:
     if matrix.shape[0] != matrix.shape[1]:
         raise InvalidArgumentError(
             f"graph must be a square adjacency matrix; got one of shape {matrix.shape}."
         )
-    _check_size(matrix.shape[0], n_players)
+    check_number_of_nodes(matrix.shape[0], n_players)
     coordinates = matrix.tocoo()
     kept = np.asarray(coordinates.data) != 0
     return PlayerGraph.of_edges(
@@ -183,10 +160,13 @@ def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:
     )
 
 
-def _of_edge_index(edge_index: Any, n_players: int) -> PlayerGraph:
-    if _is_list_of_tuples(edge_index):
-        return PlayerGraph.of_edges(n_players, _as_pairs(edge_index))
-    return PlayerGraph.of_edges(n_players, _as_edge_index(edge_index).T)
+def _of_edges(edges: Any, n_players: int, names: Sequence[Hashable] | None) -> PlayerGraph:
+    are_pairs = _is_list_of_tuples(edges)
+    if are_pairs and names and all(isinstance(node, str) for edge in edges for node in edge):
+        return of_named_edges(_checked_pairs(edges), n_players, names)
+    pairs = _as_pairs(edges) if are_pairs else _as_edge_index(edges).T
+    refuse_numbered_names(names, n_players)
+    return PlayerGraph.of_edges(n_players, pairs)
 
 
 def _check_reach(read: PlayerGraph) -> None:
@@ -209,12 +189,24 @@ def _is_list_of_tuples(given: Any) -> bool:
 def _as_pairs(edges: Sequence[tuple[Any, ...]]) -> list[tuple[int, int]]:
     """Return edges; a tuple is one edge, however many there are, and never a row of an index."""
     for edge in edges:
-        if len(edge) != 2 or not all(isinstance(node, numbers.Integral) for node in edge):
-            raise InvalidArgumentError(
-                "graph, as a list of tuples, must hold pairs of whole numbers, the two nodes of "
-                f"each edge; got {edge!r}. Pass an edge index as an array or tensor, (2, E)."
-            )
-    return [(int(i), int(j)) for i, j in edges]
+        if not all(isinstance(node, numbers.Integral) for node in edge):
+            _refuse_edge(edge)
+    return [(int(i), int(j)) for i, j in _checked_pairs(edges)]
+
+
+def _checked_pairs(edges: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    for edge in edges:
+        if len(edge) != 2:
+            _refuse_edge(edge)
+    return edges
+
+
+def _refuse_edge(edge: tuple[Any, ...]) -> NoReturn:
+    raise InvalidArgumentError(
+        "graph, as a list of tuples, must hold pairs of whole numbers, or of the players' names, "
+        f"the two nodes of each edge; got {edge!r}. Pass an edge index as an array or tensor, "
+        "(2, E)."
+    )
 
 
 def _as_edge_index(edge_index: Any) -> IntArray:
@@ -235,12 +227,3 @@ def _as_edge_index(edge_index: Any) -> IntArray:
             "sparse: scipy.sparse.csr_array(matrix)."
         )
     return pairs.astype(np.intp)
-
-
-def _check_size(n_nodes: int, n_players: int, may_be_less: bool = False) -> None:
-    if n_nodes > n_players or (n_nodes < n_players and not may_be_less):
-        raise InvalidArgumentError(
-            f"graph has {n_nodes} nodes, but there are {n_players} players; it must have one node "
-            "for each player, in their order. Where rows have players of their own, pass a list "
-            "with one graph for each row."
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -22,8 +22,8 @@ from .errors import InvalidArgumentError
 class PlayerGraph:
     """An undirected graph, the nodes of which are the players 0, …, M − 1.
 
-    Make one with `line`, `ring`, `grid`, `touching` or `of_edges`. Graphs with the same edges are
-    equal, and can be keys of a dictionary.
+    Make one with `line`, `ring`, `grid`, `touching`, `of_edges` or `of_networkx`. Graphs with the
+    same edges are equal, and can be keys of a dictionary.
 
     Attributes
     ----------
@@ -65,6 +65,40 @@ class PlayerGraph:
             )
         pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
         return cls(n_players, np.unique(pairs, axis=0), shape)
+
+    @classmethod
+    def of_networkx(cls, graph: Any, nodelist: Sequence[Hashable]) -> PlayerGraph:
+        """Return a networkx graph whose nodes are the players in a given order.
+
+        Parameters
+        ----------
+        graph : networkx graph
+            Directions, weights, multiple edges and loops are left aside.
+        nodelist : sequence
+            The node of each player, in the order of the players, as in networkx's own functions.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it does not hold each node of the graph once.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from shapley_adapters import PlayerGraph
+        >>> PlayerGraph.of_networkx(nx.Graph([("c", "a"), ("a", "b")]), ["a", "b", "c"]).edges
+        array([[0, 1],
+               [0, 2]])
+        """
+        number = {node: place for place, node in enumerate(nodelist)}
+        if len(number) < len(nodelist) or set(number) != set(graph.nodes):
+            raise InvalidArgumentError(
+                f"nodelist must hold each of the {len(graph.nodes)} nodes of the graph once; got "
+                f"{len(nodelist)}, of which {len(set(number) & set(graph.nodes))} are nodes."
+            )
+        return cls.of_edges(
+            len(number), [(number[edge[0]], number[edge[1]]) for edge in graph.edges]
+        )
 
     @classmethod
     def line(cls, n_players: int) -> PlayerGraph:

@@ -23,18 +23,19 @@ class LShapleyExplainer(GraphExplainer):
     edges of it (Chen et al., L-Shapley and C-Shapley, ICLR 2019, Definition 1). The values do not
     sum to the model's output unless the order covers the graph. The cost is decided by order and
     graph, 2^(2k) evaluations a word for order k on a text; without `max_evals`, a given order may
-    take up to 65,536 evaluations a row. Where a given order costs more than the budget, random
-    orders of large neighbourhoods are drawn: unbiased for the L-Shapley value, with standard
-    errors. Everything else is exact, with standard errors of 0. The order that was taken is in
-    `last_estimate.orders`.
+    take up to 65,536 evaluations a row. Where the order costs more than the budget, random orders
+    of the large neighbourhoods are drawn: unbiased for the L-Shapley value of that order, with
+    standard errors. Everything else is exact, with standard errors of 0. The order that was taken
+    is in `last_estimate.orders`.
 
     Parameters
     ----------
     {parameters}
     {graph}
     order : int or "auto"
-        How many edges away features are considered; by default the largest that `max_evals` pays
-        for.
+        How many edges away features are considered. By default the largest order whose coalitions
+        `max_evals` pays for, and at least 1, of which random orders are drawn where it costs more.
+        If `max_evals` does not pay for these either, the order is 0, of which a warning tells.
     context : {{"removed", "kept"}}
         Whether features outside the neighbourhood are absent, as the paper has it, or present, as
         the authors' code does.

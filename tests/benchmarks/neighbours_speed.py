@@ -1,7 +1,8 @@
 """Time of designing and solving beside that of the model's evaluations, and of enumerating sets.
 
 A design is made once for all inputs of one graph, and kept: the share is told for the first call
-with one input, for the next, and for a first one with ten inputs.
+with one input, for the next, and for a first one with ten inputs. A last table has graphs of 1,000
+nodes, most of which have too many connected sets or too large neighbourhoods to be enumerated.
 
     python tests/benchmarks/neighbours_speed.py [--quick]
 
@@ -17,13 +18,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import torch
 from neighbour_models import WordCNN, image_network
 from torch import Tensor, nn
 
 import captum_ext
-from shapley_adapters import PlayerGraph
+from shapley_adapters import LShapley, Myerson, PlayerGraph, Settings, estimate
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.connected_sets import all_connected_sets
 from shapley_adapters.estimation import kept_designs
@@ -42,7 +44,7 @@ class Task:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one round and a short text")
     arguments = parser.parse_args()
@@ -57,6 +59,8 @@ def main() -> None:
             _measure(task, n_inputs, is_first, n_rounds)
     print()
     _print_enumeration(n_rounds)
+    print()
+    _print_large_graphs(n_rounds)
 
 
 def _tasks(n_words: int) -> list[Task]:
@@ -158,6 +162,47 @@ def _print_enumeration(n_rounds: int) -> None:
             count = sum(1 for _, sets in islice(all_connected_sets(grid, 4), 2000) for _ in sets)
             rounds.append((time.perf_counter() - started) / count)
         print(f"{side:>6} x {side:<3}{count:>10}{1e6 * np.min(rounds):>10.2f}")
+
+
+class _Sums:
+    """A game that costs next to nothing: what is timed is the design and its solution."""
+
+    n_rows, n_players, evaluations_per_batch = 1, 1000, 1000
+
+    def active_players(self) -> Any:
+        return np.ones((1, self.n_players), dtype=bool)
+
+    def __call__(self, rows: Any, coalitions: Any) -> Any:
+        del rows
+        return coalitions.sum(axis=1, keepdims=True) * 1.0
+
+
+def _print_large_graphs(n_rounds: int) -> None:
+    """Print the time of a first call and of the next, on graphs of 1,000 nodes."""
+    hubs = nx.barabasi_albert_graph(1000, 3, seed=0)
+    graphs = {
+        "path": PlayerGraph.line(1000),
+        "grid of 25 x 40": PlayerGraph.grid((25, 40)),
+        "hubs (Barabási–Albert)": PlayerGraph.of_networkx(hubs, range(1000)),
+    }
+    print(f"{'1,000 nodes':44}{'order':>6}{'evaluations':>12}{'first, s':>10}{'next, s':>10}")
+    for estimator in (LShapley(), CShapley(), Myerson()):
+        for title, graph in graphs.items():
+            settings = Settings(seed=0, graph=graph)
+            seconds = []
+            for _ in range(n_rounds):
+                kept_designs.clear()
+                for _ in range(2):
+                    started = time.process_time()
+                    found = estimate(_Sums(), estimator, settings)
+                    seconds.append(time.process_time() - started)
+            method = f"{type(estimator).__name__}, {title}"
+            order = found.orders[0] if found.orders[0] >= 0 else ""
+            print(
+                f"{method:44}{order:>6}{found.evaluations[0]:>12}{min(seconds[::2]):>10.2f}"
+                f"{min(seconds[1::2]):>10.2f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def test_the_page_runs():
         "data": SimpleNamespace(x=nodes[0], edge_index=edges, num_nodes=8),
     }
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     for block in blocks:
         exec(block, names)
     assert [len(values) for values in names["explanation"].values] == [6, 1]
@@ -49,6 +49,7 @@ def test_the_page_runs():
     assert names["attributions"].shape == (1, 8, 3)
     assert names["by_atom"].shape == (1, 8, 4)
     assert names["result"].token_attr.shape == (3, 4)
+    assert names["backbone"].edges.tolist() == [[0, 1], [1, 2], [2, 3]]
     plt.close("all")
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from captum_ext import Exact, Myerson, StackedGraphs
-from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
+from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtWarning
 from tests.captum_host.test_graphs import EXACT, METHODS, MOLECULE, each_method, game_of
 from tests.helpers.brute_force import shapley_values
 
@@ -113,9 +113,9 @@ def test_graphs_without_edges():
     network, (nodes, _) = seeded(PooledMessages()), molecules()
     none = torch.zeros(2, 0, dtype=torch.long)
     model = StackedGraphs(network, none)
-    found = Myerson(model, graph=nx.empty_graph(N_ATOMS)).attribute(
-        nodes, target=1, feature_mask=BY_ATOM
-    )
+    myerson = Myerson(model, graph=nx.empty_graph(N_ATOMS))
+    with pytest.warns(ShapleyExtWarning, match="joins no two players"):
+        found = myerson.attribute(nodes, target=1, feature_mask=BY_ATOM)
     alone = game_of(one_at_a_time(network, none), nodes[0], torch.zeros_like(nodes[0]), BY_ATOM[0])
     for atom in range(N_ATOMS):
         assert found[0, atom, 0].item() == pytest.approx((alone({atom}) - alone(set())).item())

@@ -20,7 +20,12 @@ from captum_ext import (
     Myerson,
     PlayerGraph,
 )
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import (
+    BudgetError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtWarning,
+)
 from shapley_adapters.estimation import kept_designs
 from tests.captum_host.test_language_models import (
     MODEL,
@@ -340,6 +345,69 @@ def test_atoms_of_molecules(method, as_data):
     )
     np.testing.assert_allclose(found[0, :, 0].numpy(), by_definition(MOLECULE, game), **EXACT)
     assert torch.equal(found, found[:, :, :1].expand_as(found))
+
+
+# --- hubs, and what the budget does not pay for ---
+
+
+def hub_model(x):
+    return x[:, 0] * x[:, 1:].sum(1)
+
+
+@pytest.mark.parametrize("kind", [LShapley, CShapley])
+def test_a_hub_is_not_taken_by_itself(kind):
+    """Its neighbourhood has 2^200 coalitions; order 0 would give 0 to all 200 features."""
+    x = torch.ones(1, 200, dtype=torch.float64)
+    method = kind(hub_model, graph=nx.star_graph(199), seed=0)
+    found, errors = method.attribute(x, n_samples=10_000, return_standard_error=True)
+    assert method.last_estimate.orders == 1
+    assert abs(found[0, 0] - 99.5) <= 4 * errors[0, 0] + 1e-9
+    np.testing.assert_allclose(found[0, 1:].numpy(), 0.5, **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "needed"),
+    [
+        (LShapley, {}, "order 1 needs about 802"),
+        (CShapley, {}, "order 1 needs about 802"),
+        (CShapley, {"variant": "regression"}, "order 2 needs up to 401"),
+    ],
+)
+def test_neighbours_that_n_samples_do_not_pay_for_are_warned_of(kind, options, needed):
+    method = kind(hub_model, graph=nx.star_graph(199), **options)
+    with pytest.warns(ShapleyExtWarning, match=f"in 1 of 1 rows.*{needed}.*Raise n_samples=300"):
+        method.attribute(torch.ones(1, 200), n_samples=300)
+
+
+@pytest.mark.parametrize("kind", [LShapley, CShapley, Myerson])
+def test_inputs_that_touch_nobody_are_warned_of(kind):
+    one, other = examples(2, 1), examples(2, 1)
+    with pytest.warns(ShapleyExtWarning, match="joins no two players in 2 of 2 rows.*Check graph"):
+        kind(lambda one, other: (one * other)[:, 0]).attribute((one, other))
+
+
+@pytest.mark.parametrize("kind", [LShapley, CShapley])
+def test_images_of_default_arguments_look_at_neighbours(kind):
+    """A pixel's cross of five has 2^5 coalitions, and the default budget pays for 16 a pixel."""
+    method = kind(lambda x: (x[:, :, 1:] * x[:, :, :-1]).sum((1, 2, 3)), seed=0)
+    found = method.attribute(torch.ones(1, 1, 20, 20, dtype=torch.float64))[0, 0].numpy()
+    assert method.last_estimate.orders == 1
+    wanted = np.ones((20, 20))
+    wanted[[0, -1]] = 0.5
+    np.testing.assert_allclose(found, wanted, **EXACT)
+
+
+@pytest.mark.parametrize("kind", [LShapley, CShapley, Myerson])
+def test_nodes_that_may_be_any_feature_are_refused(kind):
+    """Inputs have no names. The nodes were taken in the order in which the graph had been made."""
+    not_from_0 = nx.Graph([(3, 1), (1, 2), (2, 5), (5, 4), (4, 6)])
+    for graph in (not_from_0, nx.relabel_nodes(not_from_0, str), nx.grid_2d_graph(2, 3)):
+        with pytest.raises(InvalidArgumentError, match="not known which node is which.*nodelist"):
+            kind(smooth, graph=graph).attribute(examples(2, 6))
+    given = PlayerGraph.of_networkx(not_from_0, nodelist=[1, 2, 3, 4, 5, 6])
+    sorted_nodes = nx.convert_node_labels_to_integers(not_from_0, ordering="sorted")
+    found = kind(smooth, graph=given).attribute(examples(2, 6))
+    torch.testing.assert_close(found, kind(smooth, graph=sorted_nodes).attribute(examples(2, 6)))
 
 
 # --- the same numbers through both hosts ---

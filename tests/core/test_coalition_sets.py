@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from shapley_adapters.coalition_sets import (
     all_coalitions,
     buy,
+    buy_uneven,
     end_points,
     first_occurrences,
     pack,
@@ -117,3 +118,20 @@ def test_duplicates_are_free():
     purchase = buy(end_points(4), pack(units), budget=4)
     assert purchase.n_units.tolist() == [3]
     assert purchase.table.counts.tolist() == [4]
+
+
+@given(offers(), st.data())
+def test_units_of_different_sizes_are_bought_alike(offer, data):
+    known, units, budget = offer
+    coalitions = units[0].reshape(-1, units.shape[3])
+    n_left, sizes = len(coalitions), []
+    while n_left:
+        sizes.append(data.draw(st.integers(1, n_left)))
+        n_left -= sizes[-1]
+    split = np.split(coalitions, np.cumsum(sizes)[:-1]) if sizes else []
+    purchase = buy_uneven(known, pack(coalitions), np.array(sizes, dtype=np.intp), budget)
+    expected, n_units = bought_one_by_one(known, split, budget)
+    table = purchase.table.coalitions[0]
+    assert purchase.n_units == n_units
+    assert as_sets(table) == expected
+    assert (table[purchase.positions] == coalitions[: sum(sizes[:n_units])]).all()

@@ -7,14 +7,18 @@ from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
 from shapley_adapters.connected_sets import (
     all_connected_sets,
+    as_numbers,
     as_rows,
+    component_around,
     components_of,
     connected_sets,
+    n_sets_at_least,
     part_of,
 )
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
@@ -109,7 +113,6 @@ def test_forms_of_users():
         assert hash(read_graph(form, 34)) == hash(wanted)
     named = nx.Graph([("b", "c"), ("c", "a")])
     assert edges_of(read_graph(named, 3, names=["a", "b", "c"])) == {(0, 2), (1, 2)}
-    assert edges_of(read_graph(named, 3)) == {(0, 1), (1, 2)}
     shuffled = nx.Graph()
     shuffled.add_nodes_from([2, 0, 1])
     shuffled.add_edge(2, 0)
@@ -145,12 +148,83 @@ def test_nodes_of_networkx_are_names_where_they_can_be():
     tens.add_nodes_from([10, 30, 20])
     tens.add_edge(10, 20)
     assert edges_of(read_graph(tens, 3, names=["10", "20", "30"])) == {(0, 1)}
-    assert edges_of(read_graph(tens, 3)) == {(0, 2)}
-    assert edges_of(read_graph(tens, 3, names=["a", "b", "c"])) == {(0, 2)}
     backwards = nx.path_graph(3)
     backwards.remove_edge(1, 2)
     assert edges_of(read_graph(backwards, 3, names=["2", "1", "0"])) == {(1, 2)}
     assert edges_of(read_graph(backwards, 3, names=["a", "b", "c"])) == {(0, 1)}
+
+
+NOT_FROM_0 = nx.Graph([(3, 1), (1, 2), (2, 5), (5, 4), (4, 6)])  # a path, in another order
+
+
+@pytest.mark.parametrize("names", [None, list("abcdef")])
+@pytest.mark.parametrize(
+    "graph",
+    [
+        NOT_FROM_0,
+        nx.relabel_nodes(NOT_FROM_0, str),
+        nx.grid_2d_graph(2, 3),
+        nx.to_pandas_adjacency(NOT_FROM_0),
+        nx.relabel_nodes(NOT_FROM_0, lambda node: node - 0.5),
+    ],
+    ids=["numbers", "texts", "pairs", "frame", "halves"],
+)
+def test_nodes_that_may_be_any_player_are_refused(graph, names):
+    """Their own order is the players' only where users say so."""
+    remedy = "csr_array" if isinstance(graph, pd.DataFrame) else "PlayerGraph.of_networkx.*nodelist"
+    with pytest.raises(InvalidArgumentError, match=f"not known which node is which.*{remedy}"):
+        read_graph(graph, 6, names)
+
+
+def test_an_order_of_nodes_that_users_give():
+    for nodelist in ([1, 2, 3, 4, 5, 6], list(NOT_FROM_0), [6, 5, 4, 3, 2, 1]):
+        wanted = {
+            tuple(sorted((nodelist.index(i), nodelist.index(j)))) for i, j in NOT_FROM_0.edges
+        }
+        found = PlayerGraph.of_networkx(NOT_FROM_0, nodelist=nodelist)
+        assert edges_of(found) == wanted
+        assert read_graph(found, 6) == found
+    for nodelist in ([1, 2, 3], [1, 2, 3, 4, 5, 5], [0, 1, 2, 3, 4, 5], range(1, 8)):
+        with pytest.raises(InvalidArgumentError, match="each of the 6 nodes of the graph once"):
+            PlayerGraph.of_networkx(NOT_FROM_0, nodelist)
+
+
+def test_frames_of_adjacency_go_by_their_names():
+    frame = nx.to_pandas_adjacency(nx.Graph([("c", "a"), ("a", "b")]))  # in the order c, a, b
+    assert edges_of(read_graph(frame, 3, list("abc"))) == {(0, 1), (0, 2)}
+    assert edges_of(read_graph(frame.loc[list("abc")], 3, list("abc"))) == {(0, 1), (0, 2)}
+    numbered = frame.rename(index={"c": 2, "a": 0, "b": 1}, columns={"c": 2, "a": 0, "b": 1})
+    assert edges_of(read_graph(numbered, 3, list("abc"))) == {(0, 1), (0, 2)}
+    pair = pd.DataFrame([[1, 1], [1, 1]])  # of two nodes, which an edge index would join to nobody
+    assert edges_of(read_graph(pair, 2)) == {(0, 1)}
+    edges = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+    with pytest.raises(InvalidArgumentError, match="adjacency.*from_pandas_edgelist"):
+        read_graph(edges, 3, list("abc"))
+    with pytest.raises(InvalidArgumentError, match="has 3 nodes, but there are 4"):
+        read_graph(frame, 4, list("abcd"))
+    with pytest.raises(InvalidArgumentError, match="NaN"):
+        read_graph(frame.replace(0, np.nan), 3, list("abc"))
+
+
+def test_edges_go_by_names_or_by_places():
+    names = ["age", "income", "city"]
+    assert edges_of(read_graph([("city", "age")], 3, names)) == {(0, 2)}
+    with pytest.raises(InvalidArgumentError, match="'town', which is the name of no pla"):
+        read_graph([("town", "age"), ("age", "income")], 3, names)
+    with pytest.raises(InvalidArgumentError, match="must hold pairs"):
+        read_graph([("city", "age", "income")], 3, names)
+    with pytest.raises(InvalidArgumentError, match="must hold pairs of whole numbers, or"):
+        read_graph([("city", 0)], 3, names)
+
+
+@pytest.mark.parametrize("names", [["1", "2", "3"], [2, 1, 0], [10, 20, 30]])
+def test_numbers_that_may_be_names_or_places_are_refused(names):
+    for edges in ([(0, 1), (1, 2)], np.array([[0, 1], [1, 2]]), [[0, 1], [1, 2]]):
+        with pytest.raises(InvalidArgumentError, match="name or a place.*nx.Graph.*of_edges"):
+            read_graph(edges, 3, names)
+    assert read_graph(PlayerGraph.line(3), 3, names) == PlayerGraph.line(3)
+    for plain in (None, [0, 1, 2], ["0", "1", "2"], ["Feature 0", "Feature 1", "Feature 2"]):
+        assert read_graph([(0, 1), (1, 2)], 3, plain) == PlayerGraph.of_edges(3, [(0, 1), (1, 2)])
 
 
 @pytest.mark.parametrize(
@@ -315,6 +389,35 @@ def test_known_numbers():
     assert np.bincount(sizes)[1:].tolist() == [1, 2 * 2, 3 * 6, 4 * 19, 5 * 63]
 
 
+def test_the_lower_bound_on_the_number_of_sets():
+    """Exact on trees; never too high, with null players neither."""
+    rng = np.random.default_rng(0)
+    for wanted in ATLAS[5::5]:
+        graph, n = of_networkx(wanted), len(wanted)
+        first = graph.neighbourhood(0, n)
+        part = part_of(graph, first)
+        inside = wanted.subgraph(first.tolist())
+        for is_active in (np.ones(len(first), dtype=bool), rng.random(len(first)) < 0.6):
+            nulls = set(first[~is_active].tolist())
+            sets = {members - nulls for members, _ in by_enumeration(inside)} - {frozenset()}
+            around = {members - nulls for members, _ in by_enumeration(inside) if 0 in members}
+            least = n_sets_at_least(part, is_active, is_rooted=False)
+            rooted = n_sets_at_least(part, is_active, is_rooted=True)
+            assert least <= len(sets)
+            assert rooted <= len(around)
+            if nx.is_tree(inside) and is_active.all():
+                assert (least, rooted) == (len(sets), len(around))
+
+
+def test_the_component_of_a_node():
+    for wanted in ATLAS[7::17]:
+        part = part_of(of_networkx(wanted), np.arange(len(wanted)))
+        for members in range(1, 2 ** len(wanted)):
+            for component in components_of(part.links, members):
+                for node in bits(component):
+                    assert component_around(part.links, node, members) == component
+
+
 def test_memory_does_not_grow_with_the_number_of_sets():
     grid = PlayerGraph.grid((20, 20))
     part = part_of(grid, grid.neighbourhood(210, 12))
@@ -355,6 +458,7 @@ def test_sets_as_rows():
     assert found.shape == (2, 11)
     assert [np.flatnonzero(row).tolist() for row in found] == [[0], [1, 9]]
     assert as_rows([], 3).shape == (0, 3)
+    assert as_numbers(found) == [0b1, 0b1000000010]
 
 
 # --- boxes ---

@@ -10,7 +10,12 @@ import shap
 
 import shap_ext
 from shap_ext import PlayerGraph
-from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import (
+    BudgetError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtWarning,
+)
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import masked_model_values
 from tests.shap_host.games import ROUNDING, curved, curved_columns, rows
@@ -94,6 +99,118 @@ def test_every_form_of_graph():
         graph=by_name,
     )
     np.testing.assert_allclose(explainer(frame).values, wanted, **ROUNDING)
+
+
+def test_frames_and_edges_of_names():
+    frame, background = (pd.DataFrame(one, columns=list("abcde")) for one in (X, BACKGROUND))
+    named = nx.relabel_nodes(TREE, dict(enumerate("abcde")))
+    shuffled = nx.to_pandas_adjacency(named, nodelist=list("dbeca"))
+    wanted = shap_ext.MyersonExplainer(curved, BACKGROUND, graph=TREE)(X).values
+    for graph in (shuffled, list(named.edges), nx.to_pandas_adjacency(TREE)):
+        explainer = shap_ext.MyersonExplainer(
+            lambda x: curved(np.asarray(x)), background, graph=graph
+        )
+        np.testing.assert_allclose(explainer(frame).values, wanted, **ROUNDING)
+
+
+def test_groups_are_nodes_by_their_names():
+    columns = [f"x{j}" for j in range(5)]
+    frame, background = (pd.DataFrame(one, columns=columns) for one in (X, BACKGROUND))
+    groups = {"pair": ["x1", "x2"]}
+    backwards = nx.Graph([("x4", "x3"), ("x3", "pair"), ("pair", "x0")])
+    for graph in (backwards, nx.to_pandas_adjacency(backwards), list(backwards.edges)):
+        found = shap_ext.MyersonExplainer(
+            lambda x: curved(np.asarray(x)), background, graph=graph, groups=groups
+        )(frame)
+        wanted = shap_ext.MyersonExplainer(
+            curved, BACKGROUND, graph="line", groups={"pair": [1, 2]}
+        )(X)
+        np.testing.assert_allclose(found.values, wanted.values, **ROUNDING)
+
+
+NOT_FROM_0 = nx.Graph([(3, 1), (1, 2), (2, 5), (5, 4)])
+
+
+@each_method
+@pytest.mark.parametrize(
+    "graph", [NOT_FROM_0, nx.relabel_nodes(NOT_FROM_0, str), nx.to_pandas_adjacency(NOT_FROM_0)]
+)
+def test_nodes_that_may_be_any_feature_are_refused(method, graph):
+    """They were taken in the order in which the graph had been made."""
+    explainer, _ = build(method, curved, BACKGROUND, graph=graph)
+    with pytest.raises(InvalidArgumentError, match="not known which node is which"):
+        explainer(X)
+
+
+def test_an_order_of_nodes_that_users_give():
+    graph = PlayerGraph.of_networkx(NOT_FROM_0, nodelist=[1, 2, 3, 4, 5])
+    found = shap_ext.MyersonExplainer(curved, BACKGROUND, graph=graph)(X).values
+    sorted_nodes = nx.convert_node_labels_to_integers(NOT_FROM_0, ordering="sorted")
+    wanted = shap_ext.MyersonExplainer(curved, BACKGROUND, graph=sorted_nodes)(X).values
+    np.testing.assert_allclose(found, wanted, **ROUNDING)
+
+
+# --- hubs, and what the budget does not pay for ---
+
+
+def hub_model(x):
+    return x[:, 0] * x[:, 1:].sum(axis=1)
+
+
+@pytest.mark.parametrize("name", ["lshapley", "cshapley"])
+def test_a_hub_is_not_taken_by_itself(name):
+    """Its neighbourhood has 2^200 coalitions; order 0 would give 0 to all 200 features."""
+    explainer = shap.Explainer(
+        hub_model, np.zeros((1, 200)), algorithm=name, graph=nx.star_graph(199), seed=0
+    )
+    sv = explainer(np.ones((1, 200)), max_evals=10_000, error_bounds=True, silent=True)
+    assert explainer.last_estimate.orders == 1
+    assert explainer.last_estimate.evaluations > 9_900
+    assert abs(sv.values[0, 0] - 99.5) <= 4 * sv.error_std[0, 0] + 1e-9
+    np.testing.assert_allclose(sv.values[0, 1:], 0.5, **ROUNDING)
+    given = shap.Explainer(
+        hub_model, np.zeros((1, 200)), algorithm=name, graph=nx.star_graph(199), seed=0, order=1
+    )(np.ones((1, 200)), max_evals=10_000, silent=True)
+    np.testing.assert_array_equal(given.values, sv.values)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "needed"),
+    [
+        ("lshapley", {}, "order 1 needs about 802"),
+        ("cshapley", {}, "order 1 needs about 802"),
+        ("cshapley", {"weighting": "paper"}, "order 1 needs more than 300"),
+        ("cshapley", {"variant": "regression"}, "order 2 needs up to 401"),
+    ],
+)
+def test_neighbours_that_max_evals_does_not_pay_for_are_warned_of(name, options, needed):
+    explainer = shap.Explainer(
+        hub_model, np.zeros((1, 200)), algorithm=name, graph=nx.star_graph(199), **options
+    )
+    with pytest.warns(ShapleyExtWarning, match=f"in 2 of 2 rows.*{needed}.*Raise max_evals=300"):
+        explainer(np.ones((2, 200)), max_evals=300, silent=True)
+
+
+@pytest.mark.parametrize("name", ["lshapley", "cshapley", "myerson"])
+def test_graphs_without_edges_are_warned_of(name):
+    explainer = shap.Explainer(curved, BACKGROUND, algorithm=name, graph=nx.empty_graph(5))
+    with pytest.warns(ShapleyExtWarning, match="joins no two players in 3 of 3 rows.*Check graph"):
+        explainer(X, silent=True)
+
+
+@pytest.mark.parametrize("name", ["lshapley", "cshapley"])
+def test_images_of_default_arguments_look_at_neighbours(name):
+    """A pixel's cross of five has 2^5 coalitions, and the default budget pays for 16 a pixel."""
+    shape = (20, 20, 1)
+    masker = shap.maskers.Image(np.zeros(shape), shape)
+    products = lambda x: (x[:, 1:] * x[:, :-1]).sum(axis=(1, 2, 3))  # noqa: E731
+    explainer = shap.Explainer(products, masker, algorithm=name, seed=0)
+    sv = explainer(np.ones((1, *shape)), silent=True)
+    assert explainer.last_estimate.orders == 1
+    assert explainer.last_estimate.evaluations <= 16 * 400
+    wanted = np.ones((20, 20, 1))
+    wanted[[0, -1]] = 0.5
+    np.testing.assert_allclose(sv.values[0].reshape(20, 20, 1), wanted, **ROUNDING)
 
 
 def test_groups_of_columns_are_nodes():

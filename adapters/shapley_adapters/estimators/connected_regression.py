@@ -15,10 +15,10 @@ from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, Value
 from ..coalition_sets import CoalitionTable, first_occurrences, pack, unpack
 from ..connected_sets import all_connected_sets, as_rows
 from ..constrained_regression import SparseFit, fit_sparse
-from ..designs import DesignRequest, GraphPlace, OnGraph, Solution, WholeDesign
+from ..designs import Design, DesignRequest, GraphPlace, OnGraph, Solution, WholeDesign
 from ..errors import InvalidArgumentError
 from ..linear_designs import Terms, TooManyCoalitionsError
-from ..orders import MOST_COALITIONS, affordable, checked_order
+from ..orders import MOST_COALITIONS, affordable, checked_order, reason_for_first
 from ..player_graphs import boxes
 
 SHAPES = ("auto", "connected", "squares")
@@ -129,6 +129,15 @@ class ConnectedRegression(OnGraph):
         attributions[:, design.place.players] = solved
         return Solution(attributions, np.zeros_like(attributions))
 
+    def shortfall(self, design: Design, request: DesignRequest) -> str | None:
+        """Return why "auto" came down to sets of one player."""
+        place = request.on_graph
+        if self._takes_squares(place):
+            n_sets = sum(len(of_side) for of_side in boxes(place.graph.shape or (), 2))
+        else:
+            n_sets = place.graph.n_players + len(place.graph.edges)
+        return reason_for_first(self.order, design, 1, f"up to {n_sets + 2} evaluations")
+
     def _takes_squares(self, place: GraphPlace) -> bool:
         has_squares = place.graph.shape is not None
         if self.shapes == "squares" and not has_squares:
@@ -161,7 +170,9 @@ class ConnectedRegression(OnGraph):
 
 def _connected(place: GraphPlace, order: int, most: int) -> Iterator[tuple[IntArray, BoolArray]]:
     """Yield the connected sets of up to `order` nodes, as rows of flags among some nodes."""
-    left = min(8 * most, MOST_COALITIONS)
+    # Sets that differ in null players alone are one coalition; without these, all sets differ.
+    has_nulls = len(place.players) < place.graph.n_players
+    left = min(8 * most, MOST_COALITIONS) if has_nulls else most
     for part, found in all_connected_sets(place.graph, order):
         sets = []
         for members, _ in found:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import scipy.sparse
 
-from ..array_types import IntArray, ValueArray
-from ..averages import mean_and_error
-from ..coalition_sets import CoalitionTable, buy, pack, units_within
-from ..connected_sets import all_connected_sets, as_rows, part_of
+from ..array_types import ValueArray
+from ..component_draws import ComponentDraws, draw_components
+from ..connected_sets import all_connected_sets, as_rows, n_sets_at_least, part_of
 from ..designs import DesignRequest, GraphPlace, OnGraph, Solution
-from ..errors import BudgetError
 from ..linear_designs import (
     LinearDesign,
     Terms,
@@ -23,72 +19,6 @@ from ..linear_designs import (
 )
 from ..orders import MOST_COALITIONS
 from ..set_weights import boundary_weights, set_weights
-
-
-@dataclass(frozen=True)
-class ComponentDraws:
-    """Random orders in which players arrive, and join the components next to them.
-
-    Attributes
-    ----------
-    table : CoalitionTable
-        The distinct coalitions: the components that come about.
-    positions : array, (U, S)
-        Where the components of each unit, in the order in which they come about, stand in the
-        table.
-    nodes : array, (U, S)
-        Who arrives when each comes about.
-    joined : array, (n, 3)
-        Which component, the last number, each arrival, the second, of a unit, the first, joins.
-    n_nodes, n_orders : int
-        The number of nodes of the graph, and of orders in a unit.
-    """
-
-    table: CoalitionTable
-    positions: IntArray
-    nodes: IntArray
-    joined: IntArray
-    n_nodes: int
-    n_orders: int
-
-    def within(self, n_coalitions: int) -> ComponentDraws:
-        """Return the orders that the first coalitions of the table serve."""
-        n = int(units_within(self.positions[None], n_coalitions)[0])
-        return ComponentDraws(
-            self.table.first(n_coalitions),
-            self.positions[:n],
-            self.nodes[:n],
-            self.joined[self.joined[:, 0] < n],
-            self.n_nodes,
-            self.n_orders,
-        )
-
-    def of_rows(self, _: IntArray) -> ComponentDraws:
-        """Return the design itself: all rows share it."""
-        return self
-
-    def operator(self, n_coalitions: int) -> scipy.sparse.csr_matrix:
-        """Return what each node gets in each unit of the values, (U · nodes, C)."""
-        unit = np.arange(len(self.positions))[:, None]
-        gains = np.broadcast_to(unit * self.n_nodes, self.nodes.shape) + self.nodes
-        of_unit, arrival, component = self.joined.T
-        losses = of_unit * self.n_nodes + self.nodes[of_unit, arrival]
-        n_joined = np.zeros(self.nodes.shape)
-        np.add.at(n_joined, (of_unit, arrival), 1)
-        # Each arrival gets v(new) − v(∅) − Σ (v(joined) − v(∅)); nobody stands at 0 of the table.
-        owners = np.concatenate([gains.ravel(), losses, gains.ravel()])
-        columns = np.concatenate(
-            [
-                self.positions.ravel(),
-                self.positions[of_unit, component],
-                np.zeros(gains.size, dtype=np.intp),
-            ]
-        )
-        shares = np.concatenate(
-            [np.ones(gains.size), -np.ones(len(losses)), (n_joined - 1).ravel()]
-        )
-        shape = (len(self.positions) * self.n_nodes, n_coalitions)
-        return scipy.sparse.csr_matrix((shares / self.n_orders, (owners, columns)), shape=shape)
 
 
 @dataclass(frozen=True)
@@ -110,22 +40,31 @@ class Myerson(OnGraph):
         """List all connected sets, or draw orders where they are too many."""
         place = request.on_graph
         if request.must_draw:
-            return _draws(place, request)
+            return draw_components(place, request)
+        terms = Terms(place, request.known, request.budget)
         try:
-            return _all_sets(place, Terms(place, request.known, request.budget))
+            _check_sets(place, terms)
+            return _all_sets(place, terms)
         except TooManyCoalitionsError:
-            return _draws(place, request)
+            return draw_components(place, request)
 
     def solve(self, design: LinearDesign | ComponentDraws, values: ValueArray) -> Solution:
         """Weigh the values; average over orders where they were drawn, errors from their spread."""
-        if isinstance(design, LinearDesign):
-            return solve_linear(design, values)
-        n_rows, n_coalitions, n_outputs = values.shape
-        n_units = len(design.positions)
-        flat = values.transpose(1, 0, 2).reshape(n_coalitions, n_rows * n_outputs)
-        of_units = design.operator(n_coalitions) @ flat
-        of_units = of_units.reshape(n_units, design.n_nodes, n_rows, n_outputs)
-        return Solution(*mean_and_error(of_units.transpose(2, 0, 1, 3)), n_units - 1)
+        if isinstance(design, ComponentDraws):
+            return design.solution(values)
+        return solve_linear(design, values)
+
+
+def _check_sets(place: GraphPlace, terms: Terms) -> None:
+    """Refuse a graph with too many connected sets before they are listed."""
+    _, firsts = np.unique(place.graph.components, return_index=True)
+    n_least = 0
+    for first in firsts.tolist():
+        part = part_of(place.graph, place.graph.neighbourhood(first, place.graph.n_players))
+        if terms.is_active[part.nodes].any():
+            n_least += n_sets_at_least(part, terms.is_active[part.nodes], is_rooted=False)
+    if n_least > terms.most:
+        raise TooManyCoalitionsError(n_least)
 
 
 def _all_sets(place: GraphPlace, terms: Terms) -> LinearDesign:
@@ -156,60 +95,3 @@ def _all_sets(place: GraphPlace, terms: Terms) -> LinearDesign:
         )
     terms.count()
     return terms.design()
-
-
-def _draws(place: GraphPlace, request: DesignRequest) -> ComponentDraws:
-    """Draw orders of the nodes whose component has active players, each with its reverse."""
-    terms = Terms(place, request.known, MOST_COALITIONS)
-    components = place.graph.components
-    is_relevant = np.isin(components, components[place.players])
-    nodes = np.flatnonzero(is_relevant)
-    part = part_of(place.graph, nodes)
-    n = len(nodes)
-    n_offered = 2 * (request.budget // (2 * n)) + 2
-    orders = request.rng.permuted(np.tile(np.arange(n), (n_offered, 1)), axis=1)
-    arrivals = np.concatenate([orders, orders[:, ::-1]], axis=1)
-    units, joined = [], []
-    for unit, (forward, backward) in enumerate(zip(orders, orders[:, ::-1], strict=True)):
-        for start, order in ((0, forward), (n, backward)):
-            sets, joins = _arrive(part.links, order.tolist())
-            units.append(terms.coalitions(nodes, as_rows(sets, n), rest=False))
-            joined += [(unit, start + arrival, start + one) for arrival, one in joins]
-    packed = pack(np.array(units).reshape(n_offered, 2 * n, -1))
-    purchase = buy(request.known, packed[None], request.budget)
-    n_units = int(purchase.n_units[0])
-    n_least = 2 if request.needs_errors else 1
-    if n_units < n_least:
-        raise BudgetError(
-            f"up to {2 * n_least * n + 2} evaluations are needed for a row of {request.n_players} "
-            f"players, {n_least} random order{'s' * (n_least > 1)} and the reverse"
-            f"{' of each, to tell standard errors' if request.needs_errors else ''}."
-        )
-    every = np.array(joined, dtype=np.intp).reshape(-1, 3)
-    return ComponentDraws(
-        purchase.table,
-        purchase.positions[0, :n_units],
-        nodes[arrivals[:n_units]],
-        every[every[:, 0] < n_units],
-        place.graph.n_players,
-        n_orders=2,
-    )
-
-
-def _arrive(links: Sequence[int], order: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
-    """Let nodes arrive in an order; return the components that come about, and who joins which.
-
-    Each arrival makes one component, of itself and those next to it, so that components go by the
-    number of their last arrival.
-    """
-    sets: list[int] = []
-    joins = []
-    last_of: dict[int, int] = {}  # the components there are, by their last arrival
-    for arrival, node in enumerate(order):
-        component = 1 << node
-        for other in [o for o, members in last_of.items() if members & links[node]]:
-            component |= last_of.pop(other)
-            joins.append((arrival, other))
-        last_of[arrival] = component
-        sets.append(component)
-    return sets, joins
