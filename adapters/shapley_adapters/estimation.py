@@ -86,10 +86,10 @@ class _Run:
             n_rows, n_players = active.shape
             graph, name = self.settings.graph, self.settings.name
             self._graphs = graphs_of_rows(graph, n_rows, n_players, name)
+            self.budgets.check_memory(int(active.sum(axis=1).max(initial=0)))
             self._refuse_budget_early(active)
         else:
-            for n_active in np.unique(active.sum(axis=1)):
-                self.budgets.check(int(n_active))
+            self._check_budgets(active)
         with self._progress_bar(active) as bar:
             evaluate = Evaluator(self.game, self.settings.batch_size, bar.update)
             ends = self._end_values(evaluate)
@@ -106,6 +106,14 @@ class _Run:
             self._largest,
         )
         return replace(result, check_evaluations=n_checked)
+
+    def _check_budgets(self, active: BoolArray) -> None:
+        sizes = [int(n_active) for n_active in np.unique(active.sum(axis=1))]
+        for n_players in sizes:
+            self.budgets.check(n_players)
+        for n_players in sizes[::-1]:
+            if self.budgets.warn_of_small(n_players):
+                break
 
     def _groups(self, rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowGroup]:
         if self.budgets.are_on_graph:
