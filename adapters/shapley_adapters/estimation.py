@@ -98,6 +98,14 @@ class _Run:
             for rows in self._chunks(ends.shape[2]):
                 self._estimate_chunk(self._groups(rows, active[rows], ends), evaluate, result)
         self._warn_of_missed_rows()
+        return self._with_model_checked(result, ends, active)
+
+    def _with_model_checked(
+        self, result: Estimate, ends: ValueArray, active: BoolArray
+    ) -> Estimate:
+        """Warn of a model that is not deterministic; return what that took with the result."""
+        if not self.settings.checks_model:
+            return result
         n_checked = check_repeated_values(
             Evaluator(self.game, self.settings.batch_size),
             ends,

@@ -180,7 +180,12 @@ def _validation_values(
     budget = training.validation_evaluations
     if budget is None:
         budget = 2**n_players if n_players <= _EXACT_PLAYERS else 32 * n_players
-    settings = Settings(seed=training.seed, budget=budget, budget_name="validation_evaluations")
+    settings = Settings(
+        seed=training.seed,
+        budget=budget,
+        budget_name="validation_evaluations",
+        checks_model=False,
+    )
     found = estimate(SomeRows(rows.game, held_out), OddGP(), settings)
     return found.values, int(found.evaluations.sum())
 
@@ -299,7 +304,9 @@ def _labels(rows: TrainingRows, kept: IntArray, training: Training) -> tuple[Ten
     # Equal weights: the network averages over rows, and cannot use what learning them would add.
     estimator = OddGP("equal") if training.target == "oddgp" else LeastSquares()
     budget = training.evaluations_per_row(rows.game.n_players)
-    settings = Settings(seed=training.seed, budget=budget, budget_name="evaluations")
+    settings = Settings(
+        seed=training.seed, budget=budget, budget_name="evaluations", checks_model=False
+    )
     found = estimate(SomeRows(rows.game, kept), estimator, settings)
     labels = torch.as_tensor(found.values, dtype=torch.float32)
     return labels, int(found.evaluations.sum())
