@@ -113,7 +113,9 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             number of an example is a feature.
         n_samples : int, optional
             The budget: how many coalitions are evaluated for each example. By default 16 a
-            feature, at least 500; where it pays for all 2^M coalitions, the result is exact.
+            feature, at least 500; where it pays for all 2^M coalitions, the result is exact. Up to
+            two evaluations for all examples together, which the budgets have left over or the
+            default adds, check that the model is deterministic.
         perturbations_per_eval : int, optional
             How many masked copies of all examples go into one forward pass at most. By default as
             many as fill a batch of bounded memory.

@@ -119,7 +119,9 @@ class CoalitionExplainer(LegacyCalls):
         max_evals : int or "auto"
             The budget: how many coalitions are evaluated for each row, each once for all
             background rows. By default 16 a player, at least 500; where it pays for all 2^M
-            coalitions, the explanation is exact.
+            coalitions, the explanation is exact. Up to two evaluations for all rows together,
+            which the budgets have left over or the default adds, check that the model is
+            deterministic.
         main_effects : bool
             Not supported.
         error_bounds : bool

@@ -29,7 +29,14 @@ NEEDS_TORCH = {
 # Each module of the core may import those before it.
 LAYERS = [
     {"errors", "array_types", "tensor_arrays"},
-    {"arguments", "fingerprints", "games", "coalition_sets", "size_distributions"},
+    {
+        "arguments",
+        "coalition_sets",
+        "fingerprints",
+        "games",
+        "memory_bounds",
+        "size_distributions",
+    },
     {"estimates", "explanation_arrays", "player_graphs", "torch_attributions"},
     {"connected_sets", "graph_reading", "graphs_of_rows", "named_graphs"},
     {"constrained_regression", "designs", "batched_evaluation"},

@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from .designs import Estimator, OnGraph
-from .errors import BudgetError
+from .errors import BudgetError, warn_user
+from .estimators.exact import MAX_PLAYERS
+from .memory_bounds import memory_limit
 from .settings import Settings
 
 _LOOKS_FROM = 4
 """How many times the evaluations that standard errors need at least are made before a row may stop:
 errors told from fewer are often too small, and stopping picks the moments when they are."""
+
+
+_FEWER_PLAYERS = "Group features (groups= or a coarser masker in shap, feature_mask in captum)"
 
 
 def default_budget(n_players: int, with_tolerance: bool = False) -> int:
@@ -75,13 +80,14 @@ class RowBudgets:
         return not self.are_on_graph and bool(2**n_players <= self.of(n_players))
 
     def check(self, n_players: int) -> None:
-        """Refuse a budget that is too small for a row.
+        """Refuse a budget that is too small for a row, or too large for any machine.
 
         Raises
         ------
         BudgetError
             If it is.
         """
+        self._check_enumeration(n_players)
         if self.pay_for_all_at_once(n_players):
             return
         needed = self.least(n_players)
@@ -94,3 +100,46 @@ class RowBudgets:
                 f"{' to tell standard errors' if self.settings.with_errors else ''}{exact}.",
                 needed,
             )
+        self.check_memory(n_players)
+
+    def check_memory(self, n_players: int) -> None:
+        """Refuse so many players, or so large a budget, that memory does not suffice.
+
+        Raises
+        ------
+        BudgetError
+            If the design of a row needs more than `memory_limit`.
+        """
+        budget = self.of(n_players)
+        needed, limit = self.estimator.memory(n_players, budget), memory_limit()
+        if needed > limit:
+            name = self.settings.name
+            raise BudgetError(
+                f"{name} needs about {needed / 2**30:.3g} GiB of memory for {n_players} players "
+                f"and {budget} evaluations a row; {limit / 2**30:.3g} GiB, half of what there is, "
+                f"may be used. {_FEWER_PLAYERS}, or lower {self.settings.budget_name}."
+            )
+
+    def warn_of_small(self, n_players: int) -> bool:
+        """Warn of a budget with which the estimator says little; tell whether it is one."""
+        useful = self.estimator.useful_budget(n_players)
+        if self.pay_for_all_at_once(n_players) or self.of(n_players) >= useful:
+            return False
+        name, budget = self.settings.budget_name, self.of(n_players)
+        warn_user(
+            f"{name}={budget} is little for {n_players} players: below {useful} evaluations, "
+            f"{self.settings.name} gives attributions that are far off, most of them close to each "
+            f"other. Raise {name} to {useful} at least. {_FEWER_PLAYERS} if that is too expensive."
+        )
+        return True
+
+    def _check_enumeration(self, n_players: int) -> None:
+        if not self.pay_for_all(n_players) or n_players <= MAX_PLAYERS:
+            return
+        name, budget = self.settings.budget_name, self.settings.budget
+        raise BudgetError(
+            f"{name}={budget} pays for all 2^{n_players} = {2**n_players} coalitions of a row of "
+            f"{n_players} players, but enumeration is limited to {MAX_PLAYERS} players. Lower "
+            f"{name}, and coalitions are drawn; the default is {default_budget(n_players)}. "
+            f"{_FEWER_PLAYERS} for exact values."
+        )

@@ -173,6 +173,15 @@ class Estimator(Protocol[DesignT]):
         """
         raise NotImplementedError
 
+    def useful_budget(self, n_players: int) -> int:
+        """Return the evaluations below which the attributions say little; 0 if there are none."""
+        del n_players
+        return 0
+
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return about how many bytes the design and the solution of a row take at most."""
+        return 6 * budget * n_players
+
     def design(self, request: DesignRequest) -> DesignT:
         """Choose the coalitions to evaluate."""
         raise NotImplementedError

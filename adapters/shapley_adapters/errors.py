@@ -23,7 +23,7 @@ class InvalidArgumentTypeError(ShapleyExtError, TypeError):
 
 
 class BudgetError(InvalidArgumentError):
-    """The number of evaluations is too small for what was asked.
+    """The number of evaluations is too small for what was asked, or too large to be carried out.
 
     Attributes
     ----------

@@ -88,10 +88,10 @@ class _Run:
             n_rows, n_players = active.shape
             graph, name = self.settings.graph, self.settings.name
             self._graphs = graphs_of_rows(graph, n_rows, n_players, name)
+            self.budgets.check_memory(int(active.sum(axis=1).max(initial=0)))
             self._refuse_budget_early(active)
         else:
-            for n_active in np.unique(active.sum(axis=1)):
-                self.budgets.check(int(n_active))
+            self._check_budgets(active)
         with self._progress_bar(active) as bar:
             evaluate = Evaluator(self.game, self.settings.batch_size, bar.update)
             ends = self._end_values(evaluate)
@@ -102,6 +102,14 @@ class _Run:
             bar.total = bar.n  # designs may leave a few evaluations of the budget
         self._warn_of_missed_rows()
         self._warn_of_left_out_neighbours()
+        return self._with_model_checked(result, ends, active)
+
+    def _with_model_checked(
+        self, result: Estimate, ends: ValueArray, active: BoolArray
+    ) -> Estimate:
+        """Warn of a model that is not deterministic; return what that took with the result."""
+        if not self.settings.checks_model:
+            return result
         n_checked = check_repeated_values(
             Evaluator(self.game, self.settings.batch_size),
             ends,
@@ -110,6 +118,14 @@ class _Run:
             self._largest,
         )
         return replace(result, check_evaluations=n_checked)
+
+    def _check_budgets(self, active: BoolArray) -> None:
+        sizes = [int(n_active) for n_active in np.unique(active.sum(axis=1))]
+        for n_players in sizes:
+            self.budgets.check(n_players)
+        for n_players in sizes[::-1]:
+            if self.budgets.warn_of_small(n_players):
+                break
 
     def _groups(self, rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowGroup]:
         if self.budgets.are_on_graph:

@@ -30,6 +30,8 @@ class Settings:
         The standard error at which a row stops before its budget is spent.
     independent_rows : bool
         Whether each row has random draws of its own, made from the seed and what the row holds.
+    checks_model : bool
+        Whether values are computed once more at the end, to see if the model is deterministic.
     progress_delay : float, optional
         Seconds after which a progress bar appears; no bar where None.
     name : str
@@ -45,6 +47,7 @@ class Settings:
     with_errors: bool = False
     tolerance: Tolerance | None = None
     independent_rows: bool = False
+    checks_model: bool = True
     progress_delay: float | None = None
     name: str = "the estimator"
     budget_name: str = "budget"

@@ -56,12 +56,22 @@ def size_probabilities(n_players: int, distribution: str) -> FloatArray:
     return np.full(n_players - 1, 1.0 / (n_players - 1))
 
 
+_RANKS_AT_ONCE = 2**20
+"""Ranks of players that are held at a time; each takes eight times the memory of its coalition."""
+
+
 def random_subsets(
     sizes: npt.NDArray[np.integer], n_players: int, rng: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
     """Draw one coalition of each given size uniformly, (len(sizes), M)."""
-    ranks = rng.permuted(np.tile(np.arange(n_players), (len(sizes), 1)), axis=1)
-    return ranks < np.asarray(sizes)[:, None]
+    sizes = np.asarray(sizes)
+    chosen = np.empty((len(sizes), n_players), dtype=bool)
+    step = max(1, _RANKS_AT_ONCE // max(1, n_players))
+    for start in range(0, len(sizes), step):
+        some = sizes[start : start + step]
+        ranks = rng.permuted(np.tile(np.arange(n_players), (len(some), 1)), axis=1)
+        chosen[start : start + step] = ranks < some[:, None]
+    return chosen
 
 
 def distinct_subsets(

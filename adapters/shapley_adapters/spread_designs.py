@@ -14,6 +14,7 @@ import numpy as np
 from .array_types import CoalitionArray, FloatArray, IntArray
 from .coalition_sets import first_occurrences, pack
 from .odd_kernels import attribution_covariances, symmetric_polynomials
+from .size_distributions import random_subsets
 
 _THIRD_TO_FIRST, _FIFTH_TO_THIRD = 0.03, 0.1
 """Ratios of the variances of degrees for which the coalitions are chosen."""
@@ -164,8 +165,7 @@ def _topped_up(
     while len(found) < n_pairs:
         n_more = 2 * (n_pairs - len(found)) + 8
         sizes = rng.integers(lowest, n_players // 2 + 1, size=n_more)
-        ranks = rng.permuted(np.tile(np.arange(n_players), (n_more, 1)), axis=1)
-        both = np.concatenate([found, ranks < sizes[:, None]])
+        both = np.concatenate([found, random_subsets(sizes, n_players, rng)])
         found = both[_first_of_each_pair(both)]
     return found[:n_pairs]
 

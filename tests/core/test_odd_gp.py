@@ -466,6 +466,7 @@ def test_games_of_odd_degrees_up_to_five_are_recovered(weights):
     assert np.abs(run(game, 120, weights).values - exact).max() > 0.1
 
 
+@pytest.mark.filterwarnings("ignore:.* is little for")
 @pytest.mark.parametrize("weights", OPTIONS)
 def test_efficiency_and_errors_of_every_small_game(weights):
     for n_players in (2, 3, 4, 5, 6):
@@ -477,6 +478,7 @@ def test_efficiency_and_errors_of_every_small_game(weights):
             assert np.isfinite(found.standard_errors).all()
 
 
+@pytest.mark.filterwarnings("ignore:.* is little for")
 @pytest.mark.parametrize("weights", OPTIONS)
 def test_fewer_evaluations_than_players(weights):
     """What the regression cannot do; the truth is spread over 40 players."""

@@ -131,6 +131,10 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         n_drawn = 2 * (2 if self.paired else 1) if with_errors else 0
         return 2 * n_players + 2 + n_drawn
 
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return what the coalitions take, of which more are drawn than the budget pays for."""
+        return 26 * budget * n_players
+
     def design(self, request: DesignRequest) -> LeastSquaresDesign:
         """Choose sizes to take whole and draw the rest."""
         n_players = request.n_players

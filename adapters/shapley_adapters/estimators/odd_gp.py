@@ -104,6 +104,19 @@ class OddGP(Estimator[OddDesign]):
         del n_players, with_errors  # the prior fills in what the values leave open
         return 4
 
+    def useful_budget(self, n_players: int) -> int:
+        """Return two evaluations a player, which pay for each single player and its complement.
+
+        With fewer, most of an attribution is the equal share that the prior gives: measured with 20
+        to 100 players, relative errors are .4 to .9 below, .07 to .5 from there on.
+        """
+        return 2 * n_players
+
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return what the coalitions take, and the kernels of all pairs that are solved exactly."""
+        n_dense = min(budget // 2, _DENSE_PAIRS)
+        return (10 * budget + 700 * n_dense) * n_players
+
     def design(self, request: DesignRequest) -> OddDesign:
         """Choose the pairs that tell most; which player plays which part is drawn."""
         members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)

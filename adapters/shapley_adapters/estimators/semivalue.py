@@ -70,6 +70,10 @@ class Semivalue(Estimator[SemivalueDesign]):
         """Return the cost of a unit for each player and the end points; of two for errors."""
         return (2 if with_errors else 1) * (4 if self.antithetic else 2) * n_players + 2
 
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return what the coalitions take, of which more are drawn than the budget pays for."""
+        return 11 * budget * n_players
+
     def design(self, request: DesignRequest) -> SemivalueDesign:
         """Draw rounds until the budget is spent; the players of a round stand in random order."""
         n_players, unit_size = request.n_players, 4 if self.antithetic else 2

@@ -149,6 +149,10 @@ class Shear(Estimator[ShearDesign]):
             )
         return (8 if with_errors else 4) * n_players + 2
 
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return what the coalitions take, and the scores of all pairs of players."""
+        return 6 * budget * n_players + 48 * n_players**2
+
     def design(self, request: DesignRequest) -> ShearDesign:
         """Draw every stratum once, then spend what is left on the heaviest ones."""
         scores = cast(ScoreArray, request.scores)
@@ -195,7 +199,7 @@ class Shear(Estimator[ShearDesign]):
         # As many as could be paid if half of the first round were duplicates; more where there
         # are so few coalitions that repeats are mostly duplicates, too.
         n_repeats = max(0, -(-(request.budget - 2 * len(base)) // 4))
-        if 2.0**request.n_players < 32 * request.budget:
+        if 2**request.n_players < 32 * request.budget:
             n_repeats *= 3
         repeats: list[IntArray] = []
         draws = np.ones(n_strata)

@@ -42,6 +42,10 @@ class UnbiasedLeastSquares(Estimator[CoalitionDraws]):
         del n_players  # the matrix is known, however few draws there are
         return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
 
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return what the coalitions take, of which more are drawn than the budget pays for."""
+        return 14 * budget * n_players
+
     def design(self, request: DesignRequest) -> CoalitionDraws:
         """Draw coalitions until the budget is spent."""
         return draw_by_kernel(request, self.paired)

@@ -1,0 +1,137 @@
+"""Sizes that no machine computes, and budgets that say little: refused or warned of at once."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+import shap
+
+import shap_ext
+import shapley_adapters as core
+from shapley_adapters import memory_bounds
+from shapley_adapters.errors import BudgetError, ShapleyExtWarning
+from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.optional import captum_ext, torch
+from tests.helpers.reference_games import FunctionGame
+
+
+def must_not_be_called(*_):
+    raise AssertionError("The model must not be evaluated.")
+
+
+METHODS = sorted({row.attribution for row in ESTIMATORS if not row.is_exact}, key=str)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda one: one.__name__)
+def test_images_without_a_feature_mask(method):
+    x = torch.rand(1, 3, 224, 224)
+    started = time.perf_counter()
+    with pytest.raises(BudgetError, match=r"(?s)GiB.*150528 players.*2408448.*feature_mask"):
+        method(must_not_be_called, seed=0).attribute(x)
+    assert time.perf_counter() - started < 10
+
+
+@pytest.mark.parametrize("name", ["oddgp", "randomorder", "shear", "simsemivalue"])
+def test_wide_rows_without_groups(name):
+    rows = np.ones((1, 150_528))
+    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm=name, seed=0)
+    with pytest.raises(BudgetError, match=r"(?s)GiB.*groups=.*lower max_evals"):
+        explainer(rows)
+
+
+def test_a_mask_of_superpixels_makes_it_possible():
+    x = torch.rand(1, 3, 224, 224)
+    grid = torch.arange(49).reshape(7, 7).repeat_interleave(32, 0).repeat_interleave(32, 1)
+    method = captum_ext.OddGP(lambda x: x.mean(dim=(1, 2, 3)), seed=0)
+    made = method.attribute(x, feature_mask=grid.expand(1, 3, 224, 224), n_samples=100)
+    assert made.shape == x.shape
+
+
+@pytest.mark.parametrize(
+    "estimator", [core.RandomOrder(), core.Shear(cooperators="random"), core.SimSemivalue()]
+)
+def test_three_thousand_players_are_possible(estimator):
+    """More than 1,023 players, beyond which 2^M is no floating-point number."""
+    weights = np.random.default_rng(0).normal(size=3000)
+    game = FunctionGame(lambda z: z @ weights, 3000, evaluations_per_batch=256)
+    budget = estimator.minimum_budget(3000) + 6000
+    values = core.estimate(game, estimator, core.Settings(seed=0, budget=budget)).values
+    if isinstance(estimator, core.SimSemivalue):
+        assert values.sum() == pytest.approx(weights.sum())
+    else:
+        np.testing.assert_allclose(values[0, :, 0], weights, atol=1e-9)
+
+
+def test_the_limit_is_half_of_the_smaller_of_machine_and_container(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory_bounds, "_of_machine", lambda: 2**34)
+    container = tmp_path / "memory.max"
+    monkeypatch.setattr(memory_bounds, "_CONTAINER", container)
+    assert memory_bounds.memory_limit() == 2**33
+    container.write_text("max\n")
+    assert memory_bounds.memory_limit() == 2**33
+    container.write_text(f"{2**30}\n")
+    assert memory_bounds.memory_limit() == 2**29
+    monkeypatch.setattr(memory_bounds, "_of_machine", lambda: None)
+    container.unlink()
+    assert memory_bounds.memory_limit() == 2**33  # unknown
+
+
+def test_the_refusal_names_the_budget_that_does(monkeypatch):
+    """A machine of 1 MiB: 10,000 evaluations of 40 players are too many, 200 are not."""
+    monkeypatch.setattr("shapley_adapters.budgets.memory_limit", lambda: 2**20)
+    game = FunctionGame(lambda z: z.sum(axis=1), 40)
+    with pytest.raises(BudgetError, match=r"0\.000977 GiB.*lower budget"):
+        core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=10_000))
+    core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=200))
+
+
+# --- enumeration ---
+
+
+@pytest.mark.parametrize("n_features", [21, 30])
+def test_budgets_that_pay_for_too_many_coalitions(n_features):
+    rows = np.ones((1, n_features))
+    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm="oddgp", seed=0)
+    with pytest.raises(BudgetError, match=rf"max_evals=10{{11}} .*2\^{n_features}.*20 players"):
+        explainer(rows, max_evals=10**11)
+    method = captum_ext.RandomOrder(must_not_be_called, seed=0)
+    with pytest.raises(BudgetError, match=rf"n_samples=10{{11}} .*2\^{n_features}.*20 players"):
+        method.attribute(torch.ones(1, n_features), n_samples=10**11)
+    with pytest.raises(BudgetError, match="20 players"):
+        method.attribute(torch.ones(1, n_features), n_samples=10**11, tolerance=0.1)
+    with pytest.raises(BudgetError, match="20 players"):
+        captum_ext.Exact(must_not_be_called).attribute(torch.ones(1, n_features))
+
+
+def test_a_large_budget_of_few_features_is_exact():
+    rows = np.arange(1.0, 7.0)[None]
+    explainer = shap.Explainer(lambda x: x.prod(axis=1), 0 * rows, algorithm="oddgp", seed=0)
+    np.testing.assert_allclose(explainer(rows, max_evals=10**11).values, 120.0)
+
+
+# --- budgets that say little ---
+
+
+@pytest.mark.parametrize("n_samples", [25, 99])
+def test_oddgp_warns_of_less_than_two_evaluations_a_feature(n_samples):
+    x = torch.rand(3, 50, dtype=torch.float64)
+    words = rf"={n_samples} is little for 50 players.*below 100.*Raise"
+    with pytest.warns(ShapleyExtWarning, match="n_samples" + words) as found:
+        captum_ext.OddGP(lambda x: x.sum(1), seed=0).attribute(x, n_samples=n_samples)
+    assert len(found) == 1
+    explainer = shap_ext.OddGPExplainer(lambda x: x.sum(axis=1), np.zeros((1, 50)), seed=0)
+    with pytest.warns(ShapleyExtWarning, match="max_evals" + words):
+        explainer(x.numpy(), max_evals=n_samples)
+
+
+def test_oddgp_does_not_warn_where_it_is_of_use():
+    """From two evaluations a feature on, where all coalitions are, and for the active features."""
+    x = torch.rand(2, 50, dtype=torch.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        method = captum_ext.OddGP(lambda x: x.sum(1), seed=0)
+        method.attribute(x, n_samples=100)
+        method.attribute(x[:, :3], n_samples=8)
+        x[:, 12:] = 0
+        method.attribute(x, n_samples=25)
