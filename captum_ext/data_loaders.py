@@ -12,6 +12,7 @@ import torch
 from shapley_adapters.arguments import checked_count
 from shapley_adapters.errors import InvalidArgumentError
 
+from .amortized_attribution import AmortizedAttribution
 from .coalition_attribution import CoalitionAttribution
 
 
@@ -42,6 +43,12 @@ class DataLoaderAttribution(captum.attr.DataLoaderAttribution):  # type: ignore[
                 )
             super().__init__(attr_method)
             return
+        if isinstance(attr_method, AmortizedAttribution):
+            raise InvalidArgumentError(
+                f"attr_method is {type(attr_method).__name__}, which was trained to explain its "
+                "own forward_func and cannot explain a metric of it. Pass an estimator, such as "
+                "OddGP(model)."
+            )
         # captum allows its own class only, so that one stands in while it sets itself up.
         super().__init__(captum.attr.FeatureAblation(attr_method.forward_func))
         method: Any = copy.copy(attr_method)
