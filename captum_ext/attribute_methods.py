@@ -54,10 +54,7 @@ def future_method(attribute: Callable[..., Any]) -> Callable[..., Future[Any]]:
         Several calls of the forward function are in flight at the same time. Forward functions that
         return their output directly work, too.
 
-        Parameters
-        ----------
-        *args, **kwargs
-            As in `attribute`.
+        The arguments are those of `attribute`.
 
         Returns
         -------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,12 @@ from shapley_adapters.array_types import (
     ValueArray,
 )
 from shapley_adapters.batched_evaluation import in_batches, rows_per_batch
-from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
+from shapley_adapters.errors import (
+    DerivativeError,
+    InvalidArgumentError,
+    ModelOutputError,
+    ShapleyExtError,
+)
 from shapley_adapters.torch_modules import how_to_pick
 from shapley_adapters.value_functions import Reduction
 
@@ -160,9 +166,11 @@ class ForwardFunctionGame:
                 collected.append(selected.to(device="cpu", dtype=torch.float64).numpy())
 
         total = n_pairs * n_draws
+        is_first = not self._is_known
         first = self._rows_of_first_pass(total)
         if first > 0:
-            collect(0, first)
+            with nullcontext() if is_first else _one_row_alone():
+                collect(0, first)
         if n_pairs > 1 or n_draws == 1:
             # as many as the caller has found to fit
             collect(first, total, self.rows_per_forward if self.calls_in_flight > 1 else None)
@@ -379,6 +387,21 @@ def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
             f"{tuple(output.shape[1:])} for each example. {error}"
         ) from error
     return selected
+
+
+@contextmanager
+def _one_row_alone() -> Iterator[None]:
+    """Say why a forward function that works for all examples at once may fail for one of them."""
+    try:
+        yield
+    except (OneValueForBatchError, ShapleyExtError):
+        raise
+    except Exception as error:
+        raise ModelOutputError(
+            "forward_func works for all examples together and fails for one of them alone: "
+            f"{error}. It is called with any number of examples in any order, so pass what belongs "
+            "to the examples, such as labels, in additional_forward_args."
+        ) from error
 
 
 def _dense(output: Any) -> Tensor:

@@ -13,6 +13,7 @@ import captum.attr
 import pytest
 import torch
 from captum.attr import NoiseTunnel
+from captum.attr._core.layer.layer_activation import LayerActivation
 from captum.metrics import infidelity, infidelity_perturb_func_decorator, sensitivity_max
 from torch.futures import Future
 
@@ -298,6 +299,14 @@ def test_infidelity(row):
     score = infidelity(NET, perturb, X, attributions, target=1, n_perturb_samples=2)
     assert score.shape == (3,)
     assert score.isfinite().all()
+
+
+@over([row for row in ROWS if not row.is_trained])
+def test_neurons_of_a_layer_through_captums_activation(row):
+    layer = LayerActivation(NET, NET[1])
+    made = row.build(layer.attribute).attribute(X, target=3)
+    wanted = row.build(lambda x: torch.tanh(NET[0](x))).attribute(X, target=3)
+    torch.testing.assert_close(made, wanted, **ROUNDING)
 
 
 @every_class

@@ -359,6 +359,27 @@ def test_outputs_of_examples_stay_theirs_with_one_copy_in_each_pass(method):
         torch.testing.assert_close(made, wanted, **EXACT)
 
 
+@every_class
+def test_labels_that_the_forward_function_keeps_are_refused(method):
+    # Examples come in any number and order, so such labels would meet other examples.
+    labels = torch.tensor([1.0, -2.0], dtype=torch.float64)
+    x = TWO.clone()
+    x[0, 1] = 0.0
+    with pytest.raises(ModelOutputError, match=r"one of them alone.*additional_forward_args"):
+        method(lambda z: NET(z)[:, 0] @ torch.diag(labels), seed=0).attribute(
+            x, perturbations_per_eval=1
+        )
+    made = attributed(
+        method,
+        lambda z, own: NET(z)[:, 0] * own,
+        x,
+        additional_forward_args=labels,
+        perturbations_per_eval=1,
+    )
+    (wanted,) = oracle(lambda z, own: NET(z)[:, 0] * own, (x,), zeros((x,)), additional=(labels,))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
 # Targets of NumPy
 
 
