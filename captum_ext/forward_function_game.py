@@ -157,13 +157,20 @@ class ForwardFunctionGame:
                 masked = self.masked(rows[part], coalitions[part], draws)
                 return self._start(masked, self._additional(rows[part])), rows[part]
 
+        def finished(output: Any, own_rows: IntArray) -> ValueArray:
+            with torch.no_grad():
+                selected = self._select(waited(output), own_rows)
+            return selected.to(device="cpu", dtype=torch.float64, copy=True).numpy()
+
         def collect(start: int, stop: int, size: int | None = None) -> None:
             step = size or stop - start
-            calls = [started(i, min(i + step, stop)) for i in range(start, stop, step)]
-            for output, own_rows in calls:
-                with torch.no_grad():
-                    selected = self._select(waited(output), own_rows)
-                collected.append(selected.to(device="cpu", dtype=torch.float64).numpy())
+            calls: list[tuple[Any, IntArray] | ValueArray] = []
+            for i in range(start, stop, step):
+                output, own_rows = started(i, min(i + step, stop))
+                # An output that is there is read before the next call, which may use its memory.
+                is_future = isinstance(output, Future)
+                calls.append((output, own_rows) if is_future else finished(output, own_rows))
+            collected.extend(finished(*c) if isinstance(c, tuple) else c for c in calls)
 
         total = n_pairs * n_draws
         is_first = not self._is_known

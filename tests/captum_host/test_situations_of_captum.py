@@ -466,6 +466,20 @@ def test_several_calls_are_in_flight(method):
     server.pool.shutdown()
 
 
+@every_class
+def test_a_plain_forward_function_may_reuse_its_memory(method):
+    memory = torch.empty(64, dtype=torch.float64)
+
+    def forward(x):
+        out = memory[: len(x)]
+        out.copy_(NET(x)[:, 0])
+        return out
+
+    future = method(forward, seed=0).attribute_future(TWO, perturbations_per_eval=1)
+    wanted = method(NET, seed=0).attribute(TWO, target=0)
+    torch.testing.assert_close(future.wait(), wanted, **EXACT)
+
+
 def test_last_estimate_is_set_when_the_future_completes():
     method = captum_ext.OddGP(with_future(NET), seed=0)
     future = method.attribute_future(TWO, target=0, tolerance=0.5, return_standard_error=True)
