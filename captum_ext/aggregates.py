@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import captum.attr
 import numpy as np
@@ -15,10 +17,11 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 
-from .captum_internals import TargetType, TensorOrTupleOfTensorsGeneric, counted_usage
+from .attribute_methods import attribute_method, future_method
+from .captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
 from .inputs import checked_inputs
 from .learning_material import ExplainedInputs
-from .members import Layout, attribute_by, checked_methods, shared_arguments, takes
+from .members import Layout, attribute_by, checked_methods, completed, shared_arguments, takes
 
 
 class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
@@ -30,6 +33,9 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
         What the latest call of `attribute` made of the methods' attributions, features last:
         weights and proofs.
     """
+
+    _results = ("last_aggregate",)
+    _through_futures = False
 
     def __init__(self, attribution_methods: Sequence[Any]) -> None:
         self.attribution_methods = checked_methods("attribution_methods", attribution_methods)
@@ -48,14 +54,18 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
         """Return the aggregator of the core with the options of this object."""
         raise NotImplementedError
 
-    @counted_usage
+    @attribute_method
     def attribute(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
+        *,
         target: TargetType = None,
         **kwargs: Any,
     ) -> Any:
         """Attribute by all methods and combine what they find.
+
+        All arguments but the inputs are passed by name, because captum's classes differ in what
+        comes second.
 
         Parameters
         ----------
@@ -89,9 +99,13 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
         self.last_aggregate = made
         return layout.tensors(made.values, isinstance(inputs, tuple))
 
-    def attribute_future(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Refuse: forward functions that return futures are not supported."""
-        raise NotImplementedError(f"attribute_future is not implemented for {self.get_name()}.")
+    attribute_future = future_method(attribute)
+
+    def _prepared_for_futures(self) -> AggregateAttribution:
+        """Return a copy that asks its methods for futures."""
+        twin = copy.copy(self)
+        twin._through_futures = True
+        return twin
 
     def _check_target(self) -> None:
         for method in self.attribution_methods:
@@ -104,19 +118,29 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
     def _candidates(
         self, inputs: Any, tensors: Any, arguments: dict[str, Any]
     ) -> tuple[Layout, list[FloatArray]]:
-        layout, candidates = None, []
+        layout, candidates, started = None, [], []
         for method in self.attribution_methods:
-            try:
-                found = attribute_by(method, inputs, arguments)
-            except BudgetError as error:
-                raise BudgetError(
-                    f"{error} It is this method's part of the budget, which several share."
-                ) from error
+            with _shared_budget():
+                started.append(attribute_by(method, inputs, arguments, self._through_futures))
+        for method, attributions in zip(self.attribution_methods, started, strict=True):
+            with _shared_budget():
+                found = completed(attributions)
             layout = Layout(found, tensors) if layout is None else layout
             candidates.append(layout.array(name_of(method), found))
         if layout is None:  # there is at least one method
             raise InvalidArgumentError("attribution_methods is empty.")
         return layout, candidates
+
+
+@contextmanager
+def _shared_budget() -> Iterator[None]:
+    """Say of a budget that is too small that it is one method's share."""
+    try:
+        yield
+    except BudgetError as error:
+        raise BudgetError(
+            f"{error} It is this method's part of the budget, which several share."
+        ) from error
 
 
 class Centroid(AggregateAttribution):

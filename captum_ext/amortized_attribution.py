@@ -15,13 +15,14 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates import surrogate_for
 from shapley_adapters.torch_modules import warn_in_training_mode
 
+from .attribute_methods import attribute_method, future_method
 from .baselines import readable
 from .coalition_attribution import Call, CoalitionAttribution
 from .forward_arguments import shared_arguments_only
 from .forward_function_game import ForwardFunctionGame, selected_targets
 from .inputs import checked_inputs, checked_target
 from .surrogates import Surrogate, gathered, inputs_seen, layout_of, seen_by_network
-from .tensor_results import as_tensors
+from .tensor_results import as_group_tensor, as_tensors
 
 if TYPE_CHECKING:
     from shapley_adapters.amortized.amortized import AmortizedShapley
@@ -44,6 +45,8 @@ class AmortizedAttribution(CoalitionAttribution):
     """
 
     trained: AmortizedShapley | None
+    _results = ("last_estimate", "last_efficiency_gaps")
+    _calls_in_flight = 1  # `fit` waits for forward functions that return futures, too
     _choices: tuple[str, ...] = ()
 
     def __init__(
@@ -88,6 +91,7 @@ class AmortizedAttribution(CoalitionAttribution):
         self.trainer_options = trainer_options
         self.surrogate = surrogate_for(surrogate, Surrogate, self, forward_func)
         self.trained = None
+        self._trained_function: Any = None
         self.last_efficiency_gaps: Any = None
         self.last_unlike_rows: Any = None
         self._training()  # refuses options that cannot be used
@@ -153,6 +157,7 @@ class AmortizedAttribution(CoalitionAttribution):
         shape = list((call.valued or call.game).output_shape)
         layout = layout_of(call.game.inputs)
         self.trained = trained.with_host({"output_shape": shape, "inputs": layout})
+        self._trained_function = self.forward_func
         return self
 
     def checked_call(
@@ -247,8 +252,10 @@ class AmortizedAttribution(CoalitionAttribution):
         loaded.check(game.n_players, probes.shape[1:])
         loaded.saved.fingerprint.check(ends_of(game, len(probes)))
         self.trained, self.targets = loaded, about.target
+        self._trained_function = self.forward_func
         return self
 
+    @attribute_method
     def attribute(
         self,
         inputs: Any,
@@ -256,6 +263,8 @@ class AmortizedAttribution(CoalitionAttribution):
         target: Any = None,
         additional_forward_args: object = None,
         feature_mask: Any = None,
+        *,
+        return_input_shape: bool = True,
     ) -> Any:
         """Attribute outputs of the forward function to its inputs, by one pass of the network.
 
@@ -267,12 +276,16 @@ class AmortizedAttribution(CoalitionAttribution):
             refused where those of `fit` were the same for all examples, and the output for them
             tells. With `efficient`, examples unlike those that were trained on are warned of: the
             network misses the model's output by far more than on held-out examples.
+        return_input_shape : bool
+            Whether attributions have the shape of the inputs. False returns one number for each
+            feature of `feature_mask`, as captum's KernelShap does.
 
         Returns
         -------
         Tensor or tuple of Tensors
             Attributions with the shape, type and device of the inputs; outputs come first where no
-            target was given and there are several.
+            target was given and there are several. With `return_input_shape=False`, one tensor
+            whose last dimension has a column for each id of the feature mask.
         """
         tensors = checked_inputs(inputs)
         fitted = self._fitted()
@@ -281,6 +294,8 @@ class AmortizedAttribution(CoalitionAttribution):
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
+        if not checked_flag("return_input_shape", return_input_shape):
+            call.game.groups.check_columns()
         if call.valued is not None:
             _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
@@ -299,10 +314,13 @@ class AmortizedAttribution(CoalitionAttribution):
                 0, 2, 1
             )
             shape = shape[:0] if chosen.shape[1] == 1 else (chosen.shape[1],)
-        made = as_tensors(
-            values, call.game.groups, call.game.inputs, shape, torch.get_default_dtype()
-        )
+        arguments = values, call.game.groups, call.game.inputs, shape, torch.get_default_dtype()
+        if not return_input_shape:
+            return as_group_tensor(*arguments)
+        made = as_tensors(*arguments)
         return made if isinstance(inputs, tuple) else made[0]
+
+    attribute_future = future_method(attribute)
 
     def plot_history(self, ax: Any = None) -> Any:
         """Draw the error on held-out examples over the course of training."""
@@ -315,6 +333,12 @@ class AmortizedAttribution(CoalitionAttribution):
             raise InvalidArgumentError(
                 f"{self.get_name()} has not been trained. Call fit(inputs) with examples to train "
                 "on, or load_trained(path)."
+            )
+        if self._trained_function is not self.forward_func:
+            raise InvalidArgumentError(
+                f"{self.get_name()} was trained to explain another forward_func than it has now. "
+                "captum's LLMAttribution and DataLoaderAttribution replace forward_func, so use a "
+                "method with them that is not trained, or call fit after the change."
             )
         return self.trained
 

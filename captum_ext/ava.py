@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,13 +24,15 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.tensor_arrays import array_of_tensor
 from shapley_adapters.torch_attributions import module_version
 
-from .captum_internals import TargetType, TensorOrTupleOfTensorsGeneric, counted_usage
+from .attribute_methods import attribute_method, future_method
+from .captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
 from .forward_arguments import Shared, copied
 from .inputs import checked_inputs, checked_target
 from .members import (
     Layout,
     attribute_by,
     check_method,
+    completed,
     shared_arguments,
     shared_by_all,
     takes,
@@ -72,6 +75,9 @@ class AVA(NamedAttribution):
     >>> ava.attribute(torch.tensor([[2.0, 0.0]]))  # (1 + 9) / 2
     tensor([[5., 0.]])
     """
+
+    _results = ("last_aggregate", "_terms", "_layouts", "_found")
+    _through_futures = False
 
     def __init__(
         self,
@@ -116,14 +122,18 @@ class AVA(NamedAttribution):
         self._layouts: dict[Any, Layout] = {}
         self._found: dict[Any, KnownRows] = {}
 
-    @counted_usage
+    @attribute_method
     def attribute(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
+        *,
         target: TargetType = None,
         **kwargs: Any,
     ) -> Any:
         """Attribute the output for each input to the features, by its neighbours.
+
+        All arguments but the inputs are passed by name, because captum's classes differ in what
+        comes second.
 
         Parameters
         ----------
@@ -173,9 +183,14 @@ class AVA(NamedAttribution):
         self.last_aggregate = Aggregate(values, weights)
         return self._layouts[targets[0]].tensors(values, isinstance(inputs, tuple))
 
-    def attribute_future(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Refuse: forward functions that return futures are not supported."""
-        raise NotImplementedError(f"attribute_future is not implemented for {self.get_name()}.")
+    attribute_future = future_method(attribute)
+
+    def _prepared_for_futures(self) -> AVA:
+        """Return a copy that asks its method for futures, and keeps what it finds by itself."""
+        twin = copy.copy(self)
+        twin._through_futures = True
+        twin.forget()
+        return twin
 
     def _renew(self, arguments: dict[str, Any]) -> None:
         """Forget what was found with other arguments or another model."""
@@ -190,7 +205,10 @@ class AVA(NamedAttribution):
         """Return the attributions of rows of the data for a target."""
         rows = tuple(tensor[places.tolist()] for tensor in self.dataset)
         given = {**arguments, **({} if target is None else {"target": target})}
-        found = attribute_by(self.attribution_method, rows if self._is_tuple else rows[0], given)
+        own_inputs = rows if self._is_tuple else rows[0]
+        found = completed(
+            attribute_by(self.attribution_method, own_inputs, given, self._through_futures)
+        )
         layout = Layout(found, rows)
         values = layout.array(name_of(self.attribution_method), found)
         if len(values) != len(places):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from captum.attr import PerturbationAttribution
 from torch import Tensor
@@ -18,19 +19,16 @@ from shapley_adapters.tolerances import checked_tolerance
 from shapley_adapters.torch_modules import warn_in_training_mode
 from shapley_adapters.value_functions import checked_value_function
 
-from .captum_internals import (
-    BaselineType,
-    TargetType,
-    TensorOrTupleOfTensorsGeneric,
-    counted_usage,
-)
+from .attribute_methods import attribute_method, future_method
+from .captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
 from .class_values import ClassValueGame, class_value_game
 from .feature_groups import from_feature_mask
 from .forward_arguments import checked_additional
 from .forward_function_game import BatchGame, ForwardFunctionGame, OneValueForBatchError
+from .futures import CALLS_IN_FLIGHT
 from .inputs import checked_baselines, checked_inputs, checked_target
 from .method_names import NamedAttribution
-from .tensor_results import as_tensors
+from .tensor_results import as_group_tensor, as_tensors
 
 
 class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: ignore[misc] # captum is untyped
@@ -47,6 +45,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
 
     independent_rows = False
     last_estimate: Estimate | None
+    _results: tuple[str, ...] = ("last_estimate",)
+    _calls_in_flight = 0
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         del game
         return None
 
-    @counted_usage
+    @attribute_method
     def attribute(
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
@@ -84,11 +84,16 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         feature_mask: TensorOrTupleOfTensorsGeneric | None = None,
         n_samples: int | None = None,
         perturbations_per_eval: int | None = None,
-        return_standard_error: bool = False,
+        *,
         show_progress: bool = False,
+        return_input_shape: bool = True,
+        return_standard_error: bool = False,
         tolerance: float | str | None = None,
     ) -> Any:
         """Attribute the output of the forward function to its inputs.
+
+        The arguments up to `perturbations_per_eval` have captum's order. captum's classes differ in
+        the order of the others, which must be passed by name.
 
         Parameters
         ----------
@@ -118,11 +123,15 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             default adds, check that the model is deterministic.
         perturbations_per_eval : int, optional
             How many masked copies of all examples go into one forward pass at most. By default as
-            many as fill a batch of bounded memory.
-        return_standard_error : bool
-            Whether to return the standard errors, too.
+            many as fill a batch of bounded memory. 1 also says that the forward function may
+            return one result for the whole batch, a tensor of any shape.
         show_progress : bool
             Whether to show a progress bar.
+        return_input_shape : bool
+            Whether attributions have the shape of the inputs. False returns one number for each
+            feature of `feature_mask`, as captum's KernelShap does.
+        return_standard_error : bool
+            Whether to return the standard errors, too.
         tolerance : float or str, optional
             The standard error at which an example needs no further evaluations: a number in units
             of the output, or a percentage of the distance between the example's largest and
@@ -134,8 +143,12 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         Tensor or tuple of Tensors
             Attributions with the shape, type and device of the inputs. Outputs of several
             dimensions come first: (B, output shape, shape of an example). If the forward
-            function returns one value for the batch, the first dimension is 1. All features of a
-            group get the attribution of the group.
+            function returns one value for the batch, the first dimension is 1; if it returns a
+            tensor for the batch, with `perturbations_per_eval=1`, attributions have the shape
+            (output shape, shape of an example). All features of a group get the attribution of the
+            group. With `return_input_shape=False`, one tensor whose last dimension has a column for
+            each id of the feature mask, from the smallest to the largest; an id that is missing
+            gets 0.
         Tensor or tuple of Tensors
             With `return_standard_error`, the standard errors in the same form.
 
@@ -147,10 +160,15 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             If `n_samples` is too small for the method; the message says what it needs.
         NonFiniteValueError
             If the forward function returns NaN or an infinite number.
+        ModelOutputError
+            If the forward function returns something else than an output for each example, or one
+            for the batch.
         """
         call = self.checked_call(
             inputs, baselines, target, additional_forward_args, feature_mask, perturbations_per_eval
         )
+        if not checked_flag("return_input_shape", return_input_shape):
+            call.game.groups.check_columns()
         checked_flag("return_standard_error", return_standard_error)
         settings = Settings(
             seed=self.seed,
@@ -166,14 +184,18 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         warn_in_training_mode(self.forward_func)
         game, result = call.estimate(self._estimator(), settings)
         self.last_estimate = result
-        attributions = call.formatted(game, result.values)
+        attributions = call.formatted(game, result.values, return_input_shape)
         if not return_standard_error:
             return attributions
-        return attributions, call.formatted(game, result.standard_errors)
+        return attributions, call.formatted(game, result.standard_errors, return_input_shape)
 
-    def attribute_future(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Refuse: forward functions that return futures are not supported."""
-        raise NotImplementedError(f"attribute_future is not implemented for {self.get_name()}.")
+    attribute_future = future_method(attribute)
+
+    def _prepared_for_futures(self) -> CoalitionAttribution:
+        """Return a copy that starts several calls of the forward function before it waits."""
+        twin = copy.copy(self)
+        twin._calls_in_flight = CALLS_IN_FLIGHT
+        return twin
 
     def checked_call(
         self,
@@ -199,6 +221,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             target=target if value_function.is_raw else None,
             additional_forward_args=arguments,
             perturbations_per_eval=perturbations_per_eval,
+            calls_in_flight=self._calls_in_flight,
         )
         valued = None if value_function.is_raw else class_value_game(game, value_function, target)
         return Call(game, valued, isinstance(inputs, tuple))
@@ -228,12 +251,24 @@ class Call:
             return game, estimate(game, estimator, settings)
 
     def formatted(
-        self, game: _AnyGame, per_player: AttributionArray
+        self, game: _AnyGame, per_player: AttributionArray, with_input_shape: bool = True
     ) -> Tensor | tuple[Tensor, ...]:
-        """Return amounts of players in the container of the inputs."""
-        tensors = as_tensors(
-            per_player, self.game.groups, self.game.inputs, game.output_shape, game.output_dtype
+        """Return amounts of players in the container of the inputs, or one for each group."""
+        arguments = (
+            per_player,
+            self.game.groups,
+            self.game.inputs,
+            game.output_shape,
+            game.output_dtype,
         )
+        # As in captum, the shape of one result for the batch takes the place of the examples.
+        is_of_batch = isinstance(game, BatchGame) and game.output_shape != ()
+        if not with_input_shape:
+            of_groups = as_group_tensor(*arguments)
+            return of_groups[0] if is_of_batch else of_groups
+        tensors = as_tensors(*arguments)
+        if is_of_batch:
+            tensors = tuple(tensor[0] for tensor in tensors)
         return tensors if self.is_tuple else tensors[0]
 
     def _batch_game(self) -> BatchGame:

@@ -18,6 +18,9 @@ from .inputs import check_plain
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
+_MAX_GAPS = 100
+"""How many columns there may be for each id where a result has a column for every id."""
+
 
 @dataclass(frozen=True)
 class FeatureGroups:
@@ -32,16 +35,42 @@ class FeatureGroups:
         examples have the same groups.
     is_plain : bool
         Whether there is one input tensor, of which each number is a player, in order.
+    ids : array, (n_players,)
+        The id of each player in the mask.
     """
 
     n_players: int
     players: tuple[IntArray, ...]
     is_plain: bool
+    ids: IntArray
 
     @property
     def differ_by_example(self) -> bool:
         """Whether examples have groups of their own."""
         return any(len(players) > 1 for players in self.players)
+
+    def columns(self, per_player: npt.NDArray[ScalarT]) -> npt.NDArray[ScalarT]:
+        """Return (R, columns, K): a column for each id from the smallest to the largest."""
+        places = self.ids - self.ids[0]
+        shape = len(per_player), int(places[-1]) + 1, per_player.shape[2]
+        columns = np.zeros(shape, per_player.dtype)
+        columns[:, places] = per_player
+        return columns
+
+    def check_columns(self) -> None:
+        """Refuse masks of which most columns would be empty.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there are few ids between the smallest and the largest.
+        """
+        if int(self.ids[-1]) - int(self.ids[0]) >= _MAX_GAPS * self.n_players:
+            raise InvalidArgumentError(
+                f"return_input_shape=False needs a column for each id of feature_mask from "
+                f"{self.ids[0]} to {self.ids[-1]}, but there are only {self.n_players} ids. Number "
+                "them without gaps: torch.unique(feature_mask, return_inverse=True)[1]."
+            )
 
     def spread(
         self, per_player: npt.NDArray[ScalarT], rows: IntArray, index: int
@@ -118,7 +147,7 @@ def from_feature_mask(
     parts = np.split(positions, np.cumsum([m.size for m in masks])[:-1])
     players = tuple(part.reshape(m.shape) for part, m in zip(parts, masks, strict=True))
     is_plain = len(inputs) == 1 and np.array_equal(players[0], np.arange(len(ids))[None])
-    return FeatureGroups(len(ids), players, is_plain)
+    return FeatureGroups(len(ids), players, is_plain, ids)
 
 
 def _consecutive(inputs: tuple[Tensor, ...]) -> list[IntArray]:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.futures import Future
 
-from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from shapley_adapters.array_types import (
+    BoolArray,
+    CoalitionArray,
+    FloatArray,
+    IntArray,
+    ValueArray,
+)
 from shapley_adapters.batched_evaluation import in_batches, rows_per_batch
-from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
+from shapley_adapters.errors import (
+    DerivativeError,
+    InvalidArgumentError,
+    ModelOutputError,
+    ShapleyExtError,
+)
 from shapley_adapters.fingerprints import fingerprint
 from shapley_adapters.tensor_arrays import array_of, array_of_tensor
 from shapley_adapters.torch_modules import changing_layers, how_to_pick
@@ -22,11 +35,12 @@ from .baselines import Baselines
 from .captum_internals import select_targets
 from .feature_groups import FeatureGroups
 from .forward_arguments import arguments_of_rows, entries_of_examples
+from .futures import waited
 from .inputs import takes_nothing
 
 
 class OneValueForBatchError(Exception):
-    """The forward function returned one value for the whole batch."""
+    """The forward function returned one value, or one tensor, for the whole batch."""
 
 
 @dataclass
@@ -48,6 +62,9 @@ class ForwardFunctionGame:
         As captum takes them, or marked; those that belong to examples follow their example.
     perturbations_per_eval : int, optional
         How many masked copies of the examples one call of the forward function holds at most.
+    calls_in_flight : int
+        How many calls of a forward function that returns futures are started before the first is
+        waited for; 0 refuses futures.
     output_shape : tuple of int
         Shape of the selected output of one example; known after the first evaluation.
     output_dtype : torch.dtype
@@ -61,6 +78,7 @@ class ForwardFunctionGame:
     target: Any = None
     additional_forward_args: tuple[Any, ...] = ()
     perturbations_per_eval: int | None = None
+    calls_in_flight: int = 0
     output_shape: tuple[int, ...] = field(default=(), init=False)
     output_dtype: torch.dtype = field(default=torch.float32, init=False)
 
@@ -68,6 +86,8 @@ class ForwardFunctionGame:
         self._takes_nothing = takes_nothing(self.forward_func)
         self._is_known = False
         self._has_output = False
+        self._is_checked_alone = self.perturbations_per_eval != 1 or self.n_rows == 1
+        self._shape_of_all: tuple[int, ...] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -90,7 +110,8 @@ class ForwardFunctionGame:
     @property
     def evaluations_per_batch(self) -> int:
         """How many evaluations make a good batch, each a row for every draw of the baselines."""
-        return max(1, self.rows_per_forward // self.baselines.n_draws)
+        rows = max(1, self.calls_in_flight) * self.rows_per_forward
+        return max(1, rows // self.baselines.n_draws)
 
     @property
     def has_common_empty_value(self) -> bool:
@@ -159,30 +180,58 @@ class ForwardFunctionGame:
         n_pairs, n_draws = len(rows), self.baselines.n_draws
         collected: list[ValueArray] = []
 
-        def collect(start: int, stop: int) -> None:
+        def started(start: int, stop: int) -> tuple[Any, IntArray]:
             part: Any = slice(start, stop)
             draws = None
             if n_draws > 1:
                 draws, part = np.divmod(np.arange(start, stop), n_pairs)
             with torch.no_grad():
                 masked = self.masked(rows[part], coalitions[part], draws)
-                output = self._selected(masked, rows[part])
-            collected.append(array_of_tensor(output))
+                return self._start(masked, self.additional_of(rows[part])), rows[part]
 
-        total, first = n_pairs * n_draws, 0
-        was_known, self._is_known = self._is_known, True
-        if not was_known and total > self.n_rows:
-            # The first forward pass holds the examples once, as captum's does: a function that
-            # returns one value for the batch may work for no other number of them.
-            first = min(self.n_rows, self.rows_per_forward)
-            collect(0, first)
+        def finished(output: Any, own_rows: IntArray) -> ValueArray:
+            with torch.no_grad():
+                selected = self._select(waited(output), own_rows)
+            return array_of_tensor(selected)
+
+        def collect(start: int, stop: int, size: int | None = None) -> None:
+            step = size or stop - start
+            calls: list[tuple[Any, IntArray] | ValueArray] = []
+            for i in range(start, stop, step):
+                output, own_rows = started(i, min(i + step, stop))
+                # An output that is there is read before the next call, which may use its memory.
+                is_future = isinstance(output, Future)
+                calls.append((output, own_rows) if is_future else finished(output, own_rows))
+            collected.extend(finished(*c) if isinstance(c, tuple) else c for c in calls)
+
+        total = n_pairs * n_draws
+        is_first = not self._is_known
+        first = self._rows_of_first_pass(total)
+        if first > 0:
+            with nullcontext() if is_first else _one_row_alone():
+                collect(0, first)
         if n_pairs > 1 or n_draws == 1:
-            collect(first, total)  # as many as the caller has found to fit
+            # as many as the caller has found to fit
+            collect(first, total, self.rows_per_forward if self.calls_in_flight > 1 else None)
         else:
             size = self.rows_per_forward
             in_batches(total - first, size, lambda i, j: collect(first + i, first + j))
         outputs = np.concatenate(collected)
         return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).swapaxes(0, 1)
+
+    def _rows_of_first_pass(self, total: int) -> int:
+        """Return how many of `total` rows have a forward pass of their own."""
+        was_known, self._is_known = self._is_known, True
+        if not was_known and total > self.n_rows:
+            # The first forward pass holds the examples once, as captum's does: a function that
+            # returns one value for the batch may work for no other number of them.
+            return min(self.n_rows, self.rows_per_forward)
+        if was_known and not self._is_checked_alone and total > 1:
+            # With one copy of the examples in each pass, the output for a single row shows whether
+            # there is an output for each example or one of the same length for the whole batch.
+            self._is_checked_alone = True
+            return 1
+        return 0
 
     # What follows makes this a DifferentiableGame.
 
@@ -218,15 +267,28 @@ class ForwardFunctionGame:
         return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).mean(dim=0)
 
     def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
+        """Return what the forward function returns, or the result of its Future."""
+        return waited(self._start(inputs, additional))
+
+    def _start(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
         """Call the forward function; one without parameters is called without inputs."""
-        if self._takes_nothing:
-            return self.forward_func()
-        return self.forward_func(*inputs, *additional)
+        output = (
+            self.forward_func() if self._takes_nothing else self.forward_func(*inputs, *additional)
+        )
+        if isinstance(output, Future) and self.calls_in_flight == 0:
+            raise ModelOutputError(
+                "forward_func returned a Future. Call attribute_future, which waits for it and "
+                "returns a Future of the attributions."
+            )
+        return output
 
     def _selected(self, masked: tuple[Tensor, ...], rows: IntArray) -> Tensor:
         """Run the forward function and select targets, (P, K)."""
-        output = self.call(masked, self.additional_of(rows))
-        _check_output(output, len(rows))
+        return self._select(self.call(masked, self.additional_of(rows)), rows)
+
+    def _select(self, output: Any, rows: IntArray) -> Tensor:
+        """Check an output for some rows and select their targets, (P, K)."""
+        output = self._of_rows(output, len(rows))
         selected = self._target_of(output, rows)
         self._check_shape(tuple(selected.shape[1:]))
         self.output_shape, self.output_dtype = tuple(selected.shape[1:]), selected.dtype
@@ -254,6 +316,36 @@ class ForwardFunctionGame:
             )
         self._has_output = True
 
+    def _of_rows(self, output: Any, n_rows: int) -> Tensor:
+        """Return an output that has an entry for each row.
+
+        Raises
+        ------
+        OneValueForBatchError
+            If it is one value or, where the user allows that, one tensor for the whole batch.
+        ModelOutputError
+            If it is neither.
+        """
+        if isinstance(output, (int, float)):
+            raise OneValueForBatchError
+        tensor = _dense(output)
+        shape = tuple(tensor.shape)
+        if shape == () and n_rows == 1 and self._shape_of_all is not None:
+            return tensor.reshape(1)  # by a model that ends with squeeze()
+        if shape == () or (tensor.numel() == 1 and n_rows > 1):
+            raise OneValueForBatchError
+        if shape[0] != n_rows:
+            if self.perturbations_per_eval == 1 and self._shape_of_all in (None, shape):
+                raise OneValueForBatchError
+            raise ModelOutputError(
+                f"forward_func must return one entry for each of its {n_rows} examples; its output "
+                f"has shape {shape}. If it returns one result for the whole batch, pass "
+                "perturbations_per_eval=1."
+            )
+        if n_rows == self.n_rows > 1:
+            self._shape_of_all = shape
+        return tensor
+
     def _target_of(self, output: Tensor, rows: IntArray) -> Tensor:
         target = self.target
         if isinstance(target, list):
@@ -265,16 +357,18 @@ class ForwardFunctionGame:
 
 @dataclass
 class BatchGame:
-    """One game for the whole batch, for forward functions that return one value for all examples.
+    """One game for the whole batch, for forward functions that return one result for all examples.
 
-    Each evaluation masks all examples alike and is one call of the forward function, for each draw
-    of the baselines.
+    The result is a number or, with `perturbations_per_eval=1`, a tensor of any shape. Each
+    evaluation masks all examples alike and is one call of the forward function, for each draw of
+    the baselines.
     """
 
     examples: ForwardFunctionGame
     evaluations_per_batch: int = 1
     derivative_obstacle: str = "forward_func returns one value for the whole batch"
     output_shape: tuple[int, ...] = field(default=(), init=False)
+    _shapes: set[tuple[int, ...]] = field(default_factory=set, init=False)
     output_dtype: torch.dtype = field(default=torch.float32, init=False)
 
     @property
@@ -307,10 +401,10 @@ class BatchGame:
         return [fingerprint(*self.examples.row_fingerprints())]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
-        """Return the outputs, (P, 1)."""
-        return np.array([[self._value(coalition)] for coalition in coalitions])
+        """Return the outputs, (P, K)."""
+        return np.array([self._values(coalition) for coalition in coalitions])
 
-    def _value(self, coalition: CoalitionArray) -> float:
+    def _values(self, coalition: CoalitionArray) -> FloatArray:
         game = self.examples
         everyone = np.arange(game.n_rows)
         alike = np.broadcast_to(coalition, (game.n_rows, len(coalition)))
@@ -319,20 +413,27 @@ class BatchGame:
             with torch.no_grad():
                 masked = game.masked(everyone, alike, np.full(game.n_rows, draw))
                 output = game.call(masked, game.additional_of(everyone))
-            values.append(self._single(output))
-        return float(np.mean(values))
+            values.append(self._flat(output))
+        mean: FloatArray = np.mean(values, axis=0)
+        return mean
 
-    def _single(self, output: Any) -> float:
-        _check_kind(output)
-        if not isinstance(output, Tensor):
-            return float(output)
-        if output.numel() != 1:
+    def _flat(self, output: Any) -> FloatArray:
+        """Return one result as an array, (K,); all results must have the same shape."""
+        if isinstance(output, (int, float)):
+            tensor = torch.tensor(output, dtype=torch.float64)
+        else:
+            tensor = _dense(output)
+            self.output_dtype = tensor.dtype
+        shape = () if tensor.numel() == 1 else tuple(tensor.shape)
+        self._shapes.add(shape)
+        if len(self._shapes) > 1 or (shape and self.examples.perturbations_per_eval != 1):
             raise ModelOutputError(
-                "forward_func returned one value for the whole batch first, and an output of "
-                f"shape {tuple(output.shape)} in a later call. It must return one or the other."
+                "forward_func must return one entry for each example, or results of the same shape "
+                f"for the whole batch; for {self.examples.n_rows} examples its outputs had the "
+                f"shapes {sorted(self._shapes)}."
             )
-        self.output_dtype = output.dtype
-        return float(array_of_tensor(output).item())
+        self.output_shape = shape
+        return array_of_tensor(tensor).ravel()
 
 
 def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
@@ -353,19 +454,28 @@ def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
     return selected
 
 
-def _has_length(argument: Any) -> bool:
-    return isinstance(argument, Tensor) and argument.dim() > 0
-
-
 def rounding_of(dtype: torch.dtype) -> float:
     """Return the relative rounding error of numbers of a type."""
     return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
 
 
-def _check_kind(output: Any) -> None:
-    """Refuse what is neither a number nor a tensor of plain real numbers."""
-    if isinstance(output, (int, float)):
-        return
+@contextmanager
+def _one_row_alone() -> Iterator[None]:
+    """Say why a forward function that works for all examples at once may fail for one of them."""
+    try:
+        yield
+    except (OneValueForBatchError, ShapleyExtError):
+        raise
+    except Exception as error:
+        raise ModelOutputError(
+            "forward_func works for all examples together and fails for one of them alone: "
+            f"{error}. It is called with any number of examples in any order, so pass what belongs "
+            "to the examples, such as labels, in additional_forward_args."
+        ) from error
+
+
+def _dense(output: Any) -> Tensor:
+    """Return an output that is a dense tensor of real numbers; refuse all others."""
     if not isinstance(output, Tensor):
         raise ModelOutputError(
             f"forward_func must return a tensor or a number; {how_to_pick(output)}"
@@ -383,19 +493,7 @@ def _check_kind(output: Any) -> None:
                 f"forward_func must return a dense tensor of real numbers; it returned a {kind} "
                 "one."
             )
-
-
-def _check_output(output: Any, n_expected: int) -> None:
-    _check_kind(output)
-    if isinstance(output, (int, float)):
-        raise OneValueForBatchError
-    if output.dim() == 0 or (output.numel() == 1 and n_expected > 1):
-        raise OneValueForBatchError
-    if len(output) != n_expected:
-        raise ModelOutputError(
-            f"forward_func must return one entry for each of its {n_expected} examples; its "
-            f"output has shape {tuple(output.shape)}."
-        )
+    return output
 
 
 def _brief(target: Any) -> str:

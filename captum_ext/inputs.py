@@ -7,6 +7,7 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -170,7 +171,11 @@ def _are_finite(tensor: Tensor) -> Tensor:
 
 
 def checked_target(target: Any, n_examples: int) -> Any:
-    """Return `target` if it has one of captum's forms and fits the number of examples."""
+    """Return `target` if it has one of captum's forms and fits the number of examples.
+
+    NumPy's whole numbers become ints and its arrays become tensors, which captum's selection takes.
+    """
+    target = _without_numpy(target)
     if target is None or (isinstance(target, (int, tuple)) and not isinstance(target, bool)):
         return target
     if isinstance(target, Tensor):
@@ -192,6 +197,36 @@ def checked_target(target: Any, n_examples: int) -> Any:
         f"target must have one entry for each of the {n_examples} examples, or be a single "
         f"number; got {tuple(target.shape) if isinstance(target, Tensor) else len(target)}."
     )
+
+
+def _without_numpy(target: Any) -> Any:
+    """Return a target whose NumPy numbers are ints and whose arrays are tensors."""
+    if isinstance(target, np.ndarray):
+        if target.dtype.kind not in "iu":
+            raise InvalidArgumentTypeError(
+                f"target must hold whole numbers; got {target.dtype}. Use target.astype(int)."
+            )
+        return int(target) if target.ndim == 0 else torch.from_numpy(target.astype(np.int64))
+    if isinstance(target, np.integer):
+        return int(target)
+    if isinstance(target, (list, tuple)):
+        return type(target)(_entry_without_numpy(entry) for entry in target)
+    return target
+
+
+def _entry_without_numpy(entry: Any) -> Any:
+    """Return an entry of a list or tuple of targets: an int, or a tuple of ints."""
+    if isinstance(entry, tuple):
+        return tuple(_entry_without_numpy(one) for one in entry)
+    is_number = isinstance(entry, (np.integer, np.ndarray, Tensor)) and entry.ndim == 0
+    return int(entry) if is_number and not _is_fraction(entry) else entry
+
+
+def _is_fraction(number: Any) -> bool:
+    """Tell whether a number has a type for fractions or for truth values."""
+    if isinstance(number, Tensor):
+        return number.is_floating_point() or number.is_complex() or number.dtype == torch.bool
+    return number.dtype.kind not in "iu"
 
 
 def takes_nothing(function: Callable[..., Any]) -> bool:

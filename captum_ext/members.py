@@ -11,6 +11,7 @@ import captum.attr
 import numpy as np
 import torch
 from torch import Tensor
+from torch.futures import Future
 
 from shapley_adapters.aggregation.members import name_of, parameters_of, share_of_budget
 from shapley_adapters.array_types import FloatArray
@@ -64,12 +65,22 @@ def takes(method: Any, argument: str) -> bool:
     return passes_on and inner is not None and takes(inner, argument)
 
 
-def attribute_by(method: Any, inputs: Any, arguments: Mapping[str, Any]) -> Any:
-    """Call a method with those of the arguments that it has; it gets copies of all tensors."""
+def attribute_by(
+    method: Any, inputs: Any, arguments: Mapping[str, Any], through_future: bool = False
+) -> Any:
+    """Call a method with those of the arguments that it has; it gets copies of all tensors.
+
+    Returns
+    -------
+    attributions, or a Future of them
+        With `through_future`, what the method's `attribute_future` returns. Functions return what
+        they return.
+    """
     own = arguments_for(method, {n: one for n, one in arguments.items() if takes(method, n)})
     inputs = copied(inputs)
     if hasattr(method, "attribute"):
-        return method.attribute(inputs, **own)
+        attribute = _future_door(method) if through_future else method.attribute
+        return attribute(inputs, **own)
     # captum's metrics pass tuples of one, which functions of a tensor do not expect.
     is_wrapped = isinstance(inputs, tuple) and len(inputs) == 1
     return method(inputs[0] if is_wrapped else inputs, **own)
@@ -108,6 +119,22 @@ def _object_of(method: Any) -> Any:
     while isinstance(method, functools.partial):
         method = method.func
     return getattr(method, "__self__", method)
+
+
+def completed(attributions: Any) -> Any:
+    """Return the result of a Future of attributions; other attributions as they are."""
+    return attributions.wait() if isinstance(attributions, Future) else attributions
+
+
+def _future_door(method: Any) -> Any:
+    """Return `attribute_future` of a method."""
+    attribute_future = getattr(method, "attribute_future", None)
+    if attribute_future is None:
+        raise InvalidArgumentTypeError(
+            f"{name_of(method)} has no attribute_future. Use methods that have it, such as those "
+            "of captum_ext, or call attribute."
+        )
+    return attribute_future
 
 
 def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:

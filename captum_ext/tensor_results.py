@@ -46,6 +46,32 @@ def as_tensors(
     return tuple(tensors)
 
 
+def as_group_tensor(
+    per_player: AttributionArray,
+    groups: FeatureGroups,
+    inputs: tuple[Tensor, ...],
+    output_shape: tuple[int, ...],
+    output_dtype: torch.dtype,
+) -> Tensor:
+    """Return one number for each id of the feature mask, as captum's KernelShap does.
+
+    Parameters
+    ----------
+    per_player, groups, inputs, output_shape, output_dtype
+        As in `as_tensors`.
+
+    Returns
+    -------
+    Tensor, (R, output shape, columns)
+        In the type of the first input of floating point, and on the device of the first.
+    """
+    columns = groups.columns(per_player)  # (R, columns, K)
+    shaped = columns.transpose(0, 2, 1).reshape(len(columns), *output_shape, columns.shape[1])
+    floating = [tensor.dtype for tensor in inputs if tensor.is_floating_point()]
+    dtype = floating[0] if floating else _result_dtype(inputs[0].dtype, output_dtype)
+    return torch.from_numpy(shaped.copy()).to(device=inputs[0].device, dtype=dtype)
+
+
 def _result_dtype(inputs: torch.dtype, output: torch.dtype) -> torch.dtype:
     if inputs.is_floating_point:
         return inputs

@@ -60,6 +60,10 @@ class ModelOutputError(ShapleyExtError, ValueError):
     """The model's output does not have one entry for each of its input rows."""
 
 
+class FutureError(ShapleyExtError, RuntimeError):
+    """A Future that the forward function returned ended with an error."""
+
+
 class ShapleyExtWarning(UserWarning):
     """Something that the user should know about the explanation."""
 

@@ -385,7 +385,7 @@ MORE_CASES = [
         "a function in a tuple", TYPE, r"baselines\[1\]", inputs=(X, X), baselines=(0, lambda: 0)
     ),
     # Targets
-    argument("a NumPy array as target", TYPE, "target", target=np.array([0, 1])),
+    argument("a NumPy array of fractions as target", TYPE, "target", target=np.array([0.0, 1.0])),
     argument("a dict as target", TYPE, "target", target={0: 1}),
     argument("a tuple of words", VALUE, "target", target=("cat",)),
     argument("a target before the outputs", VALUE, "target", target=-4),

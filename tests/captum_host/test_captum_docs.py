@@ -1,17 +1,21 @@
-"""The examples of docs/using_with_captum.md, run one after the other as a reader would."""
+"""The examples of the pages about captum, run one after the other as a reader would."""
 
 import re
 from pathlib import Path
 
+import captum.attr
 import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from tests.captum_host.networks import examples
+from captum_ext import Exact, OddGP
+from tests.captum_host.networks import Recorder, examples
 from tests.captum_host.test_language_models import TOKENIZER, TinyLanguageModel
 
-PAGE = Path(__file__).parents[2] / "docs" / "using_with_captum.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "using_with_captum.md"
+COMING_FROM_CAPTUM = DOCS / "coming_from_captum.md"
 
 
 class Net(nn.Module):
@@ -98,3 +102,40 @@ def test_the_examples_run(names):
     assert names["per_token"].shape == (1, 4)
     # of "a mat", by "the cat sat on"; captum 0.8 counts its mark at the start of a text, too
     assert names["result"].token_attr.shape[1] == 5
+
+
+def test_the_examples_for_users_of_captum_run(names):
+    text = COMING_FROM_CAPTUM.read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 6
+    theirs = None
+    for block in blocks:
+        exec(compile(block, str(COMING_FROM_CAPTUM), "exec"), names)
+        if theirs is None:
+            theirs = names["attributions"]
+        assert names["attributions"].shape == names["x"].shape
+    assert theirs.dtype == torch.float32
+    assert names["attributions"].dtype == torch.float64
+    assert names["groups"].shape == (3, 3)
+    assert names["errors"].shape == (3, 5)
+    assert (names["method"].last_estimate.evaluations <= 20).all()
+    assert names["per_metric"].shape == (3, 5)
+    names["servers"].shutdown()
+
+
+def rows_of(method, x, **arguments):
+    """Return how many rows of the model each example costs."""
+    recorder = method.forward_func
+    method.attribute(x, **arguments)
+    return sum(recorder.sizes) / len(x)
+
+
+def test_what_n_samples_counts_is_as_the_page_says():
+    x, net = examples(1, 5), Net()
+    sampling, kernel = captum.attr.ShapleyValueSampling, captum.attr.KernelShap
+    assert rows_of(sampling(Recorder(net)), x, target=1, n_samples=7) == 7 * 5 + 1
+    assert rows_of(kernel(Recorder(net)), x, target=1, n_samples=20) == 20
+    assert rows_of(OddGP(Recorder(net), seed=0), x, target=1, n_samples=20) == 20
+    assert rows_of(Exact(Recorder(net)), x, target=1) == 2**5
+    small = captum.attr.ShapleyValues(Recorder(lambda z: torch.tanh(z).prod(dim=1)))
+    assert rows_of(small, x[:, :4]) == 24 * 4 + 1

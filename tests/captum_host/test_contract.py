@@ -77,13 +77,15 @@ def test_arguments_are_captums_in_captums_order(method):
         "feature_mask",
         "n_samples",
         "perturbations_per_eval",
-        "return_standard_error",
         "show_progress",
+        "return_input_shape",
+        "return_standard_error",
         "tolerance",
     ]
-    theirs = list(inspect.signature(captum.attr.ShapleyValueSampling.attribute).parameters)
-    assert names[:8] == theirs[:8]
-    assert set(theirs) <= set(names)
+    for theirs in (captum.attr.ShapleyValueSampling, captum.attr.KernelShap):
+        their_names = list(inspect.signature(theirs.attribute).parameters)
+        assert names[:8] == their_names[:8]
+        assert set(their_names) <= set(names)
 
 
 @every_method
@@ -140,12 +142,6 @@ def test_names_read_well():
         pass
 
     assert MyShear.get_name() == "My Shear"
-
-
-@every_method
-def test_futures_are_refused_as_captum_refuses_them(method):
-    with pytest.raises(NotImplementedError, match="attribute_future"):
-        method(plus_one).attribute_future(examples(1, 3))
 
 
 @every_method

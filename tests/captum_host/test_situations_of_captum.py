@@ -1,0 +1,512 @@
+"""The situations in which captum tests its Shapley methods, each against enumeration.
+
+Few features, so that the default budget pays for all coalitions and every class must be exact.
+"""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from threading import Event, Lock
+from time import sleep
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.futures import Future
+
+import captum_ext
+from shapley_adapters.errors import FutureError, InvalidArgumentError, ModelOutputError
+from tests.captum_host.networks import examples, oracle
+from tests.helpers.brute_force import shapley_values
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+EXACT = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
+CLASSES = [
+    captum_ext.Exact,
+    captum_ext.RandomOrder,
+    captum_ext.LeastSquares,
+    captum_ext.Semivalue,
+    captum_ext.SimSemivalue,
+    captum_ext.Shear,
+    captum_ext.OddGP,
+]
+every_class = pytest.mark.parametrize("method", CLASSES, ids=lambda method: method.__name__)
+every_size = pytest.mark.parametrize("per_eval", [None, 1, 2, 3])
+
+
+class Ramps(nn.Module):
+    """Two outputs that are sums of ramps of the features' sum, so that all features interact."""
+
+    def forward(self, x, scale=1.0):
+        total = scale * x.double().sum(dim=1)
+        first = torch.relu(total - 12) + 3 * torch.relu(total + 1)
+        return torch.stack([first, torch.relu(total - 30) - total], dim=1)
+
+
+class ThreeInputs(nn.Module):
+    """Ramps of three inputs of unlike weight, scaled by a further argument."""
+
+    def forward(self, a, b, c, scale):
+        return Ramps()(a + 2 * b + 3 * c, scale)
+
+
+VARIABLE = ContextVar("VARIABLE", default="")
+NET, NET_OF_THREE = Ramps(), ThreeInputs()
+ONE = torch.tensor([[8.0, 20.0, 11.0]], dtype=torch.float64)
+TWO = torch.tensor([[2.0, 9.0, 4.0], [8.0, 20.0, 11.0]], dtype=torch.float64)
+THREE = (
+    torch.tensor([[7.0, 30.0, 0.0], [6.0, 15.0, 9.0]], dtype=torch.float64),
+    torch.tensor([[6.0, 15.0, 9.0], [0.0, 30.0, 0.0]], dtype=torch.float64),
+    torch.tensor([[0.0, 30.0, 3.0], [1.0, 3.0, 2.0]], dtype=torch.float64),
+)
+
+
+def with_future(forward_func):
+    """Return a function whose result is a Future that is complete."""
+
+    def forward(*args):
+        future = Future()
+        future.set_result(forward_func(*args))
+        return future
+
+    return forward
+
+
+def attributed(method, forward_func, inputs, **arguments):
+    """Return the attributions, which must be the same through futures."""
+    made = method(forward_func, seed=0).attribute(inputs, **arguments)
+    future = method(with_future(forward_func), seed=0).attribute_future(inputs, **arguments)
+    torch.testing.assert_close(future.wait(), made, **EXACT)
+    return made
+
+
+def zeros(inputs):
+    return tuple(torch.zeros_like(one) for one in inputs)
+
+
+# One input
+
+
+@every_class
+@every_size
+@pytest.mark.parametrize("x", [ONE, TWO], ids=["one example", "two examples"])
+def test_one_input(method, per_eval, x):
+    made = attributed(method, NET, x, target=0, perturbations_per_eval=per_eval)
+    (wanted,) = oracle(lambda z: NET(z)[:, 0], (x,), zeros((x,)))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+MASKS = {
+    "for all examples": torch.tensor([[0, 0, 1]]),
+    "without the batch": torch.tensor([0, 0, 1]),
+    "for each example": torch.tensor([[0, 0, 1], [1, 1, 0]]),
+    "one group": torch.tensor([[0, 0, 0]]),
+    "gaps": torch.tensor([[1, 5, 3]]),
+    "negative ids": torch.tensor([[-2, 0, -2]]),
+    "other groups in each example": torch.tensor([[0, 0, 1], [2, 3, 3]]),
+}
+every_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+
+
+@every_class
+@every_size
+@every_mask
+def test_masks(method, per_eval, mask):
+    made = attributed(
+        method, NET, TWO, target=0, feature_mask=mask, perturbations_per_eval=per_eval
+    )
+    (wanted,) = oracle(lambda z: NET(z)[:, 0], (TWO,), zeros((TWO,)), (mask.expand(2, 3),))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_class
+@every_mask
+@pytest.mark.parametrize("target", [0, None], ids=["one output", "both outputs"])
+def test_one_number_for_each_group(method, mask, target):
+    made, errors = attributed(
+        method,
+        NET,
+        TWO,
+        target=target,
+        feature_mask=mask,
+        return_input_shape=False,
+        return_standard_error=True,
+    )
+    spread = method(NET, seed=0).attribute(TWO, target=target, feature_mask=mask)
+    shape = (2,) if target == 0 else (2, 2)
+    assert made.shape == errors.shape == (*shape, int(mask.max() - mask.min()) + 1)
+    column_of = (mask - mask.min()).expand(2, 3)
+    for example in range(2):
+        own = made[example][..., column_of[example]]
+        torch.testing.assert_close(own, spread[example], **EXACT)
+        missing = sorted(set(range(made.shape[-1])) - set(column_of[example].tolist()))
+        assert (made[example][..., missing] == 0).all()
+
+
+def test_ids_far_apart_have_no_columns():
+    mask = torch.tensor([[0, 1, 10**9]])
+    with pytest.raises(InvalidArgumentError, match=r"return_input_shape.*torch\.unique"):
+        captum_ext.Exact(NET).attribute(TWO, feature_mask=mask, return_input_shape=False)
+
+
+BASELINES = {
+    "nothing": None,
+    "a whole number": 4,
+    "a fraction": 2.5,
+    "one row": torch.tensor([[3.0, 1.0, 2.0]], dtype=torch.float64),
+    "a row each": torch.tensor([[3.0, 1.0, 2.0], [0.0, -5.0, 7.0]], dtype=torch.float64),
+    "the input itself": TWO,
+    "a function": lambda x: x - 1,
+}
+
+
+@every_class
+@every_size
+@pytest.mark.parametrize("given", BASELINES.values(), ids=BASELINES)
+def test_baselines(method, per_eval, given):
+    mask = torch.tensor([[0, 0, 1]])
+    made = attributed(
+        method,
+        NET,
+        TWO,
+        baselines=given,
+        target=1,
+        feature_mask=mask,
+        perturbations_per_eval=per_eval,
+    )
+    value = given(TWO) if callable(given) else 0 if given is None else given
+    absent = torch.zeros_like(TWO) + value
+    (wanted,) = oracle(lambda z: NET(z)[:, 1], (TWO,), (absent,), (mask.expand(2, 3),))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_class
+@every_size
+@pytest.mark.parametrize("baseline", [None, True, torch.tensor([[True, True, False]])], ids=repr)
+def test_truth_values(method, per_eval, baseline):
+    x = torch.tensor([[True, False, True]])
+    made = attributed(method, NET, x, baselines=baseline, target=0, perturbations_per_eval=per_eval)
+    absent = torch.zeros_like(x) if baseline is None else torch.zeros_like(x) | baseline
+    (wanted,) = oracle(lambda z: NET(z)[:, 0], (x,), (absent,))
+    assert made.dtype == torch.float64
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_class
+def test_a_single_feature(method):
+    made = attributed(method, NET, ONE[:, :1], target=0, baselines=1.0)
+    torch.testing.assert_close(made, (NET(ONE[:, :1]) - NET(1 + 0 * ONE[:, :1]))[:, :1], **EXACT)
+
+
+@every_class
+@every_size
+def test_all_outputs_with_a_mask_for_each_example(method, per_eval):
+    mask = torch.tensor([[1, 1, 0], [0, 1, 1]])
+    made = attributed(method, NET, TWO, feature_mask=mask, perturbations_per_eval=per_eval)
+    (wanted,) = oracle(NET, (TWO,), zeros((TWO,)), (mask,))
+    assert made.shape == (2, 2, 3)
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+# Several inputs
+
+
+@every_class
+@pytest.mark.parametrize("n_examples", [1, 2])
+def test_several_inputs(method, n_examples):
+    inputs = tuple(one[:n_examples] for one in THREE)
+    made = attributed(method, NET_OF_THREE, inputs, target=0, additional_forward_args=(1,))
+    wanted = oracle(lambda *z: NET_OF_THREE(*z)[:, 0], inputs, zeros(inputs), additional=(1,))
+    assert isinstance(made, tuple)
+    for one, own in zip(made, wanted, strict=True):
+        torch.testing.assert_close(one, own, **EXACT)
+
+
+MASKS_OF_THREE = {
+    "groups across inputs": ([[0, 1, 0]], [[0, 1, 2]], [[0, 0, 0]]),
+    "some for each example": ([[1, 1, 1], [0, 1, 0]], [[0, 1, 2]], [[0, 1, 2], [0, 0, 0]]),
+    "groups within inputs": ([[0, 0, 0]], [[1, 1, 1]], [[2, 2, 2]]),
+}
+
+
+@every_class
+@every_size
+@pytest.mark.parametrize("baselines", [None, (2, 3.0, 4)], ids=["no baselines", "baselines"])
+@pytest.mark.parametrize("lists", MASKS_OF_THREE.values(), ids=MASKS_OF_THREE)
+def test_masks_of_several_inputs(method, per_eval, baselines, lists):
+    masks = tuple(torch.tensor(one) for one in lists)
+    made = attributed(
+        method,
+        NET_OF_THREE,
+        THREE,
+        baselines=baselines,
+        target=0,
+        additional_forward_args=1,
+        feature_mask=masks,
+        perturbations_per_eval=per_eval,
+    )
+    absent = tuple(
+        0 * one + number for one, number in zip(THREE, baselines or (0, 0, 0), strict=True)
+    )
+    wide = tuple(mask.expand(2, 3) for mask in masks)
+    wanted = oracle(lambda *z: NET_OF_THREE(*z)[:, 0], THREE, absent, wide, additional=(1,))
+    for one, own in zip(made, wanted, strict=True):
+        torch.testing.assert_close(one, own, **EXACT)
+
+
+@every_class
+def test_one_number_for_each_group_of_several_inputs(method):
+    masks = tuple(torch.tensor(one) for one in MASKS_OF_THREE["some for each example"])
+    arguments = {"target": 0, "additional_forward_args": 1, "feature_mask": masks}
+    made = attributed(method, NET_OF_THREE, THREE, return_input_shape=False, **arguments)
+    assert isinstance(made, torch.Tensor)
+    assert made.shape == (2, 3)
+    (_, middle, _) = method(NET_OF_THREE, seed=0).attribute(THREE, **arguments)
+    torch.testing.assert_close(made, middle, **EXACT)  # its mask is 0, 1, 2
+
+
+@every_class
+def test_an_input_without_numbers(method):
+    made = attributed(method, lambda a, b: NET(a) + b.sum(), (TWO, torch.zeros(2, 0)), target=0)
+    assert made[1].shape == (2, 0)
+    torch.testing.assert_close(made[0], method(NET, seed=0).attribute(TWO, target=0), **EXACT)
+
+
+# One result for the whole batch
+
+
+def of_batch(function, inputs, mask):
+    """Return the Shapley values, (K, F), of a function of the batch whose examples are alike."""
+    players = sorted(set(mask.flatten().tolist()))
+
+    def value(coalition):
+        kept = torch.isin(mask, torch.tensor([players[player] for player in coalition]))
+        output = function(torch.where(kept, inputs, torch.zeros_like(inputs)))
+        return np.atleast_1d(np.asarray(output, dtype=float)).ravel()
+
+    values = torch.as_tensor(shapley_values(len(players), value))
+    return values[[players.index(int(i)) for i in mask[0]]].T
+
+
+SCALARS = {
+    "float": lambda x: float(NET(x).prod()),
+    "int": lambda x: int(NET(x)[:, 0].sum()),
+    "no dimension": lambda x: NET(x).prod(),
+    "one dimension": lambda x: NET(x).prod().reshape(1),
+}
+
+
+@every_class
+@pytest.mark.parametrize("per_eval", [None, 1])
+@pytest.mark.parametrize("kind", [torch.float64, torch.int64], ids=str)
+@pytest.mark.parametrize("n_examples", [1, 2])
+@pytest.mark.parametrize("forward", SCALARS.values(), ids=SCALARS)
+def test_one_value_for_the_batch(method, per_eval, kind, n_examples, forward):
+    x, mask = TWO[:n_examples].to(kind), torch.tensor([[0, 0, 1]])
+    arguments = {"feature_mask": mask, "perturbations_per_eval": per_eval}
+    made = attributed(method, forward, x, **arguments)
+    wanted = of_batch(forward, x, mask)
+    assert made.shape == (1, 3)
+    torch.testing.assert_close(made.double(), wanted, rtol=1e-6, atol=1e-9)  # some in float32
+    groups = attributed(method, forward, x, return_input_shape=False, **arguments)
+    torch.testing.assert_close(groups, made[:, [0, 2]], **EXACT)
+
+
+def two_sums(x):
+    return NET(x).sum(dim=0)
+
+
+def three_products(x):
+    total = x.double().sum(dim=1)
+    return torch.stack([total.prod(), (total**2).sum(), total.max()])
+
+
+def table_of_batch(x):
+    return torch.outer(two_sums(x), three_products(x)) / 1e3
+
+
+@every_class
+@pytest.mark.parametrize("n_examples", [2, 3])
+@pytest.mark.parametrize("is_unlike", [False, True], ids=["alike", "unlike"])
+@pytest.mark.parametrize("forward", [two_sums, three_products, table_of_batch])
+def test_one_tensor_for_the_batch(method, n_examples, forward, is_unlike):
+    # Where it has as many entries as there are examples, too: it is no output of each.
+    x = torch.cat([TWO, ONE - 5])[:n_examples]
+    if is_unlike:  # examples with other features than others have coalitions of their own
+        x[0, 1] = 0.0
+    made = attributed(method, forward, x, perturbations_per_eval=1)
+    wanted = of_batch(forward, x, torch.arange(3)[None])
+    assert made.shape == (*forward(x).shape, 3)
+    torch.testing.assert_close(made.reshape(-1, 3), wanted, rtol=1e-9, atol=1e-8)
+
+
+@every_class
+@pytest.mark.parametrize("forward", [two_sums, three_products])
+def test_one_tensor_for_the_batch_must_be_announced(method, forward):
+    for per_eval in (None, 2):
+        with pytest.raises(ModelOutputError, match="perturbations_per_eval=1"):
+            method(forward, seed=0).attribute(TWO, perturbations_per_eval=per_eval)
+
+
+@every_class
+def test_outputs_of_examples_stay_theirs_with_one_copy_in_each_pass(method):
+    # Models that end with squeeze() drop the dimension of a single example.
+    for forward in (lambda x: NET(x)[:, 0], lambda x: NET(x)[:, :1].squeeze()):
+        made = attributed(method, forward, TWO, perturbations_per_eval=1)
+        (wanted,) = oracle(lambda x: NET(x)[:, 0], (TWO,), zeros((TWO,)))
+        torch.testing.assert_close(made, wanted, **EXACT)
+
+
+@every_class
+def test_labels_that_the_forward_function_keeps_are_refused(method):
+    # Examples come in any number and order, so such labels would meet other examples.
+    labels = torch.tensor([1.0, -2.0], dtype=torch.float64)
+    x = TWO.clone()
+    x[0, 1] = 0.0
+    with pytest.raises(ModelOutputError, match=r"one of them alone.*additional_forward_args"):
+        method(lambda z: NET(z)[:, 0] @ torch.diag(labels), seed=0).attribute(
+            x, perturbations_per_eval=1
+        )
+    made = attributed(
+        method,
+        lambda z, own: NET(z)[:, 0] * own,
+        x,
+        additional_forward_args=labels,
+        perturbations_per_eval=1,
+    )
+    (wanted,) = oracle(lambda z, own: NET(z)[:, 0] * own, (x,), zeros((x,)), additional=(labels,))
+    torch.testing.assert_close(made, wanted, **EXACT)
+
+
+# Targets of NumPy
+
+
+@pytest.mark.parametrize(
+    ("target", "plain"),
+    [
+        (np.int64(1), 1),
+        (np.array(1), 1),
+        (np.array([1]), 1),
+        (np.array([1, 0]), [1, 0]),
+        (np.array([1, 0], dtype=np.uint8), [1, 0]),
+        ([np.int64(1), np.int64(0)], [1, 0]),
+        ([np.array(1), torch.tensor(0)], [1, 0]),
+        (torch.tensor(1), 1),
+        ((np.int32(1),), 1),
+        ([(np.int64(1),), (np.uint8(0),)], [1, 0]),
+    ],
+    ids=repr,
+)
+def test_targets_of_numpy(target, plain):
+    made = captum_ext.Exact(NET).attribute(TWO, target=target)
+    torch.testing.assert_close(made, captum_ext.Exact(NET).attribute(TWO, target=plain))
+
+
+@pytest.mark.parametrize("target", [np.float64(1), np.array([0.0, 1.0]), np.array([True, False])])
+def test_targets_of_numpy_that_are_no_whole_numbers(target):
+    with pytest.raises(TypeError, match="target"):
+        captum_ext.Exact(NET).attribute(TWO, target=target)
+
+
+# Progress
+
+
+@every_class
+@every_size
+@pytest.mark.parametrize("mask", [None, torch.tensor([[0, 0, 1]])], ids=["plain", "masked"])
+def test_progress_is_shown_to_the_end(method, per_eval, mask, capsys):
+    made = method(NET, seed=0).attribute(
+        ONE, target=0, feature_mask=mask, perturbations_per_eval=per_eval, show_progress=True
+    )
+    assert made.shape == ONE.shape
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    label = re.escape(method(NET).get_name())
+    assert re.search(rf"{label}.*100%", shown.err, re.DOTALL)
+
+
+# Futures
+
+
+class Server:
+    """A forward function whose futures are completed by other threads, once it is open."""
+
+    def __init__(self, delay=0.0):
+        self.pool, self.lock, self.is_open = ThreadPoolExecutor(16), Lock(), Event()
+        self.delay, self.running, self.most = delay, 0, 0
+
+    def __call__(self, x):
+        future = Future()
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        self.pool.submit(self.answer, future, x)
+        return future
+
+    def answer(self, future, x):
+        self.is_open.wait()
+        sleep(self.delay)
+        with self.lock:
+            self.running -= 1
+        future.set_result(torch.tanh(x).prod(dim=1))
+
+
+@every_class
+def test_several_calls_are_in_flight(method):
+    server, x = Server(delay=0.01), examples(1, 5)
+    future = method(server, seed=0).attribute_future(x, perturbations_per_eval=1)
+    assert not future.done()  # the call returns although nothing is answered yet
+    server.is_open.set()
+    wanted = method(lambda z: torch.tanh(z).prod(dim=1), seed=0).attribute(x)
+    torch.testing.assert_close(future.wait(), wanted, **EXACT)
+    # 32 calls of one row, up to 8 of which wait at the same time
+    assert 2 < server.most <= 8
+    server.pool.shutdown()
+
+
+@every_class
+def test_a_plain_forward_function_may_reuse_its_memory(method):
+    memory = torch.empty(64, dtype=torch.float64)
+
+    def forward(x):
+        out = memory[: len(x)]
+        out.copy_(NET(x)[:, 0])
+        return out
+
+    future = method(forward, seed=0).attribute_future(TWO, perturbations_per_eval=1)
+    wanted = method(NET, seed=0).attribute(TWO, target=0)
+    torch.testing.assert_close(future.wait(), wanted, **EXACT)
+
+
+def test_last_estimate_is_set_when_the_future_completes():
+    method = captum_ext.OddGP(with_future(NET), seed=0)
+    future = method.attribute_future(TWO, target=0, tolerance=0.5, return_standard_error=True)
+    made, errors = future.wait()
+    assert made.shape == errors.shape == TWO.shape
+    assert method.last_estimate.evaluations.tolist() == [8, 8]
+
+
+def test_the_forward_function_runs_in_the_context_of_the_caller():
+    seen = []
+
+    def forward(x):
+        seen.append((torch.is_autocast_enabled("cpu"), VARIABLE.get()))
+        return NET(x)
+
+    token = VARIABLE.set("of the caller")
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            captum_ext.Exact(with_future(forward)).attribute_future(TWO, target=0).wait()
+    finally:
+        VARIABLE.reset(token)
+    assert set(seen) == {(True, "of the caller")}
+
+
+def test_what_ends_a_thread_reaches_the_caller():
+    def forward(_x):
+        raise SystemExit
+
+    with pytest.raises(FutureError, match="SystemExit"):
+        captum_ext.Exact(forward).attribute_future(TWO).wait()
