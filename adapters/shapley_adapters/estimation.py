@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 
 from .array_types import BoolArray, IntArray, ValueArray
 from .batched_evaluation import Evaluator, Request
+from .blas_threads import one_blas_thread
 from .budgets import RowBudgets
 from .coalition_sets import CoalitionTable, end_points
 from .designs import Design, DesignRequest, Estimator, Solution, WholeDesign
@@ -175,6 +176,7 @@ class _Run:
             self._shared[key] = design
         return design
 
+    @one_blas_thread()
     def _made(self, request: DesignRequest) -> Design:
         try:
             design: Design = kept_designs.design(
@@ -208,6 +210,7 @@ class _Run:
             needs_errors=self.settings.needs_errors,
         )
 
+    @one_blas_thread()
     def _solve(self, rows: OpenRows) -> Solution:
         if isinstance(rows.design, FullDesign):
             return solve_full(rows.design, rows.values)
