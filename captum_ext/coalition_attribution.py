@@ -113,8 +113,8 @@ class CoalitionAttribution(PerturbationAttribution):  # type: ignore[misc] # cap
             The budget: how many coalitions are evaluated for each example. By default 16 a
             feature, at least 500; where it pays for all 2^M coalitions, the result is exact.
         perturbations_per_eval : int, optional
-            How many masked copies of all examples go into one forward pass at most. By default as
-            many as fill a batch of bounded memory.
+            How many masked copies of all examples go into one forward pass at most. By default
+            the first batches are timed, and batches grow as long as this saves time.
         return_standard_error : bool
             Whether to return the standard errors, too.
         show_progress : bool

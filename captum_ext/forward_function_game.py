@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from shapley_adapters.batch_sizes import BatchBounds
 from shapley_adapters.batched_evaluation import in_batches, rows_per_batch
 from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
 from shapley_adapters.torch_modules import how_to_pick
@@ -80,13 +81,23 @@ class ForwardFunctionGame:
         """How many masked examples go into one call of the forward function."""
         if self.perturbations_per_eval is not None:
             return self.perturbations_per_eval * self.n_rows
-        example_bytes = sum(t[0].numel() * t.element_size() for t in self.inputs)
-        return rows_per_batch(example_bytes, self.inputs[0].device.type)
+        return rows_per_batch(self._example_bytes, self.inputs[0].device.type)
 
     @property
     def evaluations_per_batch(self) -> int:
         """How many evaluations make a good batch, each a row for every draw of the baselines."""
         return max(1, self.rows_per_forward // self.baselines.n_draws)
+
+    @property
+    def batch_bounds(self) -> BatchBounds | None:
+        """Between which sizes of batches to choose, unless the user has chosen one."""
+        if self.perturbations_per_eval is not None:
+            return None
+        return BatchBounds.of_bytes(self._example_bytes, self.baselines.n_draws)
+
+    @property
+    def _example_bytes(self) -> int:
+        return sum(t[0].numel() * t.element_size() for t in self.inputs)
 
     def active_players(self) -> BoolArray:
         """Tell where inputs differ from baselines; NaN differs from all but NaN."""

@@ -28,7 +28,7 @@ NEEDS_TORCH = {
 
 # Each module of the core may import those before it.
 LAYERS = [
-    {"errors", "array_types", "blas_threads"},
+    {"errors", "array_types", "batch_sizes", "blas_threads"},
     {"arguments", "games", "coalition_sets", "size_distributions"},
     {"estimates", "explanation_arrays", "player_graphs", "torch_attributions"},
     {"connected_sets", "graph_reading", "graphs_of_rows"},

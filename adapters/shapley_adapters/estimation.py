@@ -77,7 +77,7 @@ class _Run:
             for n_active in np.unique(active.sum(axis=1)):
                 self.budgets.check(int(n_active))
         with self._progress_bar(active) as bar:
-            evaluate = Evaluator(self.game, self.settings.batch_size, bar.update)
+            evaluate = Evaluator(self.game, self.settings.batch_size, bar.update, is_timed=True)
             ends = self._end_values(evaluate)
             result = self._blank_result(ends)
             for rows in self._chunks(ends.shape[2]):

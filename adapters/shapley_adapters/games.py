@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from .array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from .batch_sizes import BatchBounds
 
 if TYPE_CHECKING:
     import torch
@@ -39,6 +40,19 @@ class Game(Protocol):
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), of `coalitions`, (P, M), each for its row in `rows`, (P,)."""
+
+
+@runtime_checkable
+class GameOfTimedBatches(Game, Protocol):
+    """A game whose batch size is found by timing the first batches.
+
+    Its values are NumPy arrays, so that a call has ended on the model's device, too, when it
+    returns.
+    """
+
+    @property
+    def batch_bounds(self) -> BatchBounds | None:
+        """Between which sizes to choose; None for batches of `evaluations_per_batch`."""
 
 
 @runtime_checkable
