@@ -142,26 +142,29 @@ class Evaluator:
             flat.append(self._checked(rows, coalitions))
             self.on_progress(stop - start)
 
-        def size_at(start: int) -> FixedBatchSize | TimedBatchSize:
-            return sizes[int(np.searchsorted(ends, start, side="right"))]
-
-        sizes = self._sizes(requests)
-        in_batches_of(int(ends[-1]), size_at, evaluate)
+        in_batches_of(int(ends[-1]), self._size_at(requests, ends), evaluate)
         values = np.concatenate(flat)
         return [
             request.values(values[start:end])
             for request, start, end in zip(requests, starts, ends, strict=True)
         ]
 
-    def _sizes(self, requests: Sequence[Request]) -> Sequence[FixedBatchSize | TimedBatchSize]:
-        """Return the batch size of each request."""
+    def _size_at(
+        self, requests: Sequence[Request], ends: IntArray
+    ) -> Callable[[int], FixedBatchSize | TimedBatchSize]:
+        """Return a function that gives the size of the batch at a place."""
         bounds = None
         if self.is_timed and self.batch_size is None and isinstance(self.game, GameOfTimedBatches):
             bounds = self.game.batch_bounds
         if bounds is None:
             fixed = FixedBatchSize(self.batch_size or self.game.evaluations_per_batch)
-            return [fixed] * len(requests)
-        return [self._timed_size(request.table.coalitions.shape[2], bounds) for request in requests]
+            return lambda _: fixed
+
+        def size_at(start: int) -> TimedBatchSize:
+            request = requests[int(np.searchsorted(ends, start, side="right"))]
+            return self._timed_size(request.table.coalitions.shape[2], bounds)
+
+        return size_at
 
     def _timed_size(self, n_players: int, bounds: BatchBounds) -> TimedBatchSize:
         """Return the size for rows of so many players, such as texts of one length."""
