@@ -122,9 +122,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             two evaluations for all examples together, which the budgets have left over or the
             default adds, check that the model is deterministic.
         perturbations_per_eval : int, optional
-            How many masked copies of all examples go into one forward pass at most. By default as
-            many as fill a batch of bounded memory. 1 also says that the forward function may
-            return one result for the whole batch, a tensor of any shape.
+            How many masked copies of all examples go into one forward pass at most. By default
+            the first batches are timed, and batches grow as long as this saves time. 1 also says
+            that the forward function may return one result for the whole batch, a tensor of any
+            shape.
         show_progress : bool
             Whether to show a progress bar.
         return_input_shape : bool

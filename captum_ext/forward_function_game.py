@@ -19,6 +19,7 @@ from shapley_adapters.array_types import (
     IntArray,
     ValueArray,
 )
+from shapley_adapters.batch_sizes import BatchBounds
 from shapley_adapters.batched_evaluation import in_batches, rows_per_batch
 from shapley_adapters.errors import (
     DerivativeError,
@@ -104,8 +105,7 @@ class ForwardFunctionGame:
         """How many masked examples go into one call of the forward function."""
         if self.perturbations_per_eval is not None:
             return self.perturbations_per_eval * self.n_rows
-        example_bytes = sum(t[0].numel() * t.element_size() for t in self.inputs)
-        return rows_per_batch(example_bytes, self.inputs[0].device.type)
+        return rows_per_batch(self._example_bytes, self.inputs[0].device.type)
 
     @property
     def evaluations_per_batch(self) -> int:
@@ -127,6 +127,17 @@ class ForwardFunctionGame:
     def rounding(self) -> float:
         """Relative rounding error of the output, known after the first evaluation."""
         return rounding_of(self.output_dtype)
+
+    @property
+    def batch_bounds(self) -> BatchBounds | None:
+        """Between which sizes of batches to choose, unless the user has chosen one."""
+        if self.perturbations_per_eval is not None or self.calls_in_flight > 0:
+            return None  # calls in flight make a batch of their own
+        return BatchBounds.of_bytes(self._example_bytes, self.baselines.n_draws)
+
+    @property
+    def _example_bytes(self) -> int:
+        return sum(t[0].numel() * t.element_size() for t in self.inputs)
 
     def active_players(self) -> BoolArray:
         """Tell where inputs differ from baselines; NaN differs from all but NaN."""

@@ -128,8 +128,8 @@ class CoalitionExplainer(LegacyCalls):
             Whether to give standard errors (`error_std`) and 95 % intervals (`lower_bounds` and
             `upper_bounds`, which waterfall plots draw).
         batch_size : int or "auto"
-            How many coalitions are evaluated in one call of the model. By default as many as fill
-            a batch of bounded memory.
+            How many coalitions are evaluated in one call of the model. By default the
+            first batches are timed, and batches grow as long as this saves time.
         outputs : sequence of int, or chain of operations, optional
             Which outputs to explain; all by default. A chain such as
             `shap.Explanation.argsort.flip[:2]` is applied to each row's own outputs.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.blas_threads import one_blas_thread
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from .masked_rows import Mask, MaskedRow
@@ -36,6 +37,7 @@ class LinearImputer:
     columns: pd.Index[Any] | None = None
 
     @classmethod
+    @one_blas_thread()
     def of_masker(cls, masker: Any) -> LinearImputer:
         """Read a `shap.maskers.Impute`, of which shap itself only knows the arguments."""
         if masker.method != "linear":
@@ -77,6 +79,7 @@ class LinearImputer:
             )
         return cls(mean, covariance, columns)
 
+    @one_blas_thread()
     def __call__(self, row: FloatArray, mask: Mask) -> FloatArray:
         """Return the row, (D,), with absent values as expected; missing ones tell nothing."""
         known = mask & ~np.isnan(row)

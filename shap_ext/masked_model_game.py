@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
+from shapley_adapters.batch_sizes import BatchBounds
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.errors import InvalidArgumentTypeError
 from shapley_adapters.fingerprints import fingerprint
@@ -45,6 +46,12 @@ class TabularGame(MaskedTable):
         device = "cpu" if self.module is None else self.module.device.type
         n_model_rows = rows_per_batch(self.rows.shape[1] * self.rows.itemsize, device)
         return max(1, n_model_rows // len(self.background))
+
+    @property
+    def batch_bounds(self) -> BatchBounds:
+        """Between which sizes of batches to choose."""
+        row_bytes = self.rows.shape[1] * self.rows.itemsize
+        return BatchBounds.of_bytes(row_bytes, len(self.background))
 
     def active_players(self) -> BoolArray:
         """Tell where a row differs from any background row; missing values equal each other."""

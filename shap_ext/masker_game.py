@@ -18,6 +18,7 @@ from shapley_adapters.array_types import (
     IntArray,
     ValueArray,
 )
+from shapley_adapters.batch_sizes import BatchBounds
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.fingerprints import fingerprint
@@ -79,9 +80,17 @@ class MaskerGame:
     @property
     def evaluations_per_batch(self) -> int:
         """How many evaluations fill a batch of bounded memory, told from one masked row."""
+        return min(_MAX_EVALUATIONS, rows_per_batch(self._bytes_each()))
+
+    @property
+    def batch_bounds(self) -> BatchBounds:
+        """Between which sizes of batches to choose."""
+        return BatchBounds.of_bytes(self._bytes_each(), most=_MAX_EVALUATIONS)
+
+    def _bytes_each(self) -> int:
+        """Return the memory that one masked row takes."""
         arrays = _as_arrays(self.rows[0](np.zeros(len(self.places[0]), dtype=bool)))
-        n_bytes = sum(_n_bytes(array) for array in arrays)
-        return min(_MAX_EVALUATIONS, rows_per_batch(n_bytes))
+        return sum(_n_bytes(array) for array in arrays)
 
     @property
     def is_in_training_mode(self) -> bool:
@@ -214,6 +223,12 @@ class RowBoundGame(MaskerGame):
         """Allow for full calls of many rows, of which each gets its own."""
         return super().evaluations_per_batch * min(self.n_rows, _MAX_ROWS_AT_ONCE)
 
+    @property
+    def batch_bounds(self) -> BatchBounds:
+        """Allow for batches of many rows, of which each gets calls of its own."""
+        n_rows, bounds = min(self.n_rows, _MAX_ROWS_AT_ONCE), super().batch_bounds
+        return BatchBounds(n_rows * bounds.first, n_rows * bounds.most)
+
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values of outputs that mean the same in all rows."""
         if len(set(map(len, self.output_names))) > 1:
@@ -229,7 +244,7 @@ class RowBoundGame(MaskerGame):
         groups: dict[Any, list[int]] = {}
         for place, parts in enumerate(masked):
             groups.setdefault((rows[place], *map(_signature, parts)), []).append(place)
-        full = super().evaluations_per_batch
+        full = super().batch_bounds.most
         return [
             members[start : start + full]
             for members in groups.values()

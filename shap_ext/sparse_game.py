@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
+from shapley_adapters.batch_sizes import BatchBounds
 from shapley_adapters.batched_evaluation import rows_per_batch
 from shapley_adapters.fingerprints import fingerprint
 
@@ -34,6 +35,17 @@ class SparseGame(MaskedTable):
     @property
     def evaluations_per_batch(self) -> int:
         """How many evaluations fill a batch of model rows of bounded memory."""
+        n_background = int(self.background.shape[0])
+        return max(1, rows_per_batch(self._row_bytes) // n_background)
+
+    @property
+    def batch_bounds(self) -> BatchBounds:
+        """Between which sizes of batches to choose."""
+        return BatchBounds.of_bytes(self._row_bytes, int(self.background.shape[0]))
+
+    @property
+    def _row_bytes(self) -> int:
+        """Memory that a row of the model's input takes while it is made."""
         n_background, n_columns = self.background.shape
         most = np.diff(self.rows.indptr).max() + np.diff(self.background.indptr).max()
         # An entry is a number and two places, held twice while they are joined; the coalition and
@@ -41,7 +53,7 @@ class SparseGame(MaskedTable):
         n_bytes = 48 * int(most) + 2 * int(n_columns) // int(n_background)
         if self.is_dense_for_model:
             n_bytes += n_columns * self.rows.dtype.itemsize
-        return max(1, rows_per_batch(n_bytes) // int(n_background))
+        return int(n_bytes)
 
     def active_players(self) -> BoolArray:
         """Tell where a row differs from any background row; missing values equal each other."""

@@ -31,7 +31,9 @@ print(json.dumps(failed))
 @pytest.mark.skipif(not HAS_TORCH, reason="most of them run networks")
 def test_every_script_can_be_imported():
     names = sorted(path.stem for path in FOLDER.glob("*.py"))
-    assert {"neighbours_accuracy", "oddgp_accuracy", *OF_OTHER_ENVIRONMENTS} <= set(names)
+    assert {"batch_sizes", "neighbours_accuracy", "oddgp_accuracy", *OF_OTHER_ENVIRONMENTS} <= set(
+        names
+    )
     places = [FOLDER, ROOT, ROOT / "adapters", os.environ.get("PYTHONPATH")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(p) for p in places if p)}
     done = subprocess.run(

@@ -28,7 +28,7 @@ NEEDS_TORCH = {
 
 # Each module of the core may import those before it.
 LAYERS = [
-    {"errors", "array_types", "tensor_arrays"},
+    {"errors", "array_types", "batch_sizes", "blas_threads", "tensor_arrays"},
     {
         "arguments",
         "coalition_sets",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from .array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
 from .coalition_sets import CoalitionTable
 from .errors import ModelOutputError, NonFiniteValueError
-from .games import Game
+from .games import Game, GameOfTimedBatches
 
 _CACHE_BYTES = {"cpu": 2**20}
 """Rows of this size in all are worth their own call; other devices want larger ones."""
@@ -108,12 +110,17 @@ class Evaluator:
         Evaluations in one call of the game; by default what the game asks for.
     on_progress : callable, optional
         Is told after each batch how many evaluations it held.
+    is_timed : bool
+        Whether to find the batch size by timing, where the game gives bounds and the user gives no
+        size. A model in single precision may round differently in batches of other sizes.
     """
 
     game: Game
     batch_size: int | None = None
     on_progress: Callable[[int], object] = lambda _: None
     _n_outputs: list[int] = field(default_factory=list, init=False, repr=False)
+    is_timed: bool = False
+    _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
         """Return the values of each request, (R, C, K), evaluated together."""
@@ -136,8 +143,7 @@ class Evaluator:
             flat.append(self._checked(rows, coalitions))
             self.on_progress(stop - start)
 
-        size = self.batch_size or self.game.evaluations_per_batch
-        in_batches(int(ends[-1]), size, evaluate)
+        in_batches_of(int(ends[-1]), self._size_at(requests, ends), evaluate)
         values = np.concatenate(flat)
         return [
             request.values(values[start:end])
@@ -148,6 +154,32 @@ class Evaluator:
         """Return the values of some coalitions, (C, M), for all rows of the game, (R, C, K)."""
         table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
         return self([Request(np.arange(self.game.n_rows), table)])[0]
+
+    def _size_at(
+        self, requests: Sequence[Request], ends: IntArray
+    ) -> Callable[[int], FixedBatchSize | TimedBatchSize]:
+        """Return a function that gives the size of the batch at a place."""
+        bounds = None
+        if self.is_timed and self.batch_size is None and isinstance(self.game, GameOfTimedBatches):
+            bounds = self.game.batch_bounds
+        if bounds is None:
+            fixed = FixedBatchSize(self.batch_size or self.game.evaluations_per_batch)
+            return lambda _: fixed
+
+        def size_at(start: int) -> TimedBatchSize:
+            request = requests[int(np.searchsorted(ends, start, side="right"))]
+            return self._timed_size(request.table.coalitions.shape[2], bounds)
+
+        return size_at
+
+    def _timed_size(self, n_players: int, bounds: BatchBounds) -> TimedBatchSize:
+        """Return the size for rows of so many players, such as texts of one length."""
+        own = self._timed_sizes.get(n_players)
+        if own is None or not own.is_known:
+            others = sorted(self._timed_sizes.values(), key=lambda size: size.is_known)
+            own = TimedBatchSize.after(others[-1]) if others else TimedBatchSize(bounds)
+            self._timed_sizes[n_players] = own
+        return own
 
     def _checked(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         values = np.asarray(self.game(rows, coalitions), dtype=np.float64)
@@ -186,20 +218,32 @@ class Evaluator:
 
 
 def in_batches(total: int, size: int, call: Callable[[int, int], None]) -> None:
-    """Call `call(start, stop)` over `total` items, `size` at a time, halving what does not fit.
+    """Call `call(start, stop)` over `total` items, `size` at a time, halving what does not fit."""
+    fixed = FixedBatchSize(size)
+    in_batches_of(total, lambda _: fixed, call)
+
+
+def in_batches_of(
+    total: int,
+    size_at: Callable[[int], FixedBatchSize | TimedBatchSize],
+    call: Callable[[int, int], None],
+) -> None:
+    """Call `call(start, stop)` over `total` items, in batches of the size at their start.
 
     When memory runs out, the batch is halved and tried again; the smaller size is kept.
     """
     start = 0
     while start < total:
-        stop = min(start + size, total)
+        size = size_at(start)
+        stop, started = start + size.of(total - start), time.perf_counter()
         try:
             call(start, stop)
         except (MemoryError, RuntimeError) as error:
             if stop - start == 1 or not ran_out_of_memory(error):
                 raise
-            size = (stop - start) // 2
+            size.shrink_to((stop - start) // 2)
             continue
+        size.note(stop - start, time.perf_counter() - started)
         start = stop
 
 

@@ -12,6 +12,7 @@ from tqdm.auto import tqdm
 
 from .array_types import BoolArray, IntArray, ValueArray
 from .batched_evaluation import Evaluator, Request
+from .blas_threads import one_blas_thread
 from .budgets import RowBudgets
 from .coalition_sets import CoalitionTable, end_points
 from .designs import Design, DesignRequest, Estimator, OnGraph, Solution, WholeDesign
@@ -93,7 +94,7 @@ class _Run:
         else:
             self._check_budgets(active)
         with self._progress_bar(active) as bar:
-            evaluate = Evaluator(self.game, self.settings.batch_size, bar.update)
+            evaluate = Evaluator(self.game, self.settings.batch_size, bar.update, is_timed=True)
             ends = self._end_values(evaluate)
             self._note_largest([ends])
             result = self._blank_result(ends)
@@ -251,6 +252,7 @@ class _Run:
             self._drawn.add(key)
         return design
 
+    @one_blas_thread()
     def _made(self, request: DesignRequest) -> Design:
         try:
             design: Design = kept_designs.design(
@@ -285,6 +287,7 @@ class _Run:
             must_draw=must_draw,
         )
 
+    @one_blas_thread()
     def _solve(self, rows: OpenRows) -> Solution:
         if isinstance(rows.design, FullDesign):
             return solve_full(rows.design, rows.values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from .array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from .batch_sizes import BatchBounds
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +51,19 @@ class FingerprintedGame(Game, Protocol):
 
         Equal rows have equal digests, in every process; see `fingerprints.fingerprint`.
         """
+
+
+@runtime_checkable
+class GameOfTimedBatches(Game, Protocol):
+    """A game whose batch size is found by timing the first batches.
+
+    Its values are NumPy arrays, so that a call has ended on the model's device, too, when it
+    returns.
+    """
+
+    @property
+    def batch_bounds(self) -> BatchBounds | None:
+        """Between which sizes to choose; None for batches of `evaluations_per_batch`."""
 
 
 @runtime_checkable

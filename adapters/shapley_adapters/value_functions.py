@@ -19,9 +19,10 @@ import scipy.special
 from .arguments import checked_choice
 from .array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from .averages import background_mean
+from .batch_sizes import BatchBounds
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
 from .fingerprints import fingerprint
-from .games import DifferentiableGame, Game
+from .games import DifferentiableGame, Game, GameOfTimedBatches
 
 if TYPE_CHECKING:
     import torch
@@ -166,6 +167,11 @@ class ValuedGame:
     def evaluations_per_batch(self) -> int:
         """How many evaluations make a good batch."""
         return int(self.game.evaluations_per_batch)
+
+    @property
+    def batch_bounds(self) -> BatchBounds | None:
+        """Between which sizes of batches to choose, where the inner game tells."""
+        return self.game.batch_bounds if isinstance(self.game, GameOfTimedBatches) else None
 
     def active_players(self) -> BoolArray:
         """Tell which players can change the value."""

@@ -228,8 +228,8 @@ def test_large_batches():
     product = x.prod(dim=1)[:, None].expand(-1, 3) / 3
     torch.testing.assert_close(made, product + x * torch.tensor([1.0, 0.0, 0.0]), **EXACT)
     assert sum(recorder.sizes) == 8 * 20_000 + 2  # which check that it is deterministic
-    # Full batches: the end points, the rest and the check each leave at most one that is not full.
-    assert len(recorder.sizes) <= 8 * 20_000 / max(recorder.sizes) + 3
+    # Batches grow: with the smallest ones there would be 2,500 of them.
+    assert len(recorder.sizes) <= 300
 
 
 def test_batches_of_large_inputs_are_bounded():

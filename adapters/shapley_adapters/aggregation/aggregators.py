@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..array_types import FloatArray
+from ..blas_threads import one_blas_thread
 from ..criteria.orders import ORDERS
 from ..errors import InvalidArgumentError
 from .candidates import SCALES, checked_candidates, on_one_scale
@@ -110,6 +111,7 @@ class Centroid:
                 f"power must be 1 with distance='kendall'; got {self.power!r}."
             )
 
+    @one_blas_thread()
     def __call__(self, candidates: Any) -> Aggregate:
         """Return the centroid; ranks, M for the first feature down to 1, with Kendall's distance.
 
@@ -157,6 +159,7 @@ class Convex:
         if self.weights is not None:
             checked_weights(self.weights, len(np.atleast_1d(self.weights)))
 
+    @one_blas_thread()
     def __call__(self, candidates: Any) -> Aggregate:
         """Return Σ_i w_i g_i."""
         given = on_one_scale(checked_candidates(candidates), self.scale)
@@ -209,6 +212,7 @@ class LowComplexity:
                 f"tolerance must be a number from 0 to below 1; got {self.tolerance!r}."
             )
 
+    @one_blas_thread()
     def __call__(self, candidates: Any) -> Aggregate:
         """Return the explanation of low complexity."""
         given = on_one_scale(checked_candidates(candidates), self.scale)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray
+from ..blas_threads import one_blas_thread
 from ..criteria.complexity import entropy_of_shares
 from ..criteria.faithfulness import pearson
 from ..errors import InvalidArgumentError
@@ -19,6 +20,7 @@ from ..errors import InvalidArgumentError
 Loss: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
+@one_blas_thread()
 def combined(weights: FloatArray, candidates: FloatArray) -> FloatArray:
     """Return Σ_i w_i g_i of candidates, (G, …)."""
     values: FloatArray = np.tensordot(weights, candidates, axes=1)

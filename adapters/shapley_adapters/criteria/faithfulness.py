@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arguments import checked_count, checked_seed
 from ..array_types import CoalitionArray, FloatArray
+from ..blas_threads import one_blas_thread
 from ..errors import InvalidArgumentError
 from ..games import Game
 from .game_values import attributions_of_game, own_values, shared_values
@@ -64,7 +65,8 @@ def faithfulness(
     subsets, losses = removal_losses(
         game, n_outputs, subset_size=subset_size, n_subsets=n_subsets, seed=checked_seed(seed)
     )
-    correlations = pearson(values @ subsets.T.astype(float), losses)
+    with one_blas_thread():
+        correlations = pearson(values @ subsets.T.astype(float), losses)
     return correlations[:, 0] if is_single else correlations
 
 

@@ -1,0 +1,154 @@
+"""Batch sizes found by timing: near the best, bounded, and never instead of the user's."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import shapley_adapters as core
+from shapley_adapters import batched_evaluation
+from shapley_adapters.batch_sizes import BatchBounds, TimedBatchSize
+from shapley_adapters.batched_evaluation import in_batches_of
+from tests.helpers.reference_games import TableGame, random_game
+
+BOUNDS = BatchBounds(64, 4096)
+COSTS = {
+    "each call costs much": lambda n: 5e-3 + 2e-5 * n,
+    "each call costs little": lambda n: 1e-4 + 2e-6 * n,
+    "only evaluations cost": lambda n: 1e-3 * n,
+    "small batches fit the cache": lambda n: 2e-3 + 1e-3 * n * (1 if n <= 64 else 2),
+    "tiny batches fit the cache": lambda n: 1e-4 + 1e-3 * n * (1 if n <= 16 else 2),
+    "large batches fit the cache": lambda n: 1e-3 + 1e-4 * n * (1 if n <= 1024 else 2),
+}
+
+
+class Clock:
+    """A clock that batches move on."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(
+            batched_evaluation, "time", SimpleNamespace(perf_counter=lambda: self.now)
+        )
+
+
+def seconds_of(clock, cost, total, size_at):
+    started = clock.now
+
+    def call(start, stop):
+        clock.now += cost(stop - start)
+
+    in_batches_of(total, size_at, call)
+    return clock.now - started
+
+
+def best_seconds(cost, total):
+    sizes = [2**k for k in range(13)]
+    return min(
+        (total // size) * cost(size) + (total % size and cost(total % size)) for size in sizes
+    )
+
+
+@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
+@pytest.mark.parametrize("total", [4_000, 40_000])
+def test_the_size_found_is_nearly_as_fast_as_the_best(cost, total, monkeypatch):
+    size = TimedBatchSize(BOUNDS)
+    size.note(2, cost(2))  # the end points
+    spent = seconds_of(Clock(monkeypatch), cost, total, lambda _: size)
+    assert spent <= (1.15 if total > 10_000 else 1.4) * best_seconds(cost, total)
+
+
+@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
+def test_other_programs_do_not_lead_to_bad_sizes(cost, monkeypatch):
+    ratios = []
+    for seed in range(20):
+        rng, size = np.random.default_rng(seed), TimedBatchSize(BOUNDS)
+        size.note(2, 1.0)
+
+        def noisy(n, rng=rng):
+            return cost(n) * (1 + 2 * rng.random() * (rng.random() < 0.3))
+
+        spent = seconds_of(Clock(monkeypatch), noisy, 40_000, lambda _, size=size: size)
+        ratios.append(spent / (1.3 * best_seconds(cost, 40_000)))  # what noise adds on average
+    assert np.mean(ratios) < 1.3
+    assert np.max(ratios) < 2.1
+
+
+def test_a_slow_first_call_does_not_count(monkeypatch):
+    clock, size = Clock(monkeypatch), TimedBatchSize(BOUNDS)
+    sizes, costs = [], iter([10.0])
+
+    def call(start, stop):
+        sizes.append(stop - start)
+        clock.now += next(costs, 0.02 * (stop - start))
+
+    in_batches_of(400, lambda _: size, call)
+    assert sizes[:3] == [64, 64, 128]
+    assert size.best == 64  # twice the size is no faster, though the first call was slow
+
+
+def test_what_does_not_fit_into_memory_is_a_bound(monkeypatch):
+    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BOUNDS), []
+
+    def call(start, stop):
+        if stop - start > 300:
+            raise MemoryError
+        sizes.append(stop - start)
+        clock.now += 0.1  # a large batch takes no longer
+
+    in_batches_of(20_000, lambda _: size, call)
+    assert sum(sizes) == 20_000
+    assert max(sizes) == sizes[-2] == 256
+
+
+@pytest.mark.parametrize(
+    ("row_bytes", "rows_each", "expected"),
+    [(8, 1, (64, 2**15)), (8, 100, (1, 327)), (2**20, 1, (64, 64)), (2**27, 1, (1, 1))],
+)
+def test_bounds_by_memory(row_bytes, rows_each, expected):
+    assert BatchBounds.of_bytes(row_bytes, rows_each) == BatchBounds(*expected)
+
+
+class TimedGame(TableGame):
+    batch_bounds = BatchBounds(4, 64)
+
+
+def of_table(kind, values):
+    return kind(values, evaluations_per_batch=1000)
+
+
+def test_batches_grow_within_a_call_and_change_no_value():
+    values = random_game(9, n_rows=6).values
+    fixed, timed = of_table(TableGame, values), of_table(TimedGame, values)
+    settings = core.Settings(seed=0, budget=200)
+    expected = core.estimate(fixed, core.least_squares(True, "kernel", True, False), settings)
+    found = core.estimate(timed, core.least_squares(True, "kernel", True, False), settings)
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert 4 <= min(timed.batch_sizes) < max(timed.batch_sizes) <= 64
+
+
+def test_the_users_batch_size_is_obeyed():
+    game = of_table(TimedGame, random_game(9, n_rows=6).values)
+    settings = core.Settings(seed=0, budget=200, batch_size=50)
+    core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
+    # The end points of six rows; the rest in batches of 50 and what is left.
+    assert game.batch_sizes[0] == 12
+    assert set(game.batch_sizes[1:-1]) == {50}
+
+
+def test_rows_of_another_length_begin_with_the_size_of_those_before(monkeypatch):
+    clock = Clock(monkeypatch)
+
+    class SlowGame(TimedGame):
+        def __call__(self, rows, coalitions):
+            clock.now += 1.0
+            return super().__call__(rows, coalitions)
+
+    active = np.ones((2, 9), dtype=bool)
+    active[1, :1] = False
+    values = random_game(9, n_rows=2).values
+    game = SlowGame(values, active=active, evaluations_per_batch=1000)
+    settings = core.Settings(seed=0, budget=200)
+    core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
+    assert game.batch_sizes[1:4] == [4, 8, 16]
+    assert min(game.batch_sizes[4:-1]) >= 16  # the other row does not begin with 4 again
