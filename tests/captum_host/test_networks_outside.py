@@ -102,7 +102,11 @@ def test_batches_of_all_kinds():
 
 
 @pytest.mark.parametrize("kind", [SimShap, Surrogate])
-@pytest.mark.parametrize("data", [X[:0], X[:1], [], iter(()), X.numpy(), 5, "text"], ids=repr)
+@pytest.mark.parametrize(
+    "data",
+    [X[:0], X[:1], [], iter(()), X.numpy(), 5, "text"],
+    ids=["no example", "one example", "empty list", "empty iterator", "array", "number", "text"],
+)
 def test_what_holds_no_examples_is_refused(kind, data):
     with pytest.raises(ShapleyExtError, match="at least 2|must hold batches|must be|no example"):
         kind(NET, **FEW).fit(data)
