@@ -150,6 +150,7 @@ def _differ(first: Tensor, second: Tensor) -> Tensor:
     differs = first != second
     if first.is_floating_point():
         differs &= ~(first.isnan() & second.isnan())
-        # A model may tell zeros of two signs apart.
-        differs |= (first == 0) & (second == 0) & (first.signbit() != second.signbit())
+        # A model may tell zeros of two signs apart. Types of 8 bits know no signbit.
+        signs = first.float().signbit() != second.float().signbit()
+        differs |= (first == 0) & (second == 0) & signs
     return differs

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shapley_adapters.arguments import check_unmasked
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from .baselines import BaselineDistribution, Baselines
@@ -201,6 +202,7 @@ def checked_target(target: Any, n_examples: int) -> Any:
 
 def _without_numpy(target: Any) -> Any:
     """Return a target whose NumPy numbers are ints and whose arrays are tensors."""
+    check_unmasked("target", target)
     if isinstance(target, np.ndarray):
         if target.dtype.kind not in "iu":
             raise InvalidArgumentTypeError(

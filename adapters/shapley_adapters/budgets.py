@@ -122,6 +122,8 @@ class RowBudgets:
 
     def warn_of_small(self, n_players: int) -> bool:
         """Warn of a budget with which the estimator says little; tell whether it is one."""
+        if self.settings.is_for_training:
+            return False
         useful = self.estimator.useful_budget(n_players)
         if self.pay_for_all_at_once(n_players) or self.of(n_players) >= useful:
             return False

@@ -109,7 +109,7 @@ class _Run:
         self, result: Estimate, ends: ValueArray, active: BoolArray
     ) -> Estimate:
         """Warn of a model that is not deterministic; return what that took with the result."""
-        if not self.settings.checks_model:
+        if self.settings.is_for_training:
             return result
         n_checked = check_repeated_values(
             Evaluator(self.game, self.settings.batch_size),

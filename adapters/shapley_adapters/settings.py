@@ -30,8 +30,10 @@ class Settings:
         The standard error at which a row stops before its budget is spent.
     independent_rows : bool
         Whether each row has random draws of its own, made from the seed and what the row holds.
-    checks_model : bool
-        Whether values are computed once more at the end, to see if the model is deterministic.
+    is_for_training : bool
+        Whether the values are what a network learns from, so that no user reads them. Small budgets
+        are then not warned of, because errors average out over rows, and the model is not checked
+        for being deterministic.
     progress_delay : float, optional
         Seconds after which a progress bar appears; no bar where None.
     name : str
@@ -47,7 +49,7 @@ class Settings:
     with_errors: bool = False
     tolerance: Tolerance | None = None
     independent_rows: bool = False
-    checks_model: bool = True
+    is_for_training: bool = False
     progress_delay: float | None = None
     name: str = "the estimator"
     budget_name: str = "budget"

@@ -62,7 +62,7 @@ def held_out_values(
         budget_name="validation_evaluations",
         name=rows.progress.description("values of held-out rows"),
         progress_delay=rows.progress.remaining_delay,
-        checks_model=False,
+        is_for_training=True,
     )
     found = estimate(SomeRows(rows.game, valued), estimator, settings)
     return HeldOutValues(valued, found.values, int(found.evaluations.sum()))

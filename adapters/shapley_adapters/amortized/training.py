@@ -309,7 +309,7 @@ def _labels(rows: TrainingRows, kept: IntArray, training: Training) -> tuple[Ten
         budget_name="evaluations",
         name=rows.progress.description("targets of training rows"),
         progress_delay=rows.progress.remaining_delay,
-        checks_model=False,
+        is_for_training=True,
     )
     found = estimate(SomeRows(rows.game, kept), estimator, settings)
     labels = torch.as_tensor(found.values, dtype=torch.float32)
