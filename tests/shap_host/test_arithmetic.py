@@ -186,6 +186,8 @@ def test_rows_of_different_lengths_keep_their_bounds():
     assert len(pickle.loads(pickle.dumps(scaled)).lower_bounds) == 2
 
 
+# shap says so where another test has seeded NumPy's global generator.
+@pytest.mark.filterwarnings("ignore:The NumPy global RNG was seeded:FutureWarning")
 def test_shap_plots_take_what_arithmetic_makes(e):
     for one in (e * -1, e * 2, e + 1):
         shap.plots.waterfall(one[0], show=False)

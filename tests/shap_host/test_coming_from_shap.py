@@ -81,7 +81,7 @@ def oddgp(model):
             0,
             1010,
         ),
-        ('`"oddgp"`, `max_evals="auto"`', oddgp, lambda e: e(X), 0, 2500),
+        ('`"oddgp"`, `max_evals="auto"`', oddgp, lambda e: e(X), 0, 2510),
     ],
 )
 def test_calls_cost_what_the_table_says(row, build, call, n_built, n_called):
