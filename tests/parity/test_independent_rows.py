@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 import shap
 
 import shap_ext
@@ -18,6 +19,7 @@ RNG = np.random.default_rng(0)
 WEIGHTS = RNG.normal(size=(N_FEATURES, 12))
 ROWS = RNG.normal(size=(6, N_FEATURES)) + 1
 LINE = {"graph": "line"}
+COMPLETE = scipy.sparse.csr_matrix(1.0 - np.eye(N_FEATURES))
 EXPLAINERS = {
     **{
         row.explainer: {"cooperators": "random"} if row.cooperators else {}
@@ -26,6 +28,7 @@ EXPLAINERS = {
     },
     shap_ext.MyersonExplainer: LINE,
     shap_ext.LShapleyExplainer: {**LINE, "order": 4},
+    shap_ext.CShapleyExplainer: {"graph": COMPLETE, "order": 1},
 }
 METHODS = {
     **{
@@ -35,6 +38,7 @@ METHODS = {
     },
     captum_ext.Myerson: LINE,
     captum_ext.LShapley: {**LINE, "order": 4},
+    captum_ext.CShapley: {"graph": COMPLETE, "order": 1},
 }
 
 
