@@ -41,7 +41,7 @@ def check_least(order: int, n_owners: int, request: DesignRequest) -> None:
     if request.budget < n_owners + 1:
         needed = least_draws(n_owners, request.needs_errors)
         raise BudgetError(
-            f"order={order} needs {needed} for a row of {request.n_players} players, drawing "
+            f"with order={order} needs {needed} for a row of {request.n_players} players, drawing "
             "orders of their neighbourhoods; lower the order."
         )
 
@@ -178,7 +178,7 @@ class Neighbourhoods:
         known = self.enumerated.table.coalitions[0]
         if len(known) > request.budget:
             raise BudgetError(
-                f"order={self.order} needs more than {len(known)} evaluations for a row of "
+                f"with order={self.order} needs more than {len(known)} evaluations for a row of "
                 f"{request.n_players} players; lower the order."
             )
         n_drawn = len(self.nodes_of)
@@ -219,7 +219,7 @@ class Neighbourhoods:
         if bought.n_units < n_least:
             needed = int(self.enumerated.table.counts[0] + offer.sizes[:n_least].sum())
             raise BudgetError(
-                f"order={self.order} needs up to {needed} evaluations for a row of "
+                f"with order={self.order} needs up to {needed} evaluations for a row of "
                 f"{request.n_players} players, drawing orders of their neighbourhoods"
                 f"{' to tell standard errors' if request.needs_errors else ''}; lower the order."
             )

@@ -132,6 +132,10 @@ def _kind_of(value):
     return kind if kind in "UMO" else "number"
 
 
+def _holds_real_numbers(value):
+    return _kind_of(value) == "number" and not np.iscomplexobj(value)
+
+
 NAMES_OF_COLUMNS = {"frame of several types": "frame", "Series": "frame"}
 """Frames of the same columns."""
 
@@ -315,8 +319,8 @@ class Call:
     def may_be_refused(self):
         return self.fault is not None or not (
             _fit_together(self.rows, self.background)
-            # Nothing says what stands for absent texts and times.
-            and (self.background.value is not None or _kind_of(self.rows.value) == "number")
+            # Nothing says what stands for absent texts, times and complex numbers.
+            and (self.background.value is not None or _holds_real_numbers(self.rows.value))
         )
 
     @property
