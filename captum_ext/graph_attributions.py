@@ -137,6 +137,7 @@ class CShapley(GraphAttribution):
     {c_shapley_options}
     efficient : bool
         Whether the regression is made to sum to the difference of the outputs.
+    {independent_rows}
 
     Examples
     --------
@@ -162,6 +163,7 @@ class CShapley(GraphAttribution):
         shapes: str = "auto",
         kernel: str = "shapley",
         efficient: bool = False,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(forward_func, seed=seed, value_function=value_function, graph=graph)
         self.order = order
@@ -172,6 +174,7 @@ class CShapley(GraphAttribution):
         self.shapes = shapes
         self.kernel = kernel
         self.efficient = efficient
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.CShapley | core.ConnectedRegression:

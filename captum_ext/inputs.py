@@ -176,6 +176,8 @@ def checked_target(target: Any, n_examples: int) -> Any:
 
     NumPy's whole numbers become ints and its arrays become tensors, which captum's selection takes.
     """
+    for entry in target if isinstance(target, (list, tuple)) else [target]:
+        check_unmasked("target", entry)
     target = _without_numpy(target)
     if target is None or (isinstance(target, (int, tuple)) and not isinstance(target, bool)):
         return target

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 import scipy.sparse
 
+from shapley_adapters.arguments import check_unmasked
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.tensor_arrays import array_of, is_tensor
 
@@ -99,12 +100,8 @@ def plain_array_of(data: Any, name: str) -> Any:
     InvalidArgumentError
         If it is a masked array of which values are masked.
     """
-    rows = data if isinstance(data, (list, tuple)) else [data]
-    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
-        raise InvalidArgumentError(
-            f"{name} is a masked array, some of whose values are masked. Fill them, for example by "
-            f"{name}.filled(np.nan) if the model takes missing values, or leave these rows out."
-        )
+    for row in data if isinstance(data, (list, tuple)) else [data]:
+        check_unmasked(name, row)
     return np.asarray(data) if isinstance(data, np.ndarray) else data
 
 

@@ -33,9 +33,9 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
         if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
     ]
     if others:
-        raise InvalidArgumentError(_no_reference(f"The columns {others[:5]} hold no numbers."))
+        raise InvalidArgumentError(_no_reference(f"The columns {others[:5]} hold no real numbers."))
     if dataset.columns is None and values.dtype.kind not in "biuf":
-        raise InvalidArgumentError(_no_reference(f"X holds {values.dtype}, not numbers."))
+        raise InvalidArgumentError(_no_reference(f"X holds {values.dtype}, not real numbers."))
     warn_user(
         "No masker was given, so absent features are zero. Pass background rows as masker= to "
         "choose another reference."

@@ -49,7 +49,8 @@ def check_unmasked(name: str, value: Any) -> None:
         n_masked = int(np.ma.getmaskarray(value).sum())
         raise InvalidArgumentError(
             f"{name} is a masked array, {n_masked} of whose entries are masked and have no value. "
-            "Fill them, as by .filled(0), or leave their rows out."
+            "Fill them, for example by .filled(0), or by .filled(np.nan) if the model takes "
+            "missing values, or leave their rows out."
         )
 
 

@@ -111,6 +111,8 @@ class RowBudgets:
             If the design of a row needs more than `memory_limit`.
         """
         budget = self.of(n_players)
+        if n_players <= MAX_PLAYERS:  # estimators on graphs take budgets beyond all coalitions
+            budget = min(budget, 2**n_players)
         needed, limit = self.estimator.memory(n_players, budget), memory_limit()
         if needed > limit:
             name = self.settings.name

@@ -172,8 +172,8 @@ def _check_number(n_units: int, n_nodes: int, request: DesignRequest) -> None:
     n_least = 2 if request.needs_errors else 1
     if n_units < n_least:
         raise BudgetError(
-            f"up to {2 * n_least * n_nodes + 2} evaluations are needed for a row of "
-            f"{request.n_players} players, {n_least} random order{'s' * (n_least > 1)} and the "
+            f"needs up to {2 * n_least * n_nodes + 2} evaluations for a row of "
+            f"{request.n_players} players: {n_least} random order{'s' * (n_least > 1)} and the "
             f"reverse{' of each, to tell standard errors' if request.needs_errors else ''}."
         )
 

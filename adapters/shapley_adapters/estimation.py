@@ -264,7 +264,7 @@ class _Run:
         except BudgetError as error:
             name, budget = self.settings.budget_name, self.settings.budget
             spoken = f"{name}={budget} is too small" if budget else f"{name} has to be given"
-            raise BudgetError(f"{spoken}: {self.settings.name} with {error}") from error
+            raise BudgetError(f"{spoken}: {self.settings.name} {error}") from error
         return design
 
     def _design_request(self, group: RowGroup, must_draw: bool) -> DesignRequest:

@@ -41,7 +41,7 @@ def check_least(order: int, n_owners: int, request: DesignRequest) -> None:
     if request.budget < n_owners + 1:
         needed = least_draws(n_owners, request.needs_errors)
         raise BudgetError(
-            f"order={order} needs {needed} for a row of {request.n_players} players, drawing "
+            f"with order={order} needs {needed} for a row of {request.n_players} players, drawing "
             "orders of their neighbourhoods; lower the order."
         )
 
@@ -178,7 +178,7 @@ class Neighbourhoods:
         known = self.enumerated.table.coalitions[0]
         if len(known) > request.budget:
             raise BudgetError(
-                f"order={self.order} needs more than {len(known)} evaluations for a row of "
+                f"with order={self.order} needs more than {len(known)} evaluations for a row of "
                 f"{request.n_players} players; lower the order."
             )
         n_drawn = len(self.nodes_of)
@@ -192,7 +192,7 @@ class Neighbourhoods:
             if bought.n_units < n_offered or n_offered >= most_rounds * n_drawn:
                 break
             n_rounds = n_offered // n_drawn
-        self._check(bought, offer, request)
+        self._check(offer, request)
         return self._design(bought, offer)
 
     def _offer(self, sampler: Sampler, n_rounds: int, rng: np.random.Generator) -> _Offer:
@@ -214,12 +214,14 @@ class Neighbourhoods:
             np.tile(list(self.nodes_of), n_rounds),
         )
 
-    def _check(self, bought: UnevenPurchase, offer: _Offer, request: DesignRequest) -> None:
+    def _check(self, offer: _Offer, request: DesignRequest) -> None:
         n_least = len(self.nodes_of) * (2 if request.needs_errors else 1)
-        if bought.n_units < n_least:
-            needed = int(self.enumerated.table.counts[0] + offer.sizes[:n_least].sum())
+        # Coalitions that units share are counted again. How many they share depends on the draws,
+        # and with them it would depend on a row's company whether it is drawn.
+        needed = int(self.enumerated.table.counts[0] + offer.sizes[:n_least].sum())
+        if needed > request.budget:
             raise BudgetError(
-                f"order={self.order} needs up to {needed} evaluations for a row of "
+                f"with order={self.order} needs {needed} evaluations for a row of "
                 f"{request.n_players} players, drawing orders of their neighbourhoods"
                 f"{' to tell standard errors' if request.needs_errors else ''}; lower the order."
             )

@@ -145,8 +145,8 @@ def _make_or_refuse(
     except TooManyCoalitionsError as error:
         needed = _needed_for(order, make, most)
         raise BudgetError(
-            f"order={order} needs {needed} evaluations for a row of {request.n_players} players; "
-            "lower it, or pass order='auto' for the largest that fits."
+            f"with order={order} needs {needed} evaluations for a row of {request.n_players} "
+            "players; lower it, or pass order='auto' for the largest that fits."
         ) from error
 
 

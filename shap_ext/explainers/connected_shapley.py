@@ -8,6 +8,7 @@ from typing import Any
 import shap
 
 import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
 
 from ..graph_explainer import GraphExplainer
 from ..shared_parameters import documented
@@ -40,6 +41,7 @@ class CShapleyExplainer(GraphExplainer):
     {c_shapley_options}
     efficient : bool
         Whether the regression is made to sum to the model's output.
+    {independent_rows}
 
     Examples
     --------
@@ -74,6 +76,7 @@ class CShapleyExplainer(GraphExplainer):
         shapes: str = "auto",
         kernel: str = "shapley",
         efficient: bool = False,
+        independent_rows: bool = False,
     ) -> None:
         super().__init__(
             model,
@@ -95,6 +98,7 @@ class CShapleyExplainer(GraphExplainer):
         self.shapes = shapes
         self.kernel = kernel
         self.efficient = efficient
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
         self._estimator()  # refuses options that cannot be used
 
     def _estimator(self) -> core.CShapley | core.ConnectedRegression:

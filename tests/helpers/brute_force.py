@@ -29,7 +29,7 @@ def masked_model_values(model, row, background):
     """Return the game of a model: absent columns take the background's values, averaged."""
 
     def value(coalition):
-        masked = np.array(background, dtype=float, copy=True)
+        masked = np.array(background, dtype=np.result_type(row, background, float), copy=True)
         for column in coalition:
             masked[:, column] = row[column]
         return np.mean(np.asarray(model(masked), dtype=float), axis=0)

@@ -110,6 +110,15 @@ def test_a_large_budget_of_few_features_is_exact():
     np.testing.assert_allclose(explainer(rows, max_evals=10**11).values, 120.0)
 
 
+@pytest.mark.parametrize("name", ["lshapley", "cshapley", "myerson"])
+def test_a_large_budget_on_a_small_graph_is_exact(name):
+    rows = np.arange(1.0, 4.0)[None]
+    explainer = shap.Explainer(
+        lambda x: x.prod(axis=1), 0 * rows, algorithm=name, graph=[(0, 1), (1, 2), (0, 2)]
+    )
+    np.testing.assert_allclose(explainer(rows, max_evals=10**30).values, 2.0)
+
+
 # --- budgets that say little ---
 
 

@@ -2,14 +2,16 @@
 
 import io
 import pickle
+import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 import shap
 
 import shap_ext
 from shapley_adapters import ValueFunction
-from shapley_adapters.errors import InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import captum_ext, torch
 
@@ -18,6 +20,7 @@ RNG = np.random.default_rng(0)
 WEIGHTS = RNG.normal(size=(N_FEATURES, 12))
 ROWS = RNG.normal(size=(6, N_FEATURES)) + 1
 LINE = {"graph": "line"}
+COMPLETE = scipy.sparse.csr_matrix(1.0 - np.eye(N_FEATURES))
 EXPLAINERS = {
     **{
         row.explainer: {"cooperators": "random"} if row.cooperators else {}
@@ -26,6 +29,7 @@ EXPLAINERS = {
     },
     shap_ext.MyersonExplainer: LINE,
     shap_ext.LShapleyExplainer: {**LINE, "order": 4},
+    shap_ext.CShapleyExplainer: {"graph": COMPLETE, "order": 1},
 }
 METHODS = {
     **{
@@ -35,6 +39,7 @@ METHODS = {
     },
     captum_ext.Myerson: LINE,
     captum_ext.LShapley: {**LINE, "order": 4},
+    captum_ext.CShapley: {"graph": COMPLETE, "order": 1},
 }
 
 
@@ -65,6 +70,30 @@ def test_shap(explainer):
     again = explain(np.concatenate([ROWS[:1], ROWS]), independent_rows=True)
     np.testing.assert_array_equal(again[0], again[1])
     np.testing.assert_array_equal(explain(ROWS, independent_rows=False), explain(ROWS))
+
+
+@pytest.mark.parametrize("name", ["cshapley", "lshapley", "myerson"])
+@pytest.mark.parametrize("budget", [20, 28, 30, 31, 34])
+def test_a_row_is_drawn_or_not_whatever_its_company(name, budget):
+    """Also where the draws of some rows share so many coalitions that they would be cheaper."""
+    hub = [(0, other) for other in range(1, N_FEATURES)]
+    ring = [(one, one % (N_FEATURES - 1) + 1) for one in range(1, N_FEATURES)]
+    explainer = shap.Explainer(
+        model,
+        np.zeros((1, N_FEATURES)),
+        algorithm=name,
+        seed=0,
+        independent_rows=True,
+        graph=hub + ring,
+    )
+
+    def explain(rows):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ShapleyExtWarning)  # order 0 is all that fits
+            return explainer(rows, max_evals=budget, silent=True).values
+
+    alone = np.concatenate([explain(ROWS[row : row + 1]) for row in range(len(ROWS))])
+    np.testing.assert_allclose(explain(ROWS), alone, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda one: one.__name__)

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 
 import numpy as np
@@ -88,13 +89,14 @@ GOOD_FORMS = {
     "csr": lambda n: scipy.sparse.csr_matrix(n.astype(float)),
     "coo array": lambda n: scipy.sparse.coo_array(n.astype(float)),
     "list": lambda n: n.astype(float).tolist(),
-}
-
-BAD_FORMS = {
+    # The models below read these, too, where all cells are of one kind.
     "complex": lambda n: n + 1j,
     "text": lambda n: n.astype(str),
     "dates": lambda n: n.astype("datetime64[D]"),
     "decimals": lambda n: np.array([[Decimal(int(v)) for v in row] for row in n], dtype=object),
+}
+
+BAD_FORMS = {
     "arrays in cells": lambda n: pd.DataFrame({"a": [np.zeros(2)] * len(n)}),
     "ragged": lambda n: [[1.0], [1.0, 2.0]],
     "some masked": lambda n: np.ma.masked_array(n.astype(float), mask=np.ones(n.shape, dtype=bool)),
@@ -109,30 +111,91 @@ BAD_FORMS = {
 
 
 def _numbers_of(value):
+    """Return the numbers that a table stands for, as the models read them."""
     if scipy.sparse.issparse(value):
-        return value.toarray().astype(float)
-    return np.asarray(value, dtype=float)
+        value = value.toarray()
+    cells = np.asarray(value)
+    if cells.dtype.kind == "O":
+        return np.array([[_number_of(cell) for cell in row] for row in cells], dtype=complex)
+    return cells if cells.dtype.kind == "c" else cells.astype(float)
+
+
+def _number_of(cell):
+    if isinstance(cell, date):
+        return (cell - date(1970, 1, 1)).days
+    return complex(cell)
+
+
+def _kind_of(value):
+    """Return what the cells of a table are; absent cells must be of the same kind."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    return kind if kind in "UMO" else "number"
+
+
+def _holds_real_numbers(value):
+    return _kind_of(value) == "number" and not np.iscomplexobj(value)
+
+
+NAMES_OF_COLUMNS = {"frame of several types": "frame", "Series": "frame"}
+"""Frames of the same columns."""
+
+
+def _fit_together(x, background):
+    """Tell whether rows and background have the same columns and the same kinds of cells."""
+    kinds = {_kind_of(x.value), _kind_of(background.value)}
+    frames = {NAMES_OF_COLUMNS.get(one.form, one.form) for one in (x, background)}
+    is_sparse_beside_objects = scipy.sparse.issparse(x.value) and "O" in kinds
+    return (len(kinds) == 1 or ("O" in kinds and not is_sparse_beside_objects)) and not {
+        "frame",
+        "frame of two levels",
+    } <= frames
 
 
 @st.composite
-def tables(draw, n_columns, max_rows):
-    n_rows = draw(st.integers(1, max_rows))
-    cells = st.integers(-2, 2)
-    numbers = np.array(
-        draw(
-            st.lists(
-                st.lists(cells, min_size=n_columns, max_size=n_columns),
-                min_size=n_rows,
-                max_size=n_rows,
-            )
-        )
-    ).reshape(n_rows, n_columns)
-    if draw(st.integers(0, 5)):
-        form = draw(st.sampled_from(sorted(GOOD_FORMS)))
-        value = GOOD_FORMS[form](numbers)
-        return Passed(form, value, _numbers_of(value))
-    form = draw(st.sampled_from(sorted(BAD_FORMS)))
-    return Passed(form, BAD_FORMS[form](numbers), None)
+def numbers(draw, n_rows, n_columns):
+    row = st.lists(st.integers(-2, 2), min_size=n_columns, max_size=n_columns)
+    table = draw(st.lists(row, min_size=n_rows, max_size=n_rows))
+    return np.array(table).reshape(n_rows, n_columns)
+
+
+def _passed(form, make, table):
+    value = make(table)
+    return Passed(form, value, _numbers_of(value))
+
+
+ROW_FORMS = {
+    "Series": lambda n: _frame(n).iloc[0],
+    "1-D array": lambda n: n[0].astype(float),
+    "1-D list": lambda n: n[0].astype(float).tolist(),
+}
+
+
+@st.composite
+def rows(draw, n_columns, is_faulty):
+    table = draw(numbers(draw(st.integers(1, 3)), n_columns))
+    if is_faulty:
+        form = draw(st.sampled_from(sorted(BAD_FORMS)))
+        return Passed(form, BAD_FORMS[form](table), None)
+    form = draw(st.sampled_from([*sorted(GOOD_FORMS), *ROW_FORMS]))
+    if form in ROW_FORMS:
+        return Passed(form, ROW_FORMS[form](table), table[:1].astype(float))
+    return _passed(form, GOOD_FORMS[form], table)
+
+
+@st.composite
+def backgrounds(draw, n_columns, is_faulty):
+    table = draw(numbers(draw(st.integers(1, 3)), n_columns))
+    if is_faulty:
+        form = draw(st.sampled_from([*sorted(set(BAD_FORMS) - {"nothing"}), "list"]))
+        return Passed(form, {**GOOD_FORMS, **BAD_FORMS}[form](table), None)
+    form = draw(st.sampled_from([*sorted(set(GOOD_FORMS) - {"list"}), "nothing", "k-means"]))
+    if form == "nothing":
+        return Passed(form, None, np.zeros((1, n_columns)))
+    if form == "k-means":
+        summary = shap.kmeans(table.astype(float), min(2, len(np.unique(table, axis=0))))
+        counts = np.rint(summary.weights * len(table)).astype(int)
+        return Passed(form, summary, np.repeat(summary.data, counts, axis=0))
+    return _passed(form, GOOD_FORMS[form], table)
 
 
 # --- models ---
@@ -140,9 +203,8 @@ def tables(draw, n_columns, max_rows):
 
 def curved(x):
     """Return outputs with interactions of all orders, (n,), whatever holds the numbers."""
-    if scipy.sparse.issparse(x):
-        x = x.toarray()
-    x = np.asarray(x, dtype=float)
+    x = _numbers_of(x)
+    x = x.real + 3 * x.imag
     return np.sin(x @ np.arange(1.0, x.shape[1] + 1)) + x[:, 0] * x[:, -1]
 
 
@@ -175,6 +237,7 @@ MODELS = {
     "frame": lambda: lambda x: pd.DataFrame({"out": curved(x)}),
     "series": lambda: lambda x: pd.Series(curved(x), index=range(7, 7 + x.shape[0])),
     "matrix": lambda: lambda x: np.matrix(curved(x)).T,
+    "probabilities": lambda: lambda x: 1 / (1 + np.exp(-curved(x) / 4)),
     "reuses its buffer": ReusesItsBuffer,
     "writes into its input": lambda: writes_into_its_input,
 }
@@ -208,70 +271,70 @@ ON_GRAPH = {"lshapley", "cshapley", "myerson"}
 
 
 @st.composite
-def models(draw):
-    if draw(st.integers(0, 6)):
-        form = draw(st.sampled_from(sorted(MODELS)))
-        return form, MODELS[form](), True
-    form = draw(st.sampled_from(sorted(BAD_MODELS)))
-    return form, BAD_MODELS[form], False
+def models(draw, is_faulty):
+    kinds = BAD_MODELS if is_faulty else MODELS
+    form = draw(st.sampled_from(sorted(kinds)))
+    return form, kinds[form] if is_faulty else kinds[form]()
 
 
-# --- budgets, batches, groups ---
+# --- budgets, batches, groups, options ---
 
 BUDGETS = st.one_of(
-    st.just("auto"),
-    st.integers(ENOUGH, 2 * ENOUGH),
-    st.just(np.int64(ENOUGH)),
-    st.sampled_from([0, -1, 1, 2.5, True, None, "many", float("nan"), [10], 10**30]),
+    st.just("auto"), st.integers(ENOUGH, 2 * ENOUGH), st.sampled_from([np.int64(ENOUGH), 10**30])
 )
-BATCHES = st.one_of(st.just("auto"), st.integers(1, 7), st.sampled_from([0, -3, 1.5, "all", None]))
+BAD_BUDGETS = st.sampled_from([0, -1, 1, 2.5, True, None, "many", float("nan"), [10]])
+BATCHES = st.one_of(st.just("auto"), st.integers(1, 7))
+BAD_BATCHES = st.sampled_from([0, -3, 1.5, "all", None])
 
 
 @st.composite
-def groupings(draw, n_columns):
-    """Return `groups` and the columns of each player; the latter None where they make no sense."""
+def groupings(draw, n_columns, is_faulty):
+    """Return `groups`, and the columns of each player."""
     own = [[column] for column in range(n_columns)]
-    kind = draw(st.sampled_from(["none"] * 6 + ["two", "overlap", "unknown", "list", "empty"]))
-    if kind == "none":
-        return None, own
-    if kind == "two":
-        return {"both": [0, n_columns - 1]}, None if n_columns < 2 else [
-            [0, n_columns - 1],
-            *own[1:-1],
-        ]
-    wrong = {
-        "overlap": {"a": [0], "b": [0]},
-        "unknown": {"a": [n_columns]},
-        "list": [[0]],
-        "empty": {"a": []},
-    }
-    return wrong[kind], None
+    if is_faulty:
+        wrong = [{"a": [0], "b": [0]}, {"a": [n_columns]}, [[0]], {"a": []}]
+        return draw(st.sampled_from(wrong)), own
+    if n_columns > 1 and draw(st.booleans()):
+        return {"both": [0, n_columns - 1]}, [[0, n_columns - 1], *own[1:-1]]
+    return None, own
+
+
+FAULTS = ["model", "rows", "background", "groups", "budget", "batch size"]
 
 
 @dataclass(frozen=True)
 class Call:
     algorithm: str
     model: tuple
-    x: Passed
+    rows: Passed
     background: Passed
     groups: tuple
     budget: object
     batch_size: object
+    options: dict
+    is_linked: bool = False
+    fault: str | None = None
 
     @property
-    def is_meaningful(self):
-        return (
-            self.model[2]
-            and self.x.numbers is not None
-            and self.background.numbers is not None
-            and self.groups[1] is not None
+    def may_be_refused(self):
+        return self.fault is not None or not (
+            _fit_together(self.rows, self.background)
+            # Nothing says what stands for absent texts, times and complex numbers.
+            and (self.background.value is not None or _holds_real_numbers(self.rows.value))
         )
+
+    @property
+    def may_be_answered(self):
+        # One row, and any budget that the players need no more than, may do with less.
+        return self.fault in (None, "budget")
 
     def explain(self):
         options = {}
         if self.algorithm in ON_GRAPH:  # on the complete graph all of them are the Shapley value
-            n_players = len(self.groups[1] or [0])
+            n_players = len(self.groups[1])
             options["graph"] = scipy.sparse.csr_matrix(1.0 - np.eye(n_players))
+        if self.is_linked:
+            options |= {"link": "logit", "linearize_link": False}
         explainer = shap.Explainer(
             self.model[1],
             self.background.value,
@@ -281,7 +344,11 @@ class Call:
             **options,
         )
         return explainer(
-            self.x.value, max_evals=self.budget, batch_size=self.batch_size, silent=True
+            self.rows.value,
+            max_evals=self.budget,
+            batch_size=self.batch_size,
+            silent=True,
+            **self.options,
         )
 
     def expected(self):
@@ -291,33 +358,55 @@ class Call:
             values = np.asarray(self.model[1](np.array(x)), dtype=float)
             return np.array(values).reshape(len(x), -1)
 
+        def linked(value):
+            return np.log(value / (1 - value)) if self.is_linked else value
+
         players = self.groups[1]
         found = []
-        for row in self.x.numbers:
+        for row in self.rows.numbers:
             value = masked_model_values(plain, row, self.background.numbers)
             found.append(
                 shapley_values(
                     len(players),
-                    lambda coalition, value=value: value(
-                        [column for player in coalition for column in players[player]]
+                    lambda coalition, value=value: linked(
+                        value([column for player in coalition for column in players[player]])
                     ),
                 )
             )
         return np.array(found)
 
 
+OPTIONS = st.sampled_from([{}, {}, {"error_bounds": True}, {"tolerance": 1e-12}])
+
+
 @st.composite
 def calls(draw):
+    """Return a call with one fault at most, so that no fault hides another."""
     n_columns = draw(st.integers(1, 4))
+    fault = draw(st.sampled_from([None] * 2 * len(FAULTS) + FAULTS))
+    model = draw(models(fault == "model"))
     return Call(
         draw(st.sampled_from(ALGORITHMS)),
-        draw(models()),
-        draw(tables(n_columns, 3)),
-        draw(tables(n_columns, 2)),
-        draw(groupings(n_columns)),
-        draw(BUDGETS),
-        draw(BATCHES),
+        model,
+        draw(rows(n_columns, fault == "rows")),
+        draw(backgrounds(n_columns, fault == "background")),
+        draw(groupings(n_columns, fault == "groups")),
+        draw(BAD_BUDGETS if fault == "budget" else BUDGETS),
+        draw(BAD_BATCHES if fault == "batch size" else BATCHES),
+        draw(OPTIONS),
+        is_linked=model[0] == "probabilities" and draw(st.booleans()),
+        fault=fault,
     )
+
+
+def answer(call):
+    """Return the explanation and None, or None and the message of our error."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ShapleyExtWarning)
+            return call.explain(), None
+    except ShapleyExtError as error:
+        return None, str(error)
 
 
 @settings(
@@ -328,16 +417,16 @@ def calls(draw):
 )
 @given(calls())
 def test_the_answer_is_right_or_the_error_is_ours(call):
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ShapleyExtWarning)
-            explanation = call.explain()
-    except ShapleyExtError as error:
-        event("refused" if not call.is_meaningful else f"refused: {str(error)[:60]}")
+    explanation, error = answer(call)
+    if explanation is None:
+        event(f"refused: {error[:60]}")
+        assert call.may_be_refused, f"a call without fault was refused: {error}"
         return
-    assert call.is_meaningful, "a call without meaning was answered"
     event("answered")
+    assert call.may_be_answered, "a call without meaning was answered"
     expected = call.expected()
     values = np.asarray(explanation.values, dtype=float).reshape(expected.shape)
     tolerance = 1e-5 if "float32" in call.model[0] else 1e-9
     np.testing.assert_allclose(values, expected, atol=tolerance * max(1, np.abs(expected).max()))
+    if "error_bounds" in call.options:
+        assert not np.any(explanation.error_std), "all coalitions were evaluated"

@@ -591,7 +591,7 @@ def test_no_masker_for_what_is_no_table_of_numbers_is_refused():
     explainer = shap.Explainer(curved, algorithm="shear")
     frame = pd.DataFrame({"a": [1.0], "colour": ["red"], "size": pd.Categorical([3])})
     for x, words in (
-        (frame, r"columns \['colour', 'size'\] hold no numbers"),
+        (frame, r"columns \['colour', 'size'\] hold no real numbers"),
         (np.array([["a", "b", "c"]]), "X holds <U1"),
         (["a text"], "X holds <U6"),
         (np.array([[np.datetime64("2020-01-01")]]), "X holds datetime64"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -126,7 +127,8 @@ class CShapley(OnGraph):
         return reason_for_first(self.order, design, 0, needed)
 
     def _of_order(self, order: int, place: GraphPlace, terms: Terms) -> LinearDesign:
-        left = 8 * terms.most  # sets that differ in null players alone are one coalition
+        # Sets that differ in null players alone are one coalition.
+        left = min(8 * terms.most, sys.maxsize - 1)
         owners = self._owners(place)
         hub = owners[np.argmax(place.graph.degrees[owners])]
         _check_number(part_of(place.graph, place.graph.neighbourhood(int(hub), order)), terms)
