@@ -204,7 +204,6 @@ def checked_target(target: Any, n_examples: int) -> Any:
 
 def _without_numpy(target: Any) -> Any:
     """Return a target whose NumPy numbers are ints and whose arrays are tensors."""
-    check_unmasked("target", target)
     if isinstance(target, np.ndarray):
         if target.dtype.kind not in "iu":
             raise InvalidArgumentTypeError(
