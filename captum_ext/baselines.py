@@ -146,10 +146,16 @@ def readable(tensor: Tensor) -> Tensor:
     return plain.float() if lacks_type else plain
 
 
+def at_least_half(tensor: Tensor) -> Tensor:
+    """Return a tensor of floating point in a type that torch computes with: not of eight bits."""
+    return tensor.float() if tensor.element_size() == 1 else tensor
+
+
 def _differ(first: Tensor, second: Tensor) -> Tensor:
     differs = first != second
     if first.is_floating_point():
         differs &= ~(first.isnan() & second.isnan())
         # A model may tell zeros of two signs apart.
+        first, second = at_least_half(first), at_least_half(second)
         differs |= (first == 0) & (second == 0) & (first.signbit() != second.signbit())
     return differs
