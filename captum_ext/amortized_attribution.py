@@ -45,7 +45,7 @@ class AmortizedAttribution(CoalitionAttribution):
     """
 
     trained: AmortizedShapley | None
-    _results = ("last_estimate", "last_efficiency_gaps")
+    _results = ("last_estimate", "last_efficiency_gaps", "last_unlike_rows")
     _calls_in_flight = 1  # `fit` waits for forward functions that return futures, too
     _choices: tuple[str, ...] = ()
 
