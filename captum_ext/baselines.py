@@ -99,9 +99,9 @@ class Baselines:
         return differs.reshape(len(given), given[0].numel()).cpu().numpy()
 
     def of_examples(self) -> list[Tensor]:
-        """Return the baselines of which each example has its own."""
+        """Return the baselines that have a row for each example, or one for all of them."""
         pairs = zip(self.tensors, self.are_drawn, strict=True)
-        return [tensor for tensor, is_drawn in pairs if len(tensor) > 1 and not is_drawn]
+        return [tensor for tensor, is_drawn in pairs if not is_drawn]
 
     def filled(
         self,

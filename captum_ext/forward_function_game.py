@@ -116,7 +116,7 @@ class ForwardFunctionGame:
     @property
     def has_common_empty_value(self) -> bool:
         """Whether examples without any features are the same input of the same forward function."""
-        return not (self._own_arguments() or self.baselines.of_examples())
+        return all(len(part) == 1 for part in self._beside_inputs())
 
     @property
     def is_in_training_mode(self) -> bool:
@@ -147,17 +147,32 @@ class ForwardFunctionGame:
         return active
 
     def row_fingerprints(self) -> list[bytes]:
-        """Return a digest of what belongs to each example: inputs, baselines, targets and so on."""
-        parts = (*self.inputs, *self.baselines.of_examples(), *self._own_arguments())
-        arrays = [array_of(part) if isinstance(part, Tensor) else part for part in parts]
-        return [fingerprint(*(array[row] for array in arrays)) for row in range(self.n_rows)]
+        """Return a digest of what belongs to each example: inputs, baselines, targets and so on.
 
-    def _own_arguments(self) -> list[Any]:
-        """Return targets and additional arguments of which each example has its own."""
+        An example has the same digest by itself. What is zero counts as if it were left out.
+        """
+        beside = [array_of(p) if isinstance(p, Tensor) else p for p in self._beside_inputs()]
+        inputs = [array_of(tensor) for tensor in self.inputs]
+        digests = []
+        for row in range(self.n_rows):
+            entries = [part[row if len(part) > 1 else 0] for part in beside]
+            passed = [entry for entry in entries if entry is not None and np.any(entry)]
+            digests.append(fingerprint(*(array[row] for array in inputs), *passed))
+        return digests
+
+    def _beside_inputs(self) -> list[Any]:
+        """Return baselines, targets and further arguments that have an entry for each example.
+
+        Those with one entry are the same for all examples, or belong to the only one.
+        """
         target = self.target
-        has_targets = isinstance(target, (list, Tensor)) and np.ndim(target) > 0
-        targets = [target] if has_targets and len(target) == self.n_rows else []
-        return [*targets, *entries_of_examples(self.additional_forward_args, self.n_rows)]
+        if isinstance(target, Tensor):
+            target = target.reshape(-1)
+        return [
+            *self.baselines.of_examples(),
+            target if isinstance(target, (list, Tensor)) else [target],
+            *entries_of_examples(self.additional_forward_args, self.n_rows),
+        ]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
