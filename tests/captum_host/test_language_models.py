@@ -11,7 +11,7 @@ from captum.attr import FeatureAblation, KernelShap, ShapleyValues, TextTemplate
 from captum.attr import TextTokenInput as _TextTokenInput
 from torch import nn
 
-from captum_ext import Exact, LLMAttribution, RandomOrder, Shear, language_models
+from captum_ext import Exact, LLMAttribution, RandomOrder, Shear, SimShap, language_models
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
@@ -313,6 +313,9 @@ def test_wrong_calls():
     with pytest.raises(TypeError, match="n_sample"):
         attributed(Exact(MODEL), n_sample=20)
     attributed(Exact(MODEL), perturbations_per_eval=1, return_standard_error=False)
+    with pytest.raises(InvalidArgumentError, match=r"SimShap.*Pass an estimator"):
+        attributed(SimShap(MODEL))
+    assert LLMAttribution(Exact(MODEL), TOKENIZER).get_name() == "LLM Attribution"
 
 
 def test_trials_that_would_be_equal_are_warned_of():
