@@ -21,8 +21,9 @@ from .attribute_methods import attribute_method, future_method
 from .baselines import readable
 from .coalition_attribution import Call, CoalitionAttribution
 from .forward_arguments import shared_arguments_only
-from .forward_function_game import ForwardFunctionGame, selected_targets
+from .forward_function_game import ForwardFunctionGame
 from .inputs import checked_inputs, checked_target
+from .model_outputs import selected_targets
 from .surrogates import Surrogate, gathered, inputs_seen, layout_of, seen_by_network
 from .tensor_results import as_group_tensor, as_tensors
 
