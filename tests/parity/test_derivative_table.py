@@ -3,6 +3,7 @@
 import functools
 import re
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -76,7 +77,10 @@ def test_auto_takes_what_says_something_and_leaves_all_as_it_was(name, explain):
     if name == "lazy":
         net(x)
     before = state_of(net, x)
-    values, estimate = explain(net, x, "auto")
+    # Dynamic quantisation scales each batch as a whole, so that its rows influence each other.
+    is_quantised = name == "quantised"
+    with pytest.warns(match="influence each other") if is_quantised else nullcontext():
+        values, estimate = explain(net, x, "auto")
     assert estimate.cooperators.tolist() == [case.auto] * 3
     assert np.isfinite(values).all()
     assert (estimate.evaluations <= BUDGET).all()
