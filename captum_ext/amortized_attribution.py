@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from shapley_adapters import Game
 from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates import surrogate_for
 from shapley_adapters.torch_modules import warn_in_training_mode
@@ -19,8 +21,9 @@ from .attribute_methods import attribute_method, future_method
 from .baselines import readable
 from .coalition_attribution import Call, CoalitionAttribution
 from .forward_arguments import shared_arguments_only
-from .forward_function_game import ForwardFunctionGame, selected_targets
+from .forward_function_game import ForwardFunctionGame
 from .inputs import checked_inputs, checked_target
+from .model_outputs import selected_targets
 from .surrogates import Surrogate, gathered, inputs_seen, layout_of, seen_by_network
 from .tensor_results import as_group_tensor, as_tensors
 
@@ -45,7 +48,7 @@ class AmortizedAttribution(CoalitionAttribution):
     """
 
     trained: AmortizedShapley | None
-    _results = ("last_estimate", "last_efficiency_gaps")
+    _results = ("last_estimate", "last_efficiency_gaps", "last_unlike_rows")
     _calls_in_flight = 1  # `fit` waits for forward functions that return futures, too
     _choices: tuple[str, ...] = ()
 
@@ -308,12 +311,7 @@ class AmortizedAttribution(CoalitionAttribution):
         shape = tuple(fitted.saved.description.host["output_shape"])
         values = explained.estimate.values
         if target is not None:
-            places = torch.arange(values.shape[2]).reshape(1, *shape).expand(len(values), *shape)
-            chosen = selected_targets(places, target, target).reshape(len(values), -1).numpy()
-            values = values[torch.arange(len(values)).numpy()[:, None], :, chosen].transpose(
-                0, 2, 1
-            )
-            shape = shape[:0] if chosen.shape[1] == 1 else (chosen.shape[1],)
+            values, shape = _of_targets(values, target, shape)
         arguments = values, call.game.groups, call.game.inputs, shape, torch.get_default_dtype()
         if not return_input_shape:
             return as_group_tensor(*arguments)
@@ -346,6 +344,33 @@ class AmortizedAttribution(CoalitionAttribution):
         from shapley_adapters.amortized.training import Training
 
         return Training.of(self)
+
+
+def _of_targets(
+    values: AttributionArray, target: Any, output_shape: tuple[int, ...]
+) -> tuple[AttributionArray, tuple[int, ...]]:
+    """Return the attributions of the selected outputs, (B, M, K), and the shape of these."""
+    n_rows = len(values)
+    places = torch.arange(values.shape[2]).reshape(1, *output_shape).expand(n_rows, *output_shape)
+    chosen = selected_targets(places, target, target)
+    columns = chosen.reshape(n_rows, 1, -1).numpy()
+    return np.take_along_axis(values, columns, axis=2), tuple(chosen.shape[1:])
+
+
+def refuse_trained(attr_method: Any, explained: str) -> None:
+    """Refuse a method that trains a network where captum gives methods another forward function.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `attr_method` is one, which cannot explain what is `explained`.
+    """
+    if isinstance(attr_method, AmortizedAttribution):
+        raise InvalidArgumentError(
+            f"attr_method is {type(attr_method).__name__}, which is trained to explain its own "
+            f"forward_func and cannot explain {explained}. Pass an estimator, such as "
+            "OddGP(model)."
+        )
 
 
 def _refuse_target(target: Any, kind: str) -> None:

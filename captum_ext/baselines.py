@@ -99,9 +99,9 @@ class Baselines:
         return differs.reshape(len(given), given[0].numel()).cpu().numpy()
 
     def of_examples(self) -> list[Tensor]:
-        """Return the baselines of which each example has its own."""
+        """Return the baselines that have a row for each example, or one for all of them."""
         pairs = zip(self.tensors, self.are_drawn, strict=True)
-        return [tensor for tensor, is_drawn in pairs if len(tensor) > 1 and not is_drawn]
+        return [tensor for tensor, is_drawn in pairs if not is_drawn]
 
     def filled(
         self,
@@ -146,11 +146,16 @@ def readable(tensor: Tensor) -> Tensor:
     return plain.float() if lacks_type else plain
 
 
+def at_least_half(tensor: Tensor) -> Tensor:
+    """Return a tensor of floating point in a type that torch computes with: not of eight bits."""
+    return tensor.float() if tensor.element_size() == 1 else tensor
+
+
 def _differ(first: Tensor, second: Tensor) -> Tensor:
     differs = first != second
     if first.is_floating_point():
         differs &= ~(first.isnan() & second.isnan())
-        # A model may tell zeros of two signs apart. Types of 8 bits know no signbit.
-        signs = first.float().signbit() != second.float().signbit()
-        differs |= (first == 0) & (second == 0) & signs
+        # A model may tell zeros of two signs apart.
+        first, second = at_least_half(first), at_least_half(second)
+        differs |= (first == 0) & (second == 0) & (first.signbit() != second.signbit())
     return differs

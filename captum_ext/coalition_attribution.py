@@ -20,14 +20,16 @@ from shapley_adapters.torch_modules import warn_in_training_mode
 from shapley_adapters.value_functions import checked_value_function
 
 from .attribute_methods import attribute_method, future_method
+from .batch_game import BatchGame
 from .captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
 from .class_values import ClassValueGame, class_value_game
 from .feature_groups import from_feature_mask
 from .forward_arguments import checked_additional
-from .forward_function_game import BatchGame, ForwardFunctionGame, OneValueForBatchError
+from .forward_function_game import ForwardFunctionGame
 from .futures import CALLS_IN_FLIGHT
 from .inputs import checked_baselines, checked_inputs, checked_target
 from .method_names import NamedAttribution
+from .model_outputs import OneValueForBatchError
 from .tensor_results import as_group_tensor, as_tensors
 
 

@@ -13,7 +13,7 @@ import torch
 from shapley_adapters.arguments import checked_count
 from shapley_adapters.errors import InvalidArgumentError
 
-from .amortized_attribution import AmortizedAttribution
+from .amortized_attribution import refuse_trained
 from .coalition_attribution import CoalitionAttribution
 from .forward_arguments import copied
 
@@ -45,12 +45,7 @@ class DataLoaderAttribution(captum.attr.DataLoaderAttribution):  # type: ignore[
                 )
             super().__init__(attr_method)
             return
-        if isinstance(attr_method, AmortizedAttribution):
-            raise InvalidArgumentError(
-                f"attr_method is {type(attr_method).__name__}, which was trained to explain its "
-                "own forward_func and cannot explain a metric of it. Pass an estimator, such as "
-                "OddGP(model)."
-            )
+        refuse_trained(attr_method, "a metric")
         # captum allows its own class only, so that one stands in while it sets itself up.
         forward_func = _with_copies(attr_method.forward_func)
         super().__init__(captum.attr.FeatureAblation(forward_func))

@@ -131,8 +131,9 @@ def arguments_of_rows(
 
 
 def entries_of_examples(arguments: tuple[Any, ...], n_examples: int) -> list[Tensor]:
-    """Return the tensors among the further arguments that have an entry for each example."""
-    plain = [one for one in arguments if _is_unmarked(one) and one.shape[:1] == (n_examples,)]
+    """Return the tensors among the further arguments with an entry for each example, or one."""
+    lengths = (n_examples,), (1,)
+    plain = [one for one in arguments if _is_unmarked(one) and one.shape[:1] in lengths]
     marked = [one for one in _parts(list(arguments)) if isinstance(one, PerExample)]
     return [*plain, *(one.as_subclass(Tensor) for one in marked)]
 

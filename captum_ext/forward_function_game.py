@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from torch.futures import Future
 from shapley_adapters.array_types import (
     BoolArray,
     CoalitionArray,
-    FloatArray,
     IntArray,
     ValueArray,
 )
@@ -25,23 +24,18 @@ from shapley_adapters.errors import (
     DerivativeError,
     InvalidArgumentError,
     ModelOutputError,
-    ShapleyExtError,
 )
 from shapley_adapters.fingerprints import fingerprint
 from shapley_adapters.tensor_arrays import array_of, array_of_tensor
-from shapley_adapters.torch_modules import changing_layers, how_to_pick
+from shapley_adapters.torch_modules import changing_layers
 from shapley_adapters.value_functions import Reduction
 
 from .baselines import Baselines
-from .captum_internals import select_targets
 from .feature_groups import FeatureGroups
 from .forward_arguments import arguments_of_rows, entries_of_examples
 from .futures import waited
 from .inputs import takes_nothing
-
-
-class OneValueForBatchError(Exception):
-    """The forward function returned one value, or one tensor, for the whole batch."""
+from .model_outputs import OutputSelection, one_row_alone, rounding_of
 
 
 @dataclass
@@ -66,10 +60,6 @@ class ForwardFunctionGame:
     calls_in_flight : int
         How many calls of a forward function that returns futures are started before the first is
         waited for; 0 refuses futures.
-    output_shape : tuple of int
-        Shape of the selected output of one example; known after the first evaluation.
-    output_dtype : torch.dtype
-        Its type; known after the first evaluation.
     """
 
     forward_func: Callable[..., Any]
@@ -80,20 +70,29 @@ class ForwardFunctionGame:
     additional_forward_args: tuple[Any, ...] = ()
     perturbations_per_eval: int | None = None
     calls_in_flight: int = 0
-    output_shape: tuple[int, ...] = field(default=(), init=False)
-    output_dtype: torch.dtype = field(default=torch.float32, init=False)
 
     def __post_init__(self) -> None:
         self._takes_nothing = takes_nothing(self.forward_func)
         self._is_known = False
-        self._has_output = False
+        self._select = OutputSelection(
+            self.target, self.n_rows, may_be_one_for_all=self.perturbations_per_eval == 1
+        )
         self._is_checked_alone = self.perturbations_per_eval != 1 or self.n_rows == 1
-        self._shape_of_all: tuple[int, ...] | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of examples."""
         return len(self.inputs[0])
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of the selected output of one example, known after the first evaluation."""
+        return self._select.shape
+
+    @property
+    def output_dtype(self) -> torch.dtype:
+        """Type of the output, known after the first evaluation."""
+        return self._select.dtype
 
     @property
     def n_players(self) -> int:
@@ -116,7 +115,7 @@ class ForwardFunctionGame:
     @property
     def has_common_empty_value(self) -> bool:
         """Whether examples without any features are the same input of the same forward function."""
-        return not (self._own_arguments() or self.baselines.of_examples())
+        return all(len(part) == 1 for part in self._beside_inputs())
 
     @property
     def is_in_training_mode(self) -> bool:
@@ -147,17 +146,32 @@ class ForwardFunctionGame:
         return active
 
     def row_fingerprints(self) -> list[bytes]:
-        """Return a digest of what belongs to each example: inputs, baselines, targets and so on."""
-        parts = (*self.inputs, *self.baselines.of_examples(), *self._own_arguments())
-        arrays = [array_of(part) if isinstance(part, Tensor) else part for part in parts]
-        return [fingerprint(*(array[row] for array in arrays)) for row in range(self.n_rows)]
+        """Return a digest of what belongs to each example: inputs, baselines, targets and so on.
 
-    def _own_arguments(self) -> list[Any]:
-        """Return targets and additional arguments of which each example has its own."""
+        An example has the same digest by itself. What is zero counts as if it were left out.
+        """
+        beside = [array_of(p) if isinstance(p, Tensor) else p for p in self._beside_inputs()]
+        inputs = [array_of(tensor) for tensor in self.inputs]
+        digests = []
+        for row in range(self.n_rows):
+            entries = [part[row if len(part) > 1 else 0] for part in beside]
+            passed = [entry for entry in entries if entry is not None and np.any(entry)]
+            digests.append(fingerprint(*(array[row] for array in inputs), *passed))
+        return digests
+
+    def _beside_inputs(self) -> list[Any]:
+        """Return baselines, targets and further arguments that have an entry for each example.
+
+        Those with one entry are the same for all examples, or belong to the only one.
+        """
         target = self.target
-        has_targets = isinstance(target, (list, Tensor)) and np.ndim(target) > 0
-        targets = [target] if has_targets and len(target) == self.n_rows else []
-        return [*targets, *entries_of_examples(self.additional_forward_args, self.n_rows)]
+        if isinstance(target, Tensor):
+            target = target.reshape(-1)
+        return [
+            *self.baselines.of_examples(),
+            target if isinstance(target, (list, Tensor)) else [target],
+            *entries_of_examples(self.additional_forward_args, self.n_rows),
+        ]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
@@ -219,7 +233,7 @@ class ForwardFunctionGame:
         is_first = not self._is_known
         first = self._rows_of_first_pass(total)
         if first > 0:
-            with nullcontext() if is_first else _one_row_alone():
+            with nullcontext() if is_first else one_row_alone():
                 collect(0, first)
         if n_pairs > 1 or n_draws == 1:
             # as many as the caller has found to fit
@@ -297,216 +311,6 @@ class ForwardFunctionGame:
         """Run the forward function and select targets, (P, K)."""
         return self._select(self.call(masked, self.additional_of(rows)), rows)
 
-    def _select(self, output: Any, rows: IntArray) -> Tensor:
-        """Check an output for some rows and select their targets, (P, K)."""
-        output = self._of_rows(output, len(rows))
-        selected = self._target_of(output, rows)
-        self._check_shape(tuple(selected.shape[1:]))
-        self.output_shape, self.output_dtype = tuple(selected.shape[1:]), selected.dtype
-        return selected.reshape(len(rows), self._n_outputs())
-
     def additional_of(self, rows: IntArray) -> tuple[Any, ...]:
         """Return the further arguments of the forward function for masked copies of rows."""
         return arguments_of_rows(self.additional_forward_args, rows, self.n_rows)
-
-    def _n_outputs(self) -> int:
-        return int(np.prod(self.output_shape, dtype=np.intp))
-
-    def _check_shape(self, shape: tuple[int, ...]) -> None:
-        """Refuse outputs without numbers, and shapes that vary between calls."""
-        if 0 in shape:
-            raise ModelOutputError(
-                f"forward_func returns an output of shape {shape} for each example, which holds no "
-                "number to explain."
-            )
-        if self._has_output and shape != self.output_shape:
-            raise ModelOutputError(
-                "forward_func must return outputs of one shape; for each example it returned "
-                f"{self.output_shape} first and {shape} in a later call. Check that the shape does "
-                "not depend on the batch or on the numbers of the input."
-            )
-        self._has_output = True
-
-    def _of_rows(self, output: Any, n_rows: int) -> Tensor:
-        """Return an output that has an entry for each row.
-
-        Raises
-        ------
-        OneValueForBatchError
-            If it is one value or, where the user allows that, one tensor for the whole batch.
-        ModelOutputError
-            If it is neither.
-        """
-        if isinstance(output, (int, float)):
-            raise OneValueForBatchError
-        tensor = _dense(output)
-        shape = tuple(tensor.shape)
-        if shape == () and n_rows == 1 and self._shape_of_all is not None:
-            return tensor.reshape(1)  # by a model that ends with squeeze()
-        if shape == () or (tensor.numel() == 1 and n_rows > 1):
-            raise OneValueForBatchError
-        if shape[0] != n_rows:
-            if self.perturbations_per_eval == 1 and self._shape_of_all in (None, shape):
-                raise OneValueForBatchError
-            raise ModelOutputError(
-                f"forward_func must return one entry for each of its {n_rows} examples; its output "
-                f"has shape {shape}. If it returns one result for the whole batch, pass "
-                "perturbations_per_eval=1."
-            )
-        if n_rows == self.n_rows > 1:
-            self._shape_of_all = shape
-        return tensor
-
-    def _target_of(self, output: Tensor, rows: IntArray) -> Tensor:
-        target = self.target
-        if isinstance(target, list):
-            target = [target[r] for r in rows]
-        elif isinstance(target, Tensor) and target.numel() > 1:
-            target = target.to(output.device)[rows]
-        return selected_targets(output, target, self.target)
-
-
-@dataclass
-class BatchGame:
-    """One game for the whole batch, for forward functions that return one result for all examples.
-
-    The result is a number or, with `perturbations_per_eval=1`, a tensor of any shape. Each
-    evaluation masks all examples alike and is one call of the forward function, for each draw of
-    the baselines.
-    """
-
-    examples: ForwardFunctionGame
-    evaluations_per_batch: int = 1
-    derivative_obstacle: str = "forward_func returns one value for the whole batch"
-    output_shape: tuple[int, ...] = field(default=(), init=False)
-    _shapes: set[tuple[int, ...]] = field(default_factory=set, init=False)
-    output_dtype: torch.dtype = field(default=torch.float32, init=False)
-
-    @property
-    def n_rows(self) -> int:
-        """The batch is one row."""
-        return 1
-
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return self.examples.n_players
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known not to be deterministic, which users are warned of."""
-        return self.examples.is_in_training_mode
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of the output, known after the first evaluation."""
-        return rounding_of(self.output_dtype)
-
-    def active_players(self) -> BoolArray:
-        """Tell which players differ from their baselines in any example."""
-        active: BoolArray = np.any(self.examples.active_players(), axis=0)[None]
-        return active
-
-    def row_fingerprints(self) -> list[bytes]:
-        """Return a digest of the whole batch."""
-        return [fingerprint(*self.examples.row_fingerprints())]
-
-    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
-        """Return the outputs, (P, K)."""
-        return np.array([self._values(coalition) for coalition in coalitions])
-
-    def _values(self, coalition: CoalitionArray) -> FloatArray:
-        game = self.examples
-        everyone = np.arange(game.n_rows)
-        alike = np.broadcast_to(coalition, (game.n_rows, len(coalition)))
-        values = []
-        for draw in range(game.baselines.n_draws):
-            with torch.no_grad():
-                masked = game.masked(everyone, alike, np.full(game.n_rows, draw))
-                output = game.call(masked, game.additional_of(everyone))
-            values.append(self._flat(output))
-        mean: FloatArray = np.mean(values, axis=0)
-        return mean
-
-    def _flat(self, output: Any) -> FloatArray:
-        """Return one result as an array, (K,); all results must have the same shape."""
-        if isinstance(output, (int, float)):
-            tensor = torch.tensor(output, dtype=torch.float64)
-        else:
-            tensor = _dense(output)
-            self.output_dtype = tensor.dtype
-        shape = () if tensor.numel() == 1 else tuple(tensor.shape)
-        self._shapes.add(shape)
-        if len(self._shapes) > 1 or (shape and self.examples.perturbations_per_eval != 1):
-            raise ModelOutputError(
-                "forward_func must return one entry for each example, or results of the same shape "
-                f"for the whole batch; for {self.examples.n_rows} examples its outputs had the "
-                f"shapes {sorted(self._shapes)}."
-            )
-        self.output_shape = shape
-        return array_of_tensor(tensor).ravel()
-
-
-def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
-    """Select the target of each example, or say that `given`, the user's, does not select.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If there is no such output.
-    """
-    try:
-        selected: Tensor = select_targets(output, target)
-    except (AssertionError, IndexError, RuntimeError, TypeError) as error:
-        raise InvalidArgumentError(
-            f"target={_brief(given)} does not select from an output of shape "
-            f"{tuple(output.shape[1:])} for each example. {error}"
-        ) from error
-    return selected
-
-
-def rounding_of(dtype: torch.dtype) -> float:
-    """Return the relative rounding error of numbers of a type."""
-    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
-
-
-@contextmanager
-def _one_row_alone() -> Iterator[None]:
-    """Say why a forward function that works for all examples at once may fail for one of them."""
-    try:
-        yield
-    except (OneValueForBatchError, ShapleyExtError):
-        raise
-    except Exception as error:
-        raise ModelOutputError(
-            "forward_func works for all examples together and fails for one of them alone: "
-            f"{error}. It is called with any number of examples in any order, so pass what belongs "
-            "to the examples, such as labels, in additional_forward_args."
-        ) from error
-
-
-def _dense(output: Any) -> Tensor:
-    """Return an output that is a dense tensor of real numbers; refuse all others."""
-    if not isinstance(output, Tensor):
-        raise ModelOutputError(
-            f"forward_func must return a tensor or a number; {how_to_pick(output)}"
-        )
-    kinds = {
-        "complex": output.is_complex(),
-        "nested": output.is_nested,
-        "sparse": not output.is_nested and output.layout != torch.strided,
-        "quantized": output.is_quantized,
-        "meta": output.is_meta,
-    }
-    for kind, is_so in kinds.items():
-        if is_so:
-            raise ModelOutputError(
-                f"forward_func must return a dense tensor of real numbers; it returned a {kind} "
-                "one."
-            )
-    return output
-
-
-def _brief(target: Any) -> str:
-    text = repr(target)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -14,7 +14,7 @@ from torch import Tensor
 from shapley_adapters.arguments import check_unmasked
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from .baselines import BaselineDistribution, Baselines
+from .baselines import BaselineDistribution, Baselines, at_least_half
 from .forward_arguments import copied
 
 
@@ -167,8 +167,7 @@ def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
 
 
 def _are_finite(tensor: Tensor) -> Tensor:
-    # torch does not tell this of numbers of eight bits.
-    return (tensor.float() if tensor.element_size() == 1 else tensor).isfinite().cpu()
+    return at_least_half(tensor).isfinite().cpu()
 
 
 def checked_target(target: Any, n_examples: int) -> Any:

@@ -12,11 +12,13 @@ from torch import Tensor
 
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 
+from .amortized_attribution import refuse_trained
 from .captum_internals import SecondStep
 from .coalition_attribution import CoalitionAttribution
+from .method_names import NamedAttribution
 
 
-class LLMAttribution(captum.attr.LLMAttribution):  # type: ignore[misc] # captum is untyped
+class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ignore[misc] # captum is untyped
     """`captum.attr.LLMAttribution` that takes the methods of this package, too.
 
     Everything else is captum's: its methods, inputs, arguments and results. A method of this
@@ -57,6 +59,7 @@ class LLMAttribution(captum.attr.LLMAttribution):  # type: ignore[misc] # captum
         bound = inspect.signature(super().attribute).bind(*args, **kwargs)
         self._is_cache_asked_for = bound.arguments.get("use_cached_outputs", False)
         self._is_cache_right = None
+        refuse_trained(self.attr_method, "the probability of a text")
         if isinstance(self.attr_method, CoalitionAttribution):
             if bound.arguments.get("num_trials", 1) > 1:
                 warn_user(

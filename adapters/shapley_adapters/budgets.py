@@ -110,9 +110,7 @@ class RowBudgets:
         BudgetError
             If the design of a row needs more than `memory_limit`.
         """
-        budget = self.of(n_players)
-        if n_players <= MAX_PLAYERS:  # estimators on graphs take budgets beyond all coalitions
-            budget = min(budget, 2**n_players)
+        budget = min(self.of(n_players), 2**n_players)  # no coalition is evaluated twice
         needed, limit = self.estimator.memory(n_players, budget), memory_limit()
         if needed > limit:
             name = self.settings.name

@@ -275,8 +275,8 @@ class _Run:
             budget = max(planned, 2 ** (n_players - 1))
         return DesignRequest(
             n_players=n_players,
-            budget=budget,
-            planned=planned,
+            budget=min(budget, 2**n_players),
+            planned=min(planned, 2**n_players),
             rng=group.generator(self.settings.seed),
             known=group.known,
             scores=group.scores,

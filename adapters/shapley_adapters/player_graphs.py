@@ -14,7 +14,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from .arguments import checked_count
-from .array_types import BoolArray, IntArray
+from .array_types import IntArray
 from .errors import InvalidArgumentError
 
 
@@ -207,13 +207,6 @@ class PlayerGraph:
             len(self.neighbourhood(player, order)) == sizes[player]
             for player in range(self.n_players)
         )
-
-    def adjacent(self, members: BoolArray) -> BoolArray:
-        """Tell which players are next to any of `members`, (M,), themselves perhaps among them."""
-        found = np.zeros(self.n_players, dtype=bool)
-        found[self.edges[members[self.edges[:, 0]], 1]] = True
-        found[self.edges[members[self.edges[:, 1]], 0]] = True
-        return found
 
     def relabelled(self, names: IntArray) -> PlayerGraph:
         """Return the graph in which player i is called `names[i]`."""

@@ -121,6 +121,7 @@ def test_names_read_well():
         "Convex": "Convex",
         "Exact": "Exact",
         "FastShap": "FastSHAP",
+        "LLMAttribution": "LLM Attribution",
         "LShapley": "L-Shapley",
         "LeastSquares": "Least Squares",
         "LowComplexity": "Low Complexity",
@@ -134,7 +135,7 @@ def test_names_read_well():
     }
     public = {name: getattr(captum_ext, name) for name in captum_ext.__all__}
     methods = {name for name, one in public.items() if hasattr(one, "get_name")}
-    assert methods - {"LLMAttribution", "DataLoaderAttribution"} == set(names)
+    assert methods - {"DataLoaderAttribution"} == set(names)
     assert {name: public[name].get_name() for name in names} == names
     assert captum_ext.OddGP(plus_one).get_name() == "Odd GP"
 

@@ -121,6 +121,22 @@ def test_examples_unlike_those_trained_on_are_warned_of():
     with pytest.warns(ShapleyExtWarning, match=r"2 of 80 rows are unlike.*rows 3, 30"):
         sim.attribute(far, target=1)
     np.testing.assert_array_equal(sim.last_unlike_rows, [3, 30])
+    sim.attribute_future(X).wait()
+    assert len(sim.last_unlike_rows) == 0
+
+
+def test_targets_of_several_dimensions():
+    """As captum selects them: a short tuple leaves the other dimensions of the output."""
+
+    def forward(x):
+        return NET(x)[:, :2].reshape(-1, 1, 2, 1).expand(-1, 2, 2, 1)
+
+    sim = SimShap(forward, **FEW).fit(X)
+    every = sim.attribute(X[:3])
+    assert every.shape[:4] == (3, 2, 2, 1)
+    assert torch.equal(sim.attribute(X[:3], target=(1,)), every[:, 1])
+    assert torch.equal(sim.attribute(X[:3], target=(1, 0)), every[:, 1, 0])
+    assert torch.equal(sim.attribute(X[:3], target=[(0, 1, 0)] * 3), every[:, 0, 1, 0])
 
 
 # --- training ---

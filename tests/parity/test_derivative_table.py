@@ -3,6 +3,7 @@
 import functools
 import re
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -66,8 +67,6 @@ def assert_same(first, second):
         assert first == second
 
 
-# Dynamic quantisation scales by the largest number of the batch, so that rows influence each other.
-@pytest.mark.filterwarnings("ignore:The model is not deterministic")
 @pytest.mark.parametrize("name", CASES)
 def test_auto_takes_what_says_something_and_leaves_all_as_it_was(name, explain):
     case, x = CASES[name], CASES[name].inputs(3)
@@ -75,7 +74,10 @@ def test_auto_takes_what_says_something_and_leaves_all_as_it_was(name, explain):
     if name == "lazy":
         net(x)
     before = state_of(net, x)
-    values, estimate = explain(net, x, "auto")
+    # Dynamic quantisation scales each batch as a whole, so that its rows influence each other.
+    is_quantised = name == "quantised"
+    with pytest.warns(match="influence each other") if is_quantised else nullcontext():
+        values, estimate = explain(net, x, "auto")
     assert estimate.cooperators.tolist() == [case.auto] * 3
     assert np.isfinite(values).all()
     assert (estimate.evaluations <= BUDGET).all()

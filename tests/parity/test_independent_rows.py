@@ -152,6 +152,30 @@ def test_what_belongs_to_an_example_makes_its_draws():
     assert torch.equal(same_baselines[0], same_baselines[1])
 
 
+@pytest.mark.parametrize("name", ["target", "baselines", "additional_forward_args"])
+def test_an_example_by_itself_has_the_same_draws(name):
+    x = torch.as_tensor(ROWS[:3])
+    of_examples = {
+        "target": torch.tensor([0, 1, 1]),
+        "baselines": x.flip(0) / 2,
+        "additional_forward_args": torch.tensor([[0.5], [1.0], [2.0]]),
+    }[name]
+
+    def attribute(x, entries):
+        method = captum_ext.RandomOrder(
+            lambda x, *further: torch.stack([forward(x), forward(x) ** 2], dim=1),
+            seed=0,
+            independent_rows=True,
+        )
+        arguments = {"target": 1, name: entries}
+        return method.attribute(x, n_samples=40, **arguments)
+
+    together = attribute(x, of_examples)
+    for row in range(3):
+        alone = attribute(x[row : row + 1], of_examples[row : row + 1])
+        torch.testing.assert_close(alone[0], together[row])
+
+
 def test_precisions_of_the_same_numbers_draw_alike():
     x = torch.as_tensor(ROWS).half()
 
