@@ -41,6 +41,7 @@ class _BlasLibraries:
         if getattr(self._own, "is_inside", False):
             yield
             return
+        self._own.n_outside = self._n_outside()
         restore_thread = self._enter()
         self._own.is_inside = True
         try:
@@ -50,6 +51,15 @@ class _BlasLibraries:
             restore_thread()
             self._leave()
 
+    def n_threads_outside(self, default: int) -> int:
+        """Return the number of threads that BLAS may use outside of our code.
+
+        Where another thread is inside, it is one. Where no library says, it is `default`.
+        """
+        is_inside = getattr(self._own, "is_inside", False)
+        n_outside = self._own.n_outside if is_inside else self._n_outside()
+        return default if n_outside is None else n_outside
+
     def reset_after_fork(self) -> None:
         """Forget the threads that exist in the parent process only."""
         self._lock = threading.Lock()
@@ -58,6 +68,12 @@ class _BlasLibraries:
         if not is_inside:
             self._restore_process()
             self._restore_process = _nothing
+
+    def _n_outside(self) -> int | None:
+        with self._lock:
+            self._find_libraries()
+            libraries = (*self._of_process.lib_controllers, *self._of_thread.lib_controllers)
+        return min((one.num_threads for one in libraries), default=None)
 
     def _enter(self) -> Callable[[], None]:
         with self._lock:
@@ -121,6 +137,7 @@ def _is_of_thread(info: dict[str, Any]) -> bool:
 _libraries = _BlasLibraries()
 one_blas_thread = _libraries.one_thread
 """Context, or decorator, in which the BLAS libraries use one thread."""
+n_threads_outside = _libraries.n_threads_outside
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_libraries.reset_after_fork)

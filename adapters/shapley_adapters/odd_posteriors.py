@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from .array_types import FloatArray
-from .evidence import factor_of, log_evidence, log_prior, whitened_by
+from .evidence import covariance_of, log_evidence, log_prior, whiten, whitened_by
 from .odd_kernels import OddKernels, Ratios, attribution_covariances
 from .outstanding_interactions import Outstanding
 
@@ -21,7 +21,7 @@ _AROUND = ((1.0, 1.0, 1.0), (1.0, 0.3, 0.1), (1.0, 3.0, 0.1), (1.0, 1.0, 0.01))
 
 @dataclass(frozen=True)
 class Posterior:
-    """Means and variances of the Shapley values, (M, B) each, for B targets."""
+    """Means and variances of the Shapley values, (..., M, B) each, for B targets."""
 
     means: FloatArray
     variances: FloatArray
@@ -41,15 +41,17 @@ def posterior(
     kernels: OddKernels,
     choices: list[Ratios],
     n_learned: float,
-    outstanding: Outstanding,
+    outstanding: list[Outstanding],
 ) -> Posterior:
     """Return the posterior, averaged over the choices of the ratios by their evidence.
+
+    Either of one game, or of each game of a stack, whose arrays have R first.
 
     Parameters
     ----------
     signs : array, (n, M)
         The coalitions, that of all players first.
-    targets : array, (n, B)
+    targets : array, (..., n, B)
         Their values.
     kernels : OddKernels
         Between all of them; or between the first ones, through which all are then conditioned on.
@@ -57,47 +59,51 @@ def posterior(
         The ratios to average over; where not all values are conditioned on, the first alone.
     n_learned : float
         Degrees of freedom that have gone into the hyperparameters.
-    outstanding : Outstanding
-        Interactions with variances of their own.
+    outstanding : list of Outstanding
+        Interactions with variances of their own, for each game of a stack; none for one game.
     """
-    if len(signs) > len(kernels.signs):
-        ratios = choices[0]
-        return _through_first_values(signs, targets, kernels, ratios, n_learned, outstanding)
     covariances, variances = attribution_covariances(signs, kernels.weights)
-    features, maps = outstanding.features(signs), outstanding.attributions(signs.shape[1])
-    of_outstanding, own_variance = features @ maps, (maps**2).sum(axis=0)
-    n_targets = targets.shape[1]
+    of_features: FloatArray | None = None
+    of_outstanding, own_variance = np.zeros(()), np.zeros(())
+    if outstanding:
+        of_features = np.stack([own.covariance(signs) for own in outstanding])
+        features = [own.features(signs) for own in outstanding]
+        maps = [own.attributions(signs.shape[1]) for own in outstanding]
+        of_outstanding = np.stack([f @ m for f, m in zip(features, maps, strict=True)])
+        own_variance = np.stack([(of_game**2).sum(axis=0) for of_game in maps])
+    n_targets = targets.shape[-1]
     scores, means, spreads = [], [], []
     for ratios in choices:
-        factor = factor_of(kernels, ratios, features)
-        covariance = ratios.combine(covariances).T + of_outstanding
-        both = np.concatenate([targets, covariance], axis=1)
-        whitened, seen = np.split(whitened_by(factor, both), [n_targets], axis=1)
+        covariance = ratios.combine(covariances).swapaxes(-1, -2) + of_outstanding
+        both = np.concatenate([targets, covariance], axis=-1)
+        half, columns = whiten(covariance_of(kernels, ratios, of_features), both)
+        whitened, seen = np.split(columns, [n_targets], axis=-1)
         variance = ratios.combine(variances) + own_variance
-        left = np.maximum(variance - (seen**2).sum(axis=0), 0.0)  # (M,)
-        scores.append(log_evidence(factor, whitened) + log_prior(ratios))
-        means.append(seen.T @ whitened)
-        spreads.append(left[:, None] * _scale(whitened, n_learned))
+        left = np.maximum(variance - (seen**2).sum(axis=-2), 0.0)  # (..., M)
+        scores.append(log_evidence(half, whitened) + np.asarray(log_prior(ratios))[..., None])
+        means.append(seen.swapaxes(-1, -2) @ whitened)
+        spreads.append(left[..., None] * _scale(whitened, n_learned))
     chances = np.exp(np.array(scores) - np.max(scores, axis=0))
-    chances = (chances / chances.sum(axis=0))[:, None]  # (G, 1, B)
+    chances = (chances / chances.sum(axis=0))[..., None, :]  # (G, ..., 1, B)
     mean = (chances * means).sum(axis=0)
     averaged = (chances * (np.array(spreads) + (np.array(means) - mean) ** 2)).sum(axis=0)
     return Posterior(mean, averaged)
 
 
 def _scale(whitened: FloatArray, n_learned: float) -> FloatArray:
-    """Return by how much the values vary more than the prior says, (B,).
+    """Return by how much the values vary more than the prior says, (..., 1, B).
 
     A whitened value is how far it lies from what the ones before it foretell, in units of the
     error that the prior expects. The later half tells how large errors are at the end, where the
     posterior is.
     """
-    n = len(whitened)
-    scale: FloatArray = (whitened[n // 2 :] ** 2).mean(axis=0) * n / max(n - n_learned, n / 3)
+    n = whitened.shape[-2]
+    later = (whitened[..., n // 2 :, :] ** 2).mean(axis=-2, keepdims=True)
+    scale: FloatArray = later * n / max(n - n_learned, n / 3)
     return scale
 
 
-def _through_first_values(
+def posterior_through_first_values(
     signs: FloatArray,
     targets: FloatArray,
     among_first: OddKernels,
@@ -105,7 +111,7 @@ def _through_first_values(
     n_learned: float,
     outstanding: Outstanding,
 ) -> Posterior:
-    """Return the posterior with interactions known through the first values only.
+    """Return the posterior of one game, with interactions known through the first values only.
 
     Degree 1 and what stands out are kept whole. What the values of higher degrees have in common
     with the first ones is kept, too, and the rest taken for independent noise of its own size for

@@ -13,19 +13,11 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-import scipy.linalg
-import scipy.special
 
 from .array_types import FloatArray, IntArray
-from .evidence import factor_of, log_evidence, whitened_by
+from .evidence import covariance_of, inverse_factors, log_evidence, whiten
 from .odd_kernels import OddKernels, Ratios
-
-_LEAST_GAIN = 3.0
-"""What the log evidence has to gain by a variance of its own."""
-
-_FALSE_SHARE = 0.3
-"""How many of those that stand out may be expected to do so by chance (Benjamini and Hochberg,
-Controlling the False Discovery Rate, 1995)."""
+from .variances_of_features import variances_of_their_own
 
 _CANDIDATES = 600
 """Interactions that are looked at closely: those that have found the most energy."""
@@ -35,17 +27,6 @@ _LOOKS = 2
 
 _SHARES = (1.0, 0.5, 0.25, 0.1)
 """What may be left of the variance of all other interactions."""
-
-_CLOSE = 0.3
-"""Change of the logarithm of a variance that is not worth another step."""
-
-_MOST = 1e4
-"""Bound on a variance, where that of degree 1 is 1: a game may be nothing but one interaction."""
-
-_TINY = 1e-12
-
-_STEPS = 400
-"""Bound on the steps of one look, each of which gives or changes one variance."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +54,12 @@ class Outstanding:
         features: FloatArray = _products(signs, self.players) * np.sqrt(self.variances)
         return features
 
+    def covariance(self, signs: FloatArray) -> FloatArray:
+        """Return what they add to the covariance of the values, (n, n)."""
+        features = self.features(signs)
+        covariance: FloatArray = features @ features.T
+        return covariance
+
     def attributions(self, n_players: int) -> FloatArray:
         """Return what each standard deviation adds to the Shapley values, (k, M)."""
         of_players = np.zeros((len(self.players), n_players))
@@ -83,41 +70,88 @@ class Outstanding:
 
 def find_outstanding(
     kernels: OddKernels, targets: FloatArray, ratios: Ratios
-) -> tuple[Outstanding, Ratios]:
-    """Return what stands out, and the ratios of what is left.
+) -> tuple[list[Outstanding], Ratios]:
+    """Return what stands out in each game of a stack, and the ratios of what is left.
 
     Parameters
     ----------
     kernels : OddKernels
-        Between the coalitions, that of all players first, at learned weights.
-    targets : array, (n,)
+        Between the coalitions, that of all players first, at learned weights, (R, M).
+    targets : array, (R, n)
         The values of the coalitions.
     ratios : Ratios
         What was learned besides.
     """
-    found, signs, weights = Outstanding.none(), kernels.signs, kernels.weights
-    players = _watched(weights, len(signs))
-    if len(players) < 3:
+    found = [Outstanding.none() for _ in targets]
+    players = _watched(kernels.weights, targets.shape[1])
+    if players.shape[1] < 3:
         return found, ratios
-    triples = players[_all_triples(len(players))]
-    expected = weights[triples].prod(axis=1)
+    games = np.arange(len(targets))
     for _ in range(_LOOKS):
-        factor = factor_of(kernels, ratios)
-        whitened = whitened_by(factor, np.column_stack([targets, found.features(signs)]))
-        values, known = whitened[:, 0], whitened[:, 1:]
-        unexplained = scipy.linalg.solve_triangular(
-            factor, _without(values, known), lower=True, trans=1, check_finite=False
+        seen = _look(
+            _of_games(kernels, games),
+            targets[games],
+            ratios.of_games(games),
+            players[games],
+            [found[game] for game in games],
         )
-        energies = expected * _forms(signs[:, players], unexplained) ** 2
-        most = np.argpartition(-energies, min(_CANDIDATES, len(energies) - 1))[:_CANDIDATES]
-        candidates = np.unique(np.concatenate([triples[most], found.players]), axis=0)
-        features = whitened_by(factor, _products(signs, candidates))
-        variances = _variances_of_their_own(features, values, len(triples))
-        if not variances.any():
-            return found, ratios
-        found = Outstanding(candidates[variances > 0], variances[variances > 0])
-        ratios = _with_less_of_others(kernels, ratios, targets, found)
+        games = games[[len(own.players) > 0 for own in seen]]
+        if not len(games):
+            break
+        seen = [own for own in seen if len(own.players)]
+        for game, own in zip(games, seen, strict=True):
+            found[game] = own
+        left = ratios.of_games(games), targets[games], seen
+        ratios = ratios.with_games(games, _with_less_of_others(_of_games(kernels, games), *left))
     return found, ratios
+
+
+def _of_games(kernels: OddKernels, games: IntArray) -> OddKernels:
+    """Return the kernels of some games, which are not copied where these are all."""
+    return kernels if len(games) == len(kernels.weights) else kernels.of_games(games)
+
+
+def _look(
+    kernels: OddKernels,
+    targets: FloatArray,
+    ratios: Ratios,
+    players: IntArray,
+    known: list[Outstanding],
+) -> list[Outstanding]:
+    """Return what stands out, searched for beside what is known to stand out."""
+    signs, triples = kernels.signs, players[:, _all_triples(players.shape[1])]  # (R, T, 3)
+    n_triples = triples.shape[1]
+    roots = inverse_factors(covariance_of(kernels, ratios))  # (R, n, n)
+    values = (roots @ targets[:, :, None])[:, :, 0]
+    beside = np.stack(
+        [
+            _without(value, root @ own.features(signs)) if len(own.players) else value
+            for value, root, own in zip(values, roots, known, strict=True)
+        ]
+    )
+    unexplained = (beside[:, None] @ roots)[:, 0]
+    of_players = np.ascontiguousarray(signs.T)
+    expected = np.take_along_axis(kernels.weights[:, None], triples, axis=2).prod(axis=2)
+    energies = expected * _forms(of_players[players], unexplained) ** 2
+    for game, own in enumerate(known):
+        energies[game, _places_among(triples[game], own.players)] = np.inf  # candidates again
+    n_candidates = min(_CANDIDATES, n_triples)
+    most = np.sort(np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates], axis=1)
+    candidates = np.take_along_axis(triples, most[:, :, None], axis=1)
+    features = _products_of_stack(of_players, candidates) @ roots.swapaxes(1, 2)  # (R, k, n)
+    variances = variances_of_their_own(features, values, n_triples)
+    return [
+        Outstanding(players_of_game[own > 0], own[own > 0])
+        for players_of_game, own in zip(candidates, variances, strict=True)
+    ]
+
+
+def _places_among(triples: IntArray, some: IntArray) -> IntArray:
+    """Return the places of some of the triples, (k, 3), which are in the order of combinations."""
+    n_players = triples.max() + 1
+    base = np.array([n_players**2, n_players, 1])
+    places: IntArray = np.searchsorted((triples * base).sum(axis=1), (some * base).sum(axis=1))
+    return places
 
 
 @lru_cache(maxsize=4)
@@ -128,8 +162,15 @@ def _all_triples(n_players: int) -> IntArray:
 
 def _watched(weights: FloatArray, n: int) -> IntArray:
     """Return the players of the largest weights, so few that looking at all triples is cheap."""
-    most = min(len(weights), int((4 * n * n) ** (1 / 3)))
-    return np.sort(np.argsort(-weights, kind="stable")[:most])
+    most = min(weights.shape[1], int((4 * n * n) ** (1 / 3)))
+    return np.sort(np.argsort(-weights, axis=1, kind="stable")[:, :most], axis=1)
+
+
+@lru_cache(maxsize=64)
+def _all_pairs(n_players: int) -> tuple[IntArray, IntArray]:
+    """Return both players of all pairs."""
+    first, second = np.triu_indices(n_players, 1)
+    return first, second
 
 
 def _products(signs: FloatArray, triples: IntArray) -> FloatArray:
@@ -138,14 +179,26 @@ def _products(signs: FloatArray, triples: IntArray) -> FloatArray:
     return products
 
 
-def _forms(signs: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the products with `values` of those of all triples, in the order of combinations."""
+def _products_of_stack(of_players: FloatArray, triples: IntArray) -> FloatArray:
+    """Return the products of the signs, (M, n), of three players each, (R, k, n)."""
+    products = of_players[triples[:, :, 0]]
+    products *= of_players[triples[:, :, 1]]
+    products *= of_players[triples[:, :, 2]]
+    return products
+
+
+def _forms(of_players: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the products with `values`, (R, n), of those of all triples, (R, T).
+
+    In the order of combinations, of signs by players, (R, M, n).
+    """
     forms = []
-    for first in range(signs.shape[1] - 2):
-        others = signs[:, first + 1 :]
-        pairs = (others * (signs[:, first] * values)[:, None]).T @ others
-        forms.append(pairs[np.triu_indices(len(pairs), 1)])
-    return np.concatenate(forms)
+    for first in range(of_players.shape[1] - 2):
+        others = of_players[:, first + 1 :]
+        pairs = (others * (of_players[:, first] * values)[:, None]) @ others.swapaxes(1, 2)
+        some, other = _all_pairs(pairs.shape[1])
+        forms.append(pairs[:, some, other])
+    return np.concatenate(forms, axis=1)
 
 
 def _without(values: FloatArray, features: FloatArray) -> FloatArray:
@@ -155,111 +208,21 @@ def _without(values: FloatArray, features: FloatArray) -> FloatArray:
     return left
 
 
-def _variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: int) -> FloatArray:
-    """Return the variances, (k,), that explain whitened values best; most are 0.
-
-    Each step gives the feature that gains most its best variance, or corrects one. With s = fᵀK⁻¹f
-    and r = (fᵀK⁻¹y)² / (s σ²), K without the feature's own variance, the best is (r − 1) / s, which
-    gains (r − 1 − ln r) / 2. Were K all there is, r would be the square of a standard normal
-    number.
-
-    Parameters
-    ----------
-    features : array, (n, k)
-        The candidates, whitened.
-    values : array, (n,)
-        The values, whitened.
-    n_tried : int
-        Number of features that the candidates were chosen from.
-    """
-    found, energy = features.T @ values, float(values @ values)
-    least_energy = _TINY * energy
-    # Half of the values leave little but interactions in the others: these tell their scale.
-    later = values[len(values) // 2 :]
-    per_energy = max(1 / len(values), float(later @ later) / (len(later) * energy))
-    variances = np.zeros(len(found))
-    steps = _Steps(features)
-    for _ in range(_STEPS):
-        scale = energy * per_energy
-        # Take out of each feature's sums what its own variance did to them.
-        others = np.maximum(1.0 - variances * steps.own, _TINY)
-        sums, squares = steps.own / others, (found / others) ** 2
-        surprise = np.maximum(squares / (sums * scale), 1.0)
-        best = np.minimum((surprise - 1.0) / sums, _MOST)
-        gains = np.where(variances > 0, 0.0, (surprise - 1.0 - np.log(surprise)) / 2)
-        place = int(np.argmax(gains))
-        by_chance = 2 * scipy.special.ndtr(-np.sqrt(surprise[place])) * n_tried
-        so_many = np.count_nonzero(variances) + 1
-        if gains[place] <= _LEAST_GAIN or by_chance > _FALSE_SHARE * so_many:
-            changes = np.abs(np.log((best + _TINY) / (variances + _TINY))) * (variances > 0)
-            place = int(np.argmax(changes))
-            if changes[place] <= _CLOSE:
-                break
-        added = best[place] - variances[place]
-        left = found[place] / (1.0 + added * steps.own[place])
-        shared, factor = steps.take(place, added)
-        variances[place] = best[place]
-        energy = max(energy - factor * found[place] ** 2, least_energy)
-        found = found - factor * found[place] * shared
-        found[place] = left
-    return variances
-
-
-class _Steps:
-    """What steps did to FᵀK⁻¹F, of which rows are made as they are asked for.
-
-    Attributes
-    ----------
-    own : array, (k,)
-        Its diagonal. Where a game has no noise, a step leaves so little of it that differences of
-        sums would not tell; the step's own place is known without them.
-
-    Parameters
-    ----------
-    features : array, (n, k)
-        F before any step, whitened.
-    """
-
-    def __init__(self, features: FloatArray) -> None:
-        self.features, self.n = features, 0
-        self.own = (features**2).sum(axis=0)
-        self.rows = np.empty((_STEPS, features.shape[1]))
-        self.factors = np.empty(_STEPS)
-
-    def take(self, place: int, added: float) -> tuple[FloatArray, float]:
-        """Add to the variance of one feature.
-
-        Returns
-        -------
-        array, (k,)
-            Its row fᵀK⁻¹F before.
-        float
-            By which factor of the row's outer product with itself FᵀK⁻¹F falls.
-        """
-        own = self.own[place]
-        before = self.factors[: self.n] * self.rows[: self.n, place]
-        row = self.features[:, place] @ self.features - before @ self.rows[: self.n]
-        row[place] = own
-        factor = added / (1.0 + added * own)
-        self.own = np.maximum(self.own - factor * row**2, _TINY)
-        self.own[place] = own / (1.0 + added * own)
-        self.rows[self.n], self.factors[self.n] = row, factor
-        self.n += 1
-        return row, factor
-
-
 def _with_less_of_others(
-    kernels: OddKernels, ratios: Ratios, targets: FloatArray, outstanding: Outstanding
+    kernels: OddKernels, ratios: Ratios, targets: FloatArray, outstanding: list[Outstanding]
 ) -> Ratios:
     """Return the ratios with the share of degrees 3 and 5 that explains the values best.
 
     The prior was learned when what stands out was among them. The noise stays as it is.
     """
-    features = outstanding.features(kernels.signs)
-    scores, choices = [], []
+    of_features = np.stack([own.covariance(kernels.signs) for own in outstanding])
+    scores = []
     for share in _SHARES:
-        choice = Ratios(ratios.third * share, ratios.fifth, ratios.noise / share)
-        factor = factor_of(kernels, choice, features)
-        scores.append(float(log_evidence(factor, whitened_by(factor, targets[:, None]))[0]))
-        choices.append(choice)
-    return choices[int(np.argmax(scores))]
+        covariances = covariance_of(kernels, _with_share(ratios, share), of_features)
+        scores.append(log_evidence(*whiten(covariances, targets[:, :, None]))[:, 0])
+    return _with_share(ratios, np.array(_SHARES)[np.argmax(scores, axis=0)])
+
+
+def _with_share(ratios: Ratios, share: float | FloatArray) -> Ratios:
+    """Return the ratios with a share of the variance of degrees 3 and 5, and all of the noise."""
+    return Ratios(ratios.third * share, ratios.fifth, ratios.noise / share)

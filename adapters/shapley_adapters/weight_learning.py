@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg.lapack
 import scipy.special
 
 from .array_types import FloatArray, ScoreArray
-from .evidence import CENTRES, SPREADS, factor_of
+from .evidence import CENTRES, SPREADS, covariance_of, inverse_factors
 from .odd_kernels import OddKernels, Ratios, of_weights
 
 _SPREAD, _SPREAD_WHERE_KNOWN = 1.0, 0.7
@@ -32,13 +31,10 @@ all move together, and less once they have."""
 _LIMIT = 6.0
 """Bound on the logarithm of a weight."""
 
-_TOGETHER = 2**22
-"""Bound on the numbers that the shared first step holds at a time."""
-
 
 @dataclass(frozen=True)
 class Prior:
-    """Hyperparameters of an odd game: the weights of the players, (M,), and the ratios."""
+    """Hyperparameters of odd games: the weights of the players, (..., M), and the ratios, (...)."""
 
     weights: FloatArray
     ratios: Ratios
@@ -46,7 +42,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What is believed of the logarithms of the weights beforehand: centres, (M,), and spread."""
+    """What is believed of the logarithms of the weights beforehand: centres, (R, M), and spread."""
 
     centres: FloatArray
     spread: float
@@ -69,55 +65,29 @@ def learned(
     targets: FloatArray,
     starts: list[Ratios],
     centres: FloatArray | None = None,
-) -> list[Prior]:
-    """Return what explains each of the targets.
+) -> Prior:
+    """Return what explains each of the targets, as a stack.
 
     Parameters
     ----------
     signs : array, (n, M)
         The coalitions, that of all players first.
-    targets : array, (n, B)
+    targets : array, (R, n)
         Their values, of mean square about 1.
     starts : list of Ratios
         Where to start, for each target.
-    centres : array, (B, M), optional
+    centres : array, (R, M), optional
         What the logarithms of the weights are expected to be; all equal where None.
     """
-    n_players = signs.shape[1]
-    boldness = list(_BOLDNESS)
-    spread = _SPREAD if centres is None else _SPREAD_WHERE_KNOWN
+    is_known = centres is not None
+    steps = _BOLDNESS[1:] if is_known else _BOLDNESS
+    spread = _SPREAD_WHERE_KNOWN if is_known else _SPREAD
     if centres is None:
-        centres = np.zeros((targets.shape[1], n_players))
-        priors = _from_equal_weights(signs, targets, starts, boldness.pop(0))
-    else:
-        priors = [
-            Prior(np.exp(of_row), start) for of_row, start in zip(centres, starts, strict=True)
-        ]
-    for place in range(targets.shape[1]):
-        for step in boldness:
-            balance = _Balance.of(signs, priors[place])
-            known = Beliefs(centres[place], spread)
-            (priors[place],) = balance.improved(targets[:, place, None], known, step)
-    return priors
-
-
-def _from_equal_weights(
-    signs: FloatArray, targets: FloatArray, starts: list[Ratios], boldness: float
-) -> list[Prior]:
-    """Take the first step, for which all targets of the same start share their matrices."""
-    n, n_players = signs.shape
-    equal, known = np.ones(n_players), Beliefs(np.zeros(n_players), _SPREAD)
-    found: list[Prior | None] = [None] * len(starts)
-    size = max(1, _TOGETHER // (n * n_players))
-    for start in set(starts):
-        balance = _Balance.of(signs, Prior(equal, start))
-        places = [place for place, own in enumerate(starts) if own == start]
-        for first in range(0, len(places), size):
-            some = places[first : first + size]
-            steps = balance.improved(targets[:, some], known, boldness)
-            for place, prior in zip(some, steps, strict=True):
-                found[place] = prior
-    return [prior for prior in found if prior is not None]
+        centres = np.zeros((len(targets), signs.shape[1]))
+    prior, known = Prior(np.exp(centres), Ratios.stack(starts)), Beliefs(centres, spread)
+    for step in steps:
+        prior = _Balance.of(signs, prior).improved(targets, known, step)
+    return prior
 
 
 @dataclass(frozen=True)
@@ -137,79 +107,65 @@ class _Balance:
     @classmethod
     def of(cls, signs: FloatArray, prior: Prior) -> _Balance:
         kernels = OddKernels.at(signs, prior.weights)
-        inverse = _inverse_by(factor_of(kernels, prior.ratios))
+        roots = inverse_factors(covariance_of(kernels, prior.ratios))
+        inverse = roots.swapaxes(1, 2) @ roots
         second, fourth = kernels.polynomials[2], kernels.polynomials[4]
-        scratch = inverse * second
-        plain, of_second = _quadratic(inverse, signs), _quadratic(scratch, signs)
+        plain, scratch = _quadratic(inverse, signs), inverse * second
+        of_second = _quadratic(scratch, signs)
         of_fourth = _quadratic(np.multiply(inverse, fourth, out=scratch), signs)
-        sums = np.array([np.vdot(inverse, kernels.polynomials[degree]) for degree in (1, 3, 5)])
-        trace = np.trace(inverse) - inverse[0, 0]
-        expected = _energies(
-            kernels,
-            prior.ratios,
-            plain[:, None],
-            of_second[:, None],
-            of_fourth[:, None],
-            sums[:, None],
-            np.array([trace]),
-        )[:, 0]
+        sums = [_inner(inverse, kernels.polynomials[degree]) for degree in (1, 3, 5)]
+        trace = np.trace(inverse, axis1=1, axis2=2) - inverse[:, 0, 0]
+        expected = _energies(kernels, prior.ratios, plain, of_second, of_fourth, sums, trace)
         return cls(prior, kernels, inverse, expected)
 
-    def improved(self, targets: FloatArray, known: Beliefs, boldness: float) -> list[Prior]:
-        """Return the priors after one step, for each of the targets, (n, B)."""
-        solved = self.inverse @ targets
-        found = self._found(solved) * (len(targets) / (targets * solved).sum(axis=0))
-        log_weights, log_ratios = np.log(self.prior.weights), self.prior.ratios.logarithms()
-        n_players = len(log_weights)
-        at = np.concatenate([log_weights, log_ratios[1:]])
-        centres = np.concatenate([known.centres, CENTRES[1:]])
+    def improved(self, targets: FloatArray, known: Beliefs, boldness: float) -> Prior:
+        """Return the prior after one step, given the targets, (R, n)."""
+        solved = (self.inverse @ targets[:, :, None])[:, :, 0]
+        energy = (targets * solved).sum(axis=1, keepdims=True)
+        found = self._found(solved) * (targets.shape[1] / energy)
+        log_weights, log_ratios = np.log(self.prior.weights), self.prior.ratios.logarithms().T
+        n_players = log_weights.shape[1]
+        at = np.concatenate([log_weights, log_ratios[:, 1:]], axis=1)
+        centres = np.concatenate(
+            [known.centres, np.broadcast_to(CENTRES[1:], (len(at), 2))], axis=1
+        )
         spreads = np.concatenate([np.full(n_players, known.spread), SPREADS[1:]])
         steps = np.array([boldness] * n_players + [1.0, 1.0])
-        moves = _moves(
-            self.expected[:, None], found, (at - centres)[:, None], spreads[:, None], steps[:, None]
-        )
-        return [self._moved(move) for move in moves.T]
+        return self._moved(_moves(self.expected, found, at - centres, spreads, steps))
 
     def _found(self, solved: FloatArray) -> FloatArray:
-        """Return the energies that `solved`, K⁻¹y, (n, B), hold, up to their common factor."""
+        """Return the energies that `solved`, K⁻¹y, (R, n), hold, up to their common factor."""
         signs, polynomials = self.kernels.signs, self.kernels.polynomials
-        n, n_players = signs.shape
-        spread = (signs[:, :, None] * solved[:, None, :]).reshape(n, -1)  # (n, M · B)
-
-        def quadratic(matrix: FloatArray) -> FloatArray:
-            forms: FloatArray = (spread * (matrix @ spread)).sum(axis=0).reshape(n_players, -1)
-            return forms
-
-        sums = [(solved * (polynomials[degree] @ solved)).sum(axis=0) for degree in (1, 3, 5)]
+        spread = signs * solved[:, :, None]  # (R, n, M)
+        column = solved[:, :, None]
+        sums = [_inner(column, polynomials[degree] @ column) for degree in (1, 3, 5)]
         return _energies(
             self.kernels,
             self.prior.ratios,
-            (signs.T @ solved) ** 2,
-            quadratic(polynomials[2]),
-            quadratic(polynomials[4]),
-            np.array(sums),
-            (solved[1:] ** 2).sum(axis=0),
+            (solved[:, None, :] @ signs)[:, 0] ** 2,
+            _quadratic(polynomials[2], spread),
+            _quadratic(polynomials[4], spread),
+            sums,
+            (solved[:, 1:] ** 2).sum(axis=1),
         )
 
     def _moved(self, move: FloatArray) -> Prior:
         """Return the prior whose components have been scaled by the exponential of `move`."""
-        n_players = len(self.prior.weights)
-        raised = np.log(self.prior.weights) + move[:n_players]
+        n_players = self.prior.weights.shape[1]
+        raised = np.log(self.prior.weights) + move[:, :n_players]
         # The kernels are scaled to variance 1; what their scales gain or lose goes to the ratios.
         scales = of_weights(np.exp(raised))
         old, ratios = self.kernels.scales, self.prior.ratios
         third = ratios.third * scales[3] / old[3] if n_players >= 3 else ratios.third
-        fifth, noise = ratios.fifth * np.exp(move[-2]), ratios.noise * np.exp(move[-1])
+        fifth, noise = ratios.fifth * np.exp(move[:, -2]), ratios.noise * np.exp(move[:, -1])
         if n_players >= 5:
-            fifth *= scales[5] / old[5] * ratios.third / third
-        noise *= ratios.third / third
-        weights = np.exp(np.clip(raised - raised.mean(), -_LIMIT, _LIMIT))
+            fifth = fifth * (scales[5] / old[5] * ratios.third / third)
+        noise = noise * (ratios.third / third)
+        centred = raised - raised.mean(axis=1, keepdims=True)
         return Prior(
-            weights,
+            np.exp(np.clip(centred, -_LIMIT, _LIMIT)),
             Ratios(
-                float(np.clip(third, 1e-11, 20.0)),
-                float(np.clip(fifth, 2e-3, 8.0)),
-                float(np.clip(noise, 1e-7, 4e2)),
+                np.clip(third, 1e-11, 20.0), np.clip(fifth, 2e-3, 8.0), np.clip(noise, 1e-7, 4e2)
             ),
         )
 
@@ -220,32 +176,32 @@ def _energies(
     plain: FloatArray,
     of_second: FloatArray,
     of_fourth: FloatArray,
-    sums: FloatArray,
+    sums: list[FloatArray],
     trace: FloatArray,
 ) -> FloatArray:
-    """Return Σ G ∘ A for each component A, (M + 2, B), for B matrices G.
+    """Return Σ G ∘ A for each component A, (R, M + 2), for a matrix G of each game.
 
     The part of e_k that holds player i is w_i z_i z′_i e_{k−1} of all others, which unrolls into
     polynomials of all, so that all players are done by three matrix products.
 
     Parameters
     ----------
-    plain, of_second, of_fourth : arrays, (M, B)
+    plain, of_second, of_fourth : arrays, (R, M)
         z_iᵀ (G ∘ e_k) z_i for k = 0, 2 and 4.
-    sums : array, (3, B)
+    sums : list of arrays, (R,) each
         Σ G ∘ e_k for k = 1, 3 and 5.
-    trace : array, (B,)
+    trace : array, (R,)
         Trace of G, but for its first place.
     """
-    w = kernels.weights[:, None]
-    of_third, of_fifth = kernels.coefficients(ratios)
-    on_first, on_third, on_fifth = sums
+    w = kernels.weights
+    of_third, of_fifth = (of_degree[:, None] for of_degree in kernels.coefficients(ratios))
+    on_first, on_third, on_fifth = (of_degree[:, None] for of_degree in sums)
     third = w * of_second + w**3 * plain - w**2 * on_first
     fifth = w * of_fourth + w**3 * of_second + w**5 * plain - w**2 * on_third - w**4 * on_first
     players = of_third * third + of_fifth * fifth
-    others = np.array([of_fifth * on_fifth, ratios.noise_variance * trace])
+    others = [of_fifth * on_fifth, (ratios.noise_variance * trace)[:, None]]
     # Rounding may leave less than nothing of what is nothing.
-    energies: FloatArray = np.maximum(np.concatenate([players, others]), 1e-300)
+    energies: FloatArray = np.maximum(np.concatenate([players, *others], axis=1), 1e-300)
     return energies
 
 
@@ -267,15 +223,15 @@ def _moves(
     return moves
 
 
-def _quadratic(matrix: FloatArray, signs: FloatArray) -> FloatArray:
-    """Return z_iᵀ G z_i for each player, (M,)."""
-    forms: FloatArray = (signs * (matrix @ signs)).sum(axis=0)
+def _quadratic(matrices: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return z_iᵀ G z_i for each game and each column z_i, (R, M)."""
+    forms: FloatArray = (columns * (matrices @ columns)).sum(axis=1)
     return forms
 
 
-def _inverse_by(factor: FloatArray) -> FloatArray:
-    """Return the inverse of the matrix with this lower Cholesky factor."""
-    lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1)  # 0 above, as in the factor
-    inverse: FloatArray = lower + lower.T
-    np.fill_diagonal(inverse, lower.diagonal())
-    return inverse
+def _inner(some: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the sums of the products of the entries of two matrices, for each game, (R,)."""
+    n_games = len(some)
+    products = some.reshape(n_games, 1, -1) @ others.reshape(n_games, -1, 1)
+    sums: FloatArray = products[:, 0, 0]
+    return sums

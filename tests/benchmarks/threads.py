@@ -37,8 +37,8 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "shear": core.Shear,
 }
 
-MANY_ROWS = 100
-"""Rows of the last line, which are to be shared by the threads."""
+SHARED_ROWS = {13: 100, 30: 24}
+"""Rows of the last lines for each number of players; `oddgp` lets its threads share them."""
 
 
 def main() -> None:
@@ -80,7 +80,7 @@ def _cases(players: list[int]) -> list[tuple[str, int, int]]:
         for name in ESTIMATORS
         for n_players in players
     ]
-    return [*cases, ("oddgp", 13, MANY_ROWS)]
+    return [*cases, *(("oddgp", n_players, n_rows) for n_players, n_rows in SHARED_ROWS.items())]
 
 
 def _of_process(players: list[int], is_limited: bool) -> dict[str, list[float]]:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters import outstanding_interactions, weight_learning
-from shapley_adapters.evidence import GRID, best_of_grid, log_evidence, whitened_by
+from shapley_adapters import outstanding_interactions, variances_of_features, weight_learning
+from shapley_adapters.evidence import GRID, best_of_grid, log_evidence, whiten
 from shapley_adapters.odd_kernels import OddKernels, Ratios, attribution_covariances
-from shapley_adapters.odd_posteriors import posterior
+from shapley_adapters.odd_posteriors import posterior_through_first_values
 from shapley_adapters.outstanding_interactions import Outstanding, find_outstanding
 from shapley_adapters.spread_designs import spread_pairs
 from shapley_adapters.weight_learning import Prior, learned, log_weights_from_scores
@@ -104,13 +104,13 @@ def test_energies_beyond_expectation_are_the_gradient_of_the_evidence(n_players)
     components.append(np.diag([0.0] + [ratios.third * ratios.noise] * 9))
     covariance = covariance_of(signs, weights, ratios)
 
-    balance = weight_learning._Balance.of(signs, Prior(weights, ratios))
-    solved = balance.inverse @ target[:, None]
-    found = balance._found(solved)[:, 0] * 10 / (target @ solved[:, 0])
+    balance = weight_learning._Balance.of(signs, Prior(weights[None], Ratios.stack([ratios])))
+    solved = balance.inverse[0] @ target
+    found = balance._found(solved[None])[0] * 10 / (target @ solved)
     for place, component in enumerate(components):
         values = [evidence_of(covariance + step * component, target) for step in (1e-5, -1e-5)]
         slope = (values[0] - values[1]) / 2e-5
-        gap = found[place] - balance.expected[place]
+        gap = found[place] - balance.expected[0, place]
         assert slope == pytest.approx(gap / 2, rel=1e-4, abs=1e-6)
 
 
@@ -125,8 +125,9 @@ def test_moves_balance_what_was_found_and_what_was_expected():
     assert np.isfinite(huge).all()
 
 
-def test_the_evidence_is_that_of_the_normal_distribution():
-    """With the scale at its best, differences of log densities."""
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_the_evidence_is_that_of_the_normal_distribution(shape):
+    """With the scale at its best, differences of log densities; of one game, and of a stack."""
     from scipy.stats import multivariate_normal
 
     rng = np.random.default_rng(2)
@@ -135,8 +136,8 @@ def test_the_evidence_is_that_of_the_normal_distribution():
     scores, densities = [], []
     for ratios in (Ratios(0.1, 0.2, 0.3), Ratios(1.0, 0.5, 0.1)):
         covariance = covariance_of(signs, weights, ratios)
-        factor = np.linalg.cholesky(covariance)
-        scores.append(float(log_evidence(factor, whitened_by(factor, target[:, None]))[0]))
+        stacked = covariance.reshape(*shape, 12, 12), target.reshape(*shape, 12, 1)
+        scores.append(log_evidence(*whiten(*stacked)).item())
         scale = target @ np.linalg.solve(covariance, target) / 12
         densities.append(multivariate_normal.logpdf(target, cov=scale * covariance))
     assert scores[0] - scores[1] == pytest.approx(densities[0] - densities[1], abs=1e-8)
@@ -151,13 +152,13 @@ def test_learning_raises_the_evidence_and_finds_who_interacts():
     signs = np.concatenate([np.ones((1, n_players)), signs])
     target = signs @ linear + signs[:, 0] * signs[:, 1] * signs[:, 2]
     (start,) = best_of_grid(signs, target[:, None])
-    (prior,) = learned(signs, target[:, None], [start])
-    weights = prior.weights
+    prior = learned(signs, target[None], [start])
+    (weights,) = prior.weights
     assert set(np.argsort(weights)[-3:]) == {0, 1, 2}
     assert min(weights[:3]) > 3 * max(weights[3:])
 
     before = evidence_of(covariance_of(signs, np.ones(n_players), start), target)
-    assert evidence_of(covariance_of(signs, weights, prior.ratios), target) > before + 5
+    assert evidence_of(covariance_of(signs, weights, prior.ratios.of_games(0)), target) > before + 5
 
 
 def test_learning_comes_close_to_the_best_there_is():
@@ -193,8 +194,9 @@ def test_learning_comes_close_to_the_best_there_is():
         (start,) = best_of_grid(signs, target[:, None])
         first = np.concatenate([np.zeros(8), start.logarithms()])
         best = scipy.optimize.minimize(loss, first, args=(target,), method="L-BFGS-B")
-        (prior,) = learned(signs, target[:, None], [start])
-        reached = loss(np.concatenate([np.log(prior.weights), prior.ratios.logarithms()]), target)
+        prior = learned(signs, target[None], [start])
+        at = np.concatenate([np.log(prior.weights[0]), prior.ratios.of_games(0).logarithms()])
+        reached = loss(at, target)
         gained, possible = loss(first, target) - reached, loss(first, target) - best.fun
         assert gained > 0.8 * possible > 0
 
@@ -216,9 +218,18 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     module = "shapley_adapters.estimators.odd_gp"
     monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y: [ratios] * y.shape[1])
     monkeypatch.setattr(f"{module}.ratios_around", lambda ratios: [ratios])
-    monkeypatch.setattr(f"{module}.find_outstanding", lambda *_: (SOME_STAND_OUT, ratios))
+
+    def find_some(_, targets, found):
+        return [SOME_STAND_OUT] * len(targets), found
+
+    monkeypatch.setattr(f"{module}.find_outstanding", find_some)
     fixed = np.exp(np.random.default_rng(4).normal(size=7)) if weights == "learned" else np.ones(7)
-    monkeypatch.setattr(f"{module}.learned", lambda _, y, *__: [Prior(fixed, ratios)] * y.shape[1])
+
+    def learn_nothing(_, targets, *__):
+        n_games = len(targets)
+        return Prior(np.tile(fixed, (n_games, 1)), Ratios.stack([ratios] * n_games))
+
+    monkeypatch.setattr(f"{module}.learned", learn_nothing)
     game = random_game(7, n_rows=2, n_outputs=2)
     found = run(game, 40, weights)
     asked = [place for row, place in game.asked if row == 0 and place not in (0, 127)]
@@ -252,7 +263,7 @@ def test_large_designs_are_conditioned_on_through_their_first_values():
     ratios, targets = Ratios(0.4, 0.3, 0.05), rng.normal(size=(40, 2))
     features, parts, to_values = written_out(7, weights, signs)
     among_first = OddKernels.at(signs[:15], weights)
-    found = posterior(signs, targets, among_first, [ratios], 3.0, SOME_STAND_OUT)
+    found = posterior_through_first_values(signs, targets, among_first, ratios, 3.0, SOME_STAND_OUT)
 
     first, *higher = parts
     first = first + own_variances(7)
@@ -292,7 +303,8 @@ def test_the_energy_of_all_triples_is_that_of_each():
     signs, _ = signs_and_weights(6)
     values = np.random.default_rng(3).normal(size=12)
     expected = [signs[:, list(c)].prod(axis=1) @ values for c in combinations(range(6), 3)]
-    np.testing.assert_allclose(outstanding_interactions._forms(signs, values), expected)
+    found = outstanding_interactions._forms(signs.T[None], values[None])
+    np.testing.assert_allclose(found, [expected])
 
 
 def test_a_variance_of_its_own_is_the_one_of_most_evidence():
@@ -310,13 +322,13 @@ def test_a_variance_of_its_own_is_the_one_of_most_evidence():
         return (np.linalg.slogdet(covariance)[1] + energy) / 2
 
     def found(n_tried):
-        return outstanding_interactions._variances_of_their_own(
-            feature[:, None].copy(), values, n_tried
-        )[0]
+        return variances_of_features.variances_of_their_own(
+            feature[None, None], values[None], n_tried
+        ).item()
 
     # The first step takes the scale as it was without the feature, later ones as it is with it.
     best = minimize_scalar(loss, bounds=(-9, 3), method="bounded").x
-    assert abs(np.log(found(1)) - best) < 2 * outstanding_interactions._CLOSE
+    assert abs(np.log(found(1)) - best) < 2 * variances_of_features._CLOSE
     assert found(10**40) == 0.0  # chance finds as much among so many
 
 
@@ -363,26 +375,26 @@ def test_all_sizes_tell_of_games_with_interactions_of_many_players(monkeypatch):
 def test_steps_keep_account_of_all_features():
     features = np.random.default_rng(0).normal(size=(40, 6))
     covariance = np.eye(40)
-    steps = outstanding_interactions._Steps(features)
+    steps = variances_of_features.Steps(features.T[None])
     for place, added in ((0, 0.5), (3, 1.2), (0, -0.3), (5, 2.0)):
         before = features.T @ np.linalg.solve(covariance, features)
-        row, factor = steps.take(place, added)
+        (row,), (factor,) = steps.take(np.array([place]), np.array([added]))
         np.testing.assert_allclose(row, before[place], atol=1e-10)
         covariance += added * np.outer(features[:, place], features[:, place])
         after = features.T @ np.linalg.solve(covariance, features)
         np.testing.assert_allclose(before - factor * np.outer(row, row), after, atol=1e-10)
-        np.testing.assert_allclose(steps.own, after.diagonal(), atol=1e-10)
+        np.testing.assert_allclose(steps.own[0], after.diagonal(), atol=1e-10)
 
 
 def test_steps_lose_nothing_where_there_is_no_noise():
     """Whitened by next to no noise, a feature leaves the inverse of its variance of itself."""
     features = 1e7 * np.random.default_rng(0).normal(size=(40, 6))
-    steps = outstanding_interactions._Steps(features)
+    steps = variances_of_features.Steps(features.T[None])
     variance = 0.0
     for added in (1e4, -9e3, 50.0):
         variance += added
-        steps.take(2, added)
-        assert steps.own[2] == pytest.approx(1 / variance, rel=1e-6)
+        steps.take(np.array([2]), np.array([added]))
+        assert steps.own[0, 2] == pytest.approx(1 / variance, rel=1e-6)
 
 
 def strong_triples(n_players, triples, n_outputs=4, seed=0):
@@ -410,7 +422,9 @@ def test_strong_interactions_among_many_stand_out(monkeypatch):
     found = np.abs(run(game, 20 * 20).values[0] - exact).mean()
     none = Outstanding.none()
     module = "shapley_adapters.estimators.odd_gp"
-    monkeypatch.setattr(f"{module}.find_outstanding", lambda _, __, ratios: (none, ratios))
+    monkeypatch.setattr(
+        f"{module}.find_outstanding", lambda _, targets, ratios: ([none] * len(targets), ratios)
+    )
     assert found < 0.1 * np.abs(run(game, 20 * 20).values[0] - exact).mean()
 
 
@@ -440,9 +454,10 @@ def test_little_stands_out_where_the_prior_is_right():
     signs = np.where(np.concatenate([np.ones((1, 11), dtype=bool), members]), 1.0, -1.0)
     ratios = Ratios(0.3, 0.2, 0.02)
     root = np.linalg.cholesky(covariance_of(signs, np.ones(11), ratios))
-    kernels = OddKernels.at(signs, np.ones(11))
-    found = [find_outstanding(kernels, root @ rng.normal(size=121), ratios) for _ in range(100)]
-    counts = [len(own.players) for own, _ in found]
+    kernels = OddKernels.at(signs, np.ones((100, 11)))
+    targets = rng.normal(size=(100, 121)) @ root.T
+    found, _ = find_outstanding(kernels, targets, Ratios.stack([ratios] * 100))
+    counts = [len(own.players) for own in found]
     assert np.mean(counts) < 1.0
 
 

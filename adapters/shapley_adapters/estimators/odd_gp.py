@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,10 +14,16 @@ from ..designs import DesignRequest, Estimator, Solution
 from ..evidence import best_of_grid
 from ..kernel_draws import CoalitionDraws
 from ..odd_kernels import OddKernels, Ratios
-from ..odd_posteriors import Posterior, posterior, ratios_around
+from ..odd_posteriors import (
+    Posterior,
+    posterior,
+    posterior_through_first_values,
+    ratios_around,
+)
 from ..outstanding_interactions import Outstanding, find_outstanding
+from ..row_threads import map_in_threads
 from ..spread_designs import spread_pairs
-from ..weight_learning import Prior, learned, log_weights_from_scores
+from ..weight_learning import learned, log_weights_from_scores
 
 WEIGHTS = ("learned", "equal")
 
@@ -27,6 +32,13 @@ _LEARNED_FROM = 240
 
 _DENSE_PAIRS = 1536
 """Up to here, all values are conditioned on exactly; beyond, through the first so many."""
+
+_BLOCK_NUMBERS, _MOST_TOGETHER = 2**17, 8
+"""Rows are solved in stacks, so that one NumPy operation works on several matrices while another
+thread runs: bounds on the numbers in the matrices of a stack, and on its rows."""
+
+_MATRICES, _THREADS_BYTES = 20, 2**30
+"""Matrices that a row takes at a time, and a bound on those that all threads take."""
 
 _SHARE_LEARNED = 0.5
 """Degrees of freedom that a learned weight takes; its prior takes the rest."""
@@ -138,7 +150,8 @@ class OddGP(Estimator[OddDesign]):
             [total[:, None], design.draws.targets(values, centred=False)], axis=1
         )
         flat = np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(targets.shape[1], -1)
-        size = np.sqrt((flat**2).mean(axis=0))
+        # Each sum is over neighbours in memory, so that its order is that of a row alone.
+        size = np.sqrt((np.ascontiguousarray(flat.T) ** 2).mean(axis=1))
         is_something = size > 0
         means, variances = np.zeros((2, n_players, flat.shape[1]))
         if is_something.any():
@@ -152,7 +165,9 @@ class OddGP(Estimator[OddDesign]):
             found = self._posterior(signs, scaled, known)
             means[:, is_something] = found.means * size[is_something]
             variances[:, is_something] = found.variances * size[is_something] ** 2
-        attributions = means.reshape(n_players, n_rows, n_outputs).transpose(1, 0, 2)
+        attributions = np.ascontiguousarray(
+            means.reshape(n_players, n_rows, n_outputs).transpose(1, 0, 2)
+        )
         # What rounding leaves of the efficiency residual.
         residual = 2 * total[:, None] - attributions.sum(axis=1, keepdims=True)
         errors = np.sqrt(variances).reshape(n_players, n_rows, n_outputs).transpose(1, 0, 2)
@@ -162,34 +177,78 @@ class OddGP(Estimator[OddDesign]):
         self, signs: FloatArray, targets: FloatArray, known: FloatArray | None
     ) -> Posterior:
         """Return the posterior for targets, (n, B), of mean square 1."""
-        n_players = signs.shape[1]
         few = slice(0, _LEARNED_FROM + 1)
         starts = best_of_grid(signs[few], targets[few])
-        means, variances = np.empty((2, n_players, targets.shape[1]))
-        n_learned = _SHARE_LEARNED * n_players if self.weights == "learned" else 0.0
-        for places, prior in self._priors(signs[few], targets[few], starts, known):
-            own, ratios = Outstanding.none(), prior.ratios
-            kernels = OddKernels.at(signs[:_DENSE_PAIRS], prior.weights)
-            if self.weights == "learned":
-                own, ratios = find_outstanding(kernels, targets[:_DENSE_PAIRS, places[0]], ratios)
-            choices = ratios_around(ratios)
-            found = posterior(signs, targets[:, places], kernels, choices, n_learned, own)
-            means[:, places], variances[:, places] = found.means, found.variances
+        means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
+        if self.weights == "equal":
+            blocks = [
+                [place for place, own in enumerate(starts) if own == start]
+                for start in dict.fromkeys(starts)
+            ]
+            solve, n_threads = _with_equal_weights, 1
+        else:
+            size, n_threads = _block_size(len(signs)), _most_threads(len(signs))
+            places = list(range(len(starts)))
+            blocks = [places[first : first + size] for first in places[::size]]
+            solve = _with_learned_weights
+
+        def solve_block(block: list[int]) -> Posterior:
+            centres = None if known is None else known[block]
+            return solve(signs, targets[:, block], [starts[place] for place in block], centres)
+
+        solved = map_in_threads(solve_block, blocks, n_threads)
+        for block, found in zip(blocks, solved, strict=True):
+            means[:, block], variances[:, block] = found.means, found.variances
         return Posterior(means, variances)
 
-    def _priors(
-        self,
-        signs: FloatArray,
-        targets: FloatArray,
-        starts: list[Ratios],
-        known: FloatArray | None,
-    ) -> Iterator[tuple[list[int], Prior]]:
-        """Yield priors and the places of the targets that they are for."""
-        if self.weights == "equal":
-            equal = np.ones(signs.shape[1])
-            for start in dict.fromkeys(starts):
-                places = [place for place, own in enumerate(starts) if own == start]
-                yield places, Prior(equal, start)
-        else:
-            for place, prior in enumerate(learned(signs, targets, starts, known)):
-                yield [place], prior
+
+def _block_size(n: int) -> int:
+    """Return how many rows are solved together, which their number of values alone decides."""
+    n_dense = min(n, _DENSE_PAIRS)
+    return int(np.clip(_BLOCK_NUMBERS // n_dense**2, 1, _MOST_TOGETHER))
+
+
+def _most_threads(n: int) -> int:
+    """Return how many blocks may be held in memory at a time."""
+    n_bytes = _MATRICES * 8 * _block_size(n) * min(n, _DENSE_PAIRS) * n
+    return max(1, _THREADS_BYTES // n_bytes)
+
+
+def _with_equal_weights(
+    signs: FloatArray, targets: FloatArray, starts: list[Ratios], centres: FloatArray | None
+) -> Posterior:
+    """Return the posterior for targets, (n, B), that start at the same ratios."""
+    del centres  # they are of learned weights
+    kernels = OddKernels.at(signs[:_DENSE_PAIRS], np.ones(signs.shape[1]))
+    if len(signs) > _DENSE_PAIRS:
+        nothing = Outstanding.none()
+        return posterior_through_first_values(signs, targets, kernels, starts[0], 0.0, nothing)
+    return posterior(signs, targets, kernels, ratios_around(starts[0]), 0.0, [])
+
+
+def _with_learned_weights(
+    signs: FloatArray, targets: FloatArray, starts: list[Ratios], centres: FloatArray | None
+) -> Posterior:
+    """Return the posterior for targets, (n, B), each with weights of its own."""
+    n_learned = _SHARE_LEARNED * signs.shape[1]
+    stack = np.ascontiguousarray(targets.T)  # (B, n)
+    few = slice(0, _LEARNED_FROM + 1)
+    prior = learned(signs[few], stack[:, few], starts, centres)
+    kernels = OddKernels.at(signs[:_DENSE_PAIRS], prior.weights)
+    own, ratios = find_outstanding(kernels, stack[:, :_DENSE_PAIRS], prior.ratios)
+    if len(signs) > _DENSE_PAIRS:
+        of_games = [
+            posterior_through_first_values(
+                signs,
+                targets[:, [game]],
+                kernels.of_games(game),
+                ratios.of_games(game),
+                n_learned,
+                own[game],
+            )
+            for game in range(len(stack))
+        ]
+        means = np.concatenate([found.means for found in of_games], axis=1)
+        return Posterior(means, np.concatenate([found.variances for found in of_games], axis=1))
+    found = posterior(signs, stack[:, :, None], kernels, ratios_around(ratios), n_learned, own)
+    return Posterior(found.means[:, :, 0].T, found.variances[:, :, 0].T)

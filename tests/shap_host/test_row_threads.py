@@ -1,0 +1,130 @@
+"""Rows of `oddgp` are solved by several threads, and results do not depend on their number."""
+
+import threading
+
+import joblib
+import numpy as np
+import pytest
+import shap
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import shap_ext  # noqa: F401 # it makes shap know the algorithms
+from shapley_adapters import row_threads
+from shapley_adapters.estimators import odd_gp
+
+X = np.random.default_rng(0).normal(size=(37, 9))
+"""Rows of four blocks of eight, and of one block of five."""
+
+
+def model(x):
+    return np.tanh(x).prod(axis=1) + x[:, 0] * x[:, 1] * x[:, 2] + x.sum(axis=1)
+
+
+def explain(rows=X):
+    """Return attributions and standard errors of the rows, (rows, 2, 9)."""
+    explainer = shap.Explainer(model, np.zeros((1, 9)), algorithm="oddgp", seed=0)
+    values = explainer(rows, max_evals=120, silent=True).values
+    errors = explainer.last_estimate.standard_errors
+    assert (errors > 0).all()
+    return np.stack([values, errors.reshape(values.shape)], axis=1)
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch):
+    monkeypatch.setattr(row_threads, "_n_cores", lambda: 4)
+
+
+@pytest.fixture
+def seen_threads(monkeypatch):
+    """Return the threads that solve blocks."""
+    seen, learned = set(), odd_gp.learned
+
+    def note(*arguments):
+        seen.add(threading.current_thread())
+        return learned(*arguments)
+
+    monkeypatch.setattr(odd_gp, "learned", note)
+    return seen
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 4])
+def test_results_are_the_same_whatever_the_number_of_threads(n_threads, seen_threads):
+    with threadpool_limits(1, "blas"):
+        alone = explain()
+    assert seen_threads == {threading.current_thread()}
+    seen_threads.clear()
+    with threadpool_limits(n_threads, "blas"):
+        shared = explain()
+    assert threading.current_thread() not in seen_threads
+    assert 1 <= len(seen_threads) <= n_threads
+    np.testing.assert_array_equal(shared, alone)
+
+
+def test_two_threads_solve_at_the_same_time(monkeypatch):
+    """Each of the first two blocks waits until the other one has begun."""
+    both_are_there, learned = threading.Barrier(2, timeout=20), odd_gp.learned
+
+    def wait(*arguments):
+        both_are_there.wait()
+        return learned(*arguments)
+
+    monkeypatch.setattr(odd_gp, "learned", wait)
+    with threadpool_limits(2, "blas"):
+        explain(X[:16])
+
+
+def test_a_row_alone_is_as_in_a_block():
+    with threadpool_limits(2, "blas"):
+        together = explain()
+        for row in (0, 9, 36):
+            np.testing.assert_array_equal(explain(X[[row]])[0], together[row])
+
+
+def test_errors_of_a_thread_are_raised_and_blas_threads_restored(monkeypatch):
+    def fail(*_):
+        assert threading.current_thread() is not threading.main_thread()
+        raise ZeroDivisionError("of a thread")
+
+    monkeypatch.setattr(odd_gp, "find_outstanding", fail)
+    n_before = threading.active_count()
+    with threadpool_limits(3, "blas"):
+        with pytest.raises(ZeroDivisionError, match="of a thread"):
+            explain()
+        assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {3}
+    assert threading.active_count() == n_before
+
+
+def test_numpy_settings_of_the_caller_hold_in_threads(monkeypatch):
+    settings = []
+
+    def note(*_):
+        settings.append((threading.current_thread() is threading.main_thread(), np.geterr()))
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(odd_gp, "learned", note)
+    with threadpool_limits(2, "blas"), np.errstate(over="raise"), pytest.raises(ZeroDivisionError):
+        explain()
+    assert {(is_main, found["over"]) for is_main, found in settings} == {(False, "raise")}
+
+
+def test_the_number_of_threads():
+    with threadpool_limits(1, "blas"):
+        assert row_threads.n_threads_for_rows() == 1
+        with joblib.parallel_config(n_jobs=2):
+            assert row_threads.n_threads_for_rows() == 2
+    with threadpool_limits(3, "blas"):
+        assert row_threads.n_threads_for_rows() == 3
+        with joblib.parallel_config(n_jobs=1):
+            assert row_threads.n_threads_for_rows() == 1
+        # Jobs of joblib share the cores already.
+        count = joblib.delayed(row_threads.n_threads_for_rows)
+        jobs = joblib.Parallel(n_jobs=2, backend="threading")
+        assert jobs([count(), count()]) == [1, 1]
+    with threadpool_limits(64, "blas"):
+        assert row_threads.n_threads_for_rows() == 4  # the cores
+
+
+def test_memory_bounds_the_number_of_threads():
+    assert odd_gp._most_threads(105) > 32
+    assert odd_gp._most_threads(1537) <= 2
+    assert odd_gp._most_threads(20_000) == 1
