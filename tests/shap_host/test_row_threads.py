@@ -13,7 +13,7 @@ from shapley_adapters import row_threads
 from shapley_adapters.estimators import odd_gp
 
 X = np.random.default_rng(0).normal(size=(37, 9))
-"""Rows of four blocks of eight, and of one block of five."""
+"""Rows of two blocks of almost one size."""
 
 
 def model(x):
@@ -125,6 +125,6 @@ def test_the_number_of_threads():
 
 
 def test_memory_bounds_the_number_of_threads():
-    assert odd_gp._most_threads(105) > 32
+    assert odd_gp._most_threads(105) > 16
     assert odd_gp._most_threads(1537) <= 2
     assert odd_gp._most_threads(20_000) == 1

@@ -33,9 +33,12 @@ _LEARNED_FROM = 240
 _DENSE_PAIRS = 1536
 """Up to here, all values are conditioned on exactly; beyond, through the first so many."""
 
-_BLOCK_NUMBERS, _MOST_TOGETHER = 2**17, 8
+_BLOCK_NUMBERS, _MOST_TOGETHER = 300_000, 25
 """Rows are solved in stacks, so that one NumPy operation works on several matrices while another
 thread runs: bounds on the numbers in the matrices of a stack, and on its rows."""
+
+_WORTH_SHARING = 8
+"""Rows from which on there are two blocks at least, for two threads."""
 
 _MATRICES, _THREADS_BYTES = 20, 2**30
 """Matrices that a row takes at a time, and a bound on those that all threads take."""
@@ -187,10 +190,8 @@ class OddGP(Estimator[OddDesign]):
             ]
             solve, n_threads = _with_equal_weights, 1
         else:
-            size, n_threads = _block_size(len(signs)), _most_threads(len(signs))
-            places = list(range(len(starts)))
-            blocks = [places[first : first + size] for first in places[::size]]
-            solve = _with_learned_weights
+            blocks = _even_blocks(len(starts), _block_size(len(signs)))
+            solve, n_threads = _with_learned_weights, _most_threads(len(signs))
 
         def solve_block(block: list[int]) -> Posterior:
             centres = None if known is None else known[block]
@@ -202,8 +203,19 @@ class OddGP(Estimator[OddDesign]):
         return Posterior(means, variances)
 
 
+def _even_blocks(n_rows: int, most: int) -> list[list[int]]:
+    """Return rows in blocks of almost one size, at most `most`; an even number keeps cores busy.
+
+    A row's result does not depend on the size of its block.
+    """
+    n_blocks = -(-n_rows // most)
+    if n_rows >= _WORTH_SHARING:
+        n_blocks += n_blocks % 2
+    return [block.tolist() for block in np.array_split(np.arange(n_rows), n_blocks)]
+
+
 def _block_size(n: int) -> int:
-    """Return how many rows are solved together, which their number of values alone decides."""
+    """Return how many rows are solved together at most, by their number of values."""
     n_dense = min(n, _DENSE_PAIRS)
     return int(np.clip(_BLOCK_NUMBERS // n_dense**2, 1, _MOST_TOGETHER))
 
