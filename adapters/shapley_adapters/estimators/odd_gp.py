@@ -40,6 +40,9 @@ thread runs: bounds on the numbers in the matrices of a stack, and on its rows."
 _WORTH_SHARING = 8
 """Rows from which on there are two blocks at least, for two threads."""
 
+_FEW_VALUES = 32
+"""Rows of fewer values are solved sooner than threads are started."""
+
 _MATRICES, _THREADS_BYTES = 20, 2**30
 """Matrices that a row takes at a time, and a bound on those that all threads take."""
 
@@ -221,7 +224,9 @@ def _block_size(n: int) -> int:
 
 
 def _most_threads(n: int) -> int:
-    """Return how many blocks may be held in memory at a time."""
+    """Return how many threads pay for blocks of rows of `n` values, and fit into memory."""
+    if n < _FEW_VALUES:
+        return 1
     n_bytes = _MATRICES * 8 * _block_size(n) * min(n, _DENSE_PAIRS) * n
     return max(1, _THREADS_BYTES // n_bytes)
 
