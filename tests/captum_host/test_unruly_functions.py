@@ -315,7 +315,7 @@ def test_numbers_of_outputs_that_vary(baselines):
 
 def test_one_value_for_the_batch_that_becomes_several():
     values = itertools.chain([torch.tensor(1.0)] * 3, itertools.repeat(torch.ones(3)))
-    with pytest.raises(ModelOutputError, match=r"results of the same shape.*\(3,\)"):
+    with pytest.raises(ModelOutputError, match=r"one value for the whole batch first.*\(3,\)"):
         Exact(lambda _: next(values)).attribute(X)
 
 
