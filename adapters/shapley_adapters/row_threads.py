@@ -13,6 +13,7 @@ from contextvars import Context, copy_context
 from typing import TypeVar
 
 import joblib
+import numpy as np
 from joblib.parallel import get_active_backend
 
 from .blas_threads import n_threads_outside, one_blas_thread
@@ -41,13 +42,15 @@ def map_in_threads(
     if n_threads <= 1:
         return [compute(block) for block in blocks]
 
+    numpy_settings = np.geterr()  # of this thread alone before NumPy 2
+
     def compute_with_one_blas_thread(context: Context, block: _Block) -> _Result:
-        with one_blas_thread():
+        with one_blas_thread(), np.errstate(**numpy_settings):
             return context.run(compute, block)
 
     executor = ThreadPoolExecutor(n_threads, thread_name_prefix="shapley-rows")
     try:
-        contexts = [copy_context() for _ in blocks]  # they hold settings such as np.errstate
+        contexts = [copy_context() for _ in blocks]  # they hold the caller's settings
         return list(executor.map(compute_with_one_blas_thread, contexts, blocks))
     finally:
         executor.shutdown(cancel_futures=True)

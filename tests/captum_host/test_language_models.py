@@ -313,8 +313,15 @@ def test_wrong_calls():
     with pytest.raises(TypeError, match="n_sample"):
         attributed(Exact(MODEL), n_sample=20)
     attributed(Exact(MODEL), perturbations_per_eval=1, return_standard_error=False)
+
+
+def test_trained_methods_are_refused():
+    pytest.importorskip("lightning")
     with pytest.raises(InvalidArgumentError, match=r"SimShap.*Pass an estimator"):
         attributed(SimShap(MODEL))
+
+
+def test_its_name_reads_well():
     assert LLMAttribution(Exact(MODEL), TOKENIZER).get_name() == "LLM Attribution"
 
 

@@ -12,7 +12,8 @@ import shap
 import shap_ext
 from tests.shap_host.games import curved, curved_columns, rows
 
-pytestmark = pytest.mark.filterwarnings("error")
+# Old releases of matplotlib use names of pyparsing that are going away.
+pytestmark = pytest.mark.filterwarnings("error", "ignore:'.*' deprecated - use:DeprecationWarning")
 
 X, BACKGROUND = rows(5, 9), rows(2, 9, seed=1)
 FIELDS = ("values", "lower_bounds", "upper_bounds", "error_std")

@@ -68,7 +68,7 @@ class ForeignWithScores(Foreign):
 
 WITHOUT_PROBABILITIES = {
     "SVC": sklearn.svm.SVC(),
-    "LinearSVC": sklearn.svm.LinearSVC(),
+    "LinearSVC": sklearn.svm.LinearSVC(dual="auto"),
     "RidgeClassifier": sklearn.linear_model.RidgeClassifier(),
     "SGDClassifier": sklearn.linear_model.SGDClassifier(random_state=0),
     "Perceptron": sklearn.linear_model.Perceptron(),
