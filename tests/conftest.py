@@ -32,6 +32,16 @@ def pytest_report_header():
     return [] if HAS_TORCH else [f"torch is not installed; left out: {', '.join(NEEDS_TORCH)}"]
 
 
+@pytest.fixture(autouse=True)
+def batches_are_not_timed(request, monkeypatch):
+    """Let batch sizes grow by a clock that stands still: other programs must not change a test.
+
+    Models round differently in batches of other sizes. Tests that need the time are marked `timed`.
+    """
+    if "timed" not in request.keywords:
+        monkeypatch.setattr("shapley_adapters.batched_evaluation.perf_counter", lambda: 0.0)
+
+
 @pytest.fixture(scope="session")
 def data_folder():
     """Return the folder of real data sets; tests that need it skip where there is none."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import numpy as np
 
@@ -235,7 +235,7 @@ def in_batches_of(
     start = 0
     while start < total:
         size = size_at(start)
-        stop, started = start + size.of(total - start), time.perf_counter()
+        stop, started = start + size.of(total - start), perf_counter()
         try:
             call(start, stop)
         except (MemoryError, RuntimeError) as error:
@@ -243,7 +243,7 @@ def in_batches_of(
                 raise
             size.shrink_to((stop - start) // 2)
             continue
-        size.note(stop - start, time.perf_counter() - started)
+        size.note(stop - start, perf_counter() - started)
         start = stop
 
 

@@ -221,6 +221,7 @@ def test_empty_tensors_among_the_inputs(method):
     torch.testing.assert_close(first[1], wanted, **EXACT)
 
 
+@pytest.mark.timed
 def test_large_batches():
     x = examples(20_000, 3)
     recorder = Recorder(lambda z: z.prod(dim=1) + z[:, 0])

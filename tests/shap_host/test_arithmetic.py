@@ -13,7 +13,7 @@ import shap_ext
 from tests.shap_host.games import curved, curved_columns, rows
 
 # Old releases of matplotlib use names of pyparsing that are going away.
-pytestmark = pytest.mark.filterwarnings("error", "ignore:'.*' deprecated - use:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings("error", "ignore:'.*deprecated:DeprecationWarning")
 
 X, BACKGROUND = rows(5, 9), rows(2, 9, seed=1)
 FIELDS = ("values", "lower_bounds", "upper_bounds", "error_std")

@@ -231,6 +231,7 @@ def test_each_text_is_tokenized_a_few_times_only():
     assert tokenizer.n_calls <= 2 * 2 * len(TEXTS)
 
 
+@pytest.mark.timed
 def test_rows_and_coalitions_share_calls_of_the_model():
     texts = ["a b c d e f", "a b c", "c d e f g"] * 4
     seen = Seen(lambda texts: np.array([float(len(text)) for text in texts]))
