@@ -36,3 +36,8 @@ def module(name):
 
 
 torch, nn, captum_ext = module("torch"), module("torch.nn"), module("captum_ext")
+
+
+def name_of(kind):
+    """Return the name of a class for a test's id; stand-ins for missing classes have none."""
+    return getattr(kind, "__name__", "not installed")

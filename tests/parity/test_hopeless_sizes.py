@@ -12,7 +12,7 @@ import shapley_adapters as core
 from shapley_adapters import memory_bounds
 from shapley_adapters.errors import BudgetError, ShapleyExtWarning
 from tests.helpers.estimator_table import ESTIMATORS
-from tests.helpers.optional import captum_ext, torch
+from tests.helpers.optional import captum_ext, name_of, torch
 from tests.helpers.reference_games import FunctionGame
 
 
@@ -23,7 +23,7 @@ def must_not_be_called(*_):
 METHODS = sorted({row.attribution for row in ESTIMATORS if not row.is_exact}, key=str)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("method", METHODS, ids=name_of)
 def test_images_without_a_feature_mask(method):
     x = torch.rand(1, 3, 224, 224)
     started = time.perf_counter()

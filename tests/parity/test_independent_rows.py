@@ -13,7 +13,7 @@ import shap_ext
 from shapley_adapters import ValueFunction
 from shapley_adapters.errors import InvalidArgumentTypeError, ShapleyExtWarning
 from tests.helpers.estimator_table import ESTIMATORS
-from tests.helpers.optional import captum_ext, torch
+from tests.helpers.optional import captum_ext, name_of, torch
 
 N_FEATURES, BUDGET = 9, 120
 RNG = np.random.default_rng(0)
@@ -53,10 +53,10 @@ def forward(x):
 
 def budget_of(kind):
     # All connected sets of a line of 9 features are 45.
-    return 40 if "Myerson" in kind.__name__ else BUDGET
+    return 40 if "Myerson" in name_of(kind) else BUDGET
 
 
-@pytest.mark.parametrize("explainer", EXPLAINERS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("explainer", EXPLAINERS, ids=name_of)
 def test_shap(explainer):
     def explain(rows, **options):
         made = explainer(
@@ -96,7 +96,7 @@ def test_a_row_is_drawn_or_not_whatever_its_company(name, budget):
     np.testing.assert_allclose(explain(ROWS), alone, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("method", METHODS, ids=name_of)
 def test_captum(method):
     rows = torch.as_tensor(ROWS)
 
@@ -280,6 +280,7 @@ def test_it_is_a_flag(wrong):
 
 def test_noise_tunnels_average_has_a_smaller_error():
     """Each of 16 samples with draws of its own: less than 0.6 of the error of shared draws."""
+    pytest.importorskip("captum")
     from captum.attr import NoiseTunnel
 
     x = torch.as_tensor(ROWS[:1])
