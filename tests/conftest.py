@@ -33,13 +33,16 @@ def pytest_report_header():
 
 
 @pytest.fixture(autouse=True)
-def batches_are_not_timed(request, monkeypatch):
+def batches_are_not_timed(request):
     """Let batch sizes grow by a clock that stands still: other programs must not change a test.
 
     Models round differently in batches of other sizes. Tests that need the time are marked `timed`.
     """
-    if "timed" not in request.keywords:
-        monkeypatch.setattr("shapley_adapters.batched_evaluation.perf_counter", lambda: 0.0)
+    # A patch of its own: what tests patch themselves must be undone as if this were not here.
+    with pytest.MonkeyPatch.context() as patch:
+        if "timed" not in request.keywords:
+            patch.setattr("shapley_adapters.batched_evaluation.perf_counter", lambda: 0.0)
+        yield
 
 
 @pytest.fixture(scope="session")
