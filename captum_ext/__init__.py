@@ -3,19 +3,28 @@
 from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from . import criteria
-from .aggregates import Centroid, Convex, LowComplexity
-from .attributions import Exact, LeastSquares, RandomOrder, Semivalue, SimSemivalue
-from .ava import AVA
-from .baselines import BaselineDistribution
-from .combining import combine
-from .cooperator_attributions import OddGP, Shear
-from .data_loaders import DataLoaderAttribution
-from .forward_arguments import PerExample, Shared
-from .graph_attributions import CShapley, LShapley, Myerson
-from .graph_networks import StackedGraphs
-from .language_models import LLMAttribution
-from .surrogates import Surrogate
-from .trained_networks import FastShap, SimShap
+from .aggregates.ava import AVA
+from .aggregates.centroid import Centroid
+from .aggregates.combine import combine
+from .aggregates.convex import Convex
+from .aggregates.low_complexity import LowComplexity
+from .attributions.c_shapley import CShapley
+from .attributions.exact import Exact
+from .attributions.l_shapley import LShapley
+from .attributions.least_squares import LeastSquares
+from .attributions.myerson import Myerson
+from .attributions.networks import FastShap, SimShap
+from .attributions.odd_gp import OddGP
+from .attributions.random_order import RandomOrder
+from .attributions.semivalue import Semivalue
+from .attributions.shear import Shear
+from .attributions.sim_semivalue import SimSemivalue
+from .attributions.surrogate import Surrogate
+from .captum_tools.data_loaders import DataLoaderAttribution
+from .captum_tools.graph_networks import StackedGraphs
+from .captum_tools.language_models import LLMAttribution
+from .inputs.baselines import BaselineDistribution
+from .inputs.forward_arguments import PerExample, Shared
 
 __all__ = [
     "AVA",

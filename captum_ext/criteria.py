@@ -18,11 +18,11 @@ from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.value_functions import checked_log_probability
+from shapley_adapters.games.value_functions import checked_log_probability
 
-from .coalition_attribution import Call, CoalitionAttribution
-from .drawn_inputs import DrawnInputs
-from .members import arguments_for, arrays_of
+from .aggregates.base_explainers import arguments_for, arrays_of
+from .aggregates.drawn_inputs import DrawnInputs
+from .attributions.coalition_attribution import Call, CoalitionAttribution
 
 __all__ = [
     "Curve",

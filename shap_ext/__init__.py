@@ -6,16 +6,13 @@ Importing this package makes `shap.Explainer` know them by name: see `algorithms
 from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from . import criteria
-from .combining import combine
+from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
+from .aggregates.combine import combine
 from .explainers import (
-    AVAExplainer,
-    CentroidExplainer,
-    ConvexExplainer,
     CShapleyExplainer,
     EnumerationExplainer,
     FastShapExplainer,
     LeastSquaresExplainer,
-    LowComplexityExplainer,
     LShapleyExplainer,
     MyersonExplainer,
     OddGPExplainer,
@@ -25,8 +22,8 @@ from .explainers import (
     SimSemivalueExplainer,
     SimShapExplainer,
 )
+from .explainers.surrogate import Surrogate
 from .registration import algorithms, register, unregister
-from .surrogates import Surrogate
 
 __all__ = [
     "AVAExplainer",

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import shap
 
 import shapley_adapters.criteria as core
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
+from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.explanation_arrays import plain_array
-from shapley_adapters.value_functions import ValuedGame, checked_log_probability
+from shapley_adapters.games.value_functions import ValuedGame, checked_log_probability
 
-from .datasets import plain_array_of
-from .members import in_form_of
-from .models import as_outputs, prediction_function
-from .output_axes import folded, has_outputs
+from .aggregates.base_explainers import in_form_of
+from .explainers.criteria_games import game_of
+from .inputs.datasets import plain_array_of
+from .inputs.models import as_outputs, prediction_function
+from .results.output_axes import folded, has_outputs, with_outputs
 
 __all__ = [
     "Curve",
@@ -255,14 +255,6 @@ def _check_numbers(rows: Any) -> None:
             )
 
 
-def with_outputs(explanation: Any) -> bool:
-    """Tell whether the last axis of an Explanation's values, or of an array, counts outputs."""
-    values = explanation.values if isinstance(explanation, shap.Explanation) else explanation
-    if isinstance(explanation, shap.Explanation) and explanation.data is not None:
-        return bool(np.ndim(values) == np.ndim(explanation.data) + 1)
-    return np.ndim(values) == 3
-
-
 def _values(explanation: Any) -> FloatArray:
     """Return values with features last, (R, M) or (R, K, M)."""
     values = plain_array("explanation", explanation)
@@ -276,9 +268,6 @@ def _values(explanation: Any) -> FloatArray:
 
 
 def _game(explanation: Any, model: Any, masker: Any, rows: Any, link: Any, groups: Any) -> Any:
-    # shap_ext's explainers are not needed to judge explanations alone.
-    from .games_to_judge import game_of
-
     if rows is None and isinstance(explanation, shap.Explanation):
         rows = explanation.data
     if rows is None:

@@ -16,15 +16,12 @@ import shap
 
 from shapley_adapters.errors import InvalidArgumentError
 
+from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .explainers import (
-    AVAExplainer,
-    CentroidExplainer,
-    ConvexExplainer,
     CShapleyExplainer,
     EnumerationExplainer,
     FastShapExplainer,
     LeastSquaresExplainer,
-    LowComplexityExplainer,
     LShapleyExplainer,
     MyersonExplainer,
     OddGPExplainer,
@@ -34,7 +31,7 @@ from .explainers import (
     SimSemivalueExplainer,
     SimShapExplainer,
 )
-from .saved_options import SavedExplainer
+from .explainers.saved_options import SavedExplainer
 from .shap_internals import BUILT_IN_ALGORITHMS, InvalidAlgorithmError
 
 _REGISTRY = "_shapley_ext_algorithms"

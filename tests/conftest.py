@@ -41,7 +41,7 @@ def batches_are_not_timed(request):
     # A patch of its own: what tests patch themselves must be undone as if this were not here.
     with pytest.MonkeyPatch.context() as patch:
         if "timed" not in request.keywords:
-            patch.setattr("shapley_adapters.batched_evaluation.perf_counter", lambda: 0.0)
+            patch.setattr("shapley_adapters.games.evaluation.perf_counter", lambda: 0.0)
         yield
 
 

@@ -4,30 +4,30 @@ This is what `shap_ext` and `captum_ext` share: players, coalitions, games, desi
 evaluation, and estimates.
 """
 
-from .budgets import default_budget
-from .connected_forms import c_shapley
-from .estimates import Estimate
-from .estimation import estimate
-from .estimators.connected_regression import ConnectedRegression
-from .estimators.connected_shapley import CShapley
 from .estimators.exact import Exact
-from .estimators.least_squares import LeastSquares
-from .estimators.local_shapley import LShapley
-from .estimators.myerson import Myerson
-from .estimators.odd_gp import OddGP
+from .estimators.graph.c_shapley import CShapley
+from .estimators.graph.c_shapley_regression import ConnectedRegression
+from .estimators.graph.l_shapley import LShapley
+from .estimators.graph.myerson import Myerson
+from .estimators.graph.options import c_shapley
+from .estimators.least_squares.options import least_squares
+from .estimators.least_squares.regression import LeastSquares
+from .estimators.least_squares.unbiased import UnbiasedLeastSquares
+from .estimators.odd_gp.estimator import OddGP
 from .estimators.random_order import RandomOrder
 from .estimators.semivalue import Semivalue
-from .estimators.shear import Shear
+from .estimators.shear.estimator import Shear
 from .estimators.sim_semivalue import SimSemivalue
-from .estimators.unbiased_least_squares import UnbiasedLeastSquares
-from .games import DifferentiableGame, Game
-from .graph_drawing import draw_graph
-from .graph_reading import read_graph
-from .least_squares_forms import least_squares
-from .player_graphs import PlayerGraph
-from .settings import Settings
-from .tolerances import Tolerance
-from .value_functions import ValueFunction
+from .games.game import DifferentiableGame, Game
+from .games.value_functions import ValueFunction
+from .graphs.drawing import draw_graph
+from .graphs.player_graph import PlayerGraph
+from .graphs.reading import read_graph
+from .pipeline.budgets import default_budget
+from .pipeline.estimate import estimate
+from .pipeline.result import Estimate
+from .pipeline.settings import Settings
+from .pipeline.tolerance import Tolerance
 
 __all__ = [
     "CShapley",

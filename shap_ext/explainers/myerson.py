@@ -10,8 +10,8 @@ import shap
 import shapley_adapters as core
 from shapley_adapters.arguments import checked_flag
 
-from ..graph_explainer import GraphExplainer
-from ..shared_parameters import documented
+from .graph_explainer import GraphExplainer
+from .shared_parameters import documented
 
 
 @documented

@@ -10,8 +10,8 @@ import shap
 import shapley_adapters as core
 from shapley_adapters.arguments import checked_flag
 
-from ..coalition_explainer import CoalitionExplainer
-from ..shared_parameters import documented
+from .coalition_explainer import CoalitionExplainer
+from .shared_parameters import documented
 
 
 @documented

@@ -10,8 +10,8 @@ import shap
 import shapley_adapters as core
 from shapley_adapters.arguments import checked_flag
 
-from ..coalition_explainer import CoalitionExplainer
-from ..shared_parameters import documented
+from .coalition_explainer import CoalitionExplainer
+from .shared_parameters import documented
 
 
 @documented
@@ -39,7 +39,7 @@ class ShearExplainer(CoalitionExplainer):
         How the players that are not cooperators are drawn: as in a random order, which is
         unbiased; by fair coins, as the authors' code does; or not at all (Eq. 13).
     antithetic : bool
-        Whether complementary subsets of the cooperators get complementary draws (§4.2).
+        Whether complementary subsets of the cooperators get complementary draws (4.2).
     efficient : bool
         Whether the values are made to sum to the model's output.
     {independent_rows}

@@ -24,7 +24,7 @@ from aggregation_sets import SETS, ExplainedSet
 from coalition_games import FloatArray
 
 from captum_ext import OddGP, Shear
-from captum_ext.coalition_attribution import CoalitionAttribution
+from captum_ext.attributions.coalition_attribution import CoalitionAttribution
 from shapley_adapters.aggregation import (
     Centroid,
     ComplexityLoss,

@@ -27,7 +27,7 @@ from explained_models import ExplainedModel
 from scipy.special import expit
 
 import shap_ext
-from shap_ext.amortized_explainer import AmortizedExplainer
+from shap_ext.explainers.amortized_explainer import AmortizedExplainer
 from shapley_adapters.criteria import deletion_curve, insertion_curve
 
 _PER_PLAYER = (3, 4, 6, 8, 16, 32)

@@ -24,7 +24,7 @@ from explained_models import Case
 from scores import standard_error
 
 from shapley_adapters.errors import BudgetError
-from shapley_adapters.estimates import quantiles
+from shapley_adapters.pipeline.result import quantiles
 
 PER_PLAYER = (8, 16, 32, 64)
 ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -1,4 +1,4 @@
-"""The four measures of Wang et al. (ICML 2022), §5.2 and §5.3, one number for each row."""
+"""The four measures of Wang et al. (ICML 2022), 5.2 and 5.3, one number for each row."""
 
 from __future__ import annotations
 

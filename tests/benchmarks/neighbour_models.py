@@ -1,4 +1,4 @@
-"""Models and inputs of the benchmark on features with neighbours (Chen et al., ICLR 2019, §5).
+"""Models and inputs of the benchmark on features with neighbours (Chen et al., ICLR 2019, 5).
 
 Smaller than the paper's, because the data at hand are: word and character CNNs, a bidirectional
 LSTM, and CNNs for images of two classes.

@@ -26,11 +26,11 @@ from torch import Tensor, nn
 
 import captum_ext
 from shapley_adapters import LShapley, Myerson, PlayerGraph, Settings, estimate
-from shapley_adapters.batched_evaluation import rows_per_batch
-from shapley_adapters.connected_sets import all_connected_sets
-from shapley_adapters.estimation import kept_designs
-from shapley_adapters.estimators.connected_regression import ConnectedRegression
-from shapley_adapters.estimators.connected_shapley import CShapley
+from shapley_adapters.estimators.graph.c_shapley import CShapley
+from shapley_adapters.estimators.graph.c_shapley_regression import ConnectedRegression
+from shapley_adapters.games.evaluation import rows_per_batch
+from shapley_adapters.graphs.connected_sets import all_connected_sets
+from shapley_adapters.pipeline.estimate import kept_designs
 
 
 @dataclass(frozen=True)

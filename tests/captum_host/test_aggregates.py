@@ -12,11 +12,7 @@ import captum_ext
 from captum_ext import AVA, Centroid, Convex, Exact, LowComplexity, OddGP, Shear
 from shapley_adapters import aggregation as core
 from shapley_adapters.criteria import Neighbourhood, complexity
-from shapley_adapters.errors import (
-    BudgetError,
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-)
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, network, oracle
 from tests.helpers.brute_force import shapley_values
 

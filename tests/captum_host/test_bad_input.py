@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from captum_ext import BaselineDistribution, Exact, LeastSquares, OddGP, RandomOrder, Shear
+from captum_ext import (
+    BaselineDistribution,
+    Exact,
+    LeastSquares,
+    OddGP,
+    RandomOrder,
+    Shear,
+)
 from shapley_adapters.errors import (
     BudgetError,
     DerivativeError,

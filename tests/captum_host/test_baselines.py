@@ -11,10 +11,17 @@ from captum.attr import DeepLiftShap, NoiseTunnel
 from captum.metrics import sensitivity_max
 from torch import nn
 
-from captum_ext import BaselineDistribution, Exact, LeastSquares, RandomOrder, Shear, ValueFunction
-from captum_ext.feature_groups import from_feature_mask
-from captum_ext.forward_function_game import ForwardFunctionGame
-from captum_ext.inputs import checked_baselines, checked_inputs
+from captum_ext import (
+    BaselineDistribution,
+    Exact,
+    LeastSquares,
+    RandomOrder,
+    Shear,
+    ValueFunction,
+)
+from captum_ext.games.forward_function_game import ForwardFunctionGame
+from captum_ext.inputs.checks import checked_baselines, checked_inputs
+from captum_ext.inputs.feature_groups import from_feature_mask
 from shapley_adapters.errors import NonFiniteValueError
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.estimator_table import ESTIMATORS

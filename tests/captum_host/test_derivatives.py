@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from captum_ext import Exact, LeastSquares, OddGP, RandomOrder, Shear
-from captum_ext.feature_groups import from_feature_mask
-from captum_ext.forward_function_game import ForwardFunctionGame
-from captum_ext.inputs import checked_baselines, checked_inputs
+from captum_ext.games.forward_function_game import ForwardFunctionGame
+from captum_ext.inputs.checks import checked_baselines, checked_inputs
+from captum_ext.inputs.feature_groups import from_feature_mask
+from shapley_adapters.cooperators.derivatives_torch import gradient_scores, hessian_scores
 from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
-from shapley_adapters.torch_derivatives import gradient_scores, hessian_scores
-from shapley_adapters.torch_modules import warn_in_training_mode
+from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from tests.captum_host.networks import Recorder, examples, network
 from tests.helpers.stubborn_networks import CASES, Attention, Once, scripted
 

@@ -19,7 +19,7 @@ from torch.futures import Future
 
 import captum_ext
 from captum_ext import DataLoaderAttribution
-from captum_ext.coalition_attribution import CoalitionAttribution
+from captum_ext.attributions.coalition_attribution import CoalitionAttribution
 from shapley_adapters.errors import (
     FutureError,
     InvalidArgumentError,

@@ -26,7 +26,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
-from shapley_adapters.estimation import kept_designs
+from shapley_adapters.pipeline.estimate import kept_designs
 from tests.captum_host.test_language_models import (
     MODEL,
     PROMPT,
@@ -251,9 +251,9 @@ def test_ragged_texts_in_one_call():
 def test_rows_of_equal_length_share_a_design(monkeypatch):
     kept_designs.clear()
     made = []
-    original = captum_ext.graph_attributions.core.CShapley.design
+    original = captum_ext.attributions.c_shapley.core.CShapley.design
     monkeypatch.setattr(
-        captum_ext.graph_attributions.core.CShapley,
+        captum_ext.attributions.c_shapley.core.CShapley,
         "design",
         lambda *args: made.append(1) or original(*args),
     )

@@ -11,7 +11,8 @@ from captum.attr import FeatureAblation, KernelShap, ShapleyValues, TextTemplate
 from captum.attr import TextTokenInput as _TextTokenInput
 from torch import nn
 
-from captum_ext import Exact, LLMAttribution, RandomOrder, Shear, SimShap, language_models
+from captum_ext import Exact, LLMAttribution, RandomOrder, Shear, SimShap
+from captum_ext.captum_tools import language_models
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS

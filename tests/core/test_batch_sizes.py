@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters import batched_evaluation
-from shapley_adapters.batch_sizes import BatchBounds, TimedBatchSize
-from shapley_adapters.batched_evaluation import in_batches_of
+from shapley_adapters.games import evaluation as batched_evaluation
+from shapley_adapters.games.batch_sizes import BatchBounds, TimedBatchSize
+from shapley_adapters.games.evaluation import in_batches_of
 from tests.helpers.reference_games import TableGame, random_game
 
 BOUNDS = BatchBounds(64, 4096)

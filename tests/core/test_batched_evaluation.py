@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from shapley_adapters.batched_evaluation import Evaluator, Request, in_batches
-from shapley_adapters.coalition_sets import CoalitionTable, all_coalitions
+from shapley_adapters.coalitions.tables import CoalitionTable, all_coalitions
 from shapley_adapters.errors import ModelOutputError, NonFiniteValueError
+from shapley_adapters.games.evaluation import Evaluator, Request, in_batches
 from tests.helpers.reference_games import FunctionGame, TableGame, random_game
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapley_adapters.coalition_sets import (
+from shapley_adapters.coalitions.tables import (
     all_coalitions,
     buy,
     buy_uneven,

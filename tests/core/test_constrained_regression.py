@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapley_adapters.constrained_regression import fit_with_fixed_sum
 from shapley_adapters.errors import SingularSystemError
+from shapley_adapters.estimators.linear_algebra import fit_with_fixed_sum
 
 
 def by_multiplier(design, weights, target, total):

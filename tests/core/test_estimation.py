@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters import estimation
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtError
+from shapley_adapters.pipeline import estimate as estimation
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.reference_games import FunctionGame, TableGame, random_game

@@ -11,10 +11,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters import PlayerGraph
-from shapley_adapters.coalition_sets import end_points
-from shapley_adapters.connected_sets import part_of
-from shapley_adapters.constrained_regression import fit_sparse
-from shapley_adapters.designs import DesignRequest, GraphPlace
+from shapley_adapters.coalitions.tables import end_points
 from shapley_adapters.errors import (
     BudgetError,
     InvalidArgumentError,
@@ -22,8 +19,11 @@ from shapley_adapters.errors import (
     ShapleyExtWarning,
     SingularSystemError,
 )
-from shapley_adapters.estimation import kept_designs
-from shapley_adapters.kept_designs import KeptDesigns
+from shapley_adapters.estimators.linear_algebra import fit_sparse
+from shapley_adapters.estimators.protocol import DesignRequest, GraphPlace
+from shapley_adapters.graphs.connected_sets import part_of
+from shapley_adapters.pipeline.design_cache import KeptDesigns
+from shapley_adapters.pipeline.estimate import kept_designs
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import FunctionGame, TableGame, additive_game, random_game
@@ -422,7 +422,7 @@ def line_game(n_players):
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_a_line_costs_what_the_paper_says_or_less(order):
-    """2^(2k) a player for L-Shapley, §3.1; k² for C-Shapley up to a constant, §3.2."""
+    """2^(2k) a player for L-Shapley, 3.1; k² for C-Shapley up to a constant, 3.2."""
     d = 40
     game, line = line_game(d), PlayerGraph.line(d)
     local = run(game, core.LShapley(order), line)

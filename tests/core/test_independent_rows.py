@@ -10,7 +10,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.errors import InvalidArgumentTypeError
-from shapley_adapters.fingerprints import as_words, fingerprint
+from shapley_adapters.games.fingerprints import as_words, fingerprint
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.reference_games import TableGame, smooth_game
@@ -174,7 +174,7 @@ def test_different_contents_have_different_fingerprints():
 
 def test_fingerprints_are_the_same_in_every_process():
     code = (
-        "from shapley_adapters.fingerprints import fingerprint; import numpy as np;"
+        "from shapley_adapters.games.fingerprints import fingerprint; import numpy as np;"
         "print(fingerprint(np.arange(3.0), 'text', None).hex())"
     )
     runs = {

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from shapley_adapters.estimates import quantiles
-from shapley_adapters.moderated_variances import moderated
+from shapley_adapters.estimators.shear.shrunken_variances import moderated
+from shapley_adapters.pipeline.result import quantiles
 
 FREEDOM = np.array([1.0, 2.0, 5.0])
 

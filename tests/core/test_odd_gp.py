@@ -7,13 +7,30 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters import outstanding_interactions, variances_of_features, weight_learning
-from shapley_adapters.evidence import GRID, best_of_grid, log_evidence, whiten
-from shapley_adapters.odd_kernels import OddKernels, Ratios, attribution_covariances
-from shapley_adapters.odd_posteriors import posterior_through_first_values
-from shapley_adapters.outstanding_interactions import Outstanding, find_outstanding
-from shapley_adapters.spread_designs import spread_pairs
-from shapley_adapters.weight_learning import Prior, learned, log_weights_from_scores
+from shapley_adapters.estimators.odd_gp import (
+    player_weights as weight_learning,
+)
+from shapley_adapters.estimators.odd_gp import (
+    sparse_triples as outstanding_interactions,
+)
+from shapley_adapters.estimators.odd_gp import (
+    variances_of_features,
+)
+from shapley_adapters.estimators.odd_gp.design import spread_pairs
+from shapley_adapters.estimators.odd_gp.kernels import OddKernels, Ratios, attribution_covariances
+from shapley_adapters.estimators.odd_gp.marginal_likelihood import (
+    GRID,
+    best_of_grid,
+    log_evidence,
+    whiten,
+)
+from shapley_adapters.estimators.odd_gp.player_weights import (
+    Prior,
+    learned,
+    log_weights_from_scores,
+)
+from shapley_adapters.estimators.odd_gp.posterior import posterior_through_first_values
+from shapley_adapters.estimators.odd_gp.sparse_triples import Outstanding, find_outstanding
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import (
     FunctionGame,
@@ -215,7 +232,7 @@ def scale_of(covariance, target):
 def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     """With hyperparameters held still, ridge regression on the features of every set."""
     ratios = Ratios(0.2, 0.3, 0.05)
-    module = "shapley_adapters.estimators.odd_gp"
+    module = "shapley_adapters.estimators.odd_gp.estimator"
     monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y: [ratios] * y.shape[1])
     monkeypatch.setattr(f"{module}.ratios_around", lambda ratios: [ratios])
 
@@ -290,7 +307,7 @@ def test_large_designs_lose_little(monkeypatch):
     game = smooth_game(11, n_rows=6, seed=5)
     exact = game_shapley_values(game)
     whole = np.abs(run(game, 500).values - exact).mean()
-    monkeypatch.setattr("shapley_adapters.estimators.odd_gp._DENSE_PAIRS", 120)
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.estimator._DENSE_PAIRS", 120)
     least_squares = core.estimate(game, core.LeastSquares(), core.Settings(seed=0, budget=500))
     sparse = run(game, 500)
     assert np.abs(sparse.values - exact).mean() < 0.7 * np.abs(least_squares.values - exact).mean()
@@ -368,7 +385,7 @@ def test_all_sizes_tell_of_games_with_interactions_of_many_players(monkeypatch):
     assert exact.sum(axis=0) == pytest.approx(1.0)
     game = FunctionGame(lambda coalitions: coalitions @ shares.T >= quotas, 40)
     found = np.abs(run(game, 64 * 40).values[0] - exact).mean()
-    monkeypatch.setattr("shapley_adapters.spread_designs._most_spread", lambda _: 10**6)
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.design._most_spread", lambda _: 10**6)
     assert found < 0.7 * np.abs(run(game, 64 * 40).values[0] - exact).mean()
 
 
@@ -421,7 +438,7 @@ def test_strong_interactions_among_many_stand_out(monkeypatch):
     game, exact = strong_triples(20, triples)
     found = np.abs(run(game, 20 * 20).values[0] - exact).mean()
     none = Outstanding.none()
-    module = "shapley_adapters.estimators.odd_gp"
+    module = "shapley_adapters.estimators.odd_gp.estimator"
     monkeypatch.setattr(
         f"{module}.find_outstanding", lambda _, targets, ratios: ([none] * len(targets), ratios)
     )

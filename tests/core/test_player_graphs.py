@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from shapley_adapters.connected_sets import (
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.graphs.connected_sets import (
     all_connected_sets,
     as_numbers,
     as_rows,
@@ -21,9 +22,8 @@ from shapley_adapters.connected_sets import (
     n_sets_at_least,
     part_of,
 )
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.graph_reading import read_graph
-from shapley_adapters.player_graphs import PlayerGraph, boxes
+from shapley_adapters.graphs.player_graph import PlayerGraph, boxes
+from shapley_adapters.graphs.reading import read_graph
 from tests.helpers.optional import HAS_TORCH
 
 ATLAS = [graph for graph in nx.graph_atlas_g() if len(graph) > 0]  # all graphs up to 7 nodes

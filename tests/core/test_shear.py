@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.coalition_sets import end_points
-from shapley_adapters.designs import DesignRequest
+from shapley_adapters.coalitions.tables import end_points
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.estimators.shear import cooperator_count, stratum_weights
+from shapley_adapters.estimators.protocol import DesignRequest
+from shapley_adapters.estimators.shear.estimator import cooperator_count, stratum_weights
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import (
     FunctionGame,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from shapley_adapters.coalition_sets import all_coalitions
-from shapley_adapters.constrained_regression import fit_with_fixed_sum
-from shapley_adapters.size_distributions import kernel_mass, random_subsets, size_probabilities
+from shapley_adapters.coalitions.sizes import kernel_mass, random_subsets, size_probabilities
+from shapley_adapters.coalitions.tables import all_coalitions
+from shapley_adapters.estimators.linear_algebra import fit_with_fixed_sum
 
 
 @pytest.mark.parametrize("n_players", [2, 3, 6, 11])

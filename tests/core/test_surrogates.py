@@ -14,11 +14,11 @@ safetensors = pytest.importorskip("safetensors.torch")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import seeded  # noqa: E402
-from shapley_adapters.amortized.surrogate_training import (  # noqa: E402
+from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
     SurrogateTraining,
     TrainedSurrogate,
 )
-from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 
 # The second column is a copy of the first; the third is more likely where the first is large.
 KINDS = np.array([[a, a, b, c] for a in range(3) for b in (0, 1, *[1] * a) for c in range(2)])

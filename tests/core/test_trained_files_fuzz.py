@@ -22,12 +22,12 @@ pytest.importorskip("safetensors")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
 from shapley_adapters.amortized.fitting import seeded  # noqa: E402
-from shapley_adapters.amortized.surrogate_training import (  # noqa: E402
+from shapley_adapters.amortized.training import Training  # noqa: E402
+from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
     SurrogateTraining,
     TrainedSurrogate,
 )
-from shapley_adapters.amortized.training import Training  # noqa: E402
-from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from tests.helpers.signed_files import parts_of, signed  # noqa: E402
 
 ROOT = Path(__file__).parents[2]

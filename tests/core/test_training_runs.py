@@ -11,12 +11,12 @@ pl = pytest.importorskip("lightning.pytorch")
 pytest.importorskip("safetensors")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
-from shapley_adapters.amortized.surrogate_training import (  # noqa: E402
+from shapley_adapters.amortized.training import Training  # noqa: E402
+from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
     SurrogateTraining,
     TrainedSurrogate,
 )
-from shapley_adapters.amortized.training import Training  # noqa: E402
-from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from tests.helpers.brute_force import game_shapley_values  # noqa: E402
 
 N_PLAYERS = 5

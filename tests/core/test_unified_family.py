@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.designs import DesignRequest
-from shapley_adapters.size_distributions import (
+from shapley_adapters.coalitions.sizes import (
     capped_shares,
     distinct_subsets,
     kernel_mass,
     kernel_total,
     randomly_rounded,
 )
+from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import FunctionGame, random_game, smooth_game
 

@@ -10,7 +10,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     NonFiniteValueError,
 )
-from shapley_adapters.value_functions import KINDS, ValuedGame, checked_value_function
+from shapley_adapters.games.value_functions import KINDS, ValuedGame, checked_value_function
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame
 

@@ -9,8 +9,8 @@ import shap
 
 import shap_ext
 import shapley_adapters as core
-from shapley_adapters import memory_bounds
 from shapley_adapters.errors import BudgetError, ShapleyExtWarning
+from shapley_adapters.pipeline import memory_bounds
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import captum_ext, name_of, torch
 from tests.helpers.reference_games import FunctionGame
@@ -79,7 +79,7 @@ def test_the_limit_is_half_of_the_smaller_of_machine_and_container(monkeypatch, 
 
 def test_the_refusal_names_the_budget_that_does(monkeypatch):
     """A machine of 1 MiB: 10,000 evaluations of 40 players are too many, 200 are not."""
-    monkeypatch.setattr("shapley_adapters.budgets.memory_limit", lambda: 2**20)
+    monkeypatch.setattr("shapley_adapters.pipeline.budgets.memory_limit", lambda: 2**20)
     game = FunctionGame(lambda z: z.sum(axis=1), 40)
     with pytest.raises(BudgetError, match=r"0\.000977 GiB.*lower budget"):
         core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=10_000))

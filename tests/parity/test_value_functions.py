@@ -9,7 +9,7 @@ from torch import nn
 import captum_ext
 import shap_ext
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.value_functions import KINDS
+from shapley_adapters.games.value_functions import KINDS
 from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.estimator_table import ESTIMATORS

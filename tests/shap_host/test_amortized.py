@@ -10,7 +10,7 @@ import pytest
 import shap
 
 import shap_ext
-from shap_ext.kept_rows import rows_as_json, rows_of_json
+from shap_ext.inputs.rows_json import rows_as_json, rows_of_json
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,

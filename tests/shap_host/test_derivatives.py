@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from shap_ext import ShearExplainer
-from shap_ext.links import LinkedAverage
-from shap_ext.masked_model_game import TabularGame
+from shap_ext.games.dense_game import TabularGame
+from shap_ext.games.links import LinkedAverage
+from shapley_adapters.cooperators.derivatives_torch import gradient_scores, hessian_scores
 from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
-from shapley_adapters.torch_derivatives import gradient_scores, hessian_scores
-from shapley_adapters.torch_modules import ArrayModule
+from shapley_adapters.torch_support.array_module import ArrayModule
 from tests.helpers.stubborn_networks import CASES, N_FEATURES, examples, fixed, layers, scripted
 
 ROUNDING = {"rtol": 1e-9, "atol": 1e-10}

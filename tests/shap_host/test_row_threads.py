@@ -9,8 +9,8 @@ import shap
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
-from shapley_adapters import row_threads
-from shapley_adapters.estimators import odd_gp
+from shapley_adapters.estimators.odd_gp import estimator as odd_gp
+from shapley_adapters.threads import row_threads
 
 X = np.random.default_rng(0).normal(size=(37, 9))
 """Rows of two blocks of almost one size."""

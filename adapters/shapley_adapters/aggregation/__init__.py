@@ -4,7 +4,12 @@ from .aggregators import Aggregate, Aggregator, Centroid, Convex, LowComplexity
 from .candidates import on_one_scale
 from .kemeny import KemenyRanking, kemeny_young
 from .learning import LearnedWeights, learned_weights
-from .losses import ComplexityLoss, CriterionLoss, SensitivityLoss, UnfaithfulnessLoss
+from .losses import (
+    ComplexityLoss,
+    CriterionLoss,
+    SensitivityLoss,
+    UnfaithfulnessLoss,
+)
 from .neighbours import NeighbourIndex, NeighbourSearch, averaged_over_neighbours
 from .trade_off import TradeOff, trade_off
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..array_types import FloatArray
-from ..blas_threads import one_blas_thread
 from ..criteria.orders import ORDERS
 from ..errors import InvalidArgumentError
+from ..threads.blas_threads import one_blas_thread
 from .candidates import SCALES, checked_candidates, on_one_scale
 from .centroids import centroid, checked_order, checked_power
 from .kemeny import KemenyRanking, kemeny_young

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..arguments import checked_choice
 from ..array_types import FloatArray
+from ..criteria.attribution_arrays import checked_attributions
 from ..errors import InvalidArgumentError
-from ..explanation_arrays import checked_attributions
 
 SCALES = ("none", "l1", "l2", "max")
 _ORDERS = {"l1": 1, "l2": 2, "max": np.inf}

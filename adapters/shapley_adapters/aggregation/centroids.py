@@ -9,7 +9,11 @@ import numpy as np
 import scipy.optimize
 
 from ..array_types import FloatArray
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ShapleyExtError
+from ..errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtError,
+)
 
 _BISECTIONS = 200
 

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray
-from ..blas_threads import one_blas_thread
 from ..criteria.complexity import entropy_of_shares
 from ..criteria.faithfulness import pearson
 from ..errors import InvalidArgumentError
+from ..threads.blas_threads import one_blas_thread
 
 Loss: TypeAlias = Callable[[FloatArray], FloatArray]
 

@@ -12,11 +12,11 @@ import numpy as np
 from torch import nn
 
 from ..array_types import AttributionArray, BoolArray, IntArray, ValueArray
-from ..batched_evaluation import Evaluator, Request
-from ..coalition_sets import CoalitionTable, end_points
+from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import InvalidArgumentError
-from ..estimates import Estimate
-from ..games import Game
+from ..games.evaluation import Evaluator, Request
+from ..games.game import Game
+from ..pipeline.result import Estimate
 from .checkpoints import network_digest
 from .efficiency_gaps import warn_of_rows
 from .explainer_network import ExplainerNetwork, check_finite

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..array_types import IntArray, ValueArray
-from ..estimation import Settings, estimate
-from ..estimators.odd_gp import OddGP
+from ..estimators.odd_gp.estimator import OddGP
+from ..pipeline.estimate import Settings, estimate
 from .training_rows import SomeRows, TrainingRows
 
 if TYPE_CHECKING:

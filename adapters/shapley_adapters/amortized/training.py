@@ -13,12 +13,12 @@ from torch import Tensor
 
 from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, IntArray
-from ..batched_evaluation import Evaluator, Request
-from ..coalition_sets import CoalitionTable
-from ..estimation import Settings, estimate
-from ..estimators.least_squares import LeastSquares
-from ..estimators.odd_gp import OddGP
-from ..size_distributions import kernel_mass, kernel_total, random_subsets
+from ..coalitions.sizes import kernel_mass, kernel_total, random_subsets
+from ..coalitions.tables import CoalitionTable
+from ..estimators.least_squares.regression import LeastSquares
+from ..estimators.odd_gp.estimator import OddGP
+from ..games.evaluation import Evaluator, Request
+from ..pipeline.estimate import Settings, estimate
 from .checkpoints import Subject, digest
 from .efficiency_gaps import HeldOutGaps
 from .explainer_network import ExplainerNetwork

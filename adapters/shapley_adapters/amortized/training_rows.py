@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from ..array_types import BoolArray, IntArray, ValueArray
-from ..batched_evaluation import Evaluator, Request
-from ..coalition_sets import CoalitionTable, end_points
+from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import InvalidArgumentError
-from ..games import Game
+from ..games.evaluation import Evaluator, Request
+from ..games.game import Game
 from .progress import Progress
 
 

@@ -1,4 +1,4 @@
-"""How near attributions come to the exact ones (Wang et al., SHEAR, ICML 2022, §5.2)."""
+"""How near attributions come to the exact ones (Wang et al., SHEAR, ICML 2022, 5.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arguments import checked_choice
 from ..array_types import FloatArray
-from ..explanation_arrays import check_same_shape, checked_attributions
+from .attribution_arrays import check_same_shape, checked_attributions
 from .orders import ORDERS, ranking
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special
 
 from ..array_types import FloatArray
-from ..explanation_arrays import checked_attributions
+from .attribution_arrays import checked_attributions
 
 
 def complexity(attributions: Any) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from ..arguments import checked_choice, checked_count
 from ..array_types import CoalitionArray, FloatArray
 from ..errors import InvalidArgumentError
-from ..games import Game
+from ..games.game import Game
 from .game_values import attributions_of_game, own_values
 from .orders import ORDERS, counts_of_steps, first_features
 
@@ -104,7 +104,7 @@ def masked_log_odds(
 ) -> Curve:
     """Return the change in log-odds of a class as its largest attributions are masked.
 
-    The measure of Chen et al. (L-Shapley and C-Shapley, ICLR 2019, §5): ln p/(1 − p) of the class
+    The measure of Chen et al. (L-Shapley and C-Shapley, ICLR 2019, 5): ln p/(1 − p) of the class
     with the first features masked, less that of the whole row. Lower is better; 0 at the start.
 
     Parameters

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..arguments import checked_count, checked_seed
 from ..array_types import CoalitionArray, FloatArray
-from ..blas_threads import one_blas_thread
 from ..errors import InvalidArgumentError
-from ..games import Game
+from ..games.game import Game
+from ..threads.blas_threads import one_blas_thread
 from .game_values import attributions_of_game, own_values, shared_values
 from .orders import counts_of_steps, first_features
 
@@ -29,7 +29,7 @@ def faithfulness(
 
     μ_F of Bhatt, Weller and Moura: the Pearson correlation, over random subsets S of one size, of
     Σ_{i∈S} φ_i and v(N) − v(N∖S). With `subset_size=1` all single features are taken: SHEAR's
-    faithfulness (Wang et al., ICML 2022, §5.3). Exact where `n_subsets` covers all subsets. The
+    faithfulness (Wang et al., ICML 2022, 5.3). Exact where `n_subsets` covers all subsets. The
     exact Shapley values do not reach 1, unless the model is additive.
 
     Parameters
@@ -73,7 +73,7 @@ def faithfulness(
 def monotonicity(attributions: Any, game: Game) -> FloatArray:
     """Return how often the next feature adds no more than the one before; more is better.
 
-    SHEAR's monotonicity (Wang et al., ICML 2022, §5.3). Features join in the order of their
+    SHEAR's monotonicity (Wang et al., ICML 2022, 5.3). Features join in the order of their
     attributions, the largest first, and of the M − 1 comparisons of v's gains the share counts in
     which the earlier is at least as large, up to rounding. The exact Shapley values need not
     reach 1.

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..array_types import CoalitionArray, FloatArray, ValueArray
-from ..batched_evaluation import Evaluator, Request
-from ..coalition_sets import CoalitionTable
+from ..coalitions.tables import CoalitionTable
 from ..errors import InvalidArgumentError
-from ..explanation_arrays import checked_attributions
-from ..games import Game
+from ..games.evaluation import Evaluator, Request
+from ..games.game import Game
+from .attribution_arrays import checked_attributions
 
 
 def attributions_of_game(attributions: Any, game: Game) -> tuple[FloatArray, bool]:

@@ -11,9 +11,14 @@ import numpy as np
 
 from ..arguments import check_unmasked, checked_choice, checked_count
 from ..array_types import BoolArray, FloatArray
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError, warn_user
-from ..explanation_arrays import checked_attributions
-from ..tensor_arrays import array_of
+from ..errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ModelOutputError,
+    warn_user,
+)
+from ..torch_support.tensor_arrays import array_of
+from .attribution_arrays import checked_attributions
 
 NORM_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 

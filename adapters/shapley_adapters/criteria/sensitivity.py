@@ -11,7 +11,7 @@ import numpy as np
 from ..arguments import checked_choice, checked_count, checked_flag, checked_seed
 from ..array_types import FloatArray
 from ..errors import InvalidArgumentError
-from ..explanation_arrays import check_same_shape, checked_attributions
+from .attribution_arrays import check_same_shape, checked_attributions
 from .neighbourhoods import NORM_ORDERS, Neighbourhood, explained_neighbours
 
 Distance: TypeAlias = str | Callable[[FloatArray, FloatArray], FloatArray]

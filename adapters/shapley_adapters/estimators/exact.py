@@ -7,10 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..array_types import CoalitionArray, ValueArray
-from ..coalition_sets import CoalitionTable, all_coalitions, end_points, first_occurrences, pack
-from ..designs import DesignRequest, Estimator, Solution, WholeDesign
+from ..coalitions.sizes import size_weights
+from ..coalitions.tables import (
+    CoalitionTable,
+    all_coalitions,
+    end_points,
+    first_occurrences,
+    pack,
+)
 from ..errors import BudgetError
-from ..size_distributions import size_weights
+from .protocol import DesignRequest, Estimator, Solution, WholeDesign
 
 MAX_PLAYERS = 20
 """Beyond this, 2^M coalitions are more than anyone waits for, and more than memory holds."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, IntArray, ValueArray
-from ..averages import mean_and_error
-from ..coalition_sets import CoalitionTable, buy, pack, units_within
-from ..designs import DesignRequest, Estimator, Solution
+from ..coalitions.tables import CoalitionTable, buy, pack, units_within
+from ..errors_of_means import mean_and_error
+from .protocol import DesignRequest, Estimator, Solution
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
-from ..coalition_sets import CoalitionTable, buy, pack, units_within
-from ..designs import DesignRequest, Estimator, Solution
-from ..efficiency import share_residual
-from ..size_distributions import random_subsets
+from ..coalitions.sizes import random_subsets
+from ..coalitions.tables import CoalitionTable, buy, pack, units_within
+from .efficiency import share_residual
+from .protocol import DesignRequest, Estimator, Solution
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ..arguments import checked_flag
 from ..array_types import ValueArray
-from ..designs import DesignRequest, Estimator, Solution
-from ..kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws
-from ..size_distributions import kernel_total
+from ..coalitions.sizes import kernel_total
+from .kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws
+from .protocol import DesignRequest, Estimator, Solution
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Tables of coalitions, and distributions of their sizes."""

@@ -1,0 +1,221 @@
+"""Sets of coalitions: all of them, distinct ones, and the ones that a budget pays for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..array_types import CoalitionArray, IntArray, WordArray
+
+
+@dataclass(frozen=True)
+class CoalitionTable:
+    """The distinct coalitions to evaluate, for all rows together or for each row.
+
+    Attributes
+    ----------
+    coalitions : array, (T, C, M)
+        T is 1 where all rows share the table, and the number of rows elsewhere.
+    counts : array, (T,)
+        How many of the C coalitions belong to the row; the rest is padding.
+    """
+
+    coalitions: CoalitionArray
+    counts: IntArray
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one table serves all rows."""
+        return len(self.coalitions) == 1
+
+    def first(self, n: int) -> CoalitionTable:
+        """Return the first n coalitions of each row, or all where there are fewer."""
+        return CoalitionTable(self.coalitions[:, :n], np.minimum(self.counts, n))
+
+    def after(self, n: int) -> CoalitionTable:
+        """Return what comes after the first n coalitions of each row."""
+        return CoalitionTable(self.coalitions[:, n:], np.maximum(self.counts - n, 0))
+
+    def of_rows(self, places: IntArray) -> CoalitionTable:
+        """Return the tables of some of the rows."""
+        if self.is_shared:
+            return self
+        counts = self.counts[places]
+        return CoalitionTable(self.coalitions[places, : counts.max(initial=0)], counts)
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """What a budget bought: a prefix of the units on offer, each distinct coalition paid once.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The known coalitions first, in their order, then the bought ones.
+    positions : array, (T, U, S)
+        Where the coalitions of each unit stand in the table; 0 for units that were not bought.
+    n_units : array, (T,)
+        How many units were bought.
+    """
+
+    table: CoalitionTable
+    positions: IntArray
+    n_units: IntArray
+
+
+def all_coalitions(n_players: int) -> CoalitionArray:
+    """Return all 2^M coalitions, (2^M, M); player j is in coalition c where bit j of c is set."""
+    numbers = np.arange(2**n_players)
+    coalitions: CoalitionArray = (numbers[:, None] >> np.arange(n_players)) % 2 == 1
+    return coalitions
+
+
+def end_points(n_players: int) -> CoalitionArray:
+    """Return the empty coalition and that of all players, (2, M)."""
+    return np.array([[False], [True]]).repeat(n_players, axis=1)
+
+
+def buy(known: CoalitionArray, units: WordArray, budget: int) -> Purchase:
+    """Buy as many of the first units as `budget` pays for.
+
+    A unit is a handful of coalitions that are of use only together. A coalition that stands among
+    the known ones or in an earlier unit costs nothing, so that what duplicates free is spent on
+    further units.
+
+    Parameters
+    ----------
+    known : array, (n, M)
+        Distinct coalitions that are paid from the same budget already.
+    units : array of words, (T, U, S, W)
+        The units on offer, S packed coalitions each, in the order in which they are wanted.
+    budget : int
+        The number of distinct coalitions that each row may have, the known ones included.
+    """
+    n_tables, n_units, unit_size, n_words = units.shape
+    n_known, n_players = known.shape
+    wanted = np.empty((n_tables, n_known + n_units * unit_size, n_words), dtype=units.dtype)
+    wanted[:, :n_known] = pack(known)
+    wanted[:, n_known:] = units.reshape(n_tables, -1, n_words)
+
+    first = first_occurrences(wanted)
+    is_new = first == np.arange(wanted.shape[1])
+    n_distinct = np.cumsum(is_new, axis=1)
+    after_unit = n_distinct[:, n_known - 1 :: unit_size]  # (T, U + 1): before any unit, after each
+    n_bought = (after_unit[:, 1:] <= budget).sum(axis=1)
+    counts = np.take_along_axis(after_unit, n_bought[:, None], axis=1)[:, 0]
+
+    slots = n_distinct - 1
+    table = np.zeros((n_tables, counts.max(), n_words), dtype=units.dtype)
+    kept_rows, kept = np.nonzero(is_new & (slots < counts[:, None]))
+    table[kept_rows, slots[kept_rows, kept]] = wanted[kept_rows, kept]
+
+    of_all_tables = first[:, n_known:] + (np.arange(n_tables) * wanted.shape[1])[:, None]
+    positions = slots.ravel()[of_all_tables].reshape(n_tables, n_units, unit_size)
+    positions[np.arange(n_units) >= n_bought[:, None]] = 0
+    return Purchase(CoalitionTable(unpack(table, n_players), counts), positions, n_bought)
+
+
+@dataclass(frozen=True)
+class UnevenPurchase:
+    """What a budget bought of units of different sizes.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The known coalitions first, in their order, then the bought ones.
+    positions : array, (n,)
+        Where the coalitions of the bought units stand in the table, unit by unit.
+    n_units : int
+        How many units were bought.
+    """
+
+    table: CoalitionTable
+    positions: IntArray
+    n_units: int
+
+
+def buy_uneven(
+    known: CoalitionArray, words: WordArray, sizes: IntArray, budget: int
+) -> UnevenPurchase:
+    """Buy as many of the first units as `budget` pays for, as `buy` does for units of one size.
+
+    Parameters
+    ----------
+    known : array, (n, M)
+        Distinct coalitions that are paid from the same budget already.
+    words : array of words, (N, W)
+        The packed coalitions of the units on offer, one unit after the other.
+    sizes : array, (U,)
+        How many coalitions each unit has.
+    budget : int
+        The number of distinct coalitions, the known ones included.
+    """
+    n_known, n_players = known.shape
+    wanted = np.concatenate([pack(known), words])
+    first = first_occurrences(wanted[None])[0]
+    is_new = first == np.arange(len(wanted))
+    n_distinct = np.cumsum(is_new)
+    ends = n_known + np.cumsum(sizes)
+    n_units = int((n_distinct[ends - 1] <= budget).sum())
+    n_wanted = int(ends[n_units - 1]) if n_units else n_known
+    table = unpack(wanted[:n_wanted][is_new[:n_wanted]], n_players)
+    positions = (n_distinct - 1)[first[n_known:n_wanted]]
+    return UnevenPurchase(CoalitionTable(table[None], np.array([len(table)])), positions, n_units)
+
+
+def units_within(positions: IntArray, n_coalitions: int) -> IntArray:
+    """Count the first units that the first coalitions of the table serve, (T,).
+
+    Parameters
+    ----------
+    positions : array, (T, U, S)
+        Where the coalitions of each unit stand in the table, as `buy` returns them. Units that
+        were not bought must be told apart by their number.
+    n_coalitions : int
+        How many coalitions of the table there are.
+    """
+    is_served = positions.max(axis=2) < n_coalitions
+    counts: IntArray = np.logical_and.accumulate(is_served, axis=1).sum(axis=1)
+    return counts
+
+
+def first_occurrences(words: WordArray) -> IntArray:
+    """Return, for each packed coalition of each table, (T, n, W), the first one equal to it."""
+    order = (
+        np.argsort(words[:, :, 0], axis=1, kind="stable")
+        if words.shape[2] == 1
+        else np.lexsort(np.moveaxis(words, 2, 0), axis=1)  # stable, too
+    )
+    n_tables, n_coalitions, n_words = words.shape
+    offsets = (np.arange(n_tables) * n_coalitions)[:, None]
+    order = order + offsets  # places in all tables together, which are faster to look up
+    ordered = words.reshape(-1, n_words)[order]
+    starts = np.ones(order.shape, dtype=bool)
+    starts[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=2)
+    start = np.maximum.accumulate(np.where(starts, np.arange(n_coalitions), 0), axis=1)
+    first = np.empty(order.size, dtype=np.intp)
+    first[order] = order.ravel()[start + offsets]
+    places: IntArray = first.reshape(order.shape) - offsets
+    return places
+
+
+def pack(coalitions: CoalitionArray) -> WordArray:
+    """Pack the players of each coalition, (..., M), into as few words as possible, (..., W).
+
+    Sets of players are united and cut by the operators of bits. Players that do not exist are
+    absent from every word.
+    """
+    bits = np.packbits(coalitions, axis=-1)
+    n_bytes = bits.shape[-1]
+    # Narrow words sort faster; from nine bytes on there are several words of eight.
+    width = next((w for w in (1, 2, 4, 8) if n_bytes <= w), 8)
+    padded = np.zeros((*bits.shape[:-1], -(-n_bytes // width) * width), dtype=np.uint8)
+    padded[..., :n_bytes] = bits
+    return padded.view(f"u{width}")
+
+
+def unpack(words: WordArray, n_players: int) -> CoalitionArray:
+    """Undo `pack`."""
+    bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1, count=n_players)
+    return bits.view(bool)

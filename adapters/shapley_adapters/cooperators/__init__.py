@@ -1,0 +1,1 @@
+"""Scores of how strongly players interact, by which cooperators are chosen."""

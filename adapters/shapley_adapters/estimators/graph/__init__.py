@@ -1,0 +1,1 @@
+"""Estimators that need a graph of the players."""

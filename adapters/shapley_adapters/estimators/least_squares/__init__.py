@@ -1,0 +1,1 @@
+"""Least squares: distinct coalitions, independent draws, and the choice between them."""

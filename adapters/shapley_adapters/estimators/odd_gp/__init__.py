@@ -1,0 +1,1 @@
+"""Odd Gaussian-process regression."""

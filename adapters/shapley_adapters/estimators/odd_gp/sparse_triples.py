@@ -1,0 +1,228 @@
+"""Interactions of three players that stand out from what a prior of odd games expects of them.
+
+Learned weights say how strongly each player takes part in interactions. Models such as trees have
+few strong ones among the players that take part, and these get variances of their own here, one
+after the other, as the marginal likelihood gains most (Tipping and Faul, Fast Marginal Likelihood
+Maximisation for Sparse Bayesian Models, 2003).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from ...array_types import FloatArray, IntArray
+from .kernels import OddKernels, Ratios
+from .marginal_likelihood import covariance_of, inverse_factors, log_evidence, whiten
+from .variances_of_features import variances_of_their_own
+
+_CANDIDATES = 600
+"""Interactions that are looked at closely: those that have found the most energy."""
+
+_LOOKS = 2
+"""How often candidates are found, the second time beside those that stand out already."""
+
+_SHARES = (1.0, 0.5, 0.25, 0.1)
+"""What may be left of the variance of all other interactions."""
+
+
+@dataclass(frozen=True)
+class Outstanding:
+    """Interactions with variances of their own.
+
+    Attributes
+    ----------
+    players : array, (k, 3)
+        The players of each.
+    variances : array, (k,)
+        What each has beyond the prior's variance of its coefficient; that of degree 1 sums to 1.
+    """
+
+    players: IntArray
+    variances: FloatArray
+
+    @classmethod
+    def none(cls) -> Outstanding:
+        """Return that nothing stands out."""
+        return cls(np.empty((0, 3), dtype=np.intp), np.empty(0))
+
+    def features(self, signs: FloatArray) -> FloatArray:
+        """Return the products of the players' signs, (n, k), times their standard deviations."""
+        features: FloatArray = _products(signs, self.players) * np.sqrt(self.variances)
+        return features
+
+    def covariance(self, signs: FloatArray) -> FloatArray:
+        """Return what they add to the covariance of the values, (n, n)."""
+        features = self.features(signs)
+        covariance: FloatArray = features @ features.T
+        return covariance
+
+    def attributions(self, n_players: int) -> FloatArray:
+        """Return what each standard deviation adds to the Shapley values, (k, M)."""
+        of_players = np.zeros((len(self.players), n_players))
+        np.put_along_axis(of_players, self.players, 2 / 3, axis=1)
+        scaled: FloatArray = of_players * np.sqrt(self.variances)[:, None]
+        return scaled
+
+
+def find_outstanding(
+    kernels: OddKernels, targets: FloatArray, ratios: Ratios
+) -> tuple[list[Outstanding], Ratios]:
+    """Return what stands out in each game of a stack, and the ratios of what is left.
+
+    Parameters
+    ----------
+    kernels : OddKernels
+        Between the coalitions, that of all players first, at learned weights, (R, M).
+    targets : array, (R, n)
+        The values of the coalitions.
+    ratios : Ratios
+        What was learned besides.
+    """
+    found = [Outstanding.none() for _ in targets]
+    players = _watched(kernels.weights, targets.shape[1])
+    if players.shape[1] < 3:
+        return found, ratios
+    games = np.arange(len(targets))
+    for _ in range(_LOOKS):
+        seen = _look(
+            _of_games(kernels, games),
+            targets[games],
+            ratios.of_games(games),
+            players[games],
+            [found[game] for game in games],
+        )
+        games = games[[len(own.players) > 0 for own in seen]]
+        if not len(games):
+            break
+        seen = [own for own in seen if len(own.players)]
+        for game, own in zip(games, seen, strict=True):
+            found[game] = own
+        left = ratios.of_games(games), targets[games], seen
+        ratios = ratios.with_games(games, _with_less_of_others(_of_games(kernels, games), *left))
+    return found, ratios
+
+
+def _of_games(kernels: OddKernels, games: IntArray) -> OddKernels:
+    """Return the kernels of some games, which are not copied where these are all."""
+    return kernels if len(games) == len(kernels.weights) else kernels.of_games(games)
+
+
+def _look(
+    kernels: OddKernels,
+    targets: FloatArray,
+    ratios: Ratios,
+    players: IntArray,
+    known: list[Outstanding],
+) -> list[Outstanding]:
+    """Return what stands out, searched for beside what is known to stand out."""
+    signs, triples = kernels.signs, players[:, _all_triples(players.shape[1])]  # (R, T, 3)
+    n_triples = triples.shape[1]
+    roots = inverse_factors(covariance_of(kernels, ratios))  # (R, n, n)
+    values = (roots @ targets[:, :, None])[:, :, 0]
+    beside = np.stack(
+        [
+            _without(value, root @ own.features(signs)) if len(own.players) else value
+            for value, root, own in zip(values, roots, known, strict=True)
+        ]
+    )
+    unexplained = (beside[:, None] @ roots)[:, 0]
+    of_players = np.ascontiguousarray(signs.T)
+    expected = np.take_along_axis(kernels.weights[:, None], triples, axis=2).prod(axis=2)
+    energies = expected * _forms(of_players[players], unexplained) ** 2
+    for game, own in enumerate(known):
+        energies[game, _places_among(triples[game], own.players)] = np.inf  # candidates again
+    n_candidates = min(_CANDIDATES, n_triples)
+    most = np.sort(np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates], axis=1)
+    candidates = np.take_along_axis(triples, most[:, :, None], axis=1)
+    features = _products_of_stack(of_players, candidates) @ roots.swapaxes(1, 2)  # (R, k, n)
+    variances = variances_of_their_own(features, values, n_triples)
+    return [
+        Outstanding(players_of_game[own > 0], own[own > 0])
+        for players_of_game, own in zip(candidates, variances, strict=True)
+    ]
+
+
+def _places_among(triples: IntArray, some: IntArray) -> IntArray:
+    """Return the places of some of the triples, (k, 3), which are in the order of combinations."""
+    n_players = triples.max() + 1
+    base = np.array([n_players**2, n_players, 1])
+    places: IntArray = np.searchsorted((triples * base).sum(axis=1), (some * base).sum(axis=1))
+    return places
+
+
+@lru_cache(maxsize=4)
+def _all_triples(n_players: int) -> IntArray:
+    """Return all sets of three players, (k, 3)."""
+    return np.array(list(combinations(range(n_players), 3)))
+
+
+def _watched(weights: FloatArray, n: int) -> IntArray:
+    """Return the players of the largest weights, so few that looking at all triples is cheap."""
+    most = min(weights.shape[1], int((4 * n * n) ** (1 / 3)))
+    return np.sort(np.argsort(-weights, axis=1, kind="stable")[:, :most], axis=1)
+
+
+@lru_cache(maxsize=64)
+def _all_pairs(n_players: int) -> tuple[IntArray, IntArray]:
+    """Return both players of all pairs."""
+    first, second = np.triu_indices(n_players, 1)
+    return first, second
+
+
+def _products(signs: FloatArray, triples: IntArray) -> FloatArray:
+    """Return the products of the signs of three players, (n, k)."""
+    products: FloatArray = signs[:, triples].prod(axis=2)
+    return products
+
+
+def _products_of_stack(of_players: FloatArray, triples: IntArray) -> FloatArray:
+    """Return the products of the signs, (M, n), of three players each, (R, k, n)."""
+    products = of_players[triples[:, :, 0]]
+    products *= of_players[triples[:, :, 1]]
+    products *= of_players[triples[:, :, 2]]
+    return products
+
+
+def _forms(of_players: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the products with `values`, (R, n), of those of all triples, (R, T).
+
+    In the order of combinations, of signs by players, (R, M, n).
+    """
+    forms = []
+    for first in range(of_players.shape[1] - 2):
+        others = of_players[:, first + 1 :]
+        pairs = (others * (of_players[:, first] * values)[:, None]) @ others.swapaxes(1, 2)
+        some, other = _all_pairs(pairs.shape[1])
+        forms.append(pairs[:, some, other])
+    return np.concatenate(forms, axis=1)
+
+
+def _without(values: FloatArray, features: FloatArray) -> FloatArray:
+    """Return (I + F Fᵀ)⁻¹ times the values, for few features F."""
+    inner = np.eye(features.shape[1]) + features.T @ features
+    left: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
+    return left
+
+
+def _with_less_of_others(
+    kernels: OddKernels, ratios: Ratios, targets: FloatArray, outstanding: list[Outstanding]
+) -> Ratios:
+    """Return the ratios with the share of degrees 3 and 5 that explains the values best.
+
+    The prior was learned when what stands out was among them. The noise stays as it is.
+    """
+    of_features = np.stack([own.covariance(kernels.signs) for own in outstanding])
+    scores = []
+    for share in _SHARES:
+        covariances = covariance_of(kernels, _with_share(ratios, share), of_features)
+        scores.append(log_evidence(*whiten(covariances, targets[:, :, None]))[:, 0])
+    return _with_share(ratios, np.array(_SHARES)[np.argmax(scores, axis=0)])
+
+
+def _with_share(ratios: Ratios, share: float | FloatArray) -> Ratios:
+    """Return the ratios with a share of the variance of degrees 3 and 5, and all of the noise."""
+    return Ratios(ratios.third * share, ratios.fifth, ratios.noise / share)

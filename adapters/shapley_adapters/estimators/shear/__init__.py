@@ -1,0 +1,1 @@
+"""SHEAR: stratified draws around the cooperators of each player."""

@@ -1,0 +1,396 @@
+"""SHEAR: enumerate each player's strongest cooperators, draw the others at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+
+from ...arguments import checked_choice, checked_flag
+from ...array_types import (
+    BoolArray,
+    CoalitionArray,
+    FloatArray,
+    IntArray,
+    ScoreArray,
+    ValueArray,
+    WordArray,
+)
+from ...coalitions.tables import CoalitionTable, buy, pack, units_within
+from ...cooperators.choices import checked_cooperators
+from ...errors import InvalidArgumentError
+from ..efficiency import share_residual
+from ..protocol import DesignRequest, Estimator, Solution
+from .shrunken_variances import moderated
+
+COMPLEMENTS = ("posterior", "uniform", "none")
+
+_ROUNDING = 4 * float(np.finfo(np.float32).eps)
+"""Of a row's largest value: the error of a contribution where a model computes in single precision.
+Averages over a background hide which models do."""
+
+
+@dataclass(frozen=True)
+class ShearDesign:
+    """Pairs of marginal contributions, one unit each.
+
+    A unit belongs to a player and to a stratum: a subset of the player's cooperators together with
+    the complementary subset. Its two contexts hold one of the two each, and draws of the other
+    players.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The distinct coalitions of each row.
+    positions : array, (R, U, 4)
+        Where a unit's coalitions stand in the table: two contexts, without and with the player.
+    strata : array, (U,)
+        Stratum of each unit, players first: player · P + subset.
+    stratum_weights : array, (P,)
+        Shapley weight of each pair of subsets in the game of the player and its cooperators.
+    draws : array, (R, M · P)
+        How often the row has drawn each stratum.
+    n_units : array, (R,)
+        How many of the units the row has.
+    shares : array, (R, M)
+        Which part of the efficiency residual each player takes; all 0 where it is left alone.
+    is_random : bool
+        Whether anything was drawn.
+    """
+
+    table: CoalitionTable
+    positions: IntArray
+    strata: IntArray
+    stratum_weights: FloatArray
+    draws: IntArray
+    n_units: IntArray
+    shares: FloatArray
+    is_random: bool
+
+    def within(self, n_coalitions: int) -> ShearDesign:
+        """Return the units that the first coalitions of each row serve."""
+        n_units = np.minimum(self.n_units, units_within(self.positions, n_coalitions))
+        most = int(n_units.max())
+        n_strata = self.draws.shape[1]
+        is_served = np.arange(most) < n_units[:, None]
+        return replace(
+            self,
+            table=self.table.first(n_coalitions),
+            positions=np.where(is_served[:, :, None], self.positions[:, :most], 0),
+            strata=self.strata[:most],
+            draws=_draws(self.strata[:most], n_units, n_strata),
+            n_units=n_units,
+        )
+
+    def of_rows(self, places: IntArray) -> ShearDesign:
+        """Return the design of some of the rows."""
+        return replace(
+            self,
+            table=self.table.of_rows(places),
+            positions=self.positions[places],
+            draws=self.draws[places],
+            n_units=self.n_units[places],
+            shares=self.shares[places],
+        )
+
+
+@dataclass(frozen=True)
+class Shear(Estimator[ShearDesign]):
+    """SHEAR (Wang et al., 2022, Eq. 12–14); all players share one budget and their coalitions.
+
+    Parameters
+    ----------
+    complement : {"posterior", "uniform", "none"}
+        How players that are not cooperators are drawn. With `"posterior"` each is present with
+        probability t ~ Beta(s + 1, K − s + 1) when s of the K cooperators are, as if all arrived
+        in random order: this is unbiased. `"uniform"` tosses a fair coin for each (the authors'
+        code), `"none"` leaves them absent (Eq. 13); both are biased.
+    antithetic : bool
+        Draw the complementary players for the complementary subset of cooperators.
+    efficient : bool
+        Add the efficiency residual v(N) − v(∅) − Σφ to the players in proportion to their scores,
+        which do not depend on the draws, so that no bias enters.
+    cooperators : {"auto", "hessian", "gradient", "difference", "random"} or array
+        How the scores are computed by which each player's cooperators are chosen; an array,
+        (M, M) or (R, M, M), holds them.
+    """
+
+    complement: str = "posterior"
+    antithetic: bool = True
+    efficient: bool = True
+    cooperators: str | ScoreArray = "auto"
+
+    def __post_init__(self) -> None:
+        checked_choice("complement", self.complement, COMPLEMENTS)
+        checked_flag("antithetic", self.antithetic)
+        checked_flag("efficient", self.efficient)
+        checked_cooperators(self.cooperators)
+
+    @property
+    def score_source(self) -> str | ScoreArray:
+        """How the scores are computed."""
+        return checked_cooperators(self.cooperators)
+
+    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
+        """Return the cost of one cooperator for each player and the end points; of two for errors.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If errors are asked for where nothing is drawn at random.
+        """
+        if with_errors and self.complement == "none":
+            raise InvalidArgumentError(
+                "complement='none' draws nothing at random, so its error is bias, not a standard "
+                "error. Use complement='posterior'."
+            )
+        return (8 if with_errors else 4) * n_players + 2
+
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return what the coalitions take, and the scores of all pairs of players."""
+        return 6 * budget * n_players + 48 * n_players**2
+
+    def design(self, request: DesignRequest) -> ShearDesign:
+        """Draw every stratum once, then spend what is left on the heaviest ones."""
+        scores = cast(ScoreArray, request.scores)
+        n_players = request.n_players
+        n_cooperators = cooperator_count(n_players, request.planned - len(request.known))
+        cooperators = strongest(scores, n_cooperators)  # (R, M, K)
+        weights = stratum_weights(n_cooperators)
+        strata = self._strata(request, weights)
+        units = self._units(request, cooperators, strata)
+        purchase = buy(request.known, units, request.budget)
+        return ShearDesign(
+            table=purchase.table,
+            positions=purchase.positions,
+            strata=strata,
+            stratum_weights=weights,
+            draws=_draws(strata, purchase.n_units, n_players * len(weights)),
+            n_units=purchase.n_units,
+            shares=self._shares(request, cooperators),
+            is_random=self.complement != "none",
+        )
+
+    def solve(self, design: ShearDesign, values: ValueArray) -> Solution:
+        """Weight the marginal contributions; errors from the spread within like strata."""
+        contributions = _contributions(design, values)  # (R, U, K)
+        n_rows, n_players = design.shares.shape
+        n_strata = len(design.stratum_weights)
+        is_bought = (np.arange(len(design.strata)) < design.n_units[:, None])[:, :, None]
+        sums = _sum_by(design.strata, n_players * n_strata, is_bought * contributions)
+        means = sums / design.draws[:, :, None]
+        deviations = is_bought * (contributions - means[:, design.strata])
+        squares = _sum_by(design.strata // n_strata, n_players, deviations**2)
+        means = means.reshape(n_rows, n_players, n_strata, -1)
+        attributions = (design.stratum_weights[:, None] * means).sum(axis=2)
+        rounding = _ROUNDING * np.abs(values).max(axis=1, keepdims=True)  # (R, 1, K)
+        variances, freedom = _variances(design, means, squares, rounding)
+        return share_residual(attributions, variances, values, design.shares, freedom)
+
+    def _strata(self, request: DesignRequest, weights: FloatArray) -> IntArray:
+        """Return the stratum of each unit on offer: each once, then repeats of the heaviest."""
+        n_strata = len(weights)
+        base = np.arange(request.n_players * n_strata)
+        if self.complement == "none":
+            return base  # there is nothing to draw again
+        # As many as could be paid if half of the first round were duplicates; more where there
+        # are so few coalitions that repeats are mostly duplicates, too.
+        n_repeats = max(0, -(-(request.budget - 2 * len(base)) // 4))
+        if 2**request.n_players < 32 * request.budget:
+            n_repeats *= 3
+        repeats: list[IntArray] = []
+        draws = np.ones(n_strata)
+        while sum(map(len, repeats)) < n_repeats:
+            heaviest = int(np.argmax(weights**2 / (draws * (draws + 1))))
+            draws[heaviest] += 1
+            repeats.append(request.rng.permutation(request.n_players) * n_strata + heaviest)
+        return np.concatenate([base, *repeats])
+
+    def _units(self, request: DesignRequest, cooperators: IntArray, strata: IntArray) -> WordArray:
+        """Return the packed coalitions of each unit, (R, U, 4, W): two contexts, without and with.
+
+        All rows share the same random numbers, so that a row's result does not depend on the
+        others.
+        """
+        n_players, n_cooperators = cooperators.shape[1:]
+        n_strata = _stratum_count(n_cooperators)
+        players, subsets = strata // n_strata, strata % n_strata
+        bits = pack(np.eye(n_players, dtype=bool))  # (M, W)
+        own = bits[players]
+        of_subset, of_all = _cooperator_subsets(bits[cooperators])
+        subset, everyone = of_subset[:, players, subsets], of_all[:, players]  # (R, U, W)
+        others = np.bitwise_or.reduce(bits) & ~(everyone | own)
+        sizes = ((subsets[:, None] >> np.arange(n_cooperators)) % 2).sum(axis=1)
+        first, second = self._others(request, sizes, n_cooperators)
+
+        units = np.empty((*subset.shape[:2], 4, bits.shape[1]), dtype=bits.dtype)
+        units[:, :, 0] = subset | (others & pack(first))
+        units[:, :, 2] = (everyone & ~subset) | (others & pack(second))
+        units[:, :, 1::2] = units[:, :, ::2] | own[:, None]
+        return units
+
+    def _others(
+        self, request: DesignRequest, sizes: IntArray, n_cooperators: int
+    ) -> tuple[CoalitionArray, CoalitionArray]:
+        """Draw the players that are not cooperators for both contexts of each unit, (U, M) each."""
+        shape = (len(sizes), request.n_players)
+        if self.complement == "none":
+            absent = np.zeros(shape, dtype=bool)
+            return absent, absent
+        first = self._draw(request.rng, sizes, n_cooperators, shape)
+        if self.antithetic:
+            return first, ~first
+        return first, self._draw(request.rng, n_cooperators - sizes, n_cooperators, shape)
+
+    def _draw(
+        self, rng: np.random.Generator, sizes: IntArray, n_cooperators: int, shape: tuple[int, int]
+    ) -> BoolArray:
+        if self.complement == "uniform":
+            return rng.random(shape) < 0.5
+        arrival = rng.beta(sizes + 1, n_cooperators - sizes + 1)
+        return rng.random(shape) < arrival[:, None]
+
+    def _shares(self, request: DesignRequest, cooperators: IntArray) -> FloatArray:
+        """Return each player's part of the efficiency residual, (R, M)."""
+        scores, informed = cast(ScoreArray, request.scores), cast(BoolArray, request.informed)
+        n_rows, n_players = scores.shape[:2]
+        if not self.efficient:
+            return np.zeros((n_rows, n_players))
+        # Interactions with cooperators are enumerated; the error comes from those left to chance.
+        left = scores.copy()
+        np.put_along_axis(left, cooperators, 0.0, axis=2)
+        left = left.sum(axis=2) - np.einsum("rii->ri", left)
+        total = left.sum(axis=1, keepdims=True)
+        use = informed[:, None] & (total > 0)
+        shares: FloatArray = left / np.where(total > 0, total, 1.0)
+        return np.where(use, shares, 1.0 / n_players)
+
+
+def cooperator_count(n_players: int, n_evaluations: int) -> int:
+    """Return K = log2(N / 2) for N evaluations a player, as many as surely fit."""
+    per_player = n_evaluations // n_players
+    return max(1, min(n_players - 1, per_player.bit_length() - 2))
+
+
+def strongest(scores: ScoreArray, n_cooperators: int) -> IntArray:
+    """Return the K players with the largest score for each player, strongest first, (R, M, K).
+
+    Ties go to the player that stands first.
+    """
+    ranking = np.where(np.eye(scores.shape[1], dtype=bool), np.inf, -scores)
+    return np.argsort(ranking, axis=2, kind="stable")[:, :, :n_cooperators]
+
+
+def _cooperator_subsets(bits: WordArray) -> tuple[WordArray, WordArray]:
+    """Return the subsets of each player's cooperators without the strongest, and all of them.
+
+    Parameters
+    ----------
+    bits : array of words, (R, M, K, W)
+        The cooperators, strongest first.
+
+    Returns
+    -------
+    arrays of words, (R, M, P, W) and (R, M, W)
+        Subsets in binary order, the weakest cooperator being the lowest bit.
+    """
+    subsets = np.zeros_like(bits[:, :, :1])
+    for weaker in range(bits.shape[2] - 1, 0, -1):
+        subsets = np.concatenate([subsets, subsets | bits[:, :, weaker : weaker + 1]], axis=2)
+    return subsets, np.bitwise_or.reduce(bits, axis=2)
+
+
+def stratum_weights(n_cooperators: int) -> FloatArray:
+    """Return the Shapley weight of a subset of K cooperators and its complement together.
+
+    There is one entry for each subset without the last, strongest cooperator, in binary order.
+    """
+    subsets = np.arange(_stratum_count(n_cooperators))
+    sizes = ((subsets[:, None] >> np.arange(n_cooperators)) % 2).sum(axis=1)
+    counts: FloatArray = scipy.special.comb(n_cooperators, sizes)
+    return 2.0 / ((n_cooperators + 1) * counts)
+
+
+def _stratum_count(n_cooperators: int) -> int:
+    return int(2 ** (n_cooperators - 1))
+
+
+def _draws(strata: IntArray, n_units: IntArray, n_strata: int) -> IntArray:
+    """Count how often each row has drawn each stratum, (R, n_strata)."""
+    n_base = n_strata
+    row, repeat = np.nonzero(np.arange(n_base, len(strata)) < n_units[:, None])
+    draws = np.ones((len(n_units), n_strata), dtype=np.intp)
+    np.add.at(draws, (row, strata[n_base + repeat]), 1)
+    return draws
+
+
+def _contributions(design: ShearDesign, values: ValueArray) -> FloatArray:
+    """Return the mean marginal contribution of each unit's two contexts, (R, U, K)."""
+    rows = np.arange(len(values))[:, None, None]
+    found = values[rows, design.positions]  # (R, U, 4, K)
+    steps = found[:, :, 1::2] - found[:, :, ::2]
+    return (steps[:, :, 0] + steps[:, :, 1]) / 2
+
+
+def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
+    """Sum `amounts`, (R, U, K), over the units of each group, (R, n_groups, K)."""
+    n_rows, n_units, n_outputs = amounts.shape
+    each = np.arange(n_units + 1)
+    member = scipy.sparse.csc_array((np.ones(n_units), groups, each), (n_groups, n_units))
+    columns = np.ascontiguousarray(amounts.transpose(1, 0, 2)).reshape(n_units, -1)
+    sums: FloatArray = (member @ columns).reshape(n_groups, n_rows, n_outputs).transpose(1, 0, 2)
+    return sums
+
+
+def _variances(
+    design: ShearDesign, means: FloatArray, squares: FloatArray, rounding: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Estimate the sampling variance of each player's weighted mean, and its degrees of freedom.
+
+    Strata that were drawn several times tell their spread, all of a player's together. Those that
+    were drawn once tell it as factorial experiments without replicates do: by the interaction of
+    all cooperators, or of all but the strongest where their number is odd, as a stratum holds
+    complementary subsets. It takes the means of the strata with alternating signs and is hardly
+    anything but noise. Few draws, so that players learn from each other.
+
+    Parameters
+    ----------
+    means : array, (R, M, P, K)
+        Of the draws of each stratum.
+    squares : array, (R, M, K)
+        Sum of the squares by which a player's draws differ from these.
+    rounding : array, (R, 1, K)
+        What rounding may leave of a contribution.
+
+    Returns
+    -------
+    arrays, (R, M, K) each
+    """
+    if not design.is_random:
+        unknown = np.full_like(squares, np.nan)
+        return unknown, unknown
+    n_rows, n_players, n_strata, _ = means.shape
+    draws = design.draws.reshape(n_rows, n_players, n_strata, 1)
+    of_repeated = (draws - 1).sum(axis=2)
+    alternating = (means * _alternating_signs(n_strata)[:, None]).sum(axis=2)
+    weights = design.stratum_weights[:, None] ** 2 / draws
+    repeated = np.where(draws > 1, weights, 0.0).sum(axis=2)
+    single = np.where(draws > 1, 0.0, weights).sum(axis=2)
+    if n_strata == 1:  # nothing alternates
+        alternating = np.where(single > 0, np.nan, alternating)
+    known = repeated * squares / np.maximum(of_repeated, 1)
+    variances = known + single * alternating**2 / (1 / draws).sum(axis=2)
+    # As many as a sum of this kind has where all strata spread alike (Satterthwaite, 1946).
+    freedom = (repeated + single) ** 2 / (repeated**2 / np.maximum(of_repeated, 1) + single**2)
+    return moderated(variances, freedom, (repeated + single) * rounding**2)
+
+
+def _alternating_signs(n_strata: int) -> FloatArray:
+    """Return −1 for each subset of an odd number of cooperators, in binary order, and 1 else."""
+    signs = np.ones(1)
+    while len(signs) < n_strata:
+        signs = np.concatenate([signs, -signs])
+    return signs

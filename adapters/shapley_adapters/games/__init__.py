@@ -1,0 +1,1 @@
+"""Games, their evaluation, and functions of their values."""

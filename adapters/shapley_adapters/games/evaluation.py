@@ -1,0 +1,254 @@
+"""The one place where games are evaluated: full batches, bounded memory, checked values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+
+from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from ..coalitions.tables import CoalitionTable
+from ..errors import ModelOutputError, NonFiniteValueError
+from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
+from .game import Game, GameOfTimedBatches
+
+_CACHE_BYTES = {"cpu": 2**20}
+"""Rows of this size in all are worth their own call; other devices want larger ones."""
+
+_MIN_ROWS, _MAX_ROWS, _MAX_BYTES = 64, 4096, 2**26
+
+
+def rows_per_batch(row_bytes: int, device: str = "cpu") -> int:
+    """Return how many model rows make a good batch: in cache if small, bounded if large."""
+    row_bytes = max(1, row_bytes)
+    comfortable = max(_MIN_ROWS, _CACHE_BYTES.get(device, 2**24) // row_bytes)
+    return max(1, min(comfortable, _MAX_ROWS, _MAX_BYTES // row_bytes))
+
+
+@dataclass(frozen=True)
+class Request:
+    """Coalitions to evaluate for some rows.
+
+    Attributes
+    ----------
+    rows : array, (R,)
+        The rows of the game.
+    table : CoalitionTable
+        The coalitions, of m players each.
+    players : array, (R, m), optional
+        Which of the game's players the table's columns stand for in each row; by default all, in
+        their order.
+    n_players : int, optional
+        How many players the game has; needed with `players`.
+    """
+
+    rows: IntArray
+    table: CoalitionTable
+    players: IntArray | None = None
+    n_players: int = 0
+
+    @property
+    def n_pairs(self) -> int:
+        """How many values are asked for."""
+        if self.table.is_shared:
+            return int(self.table.counts[0]) * len(self.rows)
+        return int(self.table.counts.sum())
+
+    def values(self, flat: ValueArray) -> ValueArray:
+        """Arrange the values of all pairs as (R, C, K), padded with zeros."""
+        n_rows, n_coalitions = len(self.rows), self.table.coalitions.shape[1]
+        if self.table.is_shared:
+            # Contiguous, because solutions read it many times.
+            by_coalition = flat.reshape(n_coalitions, n_rows, flat.shape[1])
+            return np.ascontiguousarray(by_coalition.transpose(1, 0, 2))
+        arranged = np.zeros((n_rows, n_coalitions, flat.shape[1]))
+        arranged[self._is_wanted()] = flat
+        return arranged
+
+    def pairs(self) -> Callable[[int, int], tuple[IntArray, CoalitionArray]]:
+        """Return a function that gives the pairs from `start` to `stop`.
+
+        Shared coalitions come one after the other, each for all rows; others row by row.
+        """
+        if self.table.is_shared:
+            return self._shared_pairs
+        row, column = np.nonzero(self._is_wanted())
+
+        def take(start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
+            r, c = row[start:stop], column[start:stop]
+            return self.rows[r], self._of_all_players(self.table.coalitions[r, c], r)
+
+        return take
+
+    def _shared_pairs(self, start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
+        column, row = np.divmod(np.arange(start, stop), len(self.rows))
+        return self.rows[row], self._of_all_players(self.table.coalitions[0, column], row)
+
+    def _is_wanted(self) -> BoolArray:
+        return np.arange(self.table.coalitions.shape[1]) < self.table.counts[:, None]
+
+    def _of_all_players(self, coalitions: CoalitionArray, row: IntArray) -> CoalitionArray:
+        """Widen coalitions of the row's players to coalitions of the game's."""
+        if self.players is None:
+            return coalitions
+        wide = np.zeros((len(coalitions), self.n_players), dtype=bool)
+        np.put_along_axis(wide, self.players[row], coalitions, axis=1)
+        return wide
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Evaluates a game.
+
+    Parameters
+    ----------
+    game : Game
+        The game.
+    batch_size : int, optional
+        Evaluations in one call of the game; by default what the game asks for.
+    on_progress : callable, optional
+        Is told after each batch how many evaluations it held.
+    is_timed : bool
+        Whether to find the batch size by timing, where the game gives bounds and the user gives no
+        size. A model in single precision may round differently in batches of other sizes.
+    """
+
+    game: Game
+    batch_size: int | None = None
+    on_progress: Callable[[int], object] = lambda _: None
+    _n_outputs: list[int] = field(default_factory=list, init=False, repr=False)
+    is_timed: bool = False
+    _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
+
+    def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
+        """Return the values of each request, (R, C, K), evaluated together."""
+        if sum(request.n_pairs for request in requests) == 0:
+            return [np.zeros((len(request.rows), 0, 0)) for request in requests]
+        takes = [request.pairs() for request in requests]
+        ends = np.cumsum([request.n_pairs for request in requests])
+        starts = ends - [request.n_pairs for request in requests]
+        flat: list[ValueArray] = []
+
+        def evaluate(start: int, stop: int) -> None:
+            spans = [
+                (take, max(start, first) - first, min(stop, end) - first)
+                for take, first, end in zip(takes, starts, ends, strict=True)
+                if first < stop and end > start
+            ]
+            pieces = [take(int(a), int(b)) for take, a, b in spans]
+            rows = np.concatenate([piece[0] for piece in pieces])
+            coalitions = np.concatenate([piece[1] for piece in pieces])
+            flat.append(self._checked(rows, coalitions))
+            self.on_progress(stop - start)
+
+        in_batches_of(int(ends[-1]), self._size_at(requests, ends), evaluate)
+        values = np.concatenate(flat)
+        return [
+            request.values(values[start:end])
+            for request, start, end in zip(requests, starts, ends, strict=True)
+        ]
+
+    def values_of(self, coalitions: CoalitionArray) -> ValueArray:
+        """Return the values of some coalitions, (C, M), for all rows of the game, (R, C, K)."""
+        table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
+        return self([Request(np.arange(self.game.n_rows), table)])[0]
+
+    def _size_at(
+        self, requests: Sequence[Request], ends: IntArray
+    ) -> Callable[[int], FixedBatchSize | TimedBatchSize]:
+        """Return a function that gives the size of the batch at a place."""
+        bounds = None
+        if self.is_timed and self.batch_size is None and isinstance(self.game, GameOfTimedBatches):
+            bounds = self.game.batch_bounds
+        if bounds is None:
+            fixed = FixedBatchSize(self.batch_size or self.game.evaluations_per_batch)
+            return lambda _: fixed
+
+        def size_at(start: int) -> TimedBatchSize:
+            request = requests[int(np.searchsorted(ends, start, side="right"))]
+            return self._timed_size(request.table.coalitions.shape[2], bounds)
+
+        return size_at
+
+    def _timed_size(self, n_players: int, bounds: BatchBounds) -> TimedBatchSize:
+        """Return the size for rows of so many players, such as texts of one length."""
+        own = self._timed_sizes.get(n_players)
+        if own is None or not own.is_known:
+            others = sorted(self._timed_sizes.values(), key=lambda size: size.is_known)
+            own = TimedBatchSize.after(others[-1]) if others else TimedBatchSize(bounds)
+            self._timed_sizes[n_players] = own
+        return own
+
+    def _checked(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        values = np.asarray(self.game(rows, coalitions), dtype=np.float64)
+        if len(values) != len(rows):
+            raise ModelOutputError(
+                f"The model must return one entry for each input row; it returned {len(values)} "
+                f"for {len(rows)} evaluations. Check that it does not reduce over the batch."
+            )
+        self._check_outputs(values.shape[1])
+        finite = np.isfinite(values)
+        if not finite.all():
+            pair, output = np.argwhere(~finite)[0]
+            raise NonFiniteValueError(
+                f"The value of row {rows[pair]}, output {output}, is {values[pair, output]} for "
+                f"the coalition of players {np.flatnonzero(coalitions[pair]).tolist()}. The model "
+                "or forward_func must return finite numbers: look for missing values that it "
+                "cannot take, for overflow, and for a link such as logit at probabilities of 0 or "
+                "1."
+            )
+        return values
+
+    def _check_outputs(self, n_outputs: int) -> None:
+        """Refuse a model without outputs, and one whose number of outputs varies."""
+        if n_outputs == 0:
+            raise ModelOutputError(
+                "The model returns no number for a row: its output has no columns. Return at least "
+                "one."
+            )
+        if not self._n_outputs:
+            self._n_outputs.append(n_outputs)
+        if n_outputs != self._n_outputs[0]:
+            raise ModelOutputError(
+                f"The model must return the same number of outputs in each call; it returned "
+                f"{self._n_outputs[0]} for each row first and {n_outputs} later."
+            )
+
+
+def in_batches(total: int, size: int, call: Callable[[int, int], None]) -> None:
+    """Call `call(start, stop)` over `total` items, `size` at a time, halving what does not fit."""
+    fixed = FixedBatchSize(size)
+    in_batches_of(total, lambda _: fixed, call)
+
+
+def in_batches_of(
+    total: int,
+    size_at: Callable[[int], FixedBatchSize | TimedBatchSize],
+    call: Callable[[int, int], None],
+) -> None:
+    """Call `call(start, stop)` over `total` items, in batches of the size at their start.
+
+    When memory runs out, the batch is halved and tried again; the smaller size is kept.
+    """
+    start = 0
+    while start < total:
+        size = size_at(start)
+        stop, started = start + size.of(total - start), perf_counter()
+        try:
+            call(start, stop)
+        except (MemoryError, RuntimeError) as error:
+            if stop - start == 1 or not ran_out_of_memory(error):
+                raise
+            size.shrink_to((stop - start) // 2)
+            continue
+        size.note(stop - start, perf_counter() - started)
+        start = stop
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Tell whether `error` says that memory, the host's or a device's, was too small."""
+    # The frameworks' own classes are not imported here; torch's are RuntimeErrors that say so.
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text

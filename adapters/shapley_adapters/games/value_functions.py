@@ -1,0 +1,354 @@
+"""What of a classifier's outputs is explained: themselves, log-probabilities, or a margin.
+
+Chen et al., 2019, 2.1 explains log-probabilities, of the class that the model predicts or
+expected over all classes. Absent features are averaged over first: the probability of a class,
+given some of the features, is the mean of its probabilities over the background.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+import scipy.special
+
+from ..arguments import checked_choice
+from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..errors_of_means import background_mean
+from .batch_sizes import BatchBounds
+from .fingerprints import fingerprint
+from .game import DifferentiableGame, Game, GameOfTimedBatches
+
+if TYPE_CHECKING:
+    import torch
+
+KINDS = ("raw", "log_probability", "expected_log_probability", "margin")
+SCALES = ("auto", "probabilities", "logits")
+
+_LEAST_PROBABILITY = 1e-15
+"""Smaller ones, and 0, count as this much, which keeps logarithms finite."""
+
+_ROUNDING = 1e-4
+_DOUBT = 0.05
+"""How far the sum of outputs may be from 1 for probabilities, and how far it is of no others."""
+
+Reduction: TypeAlias = Callable[[FloatArray, IntArray], ValueArray]
+"""Turns the outputs of P masked rows for B background rows, (P, B, K), into values, (P, K′)."""
+
+
+@dataclass(frozen=True)
+class ValueFunction:
+    """How the outputs of a classifier become the value that is explained.
+
+    Attributes
+    ----------
+    kind : {"raw", "log_probability", "expected_log_probability", "margin"}
+        `"raw"`: the outputs. `"log_probability"`: the logarithm of the probability of the class
+        that the model predicts for the row. `"expected_log_probability"`: that of all classes,
+        weighted by the probabilities that the model predicts for the row. `"margin"`: the
+        difference of two outputs, by default those of the class that the model predicts and of
+        the next one.
+    scale : {"auto", "probabilities", "logits"}
+        What the model returns. `"auto"` takes outputs for probabilities where none is negative
+        and they add up to 1, else for logits. A single output needs to be told which.
+    classes : int or pair of int, optional
+        Another class to take the logarithm of or the margin for; for the margin, also a pair, of
+        which the second is subtracted.
+    """
+
+    kind: str = "raw"
+    scale: str = "auto"
+    classes: Any = None
+
+    def __post_init__(self) -> None:
+        checked_choice("value_function", self.kind, KINDS)
+        checked_choice("scale", self.scale, SCALES)
+        if self.classes is None:
+            return
+        if self.kind in ("raw", "expected_log_probability"):
+            raise InvalidArgumentError(
+                f"classes={self.classes!r} has no meaning for value_function={self.kind!r}, which "
+                "is about all classes; leave it out."
+            )
+        most = 2 if self.kind == "margin" else 1
+        classes = self.classes if isinstance(self.classes, (tuple, list)) else (self.classes,)
+        are_whole = all(isinstance(c, numbers.Integral) and int(c) >= 0 for c in classes)
+        if not are_whole or not 1 <= len(set(classes)) == len(classes) <= most:
+            raise InvalidArgumentError(
+                f"classes must be the place of a class, counted from 0"
+                f"{', or a pair of different ones' if most == 2 else ''}; got {self.classes!r}."
+            )
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether outputs are explained as they are."""
+        return self.kind == "raw"
+
+
+def checked_value_function(value_function: Any) -> ValueFunction:
+    """Return the value function that a user names or passes."""
+    if isinstance(value_function, ValueFunction):
+        return value_function
+    if isinstance(value_function, str):
+        return ValueFunction(value_function)
+    raise InvalidArgumentTypeError(
+        f"value_function must be one of {', '.join(map(repr, KINDS))}, or a ValueFunction; got "
+        f"{type(value_function).__name__}."
+    )
+
+
+def checked_log_probability(value_function: Any) -> ValueFunction:
+    """Return the value function that a user names or passes, if it is a log-probability."""
+    made = checked_value_function(value_function)
+    if made.kind != "log_probability":
+        raise InvalidArgumentError(
+            "value_function must be 'log_probability' or a ValueFunction of that kind; got "
+            f"{made.kind!r}."
+        )
+    return made
+
+
+class OutputGame(Game, Protocol):
+    """A game whose values are made of a model's outputs."""
+
+    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        """Return the values of `coalitions`, made of their outputs by `reduce`."""
+
+
+@dataclass
+class ValuedGame:
+    """The game of a value function.
+
+    Which class a row belongs to is known from the outputs for the row itself. These are the value
+    of all players together, too, so that they are asked for once.
+
+    Attributes
+    ----------
+    game : OutputGame
+        Gives the outputs.
+    value_function : ValueFunction
+        What to make of them; not the raw outputs.
+    classes : array, (R,), optional
+        The class of each row, in place of the value function's.
+    background_weights : array, (B,), optional
+        Weight of each background row, 1 in all; by default they are equal.
+    """
+
+    game: Any
+    value_function: ValueFunction
+    classes: IntArray | None = None
+    background_weights: FloatArray | None = None
+    _weights: FloatArray = field(init=False, repr=False)
+    _full: FloatArray = field(init=False, repr=False)
+    _are_probabilities: BoolArray = field(init=False, repr=False)
+    _is_known: BoolArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._is_known = np.zeros(self.n_rows, dtype=bool)
+        self._are_probabilities = np.zeros(self.n_rows, dtype=bool)
+        self._full = self._weights = np.zeros((self.n_rows, 0))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to explain."""
+        return int(self.game.n_rows)
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return int(self.game.n_players)
+
+    @property
+    def evaluations_per_batch(self) -> int:
+        """How many evaluations make a good batch."""
+        return int(self.game.evaluations_per_batch)
+
+    @property
+    def batch_bounds(self) -> BatchBounds | None:
+        """Between which sizes of batches to choose, where the inner game tells."""
+        return self.game.batch_bounds if isinstance(self.game, GameOfTimedBatches) else None
+
+    def active_players(self) -> BoolArray:
+        """Tell which players can change the value."""
+        active: BoolArray = self.game.active_players()
+        return active
+
+    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return the values, (P, 1)."""
+        self._learn(rows)
+        values = self._values(self._full[rows][:, None], rows)
+        is_partial = ~coalitions.all(axis=1)
+        if is_partial.any():
+            values[is_partial] = self.game.reduced(
+                rows[is_partial], coalitions[is_partial], self._values
+            )
+        return values
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(getattr(self.game, "is_in_training_mode", False))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the model's output, where it is known."""
+        return float(getattr(self.game, "rounding", 0.0))
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return digests of the inner game's rows and of their classes."""
+        rows: list[bytes] = self.game.row_fingerprints()
+        if self.classes is None:
+            return rows
+        return [fingerprint(row, c) for row, c in zip(rows, self.classes, strict=True)]
+
+    # What follows makes this a DifferentiableGame where the inner game is one.
+
+    @property
+    def derivative_obstacle(self) -> str | None:
+        """Say why there are no derivatives."""
+        if not isinstance(self.game, DifferentiableGame):
+            return "the model is not a torch module"
+        return self.game.derivative_obstacle
+
+    def fully_present(self, n_points: int) -> torch.Tensor:
+        """Return ones in the model's precision."""
+        ones: torch.Tensor = self.game.fully_present(n_points)
+        return ones
+
+    def presence_values(self, rows: IntArray, presence: torch.Tensor) -> torch.Tensor:
+        """Return the values of the outputs at `presence`, (P, 1)."""
+        from .value_functions_torch import tensor_values
+
+        self._learn(rows)
+        return tensor_values(
+            self.game.presence_values(rows, presence),
+            self._weights[rows],
+            self._logarithm(rows),
+        )
+
+    def _learn(self, rows: IntArray) -> None:
+        """Ask for the outputs for the rows themselves, where that has not been done."""
+        new = np.unique(rows[~self._is_known[rows]])
+        if len(new) == 0:
+            return
+        everyone = np.ones((len(new), self.n_players), dtype=bool)
+        full = self.game.reduced(new, everyone, lambda outputs, _: outputs.mean(axis=1))
+        if self._full.shape[1] == 0:
+            self._full = np.zeros((self.n_rows, full.shape[1]))
+            self._weights = np.zeros((self.n_rows, max(2, full.shape[1])))
+        self._full[new] = full
+        self._are_probabilities[new] = self._checked_scale(full)
+        self._is_known[new] = True
+        classes = None if self.classes is None else self.classes[new]
+        self._weights[new] = _class_weights(
+            self._of_classes(full[:, None], new)[:, 0], self.value_function, classes
+        )
+
+    def _values(self, outputs: FloatArray, rows: IntArray) -> ValueArray:
+        """Return the values of outputs, (P, B, K)."""
+        of_classes = self._of_classes(outputs, rows)
+        if self.value_function.kind == "margin":
+            means = background_mean(of_classes, self.background_weights)
+        else:  # of probabilities the mean, in logarithms
+            means = self._mean_logarithms(of_classes)
+        values: ValueArray = (self._weights[rows] * means).sum(axis=1, keepdims=True)
+        return values
+
+    def _mean_logarithms(self, of_classes: FloatArray) -> FloatArray:
+        """Return the logarithm of the mean over the background, (P, K), from logarithms."""
+        weights = self.background_weights
+        if weights is not None:
+            weighted: FloatArray = scipy.special.logsumexp(of_classes, axis=1, b=weights[:, None])
+            return weighted
+        n_background = of_classes.shape[1]
+        equal: FloatArray = scipy.special.logsumexp(of_classes, axis=1) - math.log(n_background)
+        return equal
+
+    def _of_classes(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
+        """Return log-probabilities, or plain outputs for the margin, of at least two classes."""
+        are_probabilities = self._are_probabilities[rows][:, None, None]
+        if outputs.shape[2] == 1:
+            outputs = np.concatenate([np.where(are_probabilities, 1 - outputs, 0.0), outputs], 2)
+        if self.value_function.kind == "margin":
+            return outputs
+        with np.errstate(invalid="ignore"):  # of the branch that is not taken
+            logs = np.log(np.maximum(outputs, _LEAST_PROBABILITY))
+        return np.where(are_probabilities, logs, scipy.special.log_softmax(outputs, axis=2))
+
+    def _logarithm(self, rows: IntArray) -> BoolArray | None:
+        """Tell which rows hold probabilities; None where no logarithm is taken."""
+        return None if self.value_function.kind == "margin" else self._are_probabilities[rows]
+
+    def _checked_scale(self, full: FloatArray) -> BoolArray:
+        """Tell which outputs for whole rows, (R, K), are probabilities, (R,)."""
+        scale, kind = self.value_function.scale, self.value_function.kind
+        n_outputs = full.shape[1]
+        if scale == "auto" and n_outputs == 1:
+            raise InvalidArgumentError(
+                f"value_function={kind!r}: a single output may be a probability or a logit. Pass "
+                f"ValueFunction({kind!r}, scale='probabilities') or scale='logits'."
+            )
+        distance = np.abs(full.sum(axis=1) - 1)
+        if n_outputs == 1:
+            distance = np.zeros(len(full))
+        looks_so = (full >= -_ROUNDING).all(axis=1) & (full <= 1 + _ROUNDING).all(axis=1)
+        if scale == "probabilities" and not (looks_so & (distance < _DOUBT)).all():
+            row = int(np.argmin(looks_so & (distance < _DOUBT)))
+            raise InvalidArgumentError(
+                f"scale='probabilities', but the model returned {full[row].round(4).tolist()}, "
+                "which does not add up to 1. Pass scale='logits'."
+            )
+        if scale != "auto":
+            return np.full(len(full), scale == "probabilities")
+        in_doubt = looks_so & (distance > _ROUNDING) & (distance < _DOUBT)
+        if in_doubt.any():
+            raise InvalidArgumentError(
+                f"value_function={kind!r}: the outputs {full[in_doubt][0].tolist()} add up to "
+                "almost 1, so that they may be rounded probabilities or logits. Pass "
+                f"ValueFunction({kind!r}, scale='probabilities') or scale='logits'."
+            )
+        are_probabilities: BoolArray = looks_so & (distance <= _ROUNDING)
+        return are_probabilities
+
+
+def _class_weights(
+    of_classes: FloatArray, value_function: ValueFunction, classes: IntArray | None
+) -> FloatArray:
+    """Return the weight of each class in the value of each row, (R, K), from the row's own."""
+    n_rows, n_classes = of_classes.shape
+    if value_function.kind == "expected_log_probability":
+        return np.exp(of_classes)
+    given = value_function.classes
+    if classes is not None:
+        given = (classes,)
+    elif given is None:
+        given = ()
+    elif not isinstance(given, (tuple, list)):
+        given = (given,)
+    rows = np.arange(n_rows)
+    first = given[0] if given else of_classes.argmax(axis=1)
+    first = np.broadcast_to(first, n_rows)
+    _check_classes(first, n_classes)
+    weights = np.zeros((n_rows, n_classes))
+    weights[rows, first] = 1.0
+    if value_function.kind == "margin":
+        others = of_classes.copy()
+        others[rows, first] = -np.inf
+        second = given[1] if len(given) == 2 else others.argmax(axis=1)
+        second = np.broadcast_to(second, n_rows)
+        _check_classes(second, n_classes)
+        weights[rows, second] = -1.0
+    return weights
+
+
+def _check_classes(classes: IntArray, n_classes: int) -> None:
+    if (classes >= n_classes).any() or (classes < 0).any():
+        raise InvalidArgumentError(
+            f"classes names class {int(classes[(classes >= n_classes) | (classes < 0)][0])}, but "
+            f"the model has {n_classes} classes, counted from 0."
+        )

@@ -1,0 +1,1 @@
+"""Graphs of players: reading, drawing, connected sets."""

@@ -1,0 +1,1 @@
+"""From a game and an estimator to attributions: budgets, rounds, results."""

@@ -1,0 +1,92 @@
+"""Whether a model gives the same value for the same input again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..array_types import BoolArray, IntArray, ValueArray
+from ..coalitions.tables import CoalitionTable, end_points
+from ..errors import warn_user
+from ..games.evaluation import Evaluator, Request
+from .budgets import RowBudgets
+
+_DIFFERENCE = 2.0**-8
+"""Share of the largest value by which repeated values may differ. Many models compute with reduced
+precision inside, and then differ that much between batches of different sizes."""
+
+_ROUNDINGS = 8
+"""Rounding errors of the output by which they may differ, where that is more."""
+
+
+def check_repeated_values(
+    evaluate: Evaluator, ends: ValueArray, active: BoolArray, n_affordable: int, largest: float
+) -> int:
+    """Warn where values differ that belong to the same input; return the evaluations spent.
+
+    Models in training mode, which the hosts warn of, are not looked at.
+
+    Parameters
+    ----------
+    evaluate : Evaluator
+        What computed the values.
+    ends : array, (R, 2, K)
+        Values of the empty coalition and of all players.
+    active : array, (R, M)
+        Which players can change the value of each row.
+    n_affordable : int
+        How many evaluations may be spent; two are of use.
+    largest : float
+        The largest value seen, regardless of signs.
+    """
+    rows = np.flatnonzero(active.any(axis=1))
+    game = evaluate.game
+    if len(rows) == 0 or getattr(game, "is_in_training_mode", False):
+        return 0
+    allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * largest
+    # All players first: where nothing is present, models tend to have nothing to do.
+    known = ends[rows[0], ::-1][: max(0, n_affordable)]
+    found = _values_again(evaluate, rows[:1], len(known))
+    pairs = list(zip(known, found, strict=True))
+    if getattr(game, "has_common_empty_value", False):
+        pairs.append((ends[:, 0].min(axis=0), ends[:, 0].max(axis=0)))
+    for first, second in pairs:
+        if (np.abs(first - second) > allowed).any():
+            _warn(first, second)
+            break
+    return len(known)
+
+
+def n_affordable(budgets: RowBudgets, active: BoolArray, evaluations: IntArray) -> int:
+    """Return how many of two evaluations the rows' budgets still pay for, all rows together.
+
+    A budget that the user has not named is no limit for them.
+    """
+    if budgets.settings.budget is None:
+        return 2
+    n_active = active.sum(axis=1)
+    limits = np.array([budgets.of(int(n)) for n in n_active])
+    left = int(np.maximum(limits - evaluations, 0)[n_active > 0].sum())
+    return min(2, left)
+
+
+def _values_again(evaluate: Evaluator, row: IntArray, n_values: int) -> ValueArray:
+    """Return the values of all players and of the empty coalition once more, (n, K)."""
+    if n_values == 0:
+        return np.zeros((0, 0))
+    coalitions = end_points(evaluate.game.n_players)[::-1][:n_values]
+    table = CoalitionTable(coalitions[None], np.array([n_values]))
+    (values,) = evaluate([Request(row, table)])
+    of_row: ValueArray = values[0]
+    return of_row
+
+
+def _warn(first: ValueArray, second: ValueArray) -> None:
+    output = int(np.abs(first - second).argmax())
+    warn_user(
+        f"The model is not deterministic: it returned {first[output]:.6g} and {second[output]:.6g} "
+        "for the same input. The explanation holds that noise, and need not sum to the model's "
+        "output. Switch off what is random in the model (model.eval() for dropout), let it start "
+        "from a fixed seed in each call, or average many outputs inside it. If its rows influence "
+        "each other within a batch, as in batch normalisation, explain one that treats each row "
+        "alone."
+    )

@@ -1,0 +1,129 @@
+"""The result record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.special
+
+from ..arguments import checked_probability
+from ..array_types import AttributionArray, FloatArray, IntArray, ValueArray
+
+
+def quantiles(confidence: float, freedom: FloatArray | float = np.inf) -> FloatArray:
+    """Return how many standard errors reach from the middle to the ends of a central interval.
+
+    Parameters
+    ----------
+    confidence : float
+        The share of cases in which it is to hold the truth.
+    freedom : array or float
+        Degrees of freedom of the standard errors: those of Student's distribution, or infinite, of
+        the normal one.
+    """
+    upper = (1 + confidence) / 2
+    finite = np.where(np.isfinite(freedom), freedom, 1.0)
+    students: FloatArray = scipy.special.stdtrit(finite, upper)
+    return np.where(np.isfinite(freedom), students, scipy.special.ndtri(upper))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Attributions of all rows and what they cost.
+
+    Attributes
+    ----------
+    values : array, (R, M, K)
+        Attribution of each player to each output, in units of the game's value.
+    standard_errors : array, (R, M, K)
+        Standard error that the random choice of coalitions leaves in `values`; 0 where every
+        coalition was evaluated, NaN where the evaluations do not tell.
+    degrees_of_freedom : array, (R, M, K)
+        How many draws the standard errors are told from, less what else was told from these;
+        infinite where an error is not the spread of draws.
+    empty_values, grand_values : array, (R, K)
+        Value of the empty coalition and of all players together.
+    evaluations : array, (R,)
+        Distinct coalitions evaluated for each row, those spent on finding cooperators included.
+    backward_passes : array, (R,)
+        Backward passes through the model for each row; they are not part of `evaluations`.
+    cooperators : array of str, (R,)
+        Where SHEAR has the cooperators of each row from, and odd Gaussian-process regression its
+        prior; "" where it has none, for all other estimators, and for rows whose coalitions were
+        all evaluated.
+    orders : array, (R,)
+        Up to which order the graph was considered for each row, the same for all players of the
+        row, whether their neighbourhoods were enumerated or drawn; −1 for estimators without orders
+        and for rows without active players.
+    seed : int
+        The seed of all random choices: pass it to repeat the estimate.
+    check_evaluations : int
+        Evaluations, 0 to 2 for all rows together, that were made once more at the end to see
+        whether the model is deterministic; they are not part of `evaluations`.
+    method : str
+        The name of the estimator.
+    """
+
+    values: AttributionArray
+    standard_errors: AttributionArray
+    degrees_of_freedom: FloatArray
+    empty_values: ValueArray
+    grand_values: ValueArray
+    evaluations: IntArray
+    backward_passes: IntArray
+    cooperators: npt.NDArray[np.str_]
+    orders: IntArray
+    seed: int
+    check_evaluations: int = 0
+    method: str = ""
+
+    def __repr__(self) -> str:
+        """Summarize in one line; the arrays are long."""
+        n_rows, n_players, n_outputs = self.values.shape
+        sizes = ", ".join(
+            _counted(count, noun)
+            for count, noun in ((n_rows, "row"), (n_players, "player"), (n_outputs, "output"))
+        )
+        return (
+            f"Estimate({self.method or 'method unknown'}: {sizes}; {_range(self.evaluations)} "
+            f"evaluations per row; {self._error_summary()}; seed {self.seed})"
+        )
+
+    def _error_summary(self) -> str:
+        if not self.standard_errors.size or np.isnan(self.standard_errors).all():
+            return "standard errors unknown"
+        return f"mean standard error {np.nanmean(self.standard_errors):.3g}"
+
+    def interval(self, confidence: float = 0.95) -> tuple[AttributionArray, AttributionArray]:
+        """Return the lower and upper ends of intervals that hold the attributions so often.
+
+        Errors told from few draws are sometimes far too small, which Student's distribution
+        accounts for: with four pairs of orders, 3.2 standard errors hold as much as 1.96 of many.
+
+        Parameters
+        ----------
+        confidence : float
+            The share of cases, between 0 and 1.
+
+        Returns
+        -------
+        tuple of arrays, (R, M, K)
+            In units of the game's value; NaN where there are no standard errors.
+        """
+        checked_probability("confidence", confidence)
+        widths = quantiles(confidence, self.degrees_of_freedom) * self.standard_errors
+        return self.values - widths, self.values + widths
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _range(counts: IntArray) -> str:
+    """Return the smallest and the largest of some counts, once if they are the same."""
+    if not counts.size:
+        return "0"
+    least, most = int(counts.min()), int(counts.max())
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"

@@ -1,0 +1,244 @@
+"""Rows that can be treated alike: same number of active players, same coalitions known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
+from ..coalitions.tables import CoalitionTable, end_points
+from ..cooperators.choices import DERIVATIVES
+from ..cooperators.scores import (
+    difference_coalitions,
+    difference_scores,
+    scores_before_evaluation,
+)
+from ..estimators.protocol import GraphPlace
+from ..games.evaluation import Evaluator, Request
+from ..graphs.player_graph import PlayerGraph
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Some rows of a game, seen as games of their m active players.
+
+    Attributes
+    ----------
+    rows : array, (R,)
+        The rows of the game.
+    players : array, (R, m)
+        Which players of the game are active, in each row, and in which order.
+    n_game_players : int
+        How many players the game has.
+    known : array, (n, m)
+        The coalitions evaluated so far.
+    known_values : array, (R, n, K)
+        Their values.
+    scores, sources, backward_passes : arrays, (R, m, m), (R,) and (R,), or None
+        How much the players of each row cooperate, where that comes from and what it took.
+    graph : PlayerGraph, optional
+        The graph of all players of the game. Rows of a group have it and the active players in
+        common.
+    own_words : array, (R, 4), or None
+        Part of the seed of each row's random draws, where rows have draws of their own.
+    """
+
+    rows: IntArray
+    players: IntArray
+    n_game_players: int
+    known: CoalitionArray
+    known_values: ValueArray
+    scores: ScoreArray | None = None
+    sources: npt.NDArray[np.str_] | None = None
+    backward_passes: IntArray | None = None
+    graph: PlayerGraph | None = None
+    own_words: npt.NDArray[np.uint32] | None = None
+
+    @property
+    def place(self) -> GraphPlace | None:
+        """Where the active players stand in the graph."""
+        return None if self.graph is None else GraphPlace(self.graph, self.players[0])
+
+    @property
+    def recipients(self) -> IntArray:
+        """The players that a solution is about: active ones, or all nodes of the graph."""
+        return self.players if self.graph is None else np.arange(self.n_game_players)[None]
+
+    @property
+    def n_players(self) -> int:
+        """The number of active players, m."""
+        return int(self.players.shape[1])
+
+    def request(self, table: CoalitionTable) -> Request:
+        """Ask for the values of coalitions of the active players."""
+        everyone = np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
+        if np.array_equal(self.players, everyone):
+            return Request(self.rows, table)
+        return Request(self.rows, table, self.players, self.n_game_players)
+
+    def only(self, keep: BoolArray | IntArray) -> RowGroup:
+        """Return the group of some of its rows, before they are scored."""
+        return replace(
+            self,
+            rows=self.rows[keep],
+            players=self.players[keep],
+            known_values=self.known_values[keep],
+            own_words=None if self.own_words is None else self.own_words[keep],
+        )
+
+    def one_by_one(self) -> list[RowGroup]:
+        """Return each row as a group, after they are scored."""
+        return [self.of_rows(np.array([place])) for place in range(len(self.rows))]
+
+    def generator(self, seed: int, *purpose: int) -> np.random.Generator:
+        """Return the stream of the group's random draws, or of its only row's own.
+
+        Each number of players has a stream of its own: which other rows there are, and how many
+        players they have, must not matter.
+        """
+        words = () if self.own_words is None else tuple(self.own_words[0].tolist())
+        key = (self.n_players, *purpose, *words)
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+    def relabelled(self, seed: int) -> RowGroup:
+        """Return the group with the players of each row in a random order of the row's own."""
+        orders = [one.generator(seed, 2).permutation(self.n_players) for one in self.one_by_one()]
+        players = np.take_along_axis(self.players, np.array(orders), axis=1)
+        return replace(self, players=players, own_words=None)
+
+    def of_rows(self, places: IntArray) -> RowGroup:
+        """Return the group of some of its rows, given by their places, after they are scored."""
+        return replace(
+            self.only(places),
+            scores=None if self.scores is None else self.scores[places],
+            sources=None if self.sources is None else self.sources[places],
+            backward_passes=None if self.backward_passes is None else self.backward_passes[places],
+        )
+
+    def knowing(self, coalitions: CoalitionArray, values: ValueArray) -> RowGroup:
+        """Return the group with more coalitions evaluated."""
+        return replace(
+            self,
+            known=np.concatenate([self.known, coalitions]),
+            known_values=np.concatenate([self.known_values, values], axis=1),
+        )
+
+    def scored(
+        self, scores: ScoreArray, sources: npt.NDArray[np.str_] | str, passes: IntArray
+    ) -> RowGroup:
+        """Return the group with the scores of its active players."""
+        each = np.broadcast_to(np.asarray(sources, dtype="U10"), self.rows.shape)
+        return replace(self, scores=scores, sources=each, backward_passes=passes)
+
+
+def group_rows(rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowGroup]:
+    """Group `rows` by their number of active players; rows without any are left out."""
+    n_active = active.sum(axis=1)
+    groups = []
+    for n_players in np.unique(n_active[n_active > 0]):
+        of_group = n_active == n_players
+        players = np.nonzero(active[of_group])[1].reshape(-1, n_players)
+        known = end_points(int(n_players))
+        groups.append(RowGroup(rows[of_group], players, active.shape[1], known, ends[of_group]))
+    return groups
+
+
+def group_rows_on_graphs(
+    rows: IntArray, active: BoolArray, ends: ValueArray, graphs: Sequence[PlayerGraph]
+) -> list[RowGroup]:
+    """Group `rows` by their graph and their active players; rows without any are left out."""
+    places_of: dict[tuple[PlayerGraph, bytes], list[int]] = {}
+    for place, graph in enumerate(graphs):
+        if active[place].any():
+            places_of.setdefault((graph, active[place].tobytes()), []).append(place)
+    groups = []
+    for (graph, _), places in places_of.items():
+        group = group_rows(rows[places], active[places], ends[places])[0]
+        groups.append(replace(group, graph=graph))
+    return groups
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Finds the scores of a group of rows.
+
+    Attributes
+    ----------
+    cooperators : str or array
+        How: see `Shear`.
+    budget : int
+        Evaluations for each row.
+    minimum_budget : int
+        How many of them the estimator needs for itself.
+    seed : int
+        Seed of the random scores.
+    """
+
+    cooperators: str | ScoreArray
+    budget: int
+    minimum_budget: int
+    seed: int
+
+    def __call__(self, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
+        """Return the group with scores, in two where its rows come by them differently."""
+        found = scores_before_evaluation(
+            evaluate.game,
+            group.rows,
+            self.cooperators,
+            evaluate.batch_size,
+            self._differences_fit(group.n_players),
+        )
+        scores = _of_players(found.values, group.players)
+        parts = []
+        is_open = found.sources == ""
+        if not is_open.all():
+            done = ~is_open
+            passes = found.backward_passes[done]
+            parts.append(group.only(done).scored(scores[done], found.sources[done], passes))
+        if is_open.any():
+            passes = found.backward_passes[is_open]
+            parts.append(self._without_derivatives(group.only(is_open), passes, evaluate))
+        return parts
+
+    def _without_derivatives(
+        self, group: RowGroup, passes: IntArray, evaluate: Evaluator
+    ) -> RowGroup:
+        """Score by differences of values where they are asked for or cheap, else at random.
+
+        Not at all where derivatives alone were asked for.
+        """
+        if isinstance(self.cooperators, str) and self.cooperators == DERIVATIVES:
+            shape = (len(group.rows), group.n_players, group.n_players)
+            return group.scored(np.zeros(shape), "", passes)
+        if not self._differences_fit(group.n_players):
+            return group.scored(self._random_scores(group), "random", passes)
+        lacking = difference_coalitions(group.n_players)
+        table = CoalitionTable(lacking[None], np.array([len(lacking)]))
+        (values,) = evaluate([group.request(table)])
+        scores = difference_scores(group.known_values[:, 1], values, group.n_players)
+        return group.knowing(lacking, values).scored(scores, "difference", passes)
+
+    def _differences_fit(self, n_players: int) -> bool:
+        cost = n_players * (n_players + 1) // 2
+        if isinstance(self.cooperators, str) and self.cooperators == "auto":
+            return 2 * (cost + 1) <= self.budget and self.minimum_budget + cost <= self.budget
+        return isinstance(self.cooperators, str) and self.cooperators == "difference"
+
+    def _random_scores(self, group: RowGroup) -> ScoreArray:
+        shape = (group.n_players, group.n_players)
+        # A stream apart from that of the coalitions.
+        if group.own_words is None:
+            scores = group.generator(self.seed, 1).random(shape)
+            return np.broadcast_to(scores, (len(group.rows), *shape))
+        places = range(len(group.rows))
+        groups = [group.only(np.array([place])) for place in places]
+        return np.stack([one.generator(self.seed, 1).random(shape) for one in groups])
+
+
+def _of_players(scores: ScoreArray, players: IntArray) -> ScoreArray:
+    """Return the scores among the given players of each row, (R, m, m)."""
+    row = np.arange(len(scores))[:, None, None]
+    return scores[row, players[:, :, None], players[:, None, :]]

@@ -1,0 +1,60 @@
+"""How to run an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..graphs.player_graph import PlayerGraph
+from .tolerance import Tolerance
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run an estimate.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of all random choices.
+    budget : int, optional
+        Evaluations for each row; `default_budget` where None.
+    batch_size : int, optional
+        Evaluations in one call of the game; what the game asks for where None.
+    graph : PlayerGraph or sequence of them, optional
+        The graph of the game's players, or that of each row, for estimators that ask for one. What
+        they estimate depends on it, so that enumeration of all coalitions never takes their place.
+    with_errors : bool
+        Whether standard errors are wanted, so that a budget too small for them is refused.
+    tolerance : Tolerance, optional
+        The standard error at which a row stops before its budget is spent.
+    independent_rows : bool
+        Whether each row has random draws of its own, made from the seed and what the row holds.
+    is_for_training : bool
+        Whether the values are what a network learns from, so that no user reads them. Small budgets
+        are then not warned of, because errors average out over rows, and the model is not checked
+        for being deterministic.
+    progress_delay : float, optional
+        Seconds after which a progress bar appears; no bar where None.
+    name : str
+        Name of the estimator for the bar and for errors.
+    budget_name : str
+        What the host calls the budget, for errors.
+    """
+
+    seed: int
+    budget: int | None = None
+    batch_size: int | None = None
+    graph: PlayerGraph | Sequence[PlayerGraph] | None = None
+    with_errors: bool = False
+    tolerance: Tolerance | None = None
+    independent_rows: bool = False
+    is_for_training: bool = False
+    progress_delay: float | None = None
+    name: str = "the estimator"
+    budget_name: str = "budget"
+
+    @property
+    def needs_errors(self) -> bool:
+        """Whether the estimate has to tell its standard errors."""
+        return self.with_errors or self.tolerance is not None

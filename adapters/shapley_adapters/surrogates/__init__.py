@@ -1,0 +1,1 @@
+"""Networks that predict a model's outputs for masked inputs."""

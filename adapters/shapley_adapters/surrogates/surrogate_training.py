@@ -1,0 +1,369 @@
+"""Training surrogates: a model's outputs, told from random parts of its rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..amortized.checkpoints import Subject, digest, network_digest
+from ..amortized.fingerprints import PROBES, Fingerprint
+from ..amortized.fitting import FittedModule, Schedule, fit, outside_inference_mode, seeded
+from ..amortized.header_fields import Fields
+from ..amortized.network_files import NetworkFile, read_file, write_file
+from ..amortized.networks import checked_network
+from ..amortized.progress import Progress
+from ..amortized.stored_weights import Blueprint, loaded_network, state_of
+from ..arguments import checked_choice, checked_count
+from ..array_types import BoolArray, IntArray, ValueArray
+from ..coalitions.sizes import random_subsets
+from ..errors import InvalidArgumentError
+from .surrogate_network import NamedNetwork, SurrogateNetwork, seen_shape
+
+LOSSES = ("auto", "kl", "squared")
+
+_HELD_OUT_COALITIONS = 16
+"""Coalitions of each held-out row."""
+
+_HEADER = (
+    *("network", "options", "input_shape", "n_outputs", "host"),
+    *("validation", "evaluations"),
+)
+_VALIDATION = ("loss", "error", "constant_error", "full_error", "n_rows")
+_BUFFERS = ("centre", "spread", "offset", "scale", "absent")
+
+
+@dataclass(frozen=True)
+class SurrogateTraining(Schedule):
+    """How to train a surrogate; `Schedule` says how long and how fast.
+
+    Attributes
+    ----------
+    loss : {"auto", "kl", "squared"}
+        Distance to the model's outputs: the Kullback–Leibler divergence, for probabilities of
+        several classes; or squared differences in units of the outputs' variances, summed over
+        outputs. `"auto"` looks at the outputs.
+    coalitions : int
+        Coalitions of each row in each epoch, of all sizes alike.
+    """
+
+    loss: str = "auto"
+    coalitions: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_choice("loss", self.loss, LOSSES)
+        checked_count("coalitions", self.coalitions)
+
+
+@dataclass(frozen=True)
+class SurrogateValidation:
+    """How far a surrogate is from the model on held-out rows.
+
+    Attributes
+    ----------
+    loss : {"kl", "squared"}
+        The distance; squared ones are in units of the outputs' variances, summed over outputs.
+    error : float
+        Mean over held-out rows and random coalitions. Even the conditional expectation has one:
+        what absent features leave open.
+    constant_error : float
+        The same of a constant, the mean output.
+    full_error : float
+        Of whole rows, of which nothing is absent: here the model itself would have none.
+    n_rows : int
+        How many rows were held out.
+    """
+
+    loss: str
+    error: float
+    constant_error: float
+    full_error: float
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class TrainedSurrogate:
+    """A network that tells outputs of a model from parts of a row.
+
+    Its best answer is the conditional expectation of the output given the present features, over
+    the distribution of the training rows; that is the value function it stands for.
+
+    Attributes
+    ----------
+    network : SurrogateNetwork
+        The network.
+    validation : SurrogateValidation
+        How good it is.
+    evaluations : int
+        Rows on which the model was run.
+    """
+
+    network: SurrogateNetwork
+    validation: SurrogateValidation
+    evaluations: int
+    fingerprint: Fingerprint
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Any,
+        outputs: ValueArray,
+        players: IntArray,
+        training: SurrogateTraining,
+        network: str | nn.Module = "mlp",
+        options: Mapping[str, Any] | None = None,
+        absent: int = 0,
+        host: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> TrainedSurrogate:
+        """Train on rows, (R, …), and the model's outputs for them, (R, K).
+
+        Parameters
+        ----------
+        rows, outputs : arrays
+            What the model was given and what it said.
+        players : array, (size of one row,)
+            Which places come and go together.
+        training : SurrogateTraining
+            How.
+        network : str or Module
+            A name of `NETWORKS`, or a module, of which a copy is trained; `SurrogateNetwork` says
+            what it sees.
+        options : mapping, optional
+            Options of a network given by its name.
+        absent : int
+            Stands for absent places where rows are whole numbers.
+        host : mapping, optional
+            What the host wants to find again in the file.
+        progress : Progress, optional
+            Shows how far the training is; nothing by default.
+        """
+        is_distribution = _checked_loss(training.loss, outputs) == "kl"
+        held_out, kept = training.split(len(rows), len(rows))
+        name = network if isinstance(network, str) else type(network).__name__
+        make: NamedNetwork | nn.Module
+        if isinstance(network, str):
+            checked_network(network)
+            make = NamedNetwork(network, outputs.shape[1], options or {})
+        else:
+            make = copy.deepcopy(network).float()  # what it is given is in single precision
+        digests = {
+            "the set of rows": digest(rows),
+            "what comes and goes together": digest(players, absent),
+        }
+        with outside_inference_mode():
+            made = seeded(
+                training.seed,
+                lambda: SurrogateNetwork.around(make, rows, outputs[kept], absent, is_distribution),
+            )
+            _check_shape(made, rows, outputs.shape[1])
+            digests["network"] = network_digest(name, options or {}, made.network)
+            subject = Subject(training.options(), digests, {"outputs": outputs})
+            module = _Module(rows, outputs, players, made, training, kept, held_out, subject)
+            fit(module, progress or Progress())
+            probes = torch.as_tensor(np.asarray(rows[:PROBES]).copy())
+            fingerprint = Fingerprint(probes, outputs[:PROBES, None], "surrogate")
+            validation = module.validation()
+        about = {
+            "network": name,
+            "options": dict(options or {}),
+            "input_shape": list(rows.shape[1:]),
+            "n_outputs": outputs.shape[1],
+            "host": dict(host or {}),
+        }
+        return cls(made, validation, len(rows), fingerprint, about)
+
+    def outputs(self, rows: Any, present: BoolArray) -> ValueArray:
+        """Return outputs, (n, K), given the present places of rows, both (n, …)."""
+        wanted = self.about["input_shape"]
+        if list(rows.shape[1:]) != wanted:
+            raise InvalidArgumentError(
+                f"The surrogate was trained on rows of shape {tuple(wanted)}; these have shape "
+                f"{tuple(rows.shape[1:])}."
+            )
+        return self.network.outputs(rows, present)
+
+    def save(self, path: Path | str) -> None:
+        """Write everything to a file; see `load`."""
+        tensors = {f"surrogate.{k}": v for k, v in self.network.state_dict().items()}
+        tensors["probe.inputs"] = self.fingerprint.inputs
+        tensors["probe.values"] = torch.as_tensor(self.fingerprint.values, dtype=torch.float64)
+        about = {
+            **self.about,
+            "validation": asdict(self.validation),
+            "evaluations": self.evaluations,
+        }
+        write_file(path, "surrogate", tensors, {"about": about})
+
+    @classmethod
+    def load(cls, path: Path | str, network: nn.Module | None = None) -> TrainedSurrogate:
+        """Read what `save` wrote; `network` is needed where it was a module of the user's own.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file is damaged, none of ours, of another version, or its weights do not fit
+            `network`.
+        """
+        file = read_file(path, "surrogate")
+        header = file.fields(["about"]).part("about", _HEADER)
+        about = {
+            "network": header.text("network"),
+            "options": header.part("options").values,
+            "input_shape": header.shape("input_shape"),
+            "n_outputs": header.size("n_outputs"),
+            "host": header.part("host").values,
+        }
+        validation = _validation(header.part("validation", _VALIDATION))
+        surrogate, fingerprint = _network(file, about, validation.loss == "kl", network)
+        return cls(surrogate, validation, header.whole("evaluations"), fingerprint, about)
+
+
+class _Module(FittedModule):
+    """All coalitions depend on the seed, the epoch and the step."""
+
+    network: SurrogateNetwork
+    schedule: SurrogateTraining
+
+    def __init__(
+        self,
+        rows: Any,
+        outputs: ValueArray,
+        players: IntArray,
+        network: SurrogateNetwork,
+        training: SurrogateTraining,
+        kept: IntArray,
+        held_out: IntArray,
+        subject: Subject,
+    ) -> None:
+        super().__init__(network, training, kept, held_out, subject)
+        self.rows, self.outputs, self.players = rows, outputs, players
+        rng = np.random.default_rng([training.seed, 5])
+        self._masks = self._drawn(len(held_out), _HELD_OUT_COALITIONS, rng)
+        self._mean = outputs[kept].mean(axis=0)
+        self._errors: list[Tensor] = []
+
+    def training_step(self, places: Tensor, step: int) -> Tensor:
+        rows = places.cpu().numpy()
+        rng = np.random.default_rng([self.schedule.seed, 4, self.current_epoch, step])
+        return self._losses(rows, self._drawn(len(rows), self.schedule.coalitions, rng)).mean()
+
+    def validation_step(self, places: Tensor, _: int) -> None:
+        at = places.cpu().numpy()
+        self._errors.append(self._losses(self.held_out[at], self._masks[at]).cpu())
+
+    def on_validation_epoch_end(self) -> None:
+        self.log_error(float(torch.cat(self._errors).mean()))
+        self._errors.clear()
+
+    def validation(self) -> SurrogateValidation:
+        """Return the errors of the network as it is on the held-out rows."""
+        rows, shape = self.held_out, (len(self.held_out), 1, self._masks.shape[2])
+        wanted = torch.as_tensor(self.outputs[rows])
+        constant = torch.as_tensor(self._mean).expand_as(wanted)
+        if self.network.is_distribution:
+            constant = constant.clamp(min=1e-9).log()
+        with torch.no_grad():
+            return SurrogateValidation(
+                "kl" if self.network.is_distribution else "squared",
+                float(self._losses(rows, self._masks).mean()),
+                float(self._distances(constant, wanted).mean()),
+                float(self._losses(rows, np.ones(shape, dtype=bool)).mean()),
+                len(rows),
+            )
+
+    def _losses(self, rows: IntArray, coalitions: BoolArray) -> Tensor:
+        """Return the distances for coalitions, (B, n, M), of rows, (B,), as (B n,)."""
+        n = coalitions.shape[1]
+        x = torch.as_tensor(np.ascontiguousarray(self.rows[rows]), device=self.device)
+        marks = coalitions[:, :, self.players].reshape(-1, *x.shape[1:])
+        wanted = torch.as_tensor(self.outputs[rows], device=self.device)
+        told = self.network(
+            x.repeat_interleave(n, dim=0), torch.as_tensor(marks, device=self.device)
+        )
+        return self._distances(told, wanted.repeat_interleave(n, dim=0))
+
+    def _distances(self, told: Tensor, wanted: Tensor) -> Tensor:
+        if self.network.is_distribution:
+            return (torch.xlogy(wanted, wanted) - wanted * told).sum(dim=1)
+        return (((told - wanted) / self.network.scale) ** 2).sum(dim=1)
+
+    def _drawn(self, n_rows: int, n: int, rng: np.random.Generator) -> BoolArray:
+        """Return coalitions, (n_rows, n, M), whose sizes are drawn alike from 0 to M."""
+        n_players = int(self.players.max()) + 1
+        sizes = rng.integers(0, n_players + 1, size=n_rows * n)
+        drawn: BoolArray = random_subsets(sizes, n_players, rng).reshape(n_rows, n, n_players)
+        return drawn
+
+
+def _checked_loss(loss: str, outputs: ValueArray) -> str:
+    """Return the loss for some outputs; refuse the divergence where they are no probabilities."""
+    are_probabilities = (
+        outputs.shape[1] > 1
+        and bool((outputs >= 0).all())
+        and bool((np.abs(outputs.sum(axis=1) - 1) < 1e-4).all())
+    )
+    if loss == "auto":
+        return "kl" if are_probabilities else "squared"
+    if loss == "kl" and not are_probabilities:
+        raise InvalidArgumentError(
+            "loss='kl' needs probabilities of several classes, none negative and adding up to 1; "
+            f"the model returned {outputs[0].tolist()} for the first row. Use loss='squared'."
+        )
+    return loss
+
+
+def _check_shape(surrogate: SurrogateNetwork, rows: Any, n_outputs: int) -> None:
+    some = torch.as_tensor(np.ascontiguousarray(rows[:2]))
+    with torch.no_grad():
+        told = surrogate.network(surrogate.seen(some, torch.ones_like(some, dtype=torch.bool)))
+    if told.dim() not in (2, 3) or (len(told), told.shape[-1]) != (len(some), n_outputs):
+        raise InvalidArgumentError(
+            f"network must return (rows, outputs) = {(len(some), n_outputs)} for {len(some)} rows; "
+            f"it returned {tuple(told.shape)}."
+        )
+
+
+def _network(
+    file: NetworkFile, about: Mapping[str, Any], is_distribution: bool, own: nn.Module | None
+) -> tuple[SurrogateNetwork, Fingerprint]:
+    """Return the network and the kept rows, once all shapes are known to fit the header."""
+    row, n_outputs = tuple(about["input_shape"]), about["n_outputs"]
+    file.probe_shape(row, (1, n_outputs), PROBES)
+    centre = file.check_tensor("surrogate.centre", [row, (0,)], [torch.float32])
+    file.check_tensor("surrogate.spread", [centre], [torch.float32])
+    for name in ("offset", "scale"):
+        file.check_tensor(f"surrogate.{name}", [(n_outputs,)], [torch.float64])
+    file.check_tensor("surrogate.absent", [()], [torch.int64])
+    name, options = about["network"], about["options"]
+    is_sequence = NamedNetwork(name, n_outputs, options).is_sequence
+    seen = seen_shape(row, centre == (0,), is_sequence)
+    blueprint = Blueprint(name, options, seen, seen[0] if is_sequence else 1, n_outputs)
+    bare, tensors = loaded_network(file, "surrogate", _BUFFERS, blueprint, own)
+    state = state_of(tensors, "surrogate.")
+    surrogate = SurrogateNetwork(
+        bare,
+        **{name: state[name] for name in _BUFFERS},
+        is_distribution=is_distribution,
+        is_sequence=is_sequence,
+    )
+    values = tensors["probe.values"].numpy()
+    return surrogate.eval(), Fingerprint(tensors["probe.inputs"], values, "surrogate")
+
+
+def _validation(header: Fields) -> SurrogateValidation:
+    return SurrogateValidation(
+        header.text("loss", ("kl", "squared")),
+        header.number("error"),
+        header.number("constant_error"),
+        header.number("full_error"),
+        header.whole("n_rows", 1),
+    )

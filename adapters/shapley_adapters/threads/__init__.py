@@ -1,0 +1,1 @@
+"""Threads of BLAS, and threads that solve rows."""

@@ -1,0 +1,1 @@
+"""Torch modules, captum's methods and tensors as functions of arrays."""

@@ -1,0 +1,206 @@
+"""Torch modules as models of arrays. Needs torch, so import it only where there is one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..array_types import FloatArray, IntArray
+from ..errors import DerivativeError, ModelOutputError, warn_user
+
+_DROP_OUT = (
+    torch.nn.modules.dropout._DropoutNd,  # its rate is `p`
+    torch.nn.MultiheadAttention,  # its rate, and that of the next, is `dropout`
+    torch.nn.RNNBase,
+)
+_CHANGE = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.RReLU)
+_KEEP_STATISTICS = torch.nn.modules.instancenorm._InstanceNorm  # if they track them
+_ELSEWHERE = {"DropPath": "drop_prob", "StochasticDepth": "p"}
+"""Layers of timm and torchvision that skip themselves at random, and what holds their rate."""
+
+_KNOWN_TO_NUMPY = (torch.float16, torch.float32, torch.float64)
+
+
+def warn_in_training_mode(model: Any) -> None:
+    """Warn if a layer of `model` behaves differently in training mode, and is in it.
+
+    Looks into modules, their methods, and partial functions of either.
+    """
+    names = changing_layers(model)
+    if names:
+        warn_user(
+            f"The model is in training mode, in which {', '.join(names)} make its output "
+            "random or dependent on the batch, or change with each call. Call model.eval() first."
+        )
+
+
+def changing_layers(model: Any) -> list[str]:
+    """Return the kinds of layers that are in training mode and behave differently in it."""
+    while isinstance(model, functools.partial):
+        model = model.func
+    module = getattr(model, "__self__", model)
+    if not isinstance(module, torch.nn.Module):
+        return []
+    return sorted({_name(layer) for layer in module.modules() if _changes_in_training(layer)})
+
+
+def _name(layer: torch.nn.Module) -> str:
+    # Layers of a scripted module keep the name of their class, and nothing else of it.
+    return str(getattr(layer, "original_name", type(layer).__name__))
+
+
+def _kind(layer: torch.nn.Module) -> type:
+    if not isinstance(layer, torch.jit.ScriptModule):
+        return type(layer)
+    original = getattr(torch.nn, _name(layer), None)
+    return original if isinstance(original, type) else object
+
+
+def _changes_in_training(layer: torch.nn.Module) -> bool:
+    kind, name = _kind(layer), _name(layer)
+    if not layer.training:
+        return False
+    if issubclass(kind, _DROP_OUT):
+        return float(getattr(layer, "p", getattr(layer, "dropout", 0.0))) > 0
+    if issubclass(kind, _KEEP_STATISTICS):
+        return bool(getattr(layer, "track_running_stats", False))
+    if name in _ELSEWHERE:
+        return float(getattr(layer, _ELSEWHERE[name], None) or 0.0) > 0
+    return issubclass(kind, _CHANGE) or name == "_SpectralNorm"
+
+
+def how_to_pick(output: Any) -> str:
+    """Say what to wrap a model in that returns `output` in place of a tensor."""
+    kind = type(output).__name__
+    names: Iterable[Any] = getattr(output, "_fields", ()) if isinstance(output, tuple) else ()
+    if isinstance(output, Mapping):
+        names = output
+    picks = [_pick(output, name) for name in names if isinstance(name, str)]
+    if not picks and isinstance(output, (tuple, list)):
+        picks = [f"output[{place}]" for place in range(len(output))]
+    if not picks:
+        return f"it returned {kind}. Wrap it in a module or function that returns a tensor."
+    choice = ", ".join(picks[:4]) + (", …" if len(picks) > 4 else "")
+    return (
+        f"it returned {kind}. Wrap it in a module or function that returns the tensor to explain: "
+        f"one of {choice}."
+    )
+
+
+def _pick(output: Any, name: str) -> str:
+    # A mapping may offer its items as attributes, too, as those of transformers do.
+    return f"output.{name}" if name in dir(output) else f"output[{name!r}]"
+
+
+class ArrayModule:
+    """A torch module that takes and returns arrays, in its own precision and on its own device."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.module = module
+        parameters = [*module.parameters(), *module.buffers()]
+        floating = [tensor for tensor in parameters if tensor.is_floating_point()]
+        self.dtype = floating[0].dtype if floating else _precision_without_parameters(module)
+        embeddings = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        self.takes_whole_numbers = any(
+            issubclass(_kind(layer), embeddings) for layer in module.modules()
+        )
+        self.device = parameters[0].device if parameters else torch.device("cpu")
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether layers behave as in training, which users are warned of."""
+        return bool(changing_layers(self.module))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the module's output."""
+        if self.dtype is None or not self.dtype.is_floating_point:
+            return 0.0
+        return torch.finfo(self.dtype).eps
+
+    def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        """Return `array` as the module takes it.
+
+        In the precision of its parameters; whole numbers stay so where it has embeddings.
+        """
+        tensor = torch.as_tensor(np.ascontiguousarray(array))
+        keep = self.takes_whole_numbers and not tensor.is_floating_point()
+        return tensor.to(device=self.device, dtype=None if keep else self.dtype)
+
+    def in_precision(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return `array` in that precision, where NumPy has it."""
+        if self.dtype is not None and self.dtype not in _KNOWN_TO_NUMPY:
+            return array
+        values: npt.NDArray[Any] = self.tensor(array).cpu().numpy()
+        return values
+
+    def __call__(self, *arrays: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return the module's output for the arrays."""
+        with torch.no_grad():
+            output = self.module(*map(self.tensor, arrays))
+        if not isinstance(output, torch.Tensor):
+            raise ModelOutputError(f"The model must return a tensor; {how_to_pick(output)}")
+        if output.is_complex():
+            raise ModelOutputError("The model must return real numbers; it returned complex ones.")
+        # Modules of energies and forces switch gradients on by themselves.
+        numbers = output.detach().resolve_neg().to(device="cpu", dtype=torch.float64)
+        return numbers.numpy()
+
+    def ones(self, n_points: int, n_players: int) -> torch.Tensor:
+        """Return the presence of `n_points` full coalitions."""
+        dtype = self.dtype or torch.float64
+        return torch.ones(n_points, n_players, dtype=dtype, device=self.device)
+
+    def between(
+        self,
+        background: npt.NDArray[Any],
+        inputs: npt.NDArray[Any],
+        players: IntArray,
+        presence: torch.Tensor,
+        shape: tuple[int, ...],
+        weights: FloatArray | None = None,
+    ) -> torch.Tensor:
+        """Return the output between the background and the inputs, averaged over the background.
+
+        Parameters
+        ----------
+        background : array, (B, D)
+            The values of absent columns.
+        inputs : array, (P, D)
+            The values of present columns.
+        players : array, (D,)
+            The player of each column.
+        presence : tensor, (P, M)
+            How far each player is present.
+        shape : tuple of int
+            Shape of one input of the module, D numbers in all.
+        weights : array, (B,), optional
+            Weight of each background row, 1 in all; by default they are equal.
+        """
+        start, end = self.tensor(background), self.tensor(inputs)[:, None]
+        column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
+        # Exact at both ends, which matters to models that compare or convert.
+        points = torch.lerp(start, end, presence.gather(1, column)[:, None])  # (P, B, D)
+        outputs = self.module(points.reshape(-1, *shape))
+        if not isinstance(outputs, torch.Tensor):
+            raise ModelOutputError(f"The model must return a tensor; {how_to_pick(outputs)}")
+        if not outputs.is_floating_point():
+            raise DerivativeError(f"The model returns {outputs.dtype} numbers.")
+        of_background = outputs.reshape(len(inputs), len(background), -1)  # (P, B, K)
+        averages: torch.Tensor = of_background.mean(dim=1)
+        if weights is not None:
+            averages = (of_background * of_background.new_tensor(weights)[:, None]).sum(dim=1)
+        return averages
+
+
+def _precision_without_parameters(module: torch.nn.Module) -> torch.dtype | None:
+    """Return the precision of quantised layers, whose weights are no parameters, or None."""
+    kinds = (type(layer).__module__ for layer in module.modules())
+    return (
+        torch.float32 if any(kind.startswith("torch.ao.nn.quantized") for kind in kinds) else None
+    )

@@ -1,0 +1,1 @@
+"""Attribution methods that are made of other methods."""

@@ -1,0 +1,146 @@
+"""What aggregates of attribution methods share."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import captum.attr
+
+import shapley_adapters.aggregation as core
+from shapley_adapters.aggregation.members import name_of
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import BudgetError, InvalidArgumentError
+
+from ..attributions.attribute_methods import attribute_method, future_method
+from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
+from ..inputs.checks import checked_inputs
+from .base_explainers import (
+    Layout,
+    attribute_by,
+    checked_methods,
+    completed,
+    shared_arguments,
+    takes,
+)
+
+
+class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
+    """Base of the attributions that combine those of several methods.
+
+    Attributes
+    ----------
+    last_aggregate : Aggregate or None
+        What the latest call of `attribute` made of the methods' attributions, features last:
+        weights and proofs.
+    """
+
+    _results = ("last_aggregate",)
+    _through_futures = False
+
+    def __init__(self, attribution_methods: Sequence[Any]) -> None:
+        self.attribution_methods = checked_methods("attribution_methods", attribution_methods)
+        super().__init__(getattr(self.attribution_methods[0], "forward_func", None))
+        self.last_aggregate: core.Aggregate | None = None
+
+    @property
+    def multiplies_by_inputs(self) -> bool:
+        """Whether all methods' attributions are in units of the output."""
+        return all(
+            bool(getattr(method, "multiplies_by_inputs", False))
+            for method in self.attribution_methods
+        )
+
+    def _aggregator(self) -> Any:
+        """Return the aggregator of the core with the options of this object."""
+        raise NotImplementedError
+
+    @attribute_method
+    def attribute(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        *,
+        target: TargetType = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Attribute by all methods and combine what they find.
+
+        All arguments but the inputs are passed by name, because captum's classes differ in what
+        comes second.
+
+        Parameters
+        ----------
+        inputs : Tensor or tuple of Tensors
+            The inputs; the first dimension counts the examples.
+        target : int, tuple, Tensor or list, optional
+            Which output to explain, in any of captum's forms.
+        **kwargs
+            Further arguments of the methods, such as `baselines`; each gets those that it has, and
+            one of them must have it. `n_samples` is the budget of all methods together: those that
+            take it get equal shares. For arguments of one method alone, pass a
+            `functools.partial` of its `attribute` as the method.
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
+            In the form of the first method's attributions.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError
+            If no method has an argument, or attributions have different shapes.
+        """
+        tensors = checked_inputs(inputs)
+        arguments = shared_arguments(self.attribution_methods, kwargs)
+        if target is not None:
+            self._check_target()
+            arguments["target"] = target
+        layout, candidates = self._candidates(inputs, tensors, arguments)
+        made = self._aggregator()(candidates)
+        self.last_aggregate = made
+        return layout.tensors(made.values, isinstance(inputs, tuple))
+
+    attribute_future = future_method(attribute)
+
+    def _prepared_for_futures(self) -> AggregateAttribution:
+        """Return a copy that asks its methods for futures."""
+        twin = copy.copy(self)
+        twin._through_futures = True
+        return twin
+
+    def _check_target(self) -> None:
+        for method in self.attribution_methods:
+            if not takes(method, "target"):
+                raise InvalidArgumentError(
+                    f"target is given, but {name_of(method)} has no argument target, and would "
+                    "attribute something else. Pass a function with it."
+                )
+
+    def _candidates(
+        self, inputs: Any, tensors: Any, arguments: dict[str, Any]
+    ) -> tuple[Layout, list[FloatArray]]:
+        layout, candidates, started = None, [], []
+        for method in self.attribution_methods:
+            with _shared_budget():
+                started.append(attribute_by(method, inputs, arguments, self._through_futures))
+        for method, attributions in zip(self.attribution_methods, started, strict=True):
+            with _shared_budget():
+                found = completed(attributions)
+            layout = Layout(found, tensors) if layout is None else layout
+            candidates.append(layout.array(name_of(method), found))
+        if layout is None:  # there is at least one method
+            raise InvalidArgumentError("attribution_methods is empty.")
+        return layout, candidates
+
+
+@contextmanager
+def _shared_budget() -> Iterator[None]:
+    """Say of a budget that is too small that it is one method's share."""
+    try:
+        yield
+    except BudgetError as error:
+        raise BudgetError(
+            f"{error} It is this method's part of the budget, which several share."
+        ) from error

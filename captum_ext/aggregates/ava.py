@@ -1,0 +1,269 @@
+"""AVA, attributions by neighbours."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shapley_adapters.aggregation import (
+    Aggregate,
+    NeighbourIndex,
+    NeighbourSearch,
+    averaged_over_neighbours,
+)
+from shapley_adapters.aggregation.known_rows import KnownRows
+from shapley_adapters.aggregation.members import name_of
+from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.torch_support.attributions import module_version
+from shapley_adapters.torch_support.tensor_arrays import array_of_tensor
+
+from ..attributions.attribute_methods import attribute_method, future_method
+from ..attributions.method_names import NamedAttribution
+from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
+from ..inputs.checks import checked_inputs, checked_target
+from ..inputs.forward_arguments import Shared, copied
+from .base_explainers import (
+    Layout,
+    attribute_by,
+    check_method,
+    completed,
+    shared_arguments,
+    shared_by_all,
+    takes,
+)
+
+_NEIGHBOURS = 10
+
+
+class AVA(NamedAttribution):
+    """An input attributed by the Shapley values of its nearest neighbours.
+
+    Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
+    and aggregating feature-based model explanations). Nearby inputs share most of their neighbours,
+    so that their attributions differ little: AVA lowers sensitivity. It is itself a Shapley value
+    explanation (Theorem 1), of the neighbours' games averaged with the same weights. Each neighbour
+    is attributed when it is first needed, once for each target; `forget` drops that, and so do
+    changes of the parameters of a module.
+
+    Parameters
+    ----------
+    attribution_method : Attribution or function
+        What attributes the neighbours. For Theorem 1 it must give Shapley values.
+    dataset : Tensor or tuple of Tensors, (D, …)
+        The rows among which neighbours are looked for, in the form of the inputs.
+    n_neighbors : int, optional
+        How many neighbours explain an input; by default 10, or as many rows as there are.
+    metric, metric_params, normalized, at_zero, smoothing
+        The distance ρ and its weights, as in `shapley_adapters.aggregation.NeighbourSearch`.
+    embed : callable, optional
+        Inputs to tensors, (B, F), between which distances are taken, such as the activations of a
+        layer; by default the inputs themselves, flattened.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import AVA, Exact
+    >>> dataset = torch.tensor([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]])
+    >>> ava = AVA(Exact(lambda x: x[:, 0] ** 2), dataset, n_neighbors=2)
+    >>> ava.attribute(torch.tensor([[2.0, 0.0]]))  # (1 + 9) / 2
+    tensor([[5., 0.]])
+    """
+
+    _results = ("last_aggregate", "_terms", "_layouts", "_found")
+    _through_futures = False
+
+    def __init__(
+        self,
+        attribution_method: Any,
+        dataset: Any,
+        *,
+        n_neighbors: int | None = None,
+        metric: Any = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        normalized: bool = True,
+        at_zero: str = "only",
+        smoothing: float = 0.0,
+        embed: Callable[..., Any] | None = None,
+    ) -> None:
+        check_method("attribution_method", attribution_method)
+        self.attribution_method = attribution_method
+        super().__init__(getattr(attribution_method, "forward_func", None))
+        self.embed = embed
+        self._is_tuple = isinstance(dataset, tuple)
+        self.dataset = checked_inputs(dataset)
+        n_rows = len(self.dataset[0])
+        search = NeighbourSearch(
+            min(_NEIGHBOURS, n_rows) if n_neighbors is None else n_neighbors,
+            metric,
+            metric_params,
+            normalized,
+            at_zero,
+            smoothing,
+        )
+        self._index = NeighbourIndex(self._embedded(self.dataset), search)
+        self.last_aggregate: Aggregate | None = None
+        self.forget()
+
+    @property
+    def multiplies_by_inputs(self) -> bool:
+        """Whether the method's attributions are in units of the output."""
+        return bool(getattr(self.attribution_method, "multiplies_by_inputs", False))
+
+    def forget(self) -> None:
+        """Drop the neighbours' attributions."""
+        self._terms: Any = None
+        self._layouts: dict[Any, Layout] = {}
+        self._found: dict[Any, KnownRows] = {}
+
+    @attribute_method
+    def attribute(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        *,
+        target: TargetType = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Attribute the output for each input to the features, by its neighbours.
+
+        All arguments but the inputs are passed by name, because captum's classes differ in what
+        comes second.
+
+        Parameters
+        ----------
+        inputs : Tensor or tuple of Tensors
+            The inputs; the first dimension counts the B examples.
+        target : int, tuple, Tensor or list, optional
+            Which output to explain, in any of captum's forms. The neighbours of an example are
+            explained for the target of the example.
+        **kwargs
+            Further arguments of the method, for the neighbours, such as `baselines` with one row or
+            `n_samples`, which counts for each neighbour. What belongs to the examples, with a first
+            dimension of B > 1, has no meaning for neighbours and is refused.
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
+            With the shape, type and device of the method's attributions.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError
+            If an argument cannot be used; the message names it.
+        """
+        tensors = checked_inputs(inputs)
+        n_examples = len(tensors[0])
+        targets = _of_examples(checked_target(target, n_examples), n_examples)
+        if target is not None and not takes(self.attribution_method, "target"):
+            raise InvalidArgumentError(
+                f"target is given, but {name_of(self.attribution_method)} has no argument target."
+            )
+        methods = [self.attribution_method]
+        arguments = shared_by_all(methods, shared_arguments(methods, kwargs), n_examples)
+        self._renew(arguments)
+        near = self._index.nearest(self._embedded(tensors))
+        weights = self._index.search.weights(near.distances)
+        for one in dict.fromkeys(targets):
+            found = self._found.setdefault(one, KnownRows(len(self.dataset[0])))
+            places = near.places[[own == one for own in targets]]
+            found.learn(places, partial(self._attributed, one, arguments))
+        explained = np.concatenate(
+            [
+                self._found[own].at(places[None])[0]
+                for own, places in zip(targets, near.places, strict=True)
+            ]
+        )
+        values = averaged_over_neighbours(weights, explained)
+        self.last_aggregate = Aggregate(values, weights)
+        return self._layouts[targets[0]].tensors(values, isinstance(inputs, tuple))
+
+    attribute_future = future_method(attribute)
+
+    def _prepared_for_futures(self) -> AVA:
+        """Return a copy that asks its method for futures, and keeps what it finds by itself."""
+        twin = copy.copy(self)
+        twin._through_futures = True
+        twin.forget()
+        return twin
+
+    def _renew(self, arguments: dict[str, Any]) -> None:
+        """Forget what was found with other arguments or another model."""
+        terms = (module_version(self.forward_func), arguments)
+        if self._terms is None or not _same(terms, self._terms):
+            self.forget()
+            self._terms = (terms[0], _kept(arguments))
+
+    def _attributed(
+        self, target: Any, arguments: dict[str, Any], places: IntArray
+    ) -> tuple[FloatArray]:
+        """Return the attributions of rows of the data for a target."""
+        rows = tuple(tensor[places.tolist()] for tensor in self.dataset)
+        given = {**arguments, **({} if target is None else {"target": target})}
+        own_inputs = rows if self._is_tuple else rows[0]
+        found = completed(
+            attribute_by(self.attribution_method, own_inputs, given, self._through_futures)
+        )
+        layout = Layout(found, rows)
+        values = layout.array(name_of(self.attribution_method), found)
+        if len(values) != len(places):
+            raise InvalidArgumentError(
+                f"{name_of(self.attribution_method)} attributes {len(values)} examples for "
+                f"{len(places)} rows of the data; AVA needs one for each."
+            )
+        self._layouts[target] = layout
+        return (values,)
+
+    def _embedded(self, tensors: tuple[Tensor, ...]) -> FloatArray:
+        if self.embed is not None:
+            with torch.no_grad():
+                made = self.embed(*copied(tensors))
+            tensors = made if isinstance(made, tuple) else (made,)
+        flat = [array_of_tensor(tensor).reshape(len(tensor), -1) for tensor in tensors]
+        numbers: FloatArray = np.concatenate(flat, axis=1)
+        if not np.isfinite(numbers).all():
+            raise InvalidArgumentError(
+                "inputs or dataset hold numbers that are not finite, to which there is no "
+                "distance. Pass embed=, a function that turns them into finite numbers."
+            )
+        return numbers
+
+
+def _of_examples(target: Any, n_examples: int) -> list[Any]:
+    """Return the target of each example, in a form that can be looked up."""
+    if isinstance(target, Tensor):
+        target = target.reshape(-1).tolist()
+    if isinstance(target, list):
+        return target * n_examples if len(target) == 1 else target
+    return [target] * n_examples
+
+
+def _kept(given: Any) -> Any:
+    """Return a copy that later changes do not reach."""
+    if isinstance(given, dict):
+        return {name: _kept(one) for name, one in given.items()}
+    if isinstance(given, (tuple, list)):
+        return type(given)(_kept(one) for one in given)
+    if isinstance(given, Shared):
+        return Shared(_kept(given.value))
+    return given.detach().clone() if isinstance(given, Tensor) else given
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Tell whether two nested arguments are equal."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(a, b.to(a.device)))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[name], b[name]) for name in a)
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, Shared) and isinstance(b, Shared):
+        return _same(a.value, b.value)
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and np.array_equal(a, b)
+    return a is b or (type(a) is type(b) and not isinstance(a, Tensor) and bool(a == b))

@@ -1,0 +1,247 @@
+"""The methods that an aggregate is made of: captum's, ours, and functions."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import captum.attr
+import numpy as np
+import torch
+from torch import Tensor
+from torch.futures import Future
+
+from shapley_adapters.aggregation.members import name_of, parameters_of, share_of_budget
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.criteria.attribution_arrays import plain_array
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+
+from ..attributions.coalition_attribution import CoalitionAttribution
+from ..inputs.baselines import BaselineDistribution
+from ..inputs.forward_arguments import are_marked, copied, shared_arguments_only, unmarked
+
+_ADDITIONAL = "additional_forward_args"
+
+
+def checked_methods(name: str, given: Any) -> list[Any]:
+    """Return a user's list of methods.
+
+    Raises
+    ------
+    InvalidArgumentTypeError, InvalidArgumentError
+        If it is no list, is empty, or holds something that attributes nothing.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a list of attribution methods; got {type(given).__name__}."
+        )
+    if len(given) == 0:
+        raise InvalidArgumentError(f"{name} must hold at least one attribution method.")
+    for place, one in enumerate(given):
+        check_method(f"{name}[{place}]", one)
+    return list(given)
+
+
+def check_method(name: str, given: Any) -> None:
+    """Refuse what attributes nothing."""
+    is_made = not isinstance(given, type)
+    if not (is_made and (callable(getattr(given, "attribute", None)) or callable(given))):
+        raise InvalidArgumentTypeError(
+            f"{name} must be an attribution method that is ready, such as "
+            f"IntegratedGradients(model), or a function of the inputs; got {given!r}."
+        )
+
+
+def takes(method: Any, argument: str) -> bool:
+    """Tell whether a method has an argument of this name; wrappers pass it on to what they wrap."""
+    function = getattr(method, "attribute", method)
+    parameters = parameters_of(function)
+    if argument in parameters:
+        return True
+    inner = getattr(method, "attribution_method", None)
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return passes_on and inner is not None and takes(inner, argument)
+
+
+def attribute_by(
+    method: Any, inputs: Any, arguments: Mapping[str, Any], through_future: bool = False
+) -> Any:
+    """Call a method with those of the arguments that it has; it gets copies of all tensors.
+
+    Returns
+    -------
+    attributions, or a Future of them
+        With `through_future`, what the method's `attribute_future` returns. Functions return what
+        they return.
+    """
+    own = arguments_for(method, {n: one for n, one in arguments.items() if takes(method, n)})
+    inputs = copied(inputs)
+    if hasattr(method, "attribute"):
+        attribute = _future_door(method) if through_future else method.attribute
+        return attribute(inputs, **own)
+    # captum's metrics pass tuples of one, which functions of a tensor do not expect.
+    is_wrapped = isinstance(inputs, tuple) and len(inputs) == 1
+    return method(inputs[0] if is_wrapped else inputs, **own)
+
+
+def arguments_for(method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return copies of arguments as a method takes them; models may write into tensors.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `additional_forward_args` are marked, and the method is one of captum's, which pass marks
+        on to the forward function.
+    """
+    if are_marked(arguments.get(_ADDITIONAL)) and not knows_marks(method):
+        if isinstance(_object_of(method), captum.attr.Attribution):
+            raise InvalidArgumentError(
+                f"{_ADDITIONAL} holds Shared or PerExample, which {name_of(method)} does not know. "
+                "Make the argument a part of forward_func, such as lambda x: net(x, edge_index)."
+            )
+        arguments = {**arguments, _ADDITIONAL: unmarked(arguments[_ADDITIONAL])}
+    return {name: copied(one) for name, one in arguments.items()}
+
+
+def knows_marks(method: Any) -> bool:
+    """Tell whether a method reads `Shared` and `PerExample`; wrappers pass them on."""
+    made = _object_of(method)
+    inner = getattr(made, "attribution_methods", None) or getattr(made, "attribution_method", None)
+    if inner is not None:
+        return all(map(knows_marks, inner if isinstance(inner, list) else [inner]))
+    return isinstance(made, CoalitionAttribution)
+
+
+def _object_of(method: Any) -> Any:
+    """Return the object whose method, or partial function of a method, is given."""
+    while isinstance(method, functools.partial):
+        method = method.func
+    return getattr(method, "__self__", method)
+
+
+def completed(attributions: Any) -> Any:
+    """Return the result of a Future of attributions; other attributions as they are."""
+    return attributions.wait() if isinstance(attributions, Future) else attributions
+
+
+def _future_door(method: Any) -> Any:
+    """Return `attribute_future` of a method."""
+    attribute_future = getattr(method, "attribute_future", None)
+    if attribute_future is None:
+        raise InvalidArgumentTypeError(
+            f"{name_of(method)} has no attribute_future. Use methods that have it, such as those "
+            "of captum_ext, or call attribute."
+        )
+    return attribute_future
+
+
+def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for all methods, the budget shared by those that have one.
+
+    Raises
+    ------
+    InvalidArgumentTypeError
+        If no method has an argument of a name.
+    """
+    for name in arguments:
+        if not any(takes(method, name) for method in methods):
+            raise InvalidArgumentTypeError(
+                f"{name}: none of {', '.join(map(name_of, methods))} has an argument of this name."
+            )
+    given = dict(arguments)
+    budget = given.get("n_samples")
+    if isinstance(budget, numbers.Integral) and not isinstance(budget, bool):
+        n_shares = sum(takes(method, "n_samples") for method in methods)
+        given["n_samples"] = share_of_budget("n_samples", int(budget), n_shares, "methods")
+    return given
+
+
+def shared_by_all(
+    methods: Sequence[Any], arguments: Mapping[str, Any], n_examples: int
+) -> dict[str, Any]:
+    """Return arguments for rows other than the examples: neighbours, or rows of other data.
+
+    Methods that know the mark get further arguments of the forward function as `Shared`: there may
+    be as many rows as an argument has entries.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an argument belongs to the examples.
+    """
+    shared = dict(arguments)
+    for name, given in arguments.items():
+        if name == _ADDITIONAL:
+            marked = shared_arguments_only(given, n_examples)
+            shared[name] = marked if all(map(knows_marks, methods)) else given
+            continue
+        parts = given if isinstance(given, tuple) else (given,)
+        if any(_has_rows(part, n_examples) for part in parts):
+            raise InvalidArgumentError(
+                f"{name} has a row for each of the {n_examples} examples, but it is their "
+                "neighbours that are attributed. Pass one row, or what holds for all."
+            )
+    return shared
+
+
+def _has_rows(given: Any, n_examples: int) -> bool:
+    is_plain = isinstance(given, Tensor) and not isinstance(given, BaselineDistribution)
+    return is_plain and given.shape[:1] == (n_examples,) != (1,)
+
+
+def arrays_of(name: str, attributions: Any) -> list[FloatArray]:
+    """Return attributions of one or several inputs as arrays."""
+    parts = attributions if isinstance(attributions, tuple) else (attributions,)
+    return [plain_array(name, part) for part in parts]
+
+
+class Layout:
+    """How attributions of some inputs become arrays with features last, and tensors again.
+
+    Parameters
+    ----------
+    found : Tensor, Explanation, array, or tuple of them
+        The first method's attributions.
+    inputs : tuple of Tensors
+        The inputs.
+    """
+
+    def __init__(self, found: Any, inputs: tuple[Tensor, ...]) -> None:
+        parts = found if isinstance(found, tuple) else (found,)
+        arrays = arrays_of("attributions", found)
+        self._shapes = [array.shape for array in arrays]
+        self._kinds = [
+            (part.dtype, part.device) if isinstance(part, Tensor) else (own.dtype, own.device)
+            for part, own in zip(parts, _repeated(inputs, len(parts)), strict=True)
+        ]
+        # Outputs of several dimensions come between the examples and the features.
+        extra = arrays[0].ndim - inputs[0].dim() if len(parts) == len(inputs) else 0
+        self._n_lead = 1 + max(0, extra)
+        self.lead = self._shapes[0][: self._n_lead]
+
+    def array(self, name: str, found: Any) -> FloatArray:
+        """Return attributions as (B, …, features), those of all inputs side by side."""
+        arrays = arrays_of(name, found)
+        shapes = [array.shape for array in arrays]
+        if shapes != self._shapes:
+            raise InvalidArgumentError(
+                f"{name} attributes with shapes {shapes}, the first method with {self._shapes}; "
+                "they must explain the same inputs and outputs."
+            )
+        return np.concatenate([a.reshape(*self.lead, -1) for a in arrays], axis=-1)
+
+    def tensors(self, values: FloatArray, as_tuple: bool) -> Any:
+        """Return what `array` flattened, in the type and on the device of the first method's."""
+        sizes = [int(np.prod(shape[self._n_lead :])) for shape in self._shapes]
+        parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
+        made = tuple(
+            torch.from_numpy(part.reshape(-1, *shape[1:]).copy()).to(dtype=kind[0], device=kind[1])
+            for part, shape, kind in zip(parts, self._shapes, self._kinds, strict=True)
+        )
+        return made if as_tuple or len(made) > 1 else made[0]
+
+
+def _repeated(inputs: tuple[Tensor, ...], n: int) -> tuple[Tensor, ...]:
+    return inputs if len(inputs) == n else inputs[:1] * n

@@ -1,0 +1,1 @@
+"""The attribution methods: each is its options and its estimator."""

@@ -1,0 +1,389 @@
+"""What attribution methods that train a network have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shapley_adapters import Game
+from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.array_types import AttributionArray
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.surrogates.surrogate_model import surrogate_for
+from shapley_adapters.torch_support.array_module import warn_in_training_mode
+
+from ..games.forward_function_game import ForwardFunctionGame
+from ..games.model_outputs import selected_targets
+from ..inputs.baselines import readable
+from ..inputs.checks import checked_inputs, checked_target
+from ..inputs.forward_arguments import shared_arguments_only
+from ..results.tensor_results import as_group_tensor, as_tensors
+from .attribute_methods import attribute_method, future_method
+from .coalition_attribution import Call, CoalitionAttribution
+from .surrogate import (
+    Surrogate,
+    gathered,
+    inputs_seen,
+    layout_of,
+    seen_by_network,
+)
+
+if TYPE_CHECKING:
+    from shapley_adapters.amortized.amortized import AmortizedShapley
+    from shapley_adapters.amortized.training import Training
+
+
+class AmortizedAttribution(CoalitionAttribution):
+    """Base of the attribution methods that train a network.
+
+    Attributes
+    ----------
+    trained : AmortizedShapley or None
+        The trained network, and in `trained.trained.history` how its training went.
+    last_efficiency_gaps : array, (B, K), or None
+        After a call: by how much the network's own attributions missed the sum that they should
+        have; NaN where `efficient=False`.
+    last_unlike_rows : array of int, or None
+        After a call: the examples, counted from 0, on which the network misses that sum by far more
+        than on held-out examples. The call warns of them; none where `efficient=False`.
+    """
+
+    trained: AmortizedShapley | None
+    _results = ("last_estimate", "last_efficiency_gaps", "last_unlike_rows")
+    _calls_in_flight = 1  # `fit` waits for forward functions that return futures, too
+    _choices: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        targets: str | None = None,
+        network: Any = "mlp",
+        network_options: Mapping[str, Any] | None = None,
+        evaluations: int | None = None,
+        paired: bool = True,
+        epochs: int = 100,
+        rows_per_step: int = 64,
+        learning_rate: float | None = None,
+        crossed_rows: int = 0,
+        validation_share: float = 0.1,
+        validation_evaluations: int | None = None,
+        patience: int | None = None,
+        efficient: bool = True,
+        surrogate: Any = False,
+        folder: str | Path | None = None,
+        trainer_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
+        self._loadable = self._choices if targets is None else (self.targets,)
+        self.network = network
+        self.network_options = network_options
+        self.evaluations = evaluations
+        self.paired = checked_flag("paired", paired)
+        self.epochs = epochs
+        self.rows_per_step = rows_per_step
+        self.learning_rate = learning_rate
+        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
+        self.validation_share = validation_share
+        self.validation_evaluations = validation_evaluations
+        self.patience = patience
+        self.efficient = checked_flag("efficient", efficient)
+        self.folder = folder
+        self.trainer_options = trainer_options
+        self.surrogate = surrogate_for(surrogate, Surrogate, self, forward_func)
+        self.trained = None
+        self._trained_function: Any = None
+        self.last_efficiency_gaps: Any = None
+        self.last_unlike_rows: Any = None
+        self._training()  # refuses options that cannot be used
+
+    def fit(
+        self,
+        inputs: Any,
+        baselines: Any = None,
+        additional_forward_args: Any = None,
+        feature_mask: Any = None,
+        show_progress: bool = False,
+    ) -> Any:
+        """Train the network to explain all outputs of the forward function.
+
+        Training that is interrupted (Ctrl-C) can go on from its last epoch where there is a
+        `folder`.
+
+        Parameters
+        ----------
+        inputs : Tensor, tuple of Tensors, or iterable of batches
+            The examples to train on. A batch is a tensor; or a list or tuple, such as inputs and
+            labels, of which the first part is taken: a tensor, or for several inputs a tuple of
+            them, as in `((a, b), labels)`.
+        baselines, additional_forward_args, feature_mask
+            As in `attribute`, the same for all examples.
+        show_progress : bool
+            Whether to show progress bars.
+
+        Returns
+        -------
+        AmortizedAttribution
+            Itself. What was spent is in `trained.evaluations` and `trained.validation_evaluations`.
+        """
+        from shapley_adapters.amortized.amortized import AmortizedShapley
+        from shapley_adapters.amortized.progress import Progress
+
+        delay = 0.0 if checked_flag("show_progress", show_progress) else None
+        tensors = gathered(inputs)
+        warn_in_training_mode(self.forward_func)
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            with_model = self.surrogate.of(self.forward_func)
+            with_model.fit(tensors, additional_forward_args, feature_mask, show_progress)
+        call = self.checked_call(
+            tensors, baselines, None, additional_forward_args, feature_mask, None
+        )
+        n_real = call.game.n_rows
+        if self.crossed_rows > 0:
+            tensors = self._with_crossed(call.game)
+            call = self.checked_call(
+                tensors, baselines, None, additional_forward_args, feature_mask, None
+            )
+        game: Game = call.game if call.valued is None else call.valued
+        seen = seen_by_network(call.game.inputs, self.network)
+        trained = AmortizedShapley.fit(
+            game,
+            seen,
+            self._training(),
+            self.network,
+            self.network_options,
+            n_real,
+            Progress(self.get_name(), delay),
+        )
+        shape = list((call.valued or call.game).output_shape)
+        layout = layout_of(call.game.inputs)
+        self.trained = trained.with_host({"output_shape": shape, "inputs": layout})
+        self._trained_function = self.forward_func
+        return self
+
+    def checked_call(
+        self,
+        inputs: Any,
+        baselines: Any,
+        target: Any,
+        additional: Any,
+        feature_mask: Any,
+        perturbations_per_eval: int | None,
+    ) -> Call:
+        """Return the games of a call: of the forward function, or of its surrogate."""
+        if self.surrogate is None:
+            # Training rows, probes and explained rows have different numbers of examples.
+            n_examples = len(checked_inputs(inputs)[0])
+            additional = shared_arguments_only(additional, n_examples)
+            return super().checked_call(
+                inputs, baselines, target, additional, feature_mask, perturbations_per_eval
+            )
+        if baselines is not None:
+            raise InvalidArgumentError(
+                "baselines have no meaning with a surrogate, which knows absent features; leave "
+                "them out."
+            )
+        of_surrogate = CoalitionAttribution(self.surrogate, value_function=self.value_function)
+        return of_surrogate.checked_call(
+            inputs, self.surrogate.reference, target, None, feature_mask, perturbations_per_eval
+        )
+
+    def _with_crossed(self, game: ForwardFunctionGame) -> Tensor:
+        """Return examples with more of them, each made of two that are not held out."""
+        from shapley_adapters.amortized.crossing import crossed_rows
+
+        if len(game.inputs) > 1 or game.groups.differ_by_example:
+            raise InvalidArgumentError(
+                f"crossed_rows={self.crossed_rows} needs one input tensor, with the same groups "
+                "for all examples."
+            )
+        (real,) = game.inputs
+        players = game.groups.players[0][0]
+        _, kept = self._training().split(len(real), len(real))
+        more = crossed_rows(readable(real).numpy()[kept], players, self.crossed_rows, self.seed)
+        return torch.cat([real, torch.as_tensor(more).to(real)])
+
+    def save_trained(self, path: str | Path) -> None:
+        """Write the trained network to a file, which `load_trained` reads.
+
+        Weights are safetensors, the rest is JSON; no code is stored, and none runs on loading.
+        """
+        self._fitted().save(path)
+
+    def load_trained(
+        self,
+        path: str | Path,
+        baselines: Any = None,
+        additional_forward_args: Any = None,
+        feature_mask: Any = None,
+    ) -> Any:
+        """Read a trained network.
+
+        Parameters
+        ----------
+        path : path
+            A file that `save_trained` wrote.
+        baselines, additional_forward_args, feature_mask
+            As in `fit`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file is damaged, of another method or version, or was trained on another forward
+            function or with other baselines.
+        """
+        from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
+        from shapley_adapters.amortized.header_fields import Fields
+
+        own = None if isinstance(self.network, str) else self.network
+        loaded = AmortizedShapley.load(path, own, self._loadable)
+        probes, about = loaded.saved.fingerprint.inputs, loaded.saved.description
+        layout = about.host.get("inputs")
+        if layout is None:
+            raise InvalidArgumentError(
+                f"{path} was written by another host, for rows as that one has them. Train anew, "
+                "or load it there."
+            )
+        Fields.of(str(path), "header.host", about.host).shape("output_shape", about.n_outputs)
+        inputs = inputs_seen(probes, layout, str(path))
+        call = self.checked_call(
+            inputs, baselines, None, additional_forward_args, feature_mask, None
+        )
+        game: Game = call.game if call.valued is None else call.valued
+        loaded.check(game.n_players, probes.shape[1:])
+        loaded.saved.fingerprint.check(ends_of(game, len(probes)))
+        self.trained, self.targets = loaded, about.target
+        self._trained_function = self.forward_func
+        return self
+
+    @attribute_method
+    def attribute(
+        self,
+        inputs: Any,
+        baselines: Any = None,
+        target: Any = None,
+        additional_forward_args: object = None,
+        feature_mask: Any = None,
+        *,
+        return_input_shape: bool = True,
+    ) -> Any:
+        """Attribute outputs of the forward function to its inputs, by one pass of the network.
+
+        Parameters
+        ----------
+        inputs, baselines, target, additional_forward_args, feature_mask
+            As in all methods here; baselines and feature mask as they were in `fit`. With a value
+            function there is one output, of which no target can be chosen. Other baselines are
+            refused where those of `fit` were the same for all examples, and the output for them
+            tells. With `efficient`, examples unlike those that were trained on are warned of: the
+            network misses the model's output by far more than on held-out examples.
+        return_input_shape : bool
+            Whether attributions have the shape of the inputs. False returns one number for each
+            feature of `feature_mask`, as captum's KernelShap does.
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
+            Attributions with the shape, type and device of the inputs; outputs come first where no
+            target was given and there are several. With `return_input_shape=False`, one tensor
+            whose last dimension has a column for each id of the feature mask.
+        """
+        tensors = checked_inputs(inputs)
+        fitted = self._fitted()
+        target = checked_target(target, len(tensors[0]))
+        warn_in_training_mode(self.forward_func)
+        call = self.checked_call(
+            inputs, baselines, None, additional_forward_args, feature_mask, None
+        )
+        if not checked_flag("return_input_shape", return_input_shape):
+            call.game.groups.check_columns()
+        if call.valued is not None:
+            _refuse_target(target, call.valued.value_function.kind)
+        game: Game = call.game if call.valued is None else call.valued
+        explained = fitted.explain(
+            game, seen_by_network(tensors, fitted.saved.description.network), self.efficient
+        )
+        self.last_estimate = explained.estimate
+        self.last_efficiency_gaps = explained.efficiency_gaps
+        self.last_unlike_rows = explained.unlike_rows
+        shape = tuple(fitted.saved.description.host["output_shape"])
+        values = explained.estimate.values
+        if target is not None:
+            values, shape = _of_targets(values, target, shape)
+        arguments = values, call.game.groups, call.game.inputs, shape, torch.get_default_dtype()
+        if not return_input_shape:
+            return as_group_tensor(*arguments)
+        made = as_tensors(*arguments)
+        return made if isinstance(inputs, tuple) else made[0]
+
+    attribute_future = future_method(attribute)
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw the error on held-out examples over the course of training."""
+        from shapley_adapters.amortized.learning_curves import draw_history
+
+        return draw_history(self._fitted().trained.history, ax)
+
+    def _fitted(self) -> AmortizedShapley:
+        if self.trained is None:
+            raise InvalidArgumentError(
+                f"{self.get_name()} has not been trained. Call fit(inputs) with examples to train "
+                "on, or load_trained(path)."
+            )
+        if self._trained_function is not self.forward_func:
+            raise InvalidArgumentError(
+                f"{self.get_name()} was trained to explain another forward_func than it has now. "
+                "captum's LLMAttribution and DataLoaderAttribution replace forward_func, so use a "
+                "method with them that is not trained, or call fit after the change."
+            )
+        return self.trained
+
+    def _training(self) -> Training:
+        from shapley_adapters.amortized.training import Training
+
+        return Training.of(self)
+
+
+def _of_targets(
+    values: AttributionArray, target: Any, output_shape: tuple[int, ...]
+) -> tuple[AttributionArray, tuple[int, ...]]:
+    """Return the attributions of the selected outputs, (B, M, K), and the shape of these."""
+    n_rows = len(values)
+    places = torch.arange(values.shape[2]).reshape(1, *output_shape).expand(n_rows, *output_shape)
+    chosen = selected_targets(places, target, target)
+    columns = chosen.reshape(n_rows, 1, -1).numpy()
+    return np.take_along_axis(values, columns, axis=2), tuple(chosen.shape[1:])
+
+
+def refuse_trained(attr_method: Any, explained: str) -> None:
+    """Refuse a method that trains a network where captum gives methods another forward function.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `attr_method` is one, which cannot explain what is `explained`.
+    """
+    if isinstance(attr_method, AmortizedAttribution):
+        raise InvalidArgumentError(
+            f"attr_method is {type(attr_method).__name__}, which is trained to explain its own "
+            f"forward_func and cannot explain {explained}. Pass an estimator, such as "
+            "OddGP(model)."
+        )
+
+
+def _refuse_target(target: Any, kind: str) -> None:
+    if target is not None:
+        raise InvalidArgumentError(
+            f"target={target!r} cannot be chosen where value_function={kind!r}: the network was "
+            "trained on one value of each example, which depends on the class that the value "
+            "function looks at. Leave target out; or train on a forward_func that returns a value "
+            "for each class, with value_function='raw', and choose among these."
+        )

@@ -1,0 +1,80 @@
+"""What every `attribute` of this package has: captum's usage count, named options and a Future."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torch.futures import Future
+
+from shapley_adapters.errors import InvalidArgumentTypeError
+
+from ..captum_internals import counted_usage
+from ..futures import in_background
+from ..inputs.checks import checked_inputs
+
+
+def attribute_method(attribute: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate an `attribute`: count its use as captum does and refuse options without names.
+
+    captum's classes differ in the order of their last arguments. A call that passes one of them by
+    position gets an error that says so, because it may come from a class with another order.
+    """
+    counted = counted_usage(attribute)
+    parameters = inspect.signature(attribute).parameters.values()
+    positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+    @functools.wraps(attribute)
+    def counted_attribute(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(positional):
+            raise InvalidArgumentTypeError(
+                f"attribute takes at most {len(positional)} arguments by position "
+                f"({', '.join(positional)}); got {len(args)}. captum's classes differ in what "
+                f"comes next, so pass the others by name: {', '.join(named)}."
+            )
+        return counted(self, *args, **kwargs)
+
+    return counted_attribute
+
+
+def future_method(attribute: Callable[..., Any]) -> Callable[..., Future[Any]]:
+    """Return the `attribute_future` that belongs to an `attribute`.
+
+    The class says by `_prepared_for_futures` which copy of itself runs in the background, and in
+    `_results` which attributes of the copy tell what the call has made.
+    """
+
+    def attribute_future(self: Any, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do the same as `attribute` in the background, and return a Future at once.
+
+        For forward functions that return a `torch.futures.Future`, such as calls of a remote model.
+        Several calls of the forward function are in flight at the same time. Forward functions that
+        return their output directly work, too.
+
+        The arguments are those of `attribute`.
+
+        Returns
+        -------
+        torch.futures.Future
+            Its `wait()` returns what `attribute` returns for a forward function that returns the
+            results of the futures. It raises what `attribute` raises, and `FutureError` where a
+            Future of the forward function ended with an error. Attributes such as `last_estimate`
+            are set when it completes.
+        """
+        given = inspect.signature(attribute).bind(self, *args, **kwargs)
+        twin = self._prepared_for_futures()
+
+        def run() -> Any:
+            made = attribute(twin, *args, **kwargs)
+            for name in self._results:
+                setattr(self, name, getattr(twin, name))
+            return made
+
+        return in_background(run, checked_inputs(given.arguments["inputs"]))
+
+    documented: Any = attribute_future
+    documented.__signature__ = inspect.signature(attribute)
+    return counted_usage(attribute_future)

@@ -1,0 +1,298 @@
+"""What all attribution classes share: captum's arguments in, tensors out."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from captum.attr import PerturbationAttribution
+from torch import Tensor
+
+from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
+from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters.array_types import AttributionArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.estimators.protocol import Estimator
+from shapley_adapters.games.value_functions import checked_value_function
+from shapley_adapters.pipeline.tolerance import checked_tolerance
+from shapley_adapters.torch_support.array_module import warn_in_training_mode
+
+from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
+from ..futures import CALLS_IN_FLIGHT
+from ..games.batch_game import BatchGame
+from ..games.class_values import ClassValueGame, class_value_game
+from ..games.forward_function_game import ForwardFunctionGame
+from ..games.model_outputs import OneValueForBatchError
+from ..inputs.checks import checked_baselines, checked_inputs, checked_target
+from ..inputs.feature_groups import from_feature_mask
+from ..inputs.forward_arguments import checked_additional
+from ..results.tensor_results import as_group_tensor, as_tensors
+from .attribute_methods import attribute_method, future_method
+from .method_names import NamedAttribution
+
+
+class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: ignore[misc] # captum is untyped
+    """Base of the attribution methods that evaluate coalitions of features.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of all random choices, drawn from the operating system where none was given. Each call
+        of `attribute` starts from it, so that equal calls give equal attributions.
+    last_estimate : Estimate or None
+        What the latest call of `attribute` estimated and spent, in terms of players.
+    """
+
+    independent_rows = False
+    last_estimate: Estimate | None
+    _results: tuple[str, ...] = ("last_estimate",)
+    _calls_in_flight = 0
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+    ) -> None:
+        if not callable(forward_func):
+            raise InvalidArgumentTypeError(
+                f"forward_func must be callable; got {type(forward_func).__name__}."
+            )
+        super().__init__(forward_func)
+        self.seed = checked_seed(seed)
+        checked_value_function(value_function)
+        self.value_function = value_function
+        self.last_estimate = None
+
+    def _estimator(self) -> Estimator[Any]:
+        """Return the estimator with the options of this object."""
+        raise NotImplementedError
+
+    def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph] | None:
+        """Return the graph of the players, for estimators that need one."""
+        del game
+        return None
+
+    @attribute_method
+    def attribute(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        baselines: BaselineType = None,
+        target: TargetType = None,
+        additional_forward_args: object = None,
+        feature_mask: TensorOrTupleOfTensorsGeneric | None = None,
+        n_samples: int | None = None,
+        perturbations_per_eval: int | None = None,
+        *,
+        show_progress: bool = False,
+        return_input_shape: bool = True,
+        return_standard_error: bool = False,
+        tolerance: float | str | None = None,
+    ) -> Any:
+        """Attribute the output of the forward function to its inputs.
+
+        The arguments up to `perturbations_per_eval` have captum's order. captum's classes differ in
+        the order of the others, which must be passed by name.
+
+        Parameters
+        ----------
+        inputs : Tensor or tuple of Tensors
+            The inputs; the first dimension counts the B examples.
+        baselines : scalar, Tensor, tuple of them, or callable, optional
+            Values of absent features. A number; a tensor with one row, or with one for each
+            example; or a distribution, with any other number of rows or marked by
+            `BaselineDistribution`: then the output is averaged over the rows, and an evaluation
+            costs a row of the forward function for each of them. A callable is called once, with
+            the inputs if it takes an argument, and may return any of these. Zero by default.
+        target : int, tuple, Tensor or list, optional
+            Which output to explain, in any of captum's forms. Without it, all outputs are
+            explained at once.
+        additional_forward_args : any, optional
+            Further arguments of the forward function. Tensors whose first dimension is B have one
+            entry for each example; all others go in as they are, and so does what is marked
+            `Shared`. Mark by `PerExample` what has one entry for each example within lists, tuples
+            and dicts, and whole numbers of shape (2, L) with two examples, which may be edges.
+        feature_mask : Tensor or tuple of Tensors, optional
+            Whole numbers that say which features go together, across tensors, too. By default each
+            number of an example is a feature.
+        n_samples : int, optional
+            The budget: how many coalitions are evaluated for each example. By default 16 a
+            feature, at least 500; where it pays for all 2^M coalitions, the result is exact. Up to
+            two evaluations for all examples together, which the budgets have left over or the
+            default adds, check that the model is deterministic.
+        perturbations_per_eval : int, optional
+            How many masked copies of all examples go into one forward pass at most. By default
+            the first batches are timed, and batches grow as long as this saves time. 1 also says
+            that the forward function may return one result for the whole batch, a tensor of any
+            shape.
+        show_progress : bool
+            Whether to show a progress bar.
+        return_input_shape : bool
+            Whether attributions have the shape of the inputs. False returns one number for each
+            feature of `feature_mask`, as captum's KernelShap does.
+        return_standard_error : bool
+            Whether to return the standard errors, too.
+        tolerance : float or str, optional
+            The standard error at which an example needs no further evaluations: a number in units
+            of the output, or a percentage of the distance between the example's largest and
+            smallest attribution, as in `"1%"`. `n_samples` stays the limit, by default twenty times
+            as high; examples that reach it first are warned of.
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
+            Attributions with the shape, type and device of the inputs. Outputs of several
+            dimensions come first: (B, output shape, shape of an example). If the forward
+            function returns one value for the batch, the first dimension is 1; if it returns a
+            tensor for the batch, with `perturbations_per_eval=1`, attributions have the shape
+            (output shape, shape of an example). All features of a group get the attribution of the
+            group. With `return_input_shape=False`, one tensor whose last dimension has a column for
+            each id of the feature mask, from the smallest to the largest; an id that is missing
+            gets 0.
+        Tensor or tuple of Tensors
+            With `return_standard_error`, the standard errors in the same form.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError
+            If an argument cannot be used; the message names it.
+        BudgetError
+            If `n_samples` is too small for the method; the message says what it needs.
+        NonFiniteValueError
+            If the forward function returns NaN or an infinite number.
+        ModelOutputError
+            If the forward function returns something else than an output for each example, or one
+            for the batch.
+        """
+        call = self.checked_call(
+            inputs, baselines, target, additional_forward_args, feature_mask, perturbations_per_eval
+        )
+        if not checked_flag("return_input_shape", return_input_shape):
+            call.game.groups.check_columns()
+        checked_flag("return_standard_error", return_standard_error)
+        settings = Settings(
+            seed=self.seed,
+            budget=None if n_samples is None else checked_count("n_samples", n_samples),
+            with_errors=return_standard_error,
+            tolerance=checked_tolerance(tolerance),
+            independent_rows=checked_flag("independent_rows", self.independent_rows),
+            progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
+            name=self.get_name(),
+            budget_name="n_samples",
+        )
+        settings = replace(settings, graph=self._graph(call.game))
+        warn_in_training_mode(self.forward_func)
+        game, result = call.estimate(self._estimator(), settings)
+        self.last_estimate = result
+        attributions = call.formatted(game, result.values, return_input_shape)
+        if not return_standard_error:
+            return attributions
+        return attributions, call.formatted(game, result.standard_errors, return_input_shape)
+
+    attribute_future = future_method(attribute)
+
+    def _prepared_for_futures(self) -> CoalitionAttribution:
+        """Return a copy that starts several calls of the forward function before it waits."""
+        twin = copy.copy(self)
+        twin._calls_in_flight = CALLS_IN_FLIGHT
+        return twin
+
+    def checked_call(
+        self,
+        inputs: Any,
+        baselines: Any,
+        target: Any,
+        additional: Any,
+        feature_mask: Any,
+        perturbations_per_eval: int | None,
+    ) -> Call:
+        """Return the games of a call of `attribute`, its arguments checked."""
+        tensors = checked_inputs(inputs)
+        target = checked_target(target, len(tensors[0]))
+        value_function = checked_value_function(self.value_function)
+        arguments = checked_additional(additional, len(tensors[0]))
+        if perturbations_per_eval is not None:
+            checked_count("perturbations_per_eval", perturbations_per_eval)
+        game = ForwardFunctionGame(
+            forward_func=self.forward_func,
+            inputs=tensors,
+            baselines=checked_baselines(baselines, tensors, inputs),
+            groups=from_feature_mask(feature_mask, tensors),
+            target=target if value_function.is_raw else None,
+            additional_forward_args=arguments,
+            perturbations_per_eval=perturbations_per_eval,
+            calls_in_flight=self._calls_in_flight,
+        )
+        valued = None if value_function.is_raw else class_value_game(game, value_function, target)
+        return Call(game, valued, isinstance(inputs, tuple))
+
+
+_AnyGame: TypeAlias = ForwardFunctionGame | ClassValueGame | BatchGame
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of `attribute`, its arguments checked; with what is made of its outputs, if any."""
+
+    game: ForwardFunctionGame
+    valued: ClassValueGame | None
+    is_tuple: bool
+
+    def estimate(self, estimator: Estimator[Any], settings: Settings) -> tuple[_AnyGame, Estimate]:
+        """Estimate for each example, or for the batch where it has only one value."""
+        is_given = self.game.perturbations_per_eval is not None
+        batch_size = self.game.evaluations_per_batch if is_given else None
+        batched = replace(settings, batch_size=batch_size)
+        game: _AnyGame = self.game if self.valued is None else self.valued
+        try:
+            return game, estimate(game, estimator, batched)
+        except OneValueForBatchError:
+            game = self._batch_game()
+            return game, estimate(game, estimator, settings)
+
+    def formatted(
+        self, game: _AnyGame, per_player: AttributionArray, with_input_shape: bool = True
+    ) -> Tensor | tuple[Tensor, ...]:
+        """Return amounts of players in the container of the inputs, or one for each group."""
+        arguments = (
+            per_player,
+            self.game.groups,
+            self.game.inputs,
+            game.output_shape,
+            game.output_dtype,
+        )
+        # As in captum, the shape of one result for the batch takes the place of the examples.
+        is_of_batch = isinstance(game, BatchGame) and game.output_shape != ()
+        if not with_input_shape:
+            of_groups = as_group_tensor(*arguments)
+            return of_groups[0] if is_of_batch else of_groups
+        tensors = as_tensors(*arguments)
+        if is_of_batch:
+            tensors = tuple(tensor[0] for tensor in tensors)
+        return tensors if self.is_tuple else tensors[0]
+
+    def _batch_game(self) -> BatchGame:
+        if self.valued is not None:
+            raise InvalidArgumentError(
+                f"value_function={self.valued.value_function.kind!r} needs an output for each "
+                "class and example, but forward_func returns one value for the whole batch."
+            )
+        if self.game.perturbations_per_eval not in (None, 1):
+            raise InvalidArgumentError(
+                "perturbations_per_eval must be 1 where forward_func returns one value for the "
+                f"whole batch; got {self.game.perturbations_per_eval}."
+            )
+        if self.game.groups.differ_by_example:
+            raise InvalidArgumentError(
+                "feature_mask must be the same for all examples (first dimension 1) where "
+                "forward_func returns one value for the whole batch."
+            )
+        if self.game.target is not None:
+            raise InvalidArgumentError(
+                "target must be None where forward_func returns one value for the whole batch; "
+                f"got {self.game.target!r}."
+            )
+        return BatchGame(self.game)

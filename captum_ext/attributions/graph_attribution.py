@@ -1,0 +1,49 @@
+"""What the attribution methods on graphs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from shapley_adapters import PlayerGraph
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.graphs.reading import read_graphs
+
+from ..games.forward_function_game import ForwardFunctionGame
+from .coalition_attribution import CoalitionAttribution
+
+
+class GraphAttribution(CoalitionAttribution):
+    """Base of the attribution methods that look at which features are neighbours."""
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        graph: Any = None,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.graph = graph
+
+    def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph]:
+        if self.graph is None:
+            _refuse_tables(game.inputs)
+        layouts = game.groups.layouts([tuple(given.shape[1:]) for given in game.inputs])
+        graph = "grid" if self.graph is None else self.graph
+        return read_graphs(graph, layouts, game.n_players)
+
+
+def _refuse_tables(inputs: tuple[Tensor, ...]) -> None:
+    """Refuse inputs whose shape says nothing about neighbours."""
+    for index, given in enumerate(inputs):
+        if given.dim() == 2 and given.shape[1] > 1 and given.is_floating_point():
+            raise InvalidArgumentError(
+                f"graph is missing: inputs[{index}] of shape {tuple(given.shape)} is a table of "
+                "numbers, whose columns are not neighbours because they stand side by side. Pass "
+                "graph= with the graph of its features, or graph='line' if they are a sequence. "
+                "Token ids, embeddings, images and volumes bring their graph with them."
+            )

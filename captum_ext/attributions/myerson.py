@@ -1,0 +1,54 @@
+"""Myerson values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
+
+from .graph_attribution import GraphAttribution
+from .shared_parameters import documented
+
+
+@documented
+class Myerson(GraphAttribution):
+    """Myerson values: Shapley values of features that act together only where they are connected.
+
+    For features with neighbours, such as atoms of a molecule. A coalition is worth the sum of what
+    its connected components are worth apart; the Myerson value (1977) is the Shapley value of that.
+    Needs the values of connected sets only; where these are more than `n_samples` pays for, random
+    orders and their reverses are drawn: unbiased, with standard errors. The values of each
+    component of the graph sum to what it is worth by itself, exactly. A feature that changes no
+    output may be paid for joining others.
+
+    Parameters
+    ----------
+    {parameters}
+    {graph}
+    {independent_rows}
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import Myerson
+    >>> x = torch.tensor([[1.0, 2.0, 3.0]])
+    >>> Myerson(lambda x: x[:, 0] * x[:, 2], graph="line").attribute(x)
+    tensor([[1., 1., 1.]])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        graph: Any = None,
+        independent_rows: bool = False,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function, graph=graph)
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
+
+    def _estimator(self) -> core.Myerson:
+        return core.Myerson()

@@ -1,0 +1,58 @@
+"""Sampling of semivalues: Shapley, Banzhaf and beta values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
+
+from .coalition_attribution import CoalitionAttribution
+from .shared_parameters import documented
+
+
+@documented
+class Semivalue(CoalitionAttribution):
+    """Shapley values from marginal contributions, drawn for each feature alone.
+
+    ApproSemivalue (Castro et al., 2009; Zhang et al., SimSHAP, 2023, Eq. 2). Unbiased. Random
+    orders draw from the same distribution at half the price: prefer them. Needs at least 4 M + 2
+    evaluations.
+
+    Parameters
+    ----------
+    {parameters}
+    antithetic : bool
+        Whether each coalition comes with its complement among the other features.
+    efficient : bool
+        Whether what the attributions lack of the difference of the outputs is shared equally.
+    {independent_rows}
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import Semivalue
+    >>> x = torch.arange(1.0, 13.0)[None]
+    >>> Semivalue(lambda x: x.sum(1) ** 2, seed=0).attribute(x, n_samples=100)[0, :3]
+    tensor([ 78., 156., 234.])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        antithetic: bool = True,
+        efficient: bool = True,
+        independent_rows: bool = False,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.antithetic = antithetic
+        self.efficient = efficient
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.Semivalue:
+        return core.Semivalue(self.antithetic, self.efficient)

@@ -1,0 +1,48 @@
+"""The parameters that several methods share, for their docstrings."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from shapley_adapters.estimators.graph import options as connected_forms
+from shapley_adapters.estimators.least_squares import options as least_squares_forms
+
+MethodT = TypeVar("MethodT", bound=type)
+
+_PARAMETERS = """forward_func : callable
+        The model, or any function of the inputs.
+    seed : int, optional
+        Seed of all random choices.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
+        if given, names the class."""
+
+_GRAPH = """graph : str, graph, or list of graphs, optional
+        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, a pandas
+        frame of adjacency, an edge index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric
+        data, or a `PlayerGraph`, each with a node for each feature; `"line"`, `"ring"` or `"grid"`,
+        by their places; or a list with one graph for each example. Nodes must be the numbers of the
+        features from 0; others need an order: `PlayerGraph.of_networkx(graph, nodelist)`. By
+        default features are next to each other that touch
+        along any dimension of an input but the first: token ids are a line, an image is a grid of
+        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
+        those that they touch. Required for tables, which are floats of two dimensions."""
+
+_INDEPENDENT_ROWS = """independent_rows : bool
+        Whether each example has random draws of its own, made from the seed and the example's
+        values. The errors of different examples are then independent, so that averages over
+        examples, over calls or over the samples of `NoiseTunnel` have smaller errors. By default
+        all examples share their draws, which is faster."""
+
+
+def documented(method: MethodT) -> MethodT:
+    """Put the shared parameters where the docstring names them in braces."""
+    # Under `python -OO` there are no docstrings to complete.
+    method.__doc__ = (method.__doc__ or "").format(
+        parameters=_PARAMETERS,
+        graph=_GRAPH,
+        independent_rows=_INDEPENDENT_ROWS,
+        c_shapley_options=connected_forms.OPTIONS,
+        least_squares_options=least_squares_forms.OPTIONS,
+    )
+    return method

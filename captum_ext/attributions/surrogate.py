@@ -1,0 +1,216 @@
+"""Surrogates of models that take masked inputs, for captum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shapley_adapters import Game
+from shapley_adapters.arguments import checked_flag
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.surrogates.surrogate_model import SurrogateModel
+from shapley_adapters.torch_support.array_module import warn_in_training_mode
+
+from ..inputs.baselines import readable
+from .coalition_attribution import CoalitionAttribution
+
+_DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool),
+        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
+    )
+}
+"""Types of inputs, by the names that files have for them."""
+
+
+class Surrogate(SurrogateModel):
+    """A network that tells a model's outputs from parts of an input, absent numbers being NaN.
+
+    It learns the mean output given the present features: the value function of SimSHAP and
+    FastSHAP, in which features tell of those that depend on them. With a baseline, absent features
+    take values that may never occur with the present ones. Fitted, it is a forward function for
+    any method, its `reference` the baseline:
+
+    `OddGP(surrogate).attribute(x, baselines=surrogate.reference, target=1)`
+
+    Fitting runs the model once on each example. Needs lightning and safetensors:
+    `pip install shapley-ext[amortized]`.
+
+    Parameters
+    ----------
+    model : callable
+        The forward function, with or without derivatives.
+    network : {"mlp", "unet", "tokens"} or Module
+        The network. A module of your own gets standardised examples with 0 for absent numbers, and
+        beside them the marks of present ones: (examples, 2, …), or (examples, 2 C, height, width)
+        for images of C channels; it returns raw outputs, (examples, outputs).
+    network_options : mapping, optional
+        Options of a named network.
+    loss : {"auto", "kl", "squared"}
+        The Kullback–Leibler divergence, for probabilities of several classes, or squared error.
+        The mean is the best answer to both. `"auto"` looks at the outputs.
+    coalitions : int
+        Random coalitions of each example in each epoch, of all sizes alike.
+    epochs, rows_per_step : int
+        Of the training.
+    learning_rate : float, optional
+        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
+        √(4,000 / steps) for more.
+    validation_share : float
+        Share of the examples that is held out, to keep the best epoch by, and for `validation`.
+    patience : int, optional
+        Epochs without improvement after which training ends.
+    absent : int
+        Which whole number stands for absent ones where inputs name tokens.
+    seed : int, optional
+        Seed of the weights, the order of the examples, the split and all coalitions.
+    folder : path, optional
+        Where checkpoints go; training that was interrupted goes on from there, also after the
+        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
+        to what must be the same.
+    trainer_options : mapping, optional
+        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
+        which may be None, says otherwise.
+    """
+
+    def fit(
+        self,
+        inputs: Any,
+        additional_forward_args: Any = None,
+        feature_mask: Any = None,
+        show_progress: bool = False,
+    ) -> Surrogate:
+        """Train on examples; returns the surrogate.
+
+        Parameters
+        ----------
+        inputs : Tensor, or iterable of batches
+            The examples, in one tensor or as `SimShap.fit` takes them.
+        additional_forward_args, feature_mask
+            As in `attribute`; what is explained together should come and go together.
+        show_progress : bool
+            Whether to show progress bars.
+        """
+        delay = 0.0 if checked_flag("show_progress", show_progress) else None
+        tensors = gathered(inputs)
+        if isinstance(tensors, tuple) and len(tensors) > 1:
+            raise InvalidArgumentError(
+                f"inputs holds {len(tensors)} tensors; a surrogate takes one."
+            )
+        game = self._game(tensors, additional_forward_args, feature_mask)
+        if game.groups.differ_by_example:
+            raise InvalidArgumentError("feature_mask must be the same for all examples.")
+        warn_in_training_mode(self.model)
+        seen = seen_by_network(game.inputs)
+        if not seen.is_floating_point() and self.network != "tokens":
+            raise InvalidArgumentTypeError(
+                f"inputs holds whole numbers ({seen.dtype}), none of which is NaN. Convert them to "
+                "floating point, or, where they name tokens, pass network='tokens' and absent=."
+            )
+        self._train(seen.numpy(), game, game.groups.players[0][0], {}, delay)
+        return self
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Return the outputs, (B,) or (B, K), of examples whose absent numbers are NaN."""
+        told = torch.as_tensor(self._told(readable(inputs).numpy()))
+        dtype = inputs.dtype if inputs.is_floating_point() else torch.get_default_dtype()
+        told = told.to(inputs.device, dtype)
+        return told[:, 0] if told.shape[1] == 1 else told
+
+    @property
+    def reference(self) -> Tensor:
+        """An example of which nothing is present, the baseline that goes with the surrogate."""
+        return torch.as_tensor(self._absent_row("float32"))
+
+    def _game_of(self, probes: Any) -> Game:
+        game: Game = self._game(probes, None, None)
+        return game
+
+    def _game(self, inputs: Any, additional: Any, feature_mask: Any) -> Any:
+        method = CoalitionAttribution(self._checked_model())
+        return method.checked_call(inputs, None, None, additional, feature_mask, None).game
+
+
+def gathered(inputs: Any) -> Any:
+    """Return all examples of an iterable of batches as one."""
+    if isinstance(inputs, Tensor) or (
+        isinstance(inputs, tuple) and all(isinstance(part, Tensor) for part in inputs)
+    ):
+        return inputs
+    if not isinstance(inputs, Iterable):
+        raise InvalidArgumentTypeError(
+            f"inputs must be a tensor, a tuple of tensors, or batches of them; got "
+            f"{type(inputs).__name__}."
+        )
+    batches = [batch[0] if isinstance(batch, (list, tuple)) else batch for batch in inputs]
+    are_single = [isinstance(batch, Tensor) for batch in batches]
+    if batches and all(are_single):
+        return torch.cat(batches)
+    if not batches or any(are_single) or not _hold_as_many_tensors(batches):
+        raise InvalidArgumentTypeError(
+            "inputs must hold batches: tensors; or lists or tuples, such as inputs and labels, "
+            "that start with a tensor, or, for several inputs, with a tuple of as many each."
+        )
+    return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
+
+
+def _hold_as_many_tensors(batches: list[Any]) -> bool:
+    """Tell whether all are lists or tuples of the same number of tensors."""
+    return (
+        all(isinstance(batch, (list, tuple)) for batch in batches)
+        and all(isinstance(part, Tensor) for batch in batches for part in batch)
+        and len({len(batch) for batch in batches}) == 1
+    )
+
+
+def seen_by_network(tensors: tuple[Tensor, ...], network: Any = None) -> Tensor:
+    """Return what the network is given: the inputs, several of them side by side.
+
+    Whole numbers name tokens, or whatever a module of one's own takes them for; to the other named
+    networks they are measures.
+    """
+    if len(tensors) > 1:
+        return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
+    seen = readable(tensors[0])
+    are_measures = isinstance(network, str) and network in ("mlp", "unet")
+    return seen.float() if are_measures and not seen.is_floating_point() else seen
+
+
+def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
+    """Return shape and type of each input, such as JSON holds."""
+    return [
+        [list(tensor.shape[1:]), str(tensor.dtype).removeprefix("torch.")] for tensor in tensors
+    ]
+
+
+def inputs_seen(seen: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
+    """Undo `seen_by_network`, given the `layout_of` the inputs from the file at `path`."""
+    from shapley_adapters.amortized.header_fields import refuse_header
+
+    flat = seen.flatten(1)
+    if not _is_layout(layout) or sum(math.prod(shape) for shape, _ in layout) != flat.shape[1]:
+        needed = f"shapes and types of inputs of {flat.shape[1]} numbers"
+        refuse_header(path, "header.host.inputs", needed, layout)
+    parts = torch.split(flat, [math.prod(shape) for shape, _ in layout], dim=1)
+    return tuple(
+        part.reshape(-1, *shape).to(_DTYPES[dtype])
+        for part, (shape, dtype) in zip(parts, layout, strict=True)
+    )
+
+
+def _is_layout(layout: Any) -> bool:
+    from shapley_adapters.amortized.header_fields import is_shape
+
+    return isinstance(layout, list) and all(
+        isinstance(one, list)
+        and len(one) == 2
+        and is_shape(one[0])
+        and isinstance(one[1], str)
+        and one[1] in _DTYPES
+        for one in layout
+    )

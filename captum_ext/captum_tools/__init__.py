@@ -1,0 +1,1 @@
+"""captum's tools for language models, data loaders and graph networks."""

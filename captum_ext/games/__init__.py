@@ -1,0 +1,1 @@
+"""Forward functions and their inputs as cooperative games."""

@@ -1,0 +1,106 @@
+"""A forward function that returns one result for all examples, as a cooperative game."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+
+from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from shapley_adapters.errors import ModelOutputError
+from shapley_adapters.games.fingerprints import fingerprint
+from shapley_adapters.torch_support.tensor_arrays import array_of_tensor
+
+from .forward_function_game import ForwardFunctionGame
+from .model_outputs import dense_output, rounding_of
+
+
+@dataclass
+class BatchGame:
+    """One game for the whole batch, for forward functions that return one result for all examples.
+
+    The result is a number or, with `perturbations_per_eval=1`, a tensor of any shape. Each
+    evaluation masks all examples alike and is one call of the forward function, for each draw of
+    the baselines.
+    """
+
+    examples: ForwardFunctionGame
+    evaluations_per_batch: int = 1
+    derivative_obstacle: str = "forward_func returns one value for the whole batch"
+    output_shape: tuple[int, ...] = field(default=(), init=False)
+    output_dtype: torch.dtype = field(default=torch.float32, init=False)
+    _is_known: bool = field(default=False, init=False)
+
+    @property
+    def n_rows(self) -> int:
+        """The batch is one row."""
+        return 1
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return self.examples.n_players
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return self.examples.is_in_training_mode
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the output, known after the first evaluation."""
+        return rounding_of(self.output_dtype)
+
+    def active_players(self) -> BoolArray:
+        """Tell which players differ from their baselines in any example."""
+        active: BoolArray = np.any(self.examples.active_players(), axis=0)[None]
+        return active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of the whole batch."""
+        return [fingerprint(*self.examples.row_fingerprints())]
+
+    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return the outputs, (P, K)."""
+        return np.array([self._values(coalition) for coalition in coalitions])
+
+    def _values(self, coalition: CoalitionArray) -> FloatArray:
+        game = self.examples
+        everyone = np.arange(game.n_rows)
+        alike = np.broadcast_to(coalition, (game.n_rows, len(coalition)))
+        values = []
+        for draw in range(game.baselines.n_draws):
+            with torch.no_grad():
+                masked = game.masked(everyone, alike, np.full(game.n_rows, draw))
+                output = game.call(masked, game.additional_of(everyone))
+            values.append(self._flat(output))
+        mean: FloatArray = np.mean(values, axis=0)
+        return mean
+
+    def _flat(self, output: Any) -> FloatArray:
+        """Return one result as an array, (K,); all results must have the same shape."""
+        if isinstance(output, (int, float)):
+            tensor = torch.tensor(output, dtype=torch.float64)
+        else:
+            tensor = dense_output(output)
+            self.output_dtype = tensor.dtype
+        shape = () if tensor.numel() == 1 else tuple(tensor.shape)
+        if shape and self.examples.perturbations_per_eval != 1:
+            self._refuse((), shape)  # one value has been seen before this game was made
+        if self._is_known and shape != self.output_shape:
+            self._refuse(self.output_shape, shape)
+        self._is_known, self.output_shape = True, shape
+        return array_of_tensor(tensor).ravel()
+
+    @staticmethod
+    def _refuse(first: tuple[int, ...], later: tuple[int, ...]) -> NoReturn:
+        spoken = [
+            f"a result of shape {shape}" if shape else "one value" for shape in (first, later)
+        ]
+        raise ModelOutputError(
+            f"forward_func returned {spoken[0]} for the whole batch first, and {spoken[1]} in a "
+            "later call. It must return one entry for each example, or results of the same shape "
+            "for the whole batch."
+        )

@@ -1,0 +1,307 @@
+"""A forward function, its inputs and baselines as cooperative games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.futures import Future
+
+from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
+from shapley_adapters.games.batch_sizes import BatchBounds
+from shapley_adapters.games.evaluation import in_batches, rows_per_batch
+from shapley_adapters.games.fingerprints import fingerprint
+from shapley_adapters.games.value_functions import Reduction
+from shapley_adapters.torch_support.array_module import changing_layers
+from shapley_adapters.torch_support.tensor_arrays import array_of, array_of_tensor
+
+from ..futures import waited
+from ..inputs.baselines import Baselines
+from ..inputs.checks import takes_nothing
+from ..inputs.feature_groups import FeatureGroups
+from ..inputs.forward_arguments import arguments_of_rows, entries_of_examples
+from .model_outputs import OutputSelection, one_row_alone, rounding_of
+
+
+@dataclass
+class ForwardFunctionGame:
+    """One game for each example.
+
+    Attributes
+    ----------
+    forward_func : callable
+        The forward function.
+    inputs : tuple of tensors
+        Values of present numbers.
+    baselines : Baselines
+        Values of absent numbers. The output is averaged over a distribution of them, each draw of
+        which costs a row of the forward function.
+    groups : FeatureGroups
+        The players.
+    target, additional_forward_args
+        As captum takes them, or marked; those that belong to examples follow their example.
+    perturbations_per_eval : int, optional
+        How many masked copies of the examples one call of the forward function holds at most.
+    calls_in_flight : int
+        How many calls of a forward function that returns futures are started before the first is
+        waited for; 0 refuses futures.
+    """
+
+    forward_func: Callable[..., Any]
+    inputs: tuple[Tensor, ...]
+    baselines: Baselines
+    groups: FeatureGroups
+    target: Any = None
+    additional_forward_args: tuple[Any, ...] = ()
+    perturbations_per_eval: int | None = None
+    calls_in_flight: int = 0
+
+    def __post_init__(self) -> None:
+        self._takes_nothing = takes_nothing(self.forward_func)
+        self._is_known = False
+        self._select = OutputSelection(
+            self.target, self.n_rows, may_be_one_for_all=self.perturbations_per_eval == 1
+        )
+        self._is_checked_alone = self.perturbations_per_eval != 1 or self.n_rows == 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of examples."""
+        return len(self.inputs[0])
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of the selected output of one example, known after the first evaluation."""
+        return self._select.shape
+
+    @property
+    def output_dtype(self) -> torch.dtype:
+        """Type of the output, known after the first evaluation."""
+        return self._select.dtype
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return self.groups.n_players
+
+    @property
+    def rows_per_forward(self) -> int:
+        """How many masked examples go into one call of the forward function."""
+        if self.perturbations_per_eval is not None:
+            return self.perturbations_per_eval * self.n_rows
+        return rows_per_batch(self._example_bytes, self.inputs[0].device.type)
+
+    @property
+    def evaluations_per_batch(self) -> int:
+        """How many evaluations make a good batch, each a row for every draw of the baselines."""
+        rows = max(1, self.calls_in_flight) * self.rows_per_forward
+        return max(1, rows // self.baselines.n_draws)
+
+    @property
+    def has_common_empty_value(self) -> bool:
+        """Whether examples without any features are the same input of the same forward function."""
+        return all(len(part) == 1 for part in self._beside_inputs())
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(changing_layers(self.forward_func))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the output, known after the first evaluation."""
+        return rounding_of(self.output_dtype)
+
+    @property
+    def batch_bounds(self) -> BatchBounds | None:
+        """Between which sizes of batches to choose, unless the user has chosen one."""
+        if self.perturbations_per_eval is not None or self.calls_in_flight > 0:
+            return None  # calls in flight make a batch of their own
+        return BatchBounds.of_bytes(self._example_bytes, self.baselines.n_draws)
+
+    @property
+    def _example_bytes(self) -> int:
+        return sum(t[0].numel() * t.element_size() for t in self.inputs)
+
+    def active_players(self) -> BoolArray:
+        """Tell where inputs differ from baselines; NaN differs from all but NaN."""
+        active = np.zeros((self.n_rows, self.n_players), dtype=bool)
+        for index, given in enumerate(self.inputs):
+            active |= self.groups.any_of(self.baselines.differ_from(given, index), index)
+        return active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of what belongs to each example: inputs, baselines, targets and so on.
+
+        An example has the same digest by itself. What is zero counts as if it were left out.
+        """
+        beside = [array_of(p) if isinstance(p, Tensor) else p for p in self._beside_inputs()]
+        inputs = [array_of(tensor) for tensor in self.inputs]
+        digests = []
+        for row in range(self.n_rows):
+            entries = [part[row if len(part) > 1 else 0] for part in beside]
+            passed = [entry for entry in entries if entry is not None and np.any(entry)]
+            digests.append(fingerprint(*(array[row] for array in inputs), *passed))
+        return digests
+
+    def _beside_inputs(self) -> list[Any]:
+        """Return baselines, targets and further arguments that have an entry for each example.
+
+        Those with one entry are the same for all examples, or belong to the only one.
+        """
+        target = self.target
+        if isinstance(target, Tensor):
+            target = target.reshape(-1)
+        return [
+            *self.baselines.of_examples(),
+            target if isinstance(target, (list, Tensor)) else [target],
+            *entries_of_examples(self.additional_forward_args, self.n_rows),
+        ]
+
+    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return the selected outputs, (P, K), outputs of several dimensions flattened."""
+        outputs = self._outputs(rows, coalitions)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs.mean(axis=1)
+
+    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        """Return the values that `reduce` makes of the outputs, one for each class."""
+        outputs = self._outputs(rows, coalitions)
+        if len(self.output_shape) > 1:
+            raise InvalidArgumentError(
+                "value_function needs outputs of shape (B, classes); those of forward_func have "
+                f"shape (B, {', '.join(map(str, self.output_shape))})."
+            )
+        return reduce(outputs, rows)
+
+    def masked(
+        self, rows: IntArray, coalitions: CoalitionArray, draws: IntArray | None = None
+    ) -> tuple[Tensor, ...]:
+        """Return the inputs of each row with absent numbers replaced by the baseline's."""
+        absent = ~coalitions
+        return tuple(
+            self.baselines.filled(
+                given, index, rows, draws, self.groups.spread(absent, rows, index)
+            )
+            for index, given in enumerate(self.inputs)
+        )
+
+    def _outputs(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return the selected outputs for each draw of the baselines, (P, draws, K)."""
+        n_pairs, n_draws = len(rows), self.baselines.n_draws
+        collected: list[ValueArray] = []
+
+        def started(start: int, stop: int) -> tuple[Any, IntArray]:
+            part: Any = slice(start, stop)
+            draws = None
+            if n_draws > 1:
+                draws, part = np.divmod(np.arange(start, stop), n_pairs)
+            with torch.no_grad():
+                masked = self.masked(rows[part], coalitions[part], draws)
+                return self._start(masked, self.additional_of(rows[part])), rows[part]
+
+        def finished(output: Any, own_rows: IntArray) -> ValueArray:
+            with torch.no_grad():
+                selected = self._select(waited(output), own_rows)
+            return array_of_tensor(selected)
+
+        def collect(start: int, stop: int, size: int | None = None) -> None:
+            step = size or stop - start
+            calls: list[tuple[Any, IntArray] | ValueArray] = []
+            for i in range(start, stop, step):
+                output, own_rows = started(i, min(i + step, stop))
+                # An output that is there is read before the next call, which may use its memory.
+                is_future = isinstance(output, Future)
+                calls.append((output, own_rows) if is_future else finished(output, own_rows))
+            collected.extend(finished(*c) if isinstance(c, tuple) else c for c in calls)
+
+        total = n_pairs * n_draws
+        is_first = not self._is_known
+        first = self._rows_of_first_pass(total)
+        if first > 0:
+            with nullcontext() if is_first else one_row_alone():
+                collect(0, first)
+        if n_pairs > 1 or n_draws == 1:
+            # as many as the caller has found to fit
+            collect(first, total, self.rows_per_forward if self.calls_in_flight > 1 else None)
+        else:
+            size = self.rows_per_forward
+            in_batches(total - first, size, lambda i, j: collect(first + i, first + j))
+        outputs = np.concatenate(collected)
+        return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).swapaxes(0, 1)
+
+    def _rows_of_first_pass(self, total: int) -> int:
+        """Return how many of `total` rows have a forward pass of their own."""
+        was_known, self._is_known = self._is_known, True
+        if not was_known and total > self.n_rows:
+            # The first forward pass holds the examples once, as captum's does: a function that
+            # returns one value for the batch may work for no other number of them.
+            return min(self.n_rows, self.rows_per_forward)
+        if was_known and not self._is_checked_alone and total > 1:
+            # With one copy of the examples in each pass, the output for a single row shows whether
+            # there is an output for each example or one of the same length for the whole batch.
+            self._is_checked_alone = True
+            return 1
+        return 0
+
+    # What follows makes this a DifferentiableGame.
+
+    @property
+    def derivative_obstacle(self) -> str | None:
+        """Inputs of whole numbers have no derivative."""
+        for index, tensor in enumerate(self.inputs):
+            if not tensor.is_floating_point():
+                return f"inputs[{index}] holds whole numbers ({tensor.dtype})"
+        return None
+
+    def fully_present(self, n_points: int) -> Tensor:
+        """Return ones in the precision of the inputs."""
+        first = self.inputs[0]
+        return torch.ones(n_points, self.n_players, dtype=first.dtype, device=first.device)
+
+    def presence_values(self, rows: IntArray, presence: Tensor) -> Tensor:
+        """Return the selected outputs on the lines from baselines to inputs, averaged."""
+        n_pairs, n_draws = len(rows), self.baselines.n_draws
+        draw, pair = np.divmod(np.arange(n_pairs * n_draws), n_pairs)
+        rows, presence = rows[pair], presence.repeat(n_draws, 1)
+        points = []
+        for index, given in enumerate(self.inputs):
+            start = self.baselines.of_rows(index, rows, draw)
+            degree = self.groups.spread_tensor(presence, rows, index).reshape(start.shape)
+            if start.is_inference():  # autograd cannot save it
+                start = start.clone()
+            # Exact at both ends, which matters to models that compare or convert.
+            points.append(torch.lerp(start, given[rows], degree.to(start)))
+        outputs = self._selected(tuple(points), rows)
+        if not outputs.is_floating_point():
+            raise DerivativeError(f"forward_func returns {outputs.dtype} numbers.")
+        return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).mean(dim=0)
+
+    def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
+        """Return what the forward function returns, or the result of its Future."""
+        return waited(self._start(inputs, additional))
+
+    def _start(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
+        """Call the forward function; one without parameters is called without inputs."""
+        output = (
+            self.forward_func() if self._takes_nothing else self.forward_func(*inputs, *additional)
+        )
+        if isinstance(output, Future) and self.calls_in_flight == 0:
+            raise ModelOutputError(
+                "forward_func returned a Future. Call attribute_future, which waits for it and "
+                "returns a Future of the attributions."
+            )
+        return output
+
+    def _selected(self, masked: tuple[Tensor, ...], rows: IntArray) -> Tensor:
+        """Run the forward function and select targets, (P, K)."""
+        return self._select(self.call(masked, self.additional_of(rows)), rows)
+
+    def additional_of(self, rows: IntArray) -> tuple[Any, ...]:
+        """Return the further arguments of the forward function for masked copies of rows."""
+        return arguments_of_rows(self.additional_forward_args, rows, self.n_rows)

@@ -1,0 +1,175 @@
+"""What forward functions return: which outputs can be explained, and the selection of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shapley_adapters.array_types import IntArray
+from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtError
+from shapley_adapters.torch_support.array_module import how_to_pick
+
+from ..captum_internals import select_targets
+
+
+class OneValueForBatchError(Exception):
+    """The forward function returned one value, or one tensor, for the whole batch."""
+
+
+@dataclass
+class OutputSelection:
+    """Checks what a forward function returns, call by call, and selects the targets.
+
+    Attributes
+    ----------
+    target
+        As captum takes it.
+    n_examples : int
+        Number of examples.
+    may_be_one_for_all : bool
+        Whether one tensor of any shape may be meant for the whole batch.
+    shape : tuple of int
+        Shape of the selected output of one example; known after the first call.
+    dtype : torch.dtype
+        Type of the output; known after the first call.
+    """
+
+    target: Any
+    n_examples: int
+    may_be_one_for_all: bool
+    shape: tuple[int, ...] = field(default=(), init=False)
+    dtype: torch.dtype = field(default=torch.float32, init=False)
+    _has_output: bool = field(default=False, init=False)
+    _shape_of_all: tuple[int, ...] | None = field(default=None, init=False)
+
+    def __call__(self, output: Any, rows: IntArray) -> Tensor:
+        """Return the selected outputs of some rows, (P, K)."""
+        selected = self._target_of(self._of_rows(output, len(rows)), rows)
+        shape = tuple(selected.shape[1:])
+        self._check_shape(shape)
+        self.shape, self.dtype = shape, selected.dtype
+        return selected.reshape(len(rows), int(np.prod(shape, dtype=np.intp)))
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        """Refuse outputs without numbers, and shapes that vary between calls."""
+        if 0 in shape:
+            raise ModelOutputError(
+                f"forward_func returns an output of shape {shape} for each example, which holds no "
+                "number to explain."
+            )
+        if self._has_output and shape != self.shape:
+            raise ModelOutputError(
+                "forward_func must return outputs of one shape; for each example it returned "
+                f"{self.shape} first and {shape} in a later call. Check that the shape does not "
+                "depend on the batch or on the numbers of the input."
+            )
+        self._has_output = True
+
+    def _of_rows(self, output: Any, n_rows: int) -> Tensor:
+        """Return an output that has an entry for each row.
+
+        Raises
+        ------
+        OneValueForBatchError
+            If it is one value or, where the user allows that, one tensor for the whole batch.
+        ModelOutputError
+            If it is neither.
+        """
+        if isinstance(output, (int, float)):
+            raise OneValueForBatchError
+        tensor = dense_output(output)
+        shape = tuple(tensor.shape)
+        if shape == () and n_rows == 1 and self._shape_of_all is not None:
+            return tensor.reshape(1)  # by a model that ends with squeeze()
+        if shape == () or (tensor.numel() == 1 and n_rows > 1):
+            raise OneValueForBatchError
+        if shape[0] != n_rows:
+            if self.may_be_one_for_all and self._shape_of_all in (None, shape):
+                raise OneValueForBatchError
+            raise ModelOutputError(
+                f"forward_func must return one entry for each of its {n_rows} examples; its output "
+                f"has shape {shape}. If it returns one result for the whole batch, pass "
+                "perturbations_per_eval=1."
+            )
+        if n_rows == self.n_examples > 1:
+            self._shape_of_all = shape
+        return tensor
+
+    def _target_of(self, output: Tensor, rows: IntArray) -> Tensor:
+        target = self.target
+        if isinstance(target, list):
+            target = [target[r] for r in rows]
+        elif isinstance(target, Tensor) and target.numel() > 1:
+            target = target.to(output.device)[rows]
+        return selected_targets(output, target, self.target)
+
+
+def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
+    """Select the target of each example, or say that `given`, the user's, does not select.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such output.
+    """
+    try:
+        selected: Tensor = select_targets(output, target)
+    except (AssertionError, IndexError, RuntimeError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"target={_brief(given)} does not select from an output of shape "
+            f"{tuple(output.shape[1:])} for each example. {error}"
+        ) from error
+    return selected
+
+
+def rounding_of(dtype: torch.dtype) -> float:
+    """Return the relative rounding error of numbers of a type."""
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+
+
+@contextmanager
+def one_row_alone() -> Iterator[None]:
+    """Say why a forward function that works for all examples at once may fail for one of them."""
+    try:
+        yield
+    except (OneValueForBatchError, ShapleyExtError):
+        raise
+    except Exception as error:
+        raise ModelOutputError(
+            "forward_func works for all examples together and fails for one of them alone: "
+            f"{error}. It is called with any number of examples in any order, so pass what belongs "
+            "to the examples, such as labels, in additional_forward_args."
+        ) from error
+
+
+def dense_output(output: Any) -> Tensor:
+    """Return an output that is a dense tensor of real numbers; refuse all others."""
+    if not isinstance(output, Tensor):
+        raise ModelOutputError(
+            f"forward_func must return a tensor or a number; {how_to_pick(output)}"
+        )
+    kinds = {
+        "complex": output.is_complex(),
+        "nested": output.is_nested,
+        "sparse": not output.is_nested and output.layout != torch.strided,
+        "quantized": output.is_quantized,
+        "meta": output.is_meta,
+    }
+    for kind, is_so in kinds.items():
+        if is_so:
+            raise ModelOutputError(
+                f"forward_func must return a dense tensor of real numbers; it returned a {kind} "
+                "one."
+            )
+    return output
+
+
+def _brief(target: Any) -> str:
+    text = repr(target)
+    return text if len(text) <= 60 else text[:57] + "..."

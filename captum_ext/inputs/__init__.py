@@ -1,0 +1,1 @@
+"""What users pass to attribution methods: inputs, baselines, feature masks."""

@@ -1,0 +1,199 @@
+"""Feature masks as players, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from shapley_adapters.array_types import IntArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+
+from .checks import check_plain
+
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+_MAX_GAPS = 100
+"""How many columns there may be for each id where a result has a column for every id."""
+
+
+@dataclass(frozen=True)
+class FeatureGroups:
+    """Which player each number of the inputs belongs to.
+
+    Attributes
+    ----------
+    n_players : int
+        How many different ids the mask holds; players are numbered in the order of their ids.
+    players : tuple of arrays, (1 or B, size of one example) each
+        The player of each number, for each input tensor; the first dimension is 1 where all
+        examples have the same groups.
+    is_plain : bool
+        Whether there is one input tensor, of which each number is a player, in order.
+    ids : array, (n_players,)
+        The id of each player in the mask.
+    """
+
+    n_players: int
+    players: tuple[IntArray, ...]
+    is_plain: bool
+    ids: IntArray
+
+    @property
+    def differ_by_example(self) -> bool:
+        """Whether examples have groups of their own."""
+        return any(len(players) > 1 for players in self.players)
+
+    def columns(self, per_player: npt.NDArray[ScalarT]) -> npt.NDArray[ScalarT]:
+        """Return (R, columns, K): a column for each id from the smallest to the largest."""
+        places = self.ids - self.ids[0]
+        shape = len(per_player), int(places[-1]) + 1, per_player.shape[2]
+        columns = np.zeros(shape, per_player.dtype)
+        columns[:, places] = per_player
+        return columns
+
+    def check_columns(self) -> None:
+        """Refuse masks of which most columns would be empty.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there are few ids between the smallest and the largest.
+        """
+        if int(self.ids[-1]) - int(self.ids[0]) >= _MAX_GAPS * self.n_players:
+            raise InvalidArgumentError(
+                f"return_input_shape=False needs a column for each id of feature_mask from "
+                f"{self.ids[0]} to {self.ids[-1]}, but there are only {self.n_players} ids. Number "
+                "them without gaps: torch.unique(feature_mask, return_inverse=True)[1]."
+            )
+
+    def spread(
+        self, per_player: npt.NDArray[ScalarT], rows: IntArray, index: int
+    ) -> npt.NDArray[ScalarT]:
+        """Give each number of input tensor `index` what belongs to its player.
+
+        Parameters
+        ----------
+        per_player : array, (P, M) or (P, M, K)
+            Something for each player.
+        rows : array, (P,)
+            The example that each entry is of.
+        index : int
+            Which input tensor.
+
+        Returns
+        -------
+        array, (P, size of one example) or (P, size of one example, K)
+        """
+        players = self.players[index]
+        if self.is_plain:
+            return per_player
+        if len(players) == 1:
+            return per_player[:, players[0]]
+        own = players[rows]
+        return per_player[np.arange(len(own))[:, None], own]
+
+    def layouts(self, shapes: Sequence[tuple[int, ...]]) -> list[list[IntArray]]:
+        """Return the player of each place of each input, for each example or for all together.
+
+        Parameters
+        ----------
+        shapes : sequence of tuples
+            The shapes of one example of each input.
+        """
+        n_rows = max(len(players) for players in self.players)
+        return [
+            [
+                players[row if len(players) > 1 else 0].reshape(shape)
+                for players, shape in zip(self.players, shapes, strict=True)
+            ]
+            for row in range(n_rows)
+        ]
+
+    def spread_tensor(self, per_player: Tensor, rows: IntArray, index: int) -> Tensor:
+        """Do the same for a tensor, (P, M), on its device and with its derivatives."""
+        players = self.players[index]
+        if self.is_plain:
+            return per_player
+        own = torch.as_tensor(players if len(players) == 1 else players[rows])
+        return per_player.gather(1, own.to(per_player.device).expand(len(per_player), -1))
+
+    def any_of(self, flags: npt.NDArray[np.bool_], index: int) -> npt.NDArray[np.bool_]:
+        """Tell for each example which players have a true flag in input tensor `index`, (B, M)."""
+        found = np.zeros((len(flags), self.n_players), dtype=bool)
+        example, place = np.nonzero(flags)
+        players = self.players[index]
+        found[example, players[example if len(players) > 1 else 0, place]] = True
+        return found
+
+
+def from_feature_mask(
+    feature_mask: Tensor | tuple[Tensor, ...] | None, inputs: tuple[Tensor, ...]
+) -> FeatureGroups:
+    """Read captum's `feature_mask`; without one, each number of an example is a player.
+
+    Ids may be any whole numbers, in any order, with gaps. The same id in several tensors is the
+    same player. A player that an example does not have gets 0 there.
+    """
+    masks = _consecutive(inputs) if feature_mask is None else _checked(feature_mask, inputs)
+    ids, positions = np.unique(np.concatenate([m.ravel() for m in masks]), return_inverse=True)
+    if len(ids) == 0:
+        raise InvalidArgumentError("inputs must hold at least one number for each example.")
+    parts = np.split(positions, np.cumsum([m.size for m in masks])[:-1])
+    players = tuple(part.reshape(m.shape) for part, m in zip(parts, masks, strict=True))
+    is_plain = len(inputs) == 1 and np.array_equal(players[0], np.arange(len(ids))[None])
+    return FeatureGroups(len(ids), players, is_plain, ids)
+
+
+def _consecutive(inputs: tuple[Tensor, ...]) -> list[IntArray]:
+    masks, first = [], 0
+    for tensor in inputs:
+        size = tensor[0].numel()
+        masks.append(np.arange(first, first + size)[None])
+        first += size
+    return masks
+
+
+def _checked(
+    feature_mask: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]
+) -> list[IntArray]:
+    masks = feature_mask if isinstance(feature_mask, tuple) else (feature_mask,)
+    if len(masks) != len(inputs):
+        raise InvalidArgumentError(
+            f"feature_mask must hold one tensor for each of the {len(inputs)} inputs; got "
+            f"{len(masks)}."
+        )
+    return [
+        _flat(mask, tensor, index)
+        for index, (mask, tensor) in enumerate(zip(masks, inputs, strict=True))
+    ]
+
+
+def _flat(mask: Tensor, tensor: Tensor, index: int) -> IntArray:
+    """Return one mask as (1 or B, size of one example)."""
+    if not isinstance(mask, Tensor):
+        raise InvalidArgumentTypeError(
+            f"feature_mask[{index}] must be a tensor; got {type(mask).__name__}."
+        )
+    check_plain(f"feature_mask[{index}]", mask)
+    if mask.is_floating_point() or mask.dtype == torch.bool:
+        raise InvalidArgumentTypeError(
+            f"feature_mask[{index}] must hold whole numbers; got {mask.dtype}. Use mask.long()."
+        )
+    wide = mask.reshape((1,) * (tensor.dim() - mask.dim()) + tuple(mask.shape))
+    fits = wide.dim() == tensor.dim() and all(
+        have in (1, want) for have, want in zip(wide.shape, tensor.shape, strict=True)
+    )
+    if not fits:
+        raise InvalidArgumentError(
+            f"feature_mask[{index}] has shape {tuple(mask.shape)}, which does not broadcast to "
+            f"its input's {tuple(tensor.shape)}."
+        )
+    own = wide.expand(wide.shape[0], *tensor.shape[1:])
+    flat: IntArray = own.reshape(wide.shape[0], tensor[0].numel()).cpu().numpy()
+    return flat

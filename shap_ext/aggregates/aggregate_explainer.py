@@ -1,0 +1,317 @@
+"""What explainers that are made of others share: arguments in, an Explanation out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import shap
+
+from shapley_adapters.aggregation import Aggregate
+from shapley_adapters.aggregation.members import share_of_budget
+from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.torch_support.tensor_arrays import array_of
+
+from ..explainers.coalition_explainer import CoalitionExplainer, count_or_auto
+from ..explainers.legacy_calls import LegacyCalls, check_sums, no_expected_value, shared_value
+from ..games.links import checked_link
+from ..inputs.backgrounds import bounded_background, check_masker
+from ..inputs.datasets import plain_array_of
+from ..inputs.single_rows import table_of_row
+from ..results.bounded_explanation import explanation
+from ..results.output_axes import folded, has_outputs
+from ..shap_internals import is_op_chain
+from .base_explainers import Member, member_of
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far an aggregate may be off, at most, in the shape of its values.
+
+    Both are weighted sums of the members', which bounds them however the members' draws hang
+    together.
+
+    Attributes
+    ----------
+    errors : array
+        Standard errors.
+    half_widths : array
+        How far 95 % intervals reach from the values.
+    """
+
+    errors: FloatArray
+    half_widths: FloatArray
+
+
+@dataclass(frozen=True)
+class Combined:
+    """What an aggregate explainer made of its members' answers.
+
+    Attributes
+    ----------
+    values : array, (R, …) or (R, …, K)
+        The attributions.
+    base_values : array, (R,) or (R, K)
+        The values without any feature.
+    spread : Spread or None
+        Bounds of the standard errors and intervals.
+    template : shap.Explanation or None
+        An answer to take names from.
+    data, display_data : array or DataFrame, or None
+        What plots show beside the features, which may be groups of columns.
+    """
+
+    values: FloatArray
+    base_values: FloatArray
+    spread: Spread | None
+    template: Any
+    data: Any
+    display_data: Any
+
+
+class AggregateExplainer(LegacyCalls):
+    """Base of the explainers that combine others.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of all random choices, and of the members that are given by name.
+    last_aggregate : Aggregate or None
+        What the latest call made of its members' answers, features last: weights and proofs.
+    last_candidates : list of arrays
+        The members' answers of the latest call, in the shape of its values.
+    """
+
+    name = "aggregate"
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Callable[[Any], Any] | str = shap.links.identity,
+        feature_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+        linearize_link: bool = True,
+        seed: int | None = None,
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
+    ) -> None:
+        masker, self._background_dtypes = bounded_background(masker)
+        super().__init__(
+            model,
+            masker,
+            link=checked_link(link),
+            feature_names=None if feature_names is None else list(feature_names),
+            output_names=None if output_names is None else list(output_names),
+            linearize_link=checked_flag("linearize_link", linearize_link),
+        )
+        check_masker(self.masker)
+        self.seed = checked_seed(seed)
+        self.last_aggregate: Aggregate | None = None
+        self.last_candidates: list[FloatArray] = []
+        self._last_base_values: FloatArray | None = None
+
+    def _specs(self) -> list[Any]:
+        """Return what the members are given as."""
+        raise NotImplementedError
+
+    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+        """Explain rows."""
+        raise NotImplementedError
+
+    def _members(self) -> list[Member]:
+        return [
+            member_of(
+                spec,
+                model=self.model,
+                masker=self.masker,
+                link=self.link,
+                feature_names=self.feature_names,
+                output_names=self.output_names,
+                linearize_link=self.linearize_link,
+                seed=self.seed,
+            )
+            for spec in self._specs()
+        ]
+
+    def __call__(
+        self,
+        X: Any,
+        *,
+        max_evals: int | str = "auto",
+        main_effects: bool = False,
+        error_bounds: bool = False,
+        batch_size: int | str = "auto",
+        outputs: Any = None,
+        silent: bool = False,
+        check_additivity: bool = False,
+    ) -> Any:
+        """Explain the model's output for each row.
+
+        Parameters
+        ----------
+        X : array or DataFrame, (R, …)
+            The rows, or one row: a Series, or an array of one dimension.
+        max_evals : int or "auto"
+            The budget of all members together for each explained row: those that take a budget get
+            equal shares of it. By default each has its own default.
+        main_effects : bool
+            Not supported.
+        error_bounds : bool
+            Whether to give standard errors and 95 % intervals. Those of the members are added up
+            with their weights, which bounds the error however the members' draws hang together.
+            Only for linear aggregates of members that give them.
+        batch_size : int or "auto"
+            Is passed on to the members that take it.
+        outputs : sequence of int, optional
+            Which outputs to show; all by default.
+        silent : bool
+            Whether to show no progress bars.
+        check_additivity : bool
+            Whether to refuse attributions that do not sum to the model's output, which costs one
+            evaluation per row. Medians, rankings and explanations by neighbours do not sum to it.
+
+        Returns
+        -------
+        shap.Explanation
+            Values (R, M), or (R, M, K) for K outputs. For one row, values (M,) or (M, K), as in
+            `explainer(X)[0]`.
+
+        Raises
+        ------
+        AdditivityError
+            If `check_additivity=True` and the attributions do not sum to the model's output.
+        InvalidArgumentError, InvalidArgumentTypeError
+            If an argument cannot be used, or members' answers do not fit together.
+        BudgetError
+            If a share of the budget is too small for a member.
+        """
+        started = time.time()
+        if main_effects:
+            raise InvalidArgumentError("main_effects=True is not supported by aggregates.")
+        arguments = {"silent": checked_flag("silent", silent), **self._budget(max_evals)}
+        if batch_size != "auto":
+            arguments["batch_size"] = checked_count("batch_size", batch_size)
+        if checked_flag("error_bounds", error_bounds):
+            arguments["error_bounds"] = True
+        is_summed = checked_flag("check_additivity", check_additivity)
+        row = table_of_row(X, self._background_dtypes)
+        rows = _checked_rows(X if row is None else row)
+        found = self._combine(rows, arguments, error_bounds)
+        self._last_base_values = found.base_values
+        if is_summed:
+            self._check_sums(found, rows)
+        made = self._explanation(found, rows, outputs, time.time() - started)
+        return made if row is None else made[0]
+
+    def explain_row(self, *row_args: Any, **arguments: Any) -> dict[str, Any]:
+        """Explain one row; returns what shap's own explainers return for a row."""
+        if len(row_args) != 1:
+            raise InvalidArgumentError(f"one input is explained; got {len(row_args)}.")
+        row = np.asarray(row_args[0])
+        made = self(row[None], **arguments)
+        values = made.values[0]
+        n_features = int(np.prod(row.shape))
+        return {
+            "values": values.reshape(n_features, *values.shape[row.ndim :]),
+            "expected_values": made.base_values[0],
+            "mask_shapes": [row.shape],
+            "main_effects": None,
+            "clustering": None,
+            "error_std": None if made.error_std is None else made.error_std[0],
+            "output_names": made.output_names,
+        }
+
+    def _check_sums(self, found: Combined, rows: Any) -> None:
+        values = folded(found.values, has_outputs(found.values, rows))  # (R, K, M) or (R, M)
+        values = np.moveaxis(values.reshape(len(rows), -1, values.shape[-1]), 1, 2)
+        base = found.base_values.reshape(len(rows), -1)
+        check_sums(values, base, self._of_model().outputs_of(rows), self.name)
+
+    def _empty_value(self) -> FloatArray:
+        last = self._last_base_values
+        if last is None:
+            return self._of_model()._empty_value()
+        known = shared_value(last.reshape(len(last), -1))
+        if known is None:
+            raise no_expected_value("it differs from row to row.")
+        return known
+
+    def _of_model(self) -> CoalitionExplainer:
+        """Return an explainer of the same model with the same masker, to evaluate it."""
+        return CoalitionExplainer(
+            self.model, self.masker, self.link, linearize_link=self.linearize_link
+        )
+
+    def _budget(self, max_evals: Any) -> dict[str, Any]:
+        total = count_or_auto("max_evals", max_evals)
+        if total is None:
+            return {}
+        n_shares = sum(member.takes("max_evals") for member in self._members())
+        share = share_of_budget("max_evals", total, n_shares, "explainers", ", or 'auto'")
+        return {"max_evals": share}
+
+    def _explanation(self, found: Combined, rows: Any, outputs: Any, seconds: float) -> Any:
+        values, base, spread = found.values, found.base_values, found.spread
+        template = found.template
+        names = self.output_names
+        if names is None and template is not None:
+            names = template.output_names
+        if outputs is not None:
+            places = _checked_outputs(outputs, values, rows)
+            values, base = values[..., places], base[..., places]
+            if spread is not None:
+                spread = Spread(spread.errors[..., places], spread.half_widths[..., places])
+            names = None if names is None else [list(names)[place] for place in places]
+        return explanation(
+            values,
+            base_values=base,
+            data=found.data,
+            display_data=found.display_data,
+            feature_names=self._names(rows, template),
+            output_names=names if has_outputs(values, rows) else None,
+            lower_bounds=None if spread is None else values - spread.half_widths,
+            upper_bounds=None if spread is None else values + spread.half_widths,
+            error_std=None if spread is None else spread.errors,
+            compute_time=seconds,
+        )
+
+    def _names(self, rows: Any, template: Any) -> Any:
+        if template is not None and template.feature_names is not None:
+            return template.feature_names
+        columns = getattr(rows, "columns", None)
+        return self.feature_names if columns is None else [str(column) for column in columns]
+
+
+def _checked_rows(rows: Any) -> Any:
+    rows = plain_array_of(array_of(rows), "X")
+    if isinstance(rows, (list, tuple)):
+        try:
+            rows = np.asarray(rows)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                "X holds rows of different lengths; a table needs rows of the same length."
+            ) from error
+    if np.ndim(rows) < 2 or len(rows) == 0:
+        raise InvalidArgumentError(f"X has shape {np.shape(rows)}: a table of rows is needed.")
+    return rows
+
+
+def _checked_outputs(outputs: Any, values: FloatArray, rows: Any) -> list[int]:
+    if is_op_chain(outputs) or isinstance(outputs, str) or not hasattr(outputs, "__len__"):
+        raise InvalidArgumentTypeError(
+            "outputs of an aggregate must be a list of places of outputs, the same for all rows; "
+            f"got {type(outputs).__name__}."
+        )
+    places = [checked_count("outputs", place, minimum=0) for place in outputs]
+    n_outputs = values.shape[-1] if has_outputs(values, rows) else 0
+    if not places or max(places) >= n_outputs:
+        raise InvalidArgumentError(
+            f"outputs={list(outputs)} must name some of the model's {n_outputs} outputs, counted "
+            "from 0; a model with one output needs no outputs=."
+        )
+    return places

@@ -1,0 +1,220 @@
+"""AVA, explanations by neighbours, for shap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import shap
+
+from shapley_adapters.aggregation import (
+    Aggregate,
+    NeighbourIndex,
+    NeighbourSearch,
+    averaged_over_neighbours,
+)
+from shapley_adapters.aggregation.known_rows import KnownRows
+from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.torch_support.tensor_arrays import array_of
+
+from ..explainers.shared_parameters import documented
+from ..inputs.datasets import plain_array_of
+from ..inputs.models import inner_model, is_torch_module
+from ..results.output_axes import folded, has_outputs
+from ..shap_internals import background_of
+from .aggregate_explainer import AggregateExplainer, Combined, Spread
+from .base_explainers import Member, check_member
+
+_NEIGHBOURS = 10
+
+
+@documented
+class AVAExplainer(AggregateExplainer):
+    """A row explained by the Shapley values of its nearest neighbours (AVA).
+
+    Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
+    and aggregating feature-based model explanations). Nearby rows share most of their neighbours,
+    so that their explanations differ little: AVA lowers sensitivity. It is itself a Shapley value
+    explanation (Theorem 1), of the neighbours' games averaged with the same weights: values and
+    base values sum to the weighted mean of the model's outputs for the neighbours, not to that for
+    the row.
+
+    Parameters
+    ----------
+    {of_aggregates}
+    explainer : str, explainer, function, or one of captum's methods
+        What explains the neighbours, as in the other aggregates. For Theorem 1 it must give Shapley
+        values.
+    dataset : array or DataFrame, (D, …), optional
+        The rows among which neighbours are looked for; by default the rows of `masker`. Each is
+        explained when it is first needed, once; `forget` drops these explanations.
+    n_neighbors : int, optional
+        How many neighbours explain a row; by default 10, or as many rows as the data have.
+    metric : str or callable
+        The distance ρ: any of scikit-learn's `NearestNeighbors`, or a function of two rows.
+    metric_params : mapping, optional
+        Further arguments of the distance.
+    normalized : bool
+        Whether the weights are divided by their sum, so that values keep their scale. The paper
+        prints them undivided.
+    at_zero : {{"only", "leave_out"}}
+        What a neighbour at distance 0 means: it alone explains the row, which is the limit; or it
+        is passed over, so that a row of the data is explained by others.
+    smoothing : float
+        Is added to all distances.
+    embed : callable, optional
+        Rows to arrays of numbers, (R, F), between which distances are taken; by default the rows
+        themselves, flattened. Needed where rows hold more than numbers.
+
+    Notes
+    -----
+    Costs the explanations of the neighbours that were not needed before, `max_evals` for each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import shap_ext
+    >>> data = np.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]])
+    >>> explainer = shap_ext.AVAExplainer(
+    ...     lambda x: x[:, 0] ** 2, np.zeros((1, 2)), seed=0, dataset=data, n_neighbors=2
+    ... )
+    >>> explainer(np.array([[2.0, 0.0]]), silent=True).values  # (1 + 9) / 2
+    array([[5., 0.]])
+    """
+
+    name = "AVA"
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Callable[[Any], Any] | str = shap.links.identity,
+        feature_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+        linearize_link: bool = True,
+        seed: int | None = None,
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
+        explainer: Any = "oddgp",
+        dataset: Any = None,
+        n_neighbors: int | None = None,
+        metric: Any = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        normalized: bool = True,
+        at_zero: str = "only",
+        smoothing: float = 0.0,
+        embed: Callable[[Any], Any] | None = None,
+    ) -> None:
+        given = masker if dataset is None else dataset  # before shap draws from a large table
+        super().__init__(
+            model, masker, link, feature_names, output_names, linearize_link, seed, algorithm
+        )
+        check_member("explainer", explainer)
+        self.explainer, self.embed = explainer, embed
+        self.dataset = _checked_data(given)
+        self.n_neighbors, self.metric, self.metric_params = n_neighbors, metric, metric_params
+        self.normalized, self.at_zero, self.smoothing = normalized, at_zero, smoothing
+        self._index = NeighbourIndex(self._embedded(self.dataset, "dataset"), self._search())
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the neighbours' explanations, as after the model was fitted anew.
+
+        Changes of the parameters of torch modules are noticed without.
+        """
+        self._known = KnownRows(len(self.dataset))
+        self._terms: Any = None
+        self._template: Any = None
+
+    def _specs(self) -> list[Any]:
+        return [self.explainer]
+
+    def _search(self) -> NeighbourSearch:
+        return NeighbourSearch(
+            min(_NEIGHBOURS, len(self.dataset)) if self.n_neighbors is None else self.n_neighbors,
+            self.metric,
+            self.metric_params,
+            self.normalized,
+            self.at_zero,
+            self.smoothing,
+        )
+
+    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+        search = self._index.search
+        near = self._index.nearest(self._embedded(rows, "X"))
+        weights = search.weights(near.distances)
+        (member,) = self._members()
+        self._renew(arguments)
+        self._known.learn(near.places, lambda new: self._explained(new, member, arguments))
+        found = self._known.at(near.places)
+        means: list[Any] = [
+            None if one is None else averaged_over_neighbours(weights, one) for one in found
+        ]
+        values, base, errors, half_widths = means
+        if error_bounds and errors is None:
+            raise InvalidArgumentError(
+                f"error_bounds=True, but {member.name} gives no standard errors."
+            )
+        if base is None:
+            base = np.zeros(folded(values, has_outputs(values, rows)).shape[:-1])
+        spread = Spread(errors, half_widths) if error_bounds else None
+        self.last_aggregate = Aggregate(values, weights)
+        self.last_candidates = [found[0]]
+        return Combined(values, base, spread, self._template, *member.shown(rows, values))
+
+    def _renew(self, arguments: Mapping[str, Any]) -> None:
+        """Forget what was explained with other arguments, or by another model."""
+        terms = (_version(self.model), tuple(sorted(arguments.items())))
+        if terms != self._terms:
+            self.forget()
+            self._terms = terms
+
+    def _explained(self, places: IntArray, member: Member, arguments: Mapping[str, Any]) -> Any:
+        """Return what is known of rows of the data: values, base values, errors, half-widths."""
+        found = member.explain(_rows_at(self.dataset, places), arguments)
+        self._template = found.explanation
+        return found.values, found.base_values, found.errors, found.half_widths
+
+    def _embedded(self, rows: Any, name: str) -> FloatArray:
+        made = array_of(rows if self.embed is None else self.embed(rows.copy()))
+        try:
+            numbers = np.array(made, dtype=np.float64).reshape(len(rows), -1)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"{name} holds values that are not numbers, between which there is no distance. "
+                "Pass embed=, a function that turns rows into numbers."
+            ) from error
+        if not np.isfinite(numbers).all():
+            raise InvalidArgumentError(
+                f"{name} holds numbers that are not finite, to which there is no distance. Pass "
+                "embed=, a function that turns rows into finite numbers."
+            )
+        return numbers
+
+
+def _checked_data(given: Any) -> Any:
+    given = plain_array_of(array_of(given), "dataset")
+    if not isinstance(given, (np.ndarray, pd.DataFrame)):
+        background = None if given is None else background_of(given)
+        given = background if isinstance(background, np.ndarray) else None
+    if given is None or given.ndim < 2 or len(given) == 0:
+        raise InvalidArgumentError(
+            "dataset= is needed, a table of the rows among which neighbours are looked for, unless "
+            "masker= is one."
+        )
+    return _rows_at(given, np.arange(len(given)))  # a copy
+
+
+def _rows_at(data: Any, places: IntArray) -> Any:
+    """Return rows of an array or a DataFrame."""
+    return data.iloc[places] if isinstance(data, pd.DataFrame) else data[places]
+
+
+def _version(model: Any) -> Any:
+    if not is_torch_module(inner_model(model)):
+        return ()
+    from shapley_adapters.torch_support.attributions import module_version
+
+    return module_version(inner_model(model))

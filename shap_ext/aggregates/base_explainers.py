@@ -1,0 +1,242 @@
+"""The explainers that an aggregate is made of: names, explainers, functions, captum's methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import shap
+
+from shapley_adapters.aggregation.members import name_of, parameters_of
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.criteria.attribution_arrays import plain_array
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.pipeline.result import quantiles
+
+from ..explainers.coalition_explainer import CoalitionExplainer
+from ..inputs.models import inner_model, is_torch_module, prediction_function
+from ..results.output_axes import has_outputs
+from ..shap_internals import needed_evaluations
+
+_ON_ARRAYS = ("exact", "permutation", "partition", "additive")
+"""Algorithms of shap that call the model with arrays, which torch modules do not take and
+estimators do not let them."""
+
+
+@dataclass(frozen=True)
+class MemberResult:
+    """What one explainer says.
+
+    Attributes
+    ----------
+    values : array, (R, …) or (R, …, K)
+        Its attributions.
+    base_values : array, (R,) or (R, K), or None
+        The values without any feature, where it tells them.
+    errors : array, or None
+        Standard errors, where it tells them.
+    half_widths : array, or None
+        How far its 95 % intervals reach from the values, further where few draws tell the errors.
+    explanation : shap.Explanation or None
+        The whole answer, where it is one.
+    """
+
+    values: FloatArray
+    base_values: FloatArray | None
+    errors: FloatArray | None
+    half_widths: FloatArray | None
+    explanation: Any
+
+
+@dataclass(frozen=True)
+class Member:
+    """One explainer, ready to be called.
+
+    Attributes
+    ----------
+    name : str
+        What messages and plots call it.
+    explainer : callable, or object with `attribute`
+        What explains rows.
+    random_state : tuple, or None
+        The state of NumPy's global generator in which it explains, where shap built it.
+    """
+
+    name: str
+    explainer: Any
+    random_state: Any = None
+
+    @property
+    def is_attribution(self) -> bool:
+        """Whether it is one of captum's methods."""
+        return not isinstance(self.explainer, shap.Explainer) and callable(
+            getattr(self.explainer, "attribute", None)
+        )
+
+    def takes(self, argument: str) -> bool:
+        """Tell whether the explainer has an argument of this name."""
+        function = self.explainer.attribute if self.is_attribution else self.explainer
+        return argument in parameters_of(function)
+
+    def explain(self, rows: Any, arguments: Mapping[str, Any]) -> MemberResult:
+        """Explain rows, with those of the arguments that the explainer has."""
+        own = {name: value for name, value in arguments.items() if self.takes(name)}
+        rows = rows.copy()  # an explainer or its model may write into them
+        try:
+            found = self._answer(rows, own)
+        except BudgetError:
+            raise
+        except ValueError as error:
+            needed = needed_evaluations(error)
+            if needed is None:
+                raise
+            raise BudgetError(
+                f"{self.name} needs at least {needed} evaluations for a row: {error}", needed
+            ) from error
+        return self._result(found, rows)
+
+    def _answer(self, rows: Any, own: dict[str, Any]) -> Any:
+        if self.is_attribution:
+            from shapley_adapters.torch_support.attributions import attributions_of_rows
+
+            return attributions_of_rows(self.explainer, np.asarray(rows), own)
+        if self.random_state is not None:
+            with _global_generator_kept():
+                np.random.set_state(self.random_state)  # noqa: NPY002 # as shap left it
+                return self.explainer(rows, **own)
+        return self.explainer(rows, **own)
+
+    def shown(self, rows: Any, values: FloatArray) -> tuple[Any, Any]:
+        """Return rows as plots show them beside values, and their labels, without explaining."""
+        if isinstance(self.explainer, CoalitionExplainer):
+            part = self.explainer.task((rows,)).parts[0]
+            return part.data, part.display_data
+        data = np.asarray(rows)
+        return (data if values.shape[: data.ndim] == data.shape else None), None
+
+    def _result(self, found: Any, rows: Any) -> MemberResult:
+        if isinstance(found, (list, tuple)):
+            raise InvalidArgumentTypeError(
+                f"{self.name} returned {len(found)} results, one for each input or output; "
+                "aggregates need one array or Explanation. Pass a function that picks one."
+            )
+        values = _without_single_output(plain_array(self.name, found), rows)
+        if len(values) != len(rows) or not 0 <= values.ndim - np.ndim(rows) <= 1:
+            raise InvalidArgumentError(
+                f"{self.name} returned values of shape {values.shape} for rows of shape "
+                f"{np.shape(rows)}; (rows, features) is needed, or (rows, features, outputs)."
+            )
+        explanation = found if isinstance(found, shap.Explanation) else None
+        base, errors, half_widths = None, None, None
+        if explanation is not None and explanation.base_values is not None:
+            base = _base_values(explanation.base_values, values, rows)
+        if explanation is not None and explanation.error_std is not None:
+            errors = plain_array(f"error_std of {self.name}", explanation.error_std)
+            errors = errors.reshape(values.shape)
+            half_widths = _half_widths(explanation, values, errors)
+        return MemberResult(values, base, errors, half_widths, explanation)
+
+
+def in_form_of(given: Any, rows: FloatArray) -> Any:
+    """Return rows as a DataFrame where the given ones are one.
+
+    Columns of whole numbers or truth values keep their type as long as the rows keep to it.
+    """
+    columns = getattr(given, "columns", None)
+    if columns is None:
+        return rows
+    made = type(given)(rows, columns=columns)
+    if not columns.is_unique:
+        return made
+    kept = {
+        name: kind
+        for name, kind in given.dtypes.items()
+        if kind.kind in "iub" and (made[name] == made[name].astype(kind)).all()
+    }
+    return made.astype(kept)
+
+
+def checked_members(name: str, given: Any, minimum: int = 1) -> list[Any]:
+    """Return a user's list of explainers.
+
+    Raises
+    ------
+    InvalidArgumentTypeError, InvalidArgumentError
+        If it is no list, is too short, or holds something that explains nothing.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a list of explainers; got {type(given).__name__}."
+        )
+    if len(given) < minimum:
+        raise InvalidArgumentError(
+            f"{name} must hold at least {minimum} explainers; got {len(given)}."
+        )
+    for place, one in enumerate(given):
+        check_member(f"{name}[{place}]", one)
+    return list(given)
+
+
+def check_member(name: str, given: Any) -> None:
+    """Refuse what explains nothing."""
+    is_made = not isinstance(given, type)
+    if isinstance(given, str) or (is_made and (callable(given) or hasattr(given, "attribute"))):
+        return
+    raise InvalidArgumentTypeError(
+        f"{name} must be the name of an algorithm, an explainer, a function of the rows, or one of "
+        f"captum's methods; got {given!r}."
+    )
+
+
+def member_of(given: Any, **arguments: Any) -> Member:
+    """Return the member that a user names or passes; names are built by `shap.Explainer`."""
+    if isinstance(given, str):
+        model = inner_model(arguments["model"])
+        if given in _ON_ARRAYS and (is_torch_module(model) or not callable(model)):
+            arguments["model"] = prediction_function(model)
+        with _global_generator_kept():
+            np.random.set_state(_state_of(arguments.get("seed")))  # noqa: NPY002
+            explainer = shap.Explainer(algorithm=given, **arguments)
+            return Member(given, explainer, np.random.get_state())  # noqa: NPY002
+    return Member(name_of(given), given)
+
+
+@contextmanager
+def _global_generator_kept() -> Iterator[None]:
+    """Undo what shap's explainers do to the generator that all of NumPy shares: they seed it."""
+    state = np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def _state_of(seed: int | None) -> Any:
+    """Return the state of a global generator of a seed."""
+    return np.random.RandomState(np.random.MT19937(seed)).get_state()
+
+
+def _without_single_output(values: FloatArray, rows: Any) -> FloatArray:
+    """Drop an axis of one output, which some explainers keep."""
+    return values[..., 0] if has_outputs(values, rows) and values.shape[-1] == 1 else values
+
+
+def _half_widths(explanation: Any, values: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return what an Explanation says, or that of normal errors, which shap's own leave open."""
+    if explanation.upper_bounds is None:
+        return quantiles(0.95) * errors
+    upper = plain_array("upper_bounds", explanation.upper_bounds)
+    return upper.reshape(values.shape) - values
+
+
+def _base_values(given: Any, values: FloatArray, rows: Any) -> FloatArray:
+    """Return base values as (R,) or (R, K); some explainers give one for all rows."""
+    base = np.asarray(given, dtype=np.float64)
+    shape = (len(values), values.shape[-1]) if has_outputs(values, rows) else (len(values),)
+    if base.size == int(np.prod(shape)):
+        return base.reshape(shape)
+    spread: FloatArray = np.broadcast_to(base, shape).copy()
+    return spread

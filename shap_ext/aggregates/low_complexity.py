@@ -1,0 +1,92 @@
+"""Explanations of lower complexity than several, for shap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import shap
+
+import shapley_adapters.aggregation as core
+
+from ..explainers.shared_parameters import documented
+from .candidate_explainer import CandidateExplainer
+
+
+@documented
+class LowComplexityExplainer(CandidateExplainer):
+    """An explanation no more complex than that of any of several explainers.
+
+    The answer comes from the region that the explanations span, and its complexity, the entropy of
+    ``|φ_i| / Σ|φ|``, is at most that of the simplest of them. Bhatt, Weller and Moura (Evaluating
+    and aggregating feature-based model explanations) show two such algorithms as a figure; these
+    are readings of it. Neither sums to the model's output.
+
+    Parameters
+    ----------
+    {of_aggregates}
+    {explainers}
+    method : {{"descent", "shrinking"}}
+        `"descent"`: from each explanation towards their mean, and from the mean towards each, one
+        feature at a time, keeping a step only if the complexity falls; ends in the box that they
+        span. `"shrinking"`: keeps the lowest points of the segments between the corners of their
+        convex hull until the region is small; ends in the hull. It goes below the simplest
+        explanation only where they disagree in the sign of a feature.
+    scale : {{"none", "l1", "l2", "max"}}
+        Whether each explanation is first brought to the mean size of all, measured so.
+    n_steps : int
+        Steps of each feature on its whole way (descent).
+    n_rounds, tolerance, n_points : int, float, int
+        Rounds at most, the part of its width at which the region is small, and how many changes of
+        sign are looked at on a segment (shrinking).
+
+    Notes
+    -----
+    Costs what the explainers cost; `max_evals` is shared equally by those that take it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import shap_ext
+    >>> explainer = shap_ext.LowComplexityExplainer(
+    ...     lambda x: x.sum(axis=1),
+    ...     explainers=[lambda x: x * [1, 2, -1], lambda x: x * [1, 3, 1]],
+    ...     method="shrinking",
+    ... )
+    >>> explainer(np.ones((1, 3))).values
+    array([[1. , 2.5, 0. ]])
+    """
+
+    name = "low complexity"
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Callable[[Any], Any] | str = shap.links.identity,
+        feature_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+        linearize_link: bool = True,
+        seed: int | None = None,
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
+        explainers: Sequence[Any] | None = None,
+        method: str = "descent",
+        scale: str = "none",
+        n_steps: int = 20,
+        n_rounds: int = 20,
+        tolerance: float = 1e-3,
+        n_points: int = 1000,
+    ) -> None:
+        super().__init__(
+            model, masker, link, feature_names, output_names, linearize_link, seed, algorithm
+        )
+        self.explainers = explainers
+        self.method, self.scale, self.n_steps = method, scale, n_steps
+        self.n_rounds, self.tolerance, self.n_points = n_rounds, tolerance, n_points
+        self._specs()  # refuses what cannot be used, as the next line does
+        self._aggregator(None, {})
+
+    def _aggregator(self, rows: Any, arguments: Mapping[str, Any]) -> core.LowComplexity:
+        return core.LowComplexity(
+            self.method, self.scale, self.n_steps, self.n_rounds, self.tolerance, self.n_points
+        )

@@ -1,0 +1,382 @@
+"""What explainers that train a network have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import shap
+from tqdm.auto import tqdm
+
+from shapley_adapters import Estimate, Game, Settings
+from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.array_types import AttributionArray, BoolArray, FloatArray
+from shapley_adapters.errors import InvalidArgumentError, warn_user
+from shapley_adapters.surrogates.surrogate_model import surrogate_for
+from shapley_adapters.torch_support.tensor_arrays import array_of
+
+from ..games.tasks import Task
+from ..inputs.rows_json import rows_as_json, rows_of_json
+from .coalition_explainer import BAR_DELAY, CoalitionExplainer
+from .legacy_calls import no_expected_value
+from .surrogate import Surrogate, network_inputs
+
+if TYPE_CHECKING:
+    from shapley_adapters.amortized.amortized import AmortizedShapley
+    from shapley_adapters.amortized.training import Training
+
+_CHUNK = 2**14
+"""Rows that `stream` holds at a time."""
+
+
+class AmortizedExplainer(CoalitionExplainer):
+    """Base of the explainers that train a network.
+
+    Attributes
+    ----------
+    trained : AmortizedShapley or None
+        The trained network, and in `trained.trained.history` how its training went.
+    last_efficiency_gaps : array, (R, K), or None
+        After a call: by how much the network's own values missed the sum that they
+        should have; NaN where `efficient=False`.
+    last_unlike_rows : array of int, or None
+        After a call: the rows, counted from 0, on which the network misses that sum by far more
+        than on held-out rows. The call warns of them; none where `efficient=False`.
+    """
+
+    trained: AmortizedShapley | None
+    _choices: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Callable[[Any], Any] | str = shap.links.identity,
+        feature_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+        linearize_link: bool = True,
+        seed: int | None = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        value_function: Any = "raw",
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
+        training_data: Any = None,
+        targets: str | None = None,
+        network: Any = "mlp",
+        network_options: Mapping[str, Any] | None = None,
+        evaluations: int | None = None,
+        paired: bool = True,
+        epochs: int = 100,
+        rows_per_step: int = 64,
+        learning_rate: float | None = None,
+        crossed_rows: int = 0,
+        validation_share: float = 0.1,
+        validation_evaluations: int | None = None,
+        patience: int | None = None,
+        efficient: bool = True,
+        features: Callable[[Any], Any] | None = None,
+        surrogate: Any = False,
+        folder: str | Path | None = None,
+        trainer_options: Mapping[str, Any] | None = None,
+        trained: Any = None,
+    ) -> None:
+        self.training_data = masker if training_data is None else training_data
+        super().__init__(
+            model,
+            masker,
+            link,
+            feature_names,
+            output_names,
+            linearize_link,
+            seed,
+            groups,
+            value_function,
+        )
+        self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
+        self._loadable = self._choices if targets is None else (self.targets,)
+        self.network = network
+        self.network_options = network_options
+        self.evaluations = evaluations
+        self.paired = checked_flag("paired", paired)
+        self.epochs = epochs
+        self.rows_per_step = rows_per_step
+        self.learning_rate = learning_rate
+        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
+        self.validation_share = validation_share
+        self.validation_evaluations = validation_evaluations
+        self.patience = patience
+        self.efficient = checked_flag("efficient", efficient)
+        self.features = features
+        self.folder = folder
+        self.trainer_options = trainer_options
+        self.surrogate = surrogate_for(surrogate, Surrogate, self, self.model)
+        self.last_efficiency_gaps: Any = None
+        self.last_unlike_rows: Any = None
+        self._training()  # refuses options that cannot be used
+        self.trained = self._loaded(trained) if isinstance(trained, (str, Path)) else trained
+
+    def fit(self, training_data: Any = None, silent: bool = False) -> Any:
+        """Train the network on rows, by default those given as `training_data` or as masker.
+
+        Explaining does this by itself where it has not been done. Training that is interrupted
+        (Ctrl-C) can go on from its last epoch where there is a `folder`.
+
+        Parameters
+        ----------
+        training_data : array or DataFrame, (R, …), optional
+            The rows.
+        silent : bool
+            Whether to show no progress bars; otherwise they appear after ten seconds.
+
+        Returns
+        -------
+        AmortizedExplainer
+            Itself. What was spent is in `trained.evaluations` and `trained.validation_evaluations`.
+        """
+        from shapley_adapters.amortized.amortized import AmortizedShapley
+        from shapley_adapters.amortized.progress import Progress
+
+        delay = None if checked_flag("silent", silent) else BAR_DELAY
+        data = self.training_data if training_data is None else training_data
+        _check_rows(data)
+        n_real = len(data)
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            self.surrogate.of(self.model).fit(data, self.groups, silent)
+        if self.crossed_rows > 0:
+            data = self._with_crossed(data)
+        trained = AmortizedShapley.fit(
+            self._valued(self.task((data,))),
+            self._inputs(data),
+            self._training(),
+            self.network,
+            self.network_options,
+            n_real,
+            Progress(str(self.name), delay),
+        )
+        n_kept = len(trained.saved.fingerprint.inputs)
+        kept = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
+        self.trained = trained.with_host({"rows": kept})
+        return self
+
+    def task(self, args: tuple[Any, ...]) -> Task:
+        """Return what a call explains: the games of the model, or of its surrogate."""
+        if self.surrogate is None:
+            return super().task(args)
+        if not self.surrogate.is_fitted:
+            self.fit()
+        of_surrogate = CoalitionExplainer(
+            self.surrogate,
+            self.surrogate.reference,
+            self.link,
+            self.feature_names,
+            linearize_link=self.linearize_link,
+            groups=self.groups,
+        )
+        return of_surrogate.task(args)
+
+    def _with_crossed(self, data: Any) -> Any:
+        """Return rows with more of them, each made of two that are not held out."""
+        from shapley_adapters.amortized.crossing import crossed_rows
+
+        groups = self.task((data[:2],)).groups
+        if groups is None or np.ndim(data) != 2:
+            raise InvalidArgumentError(
+                f"crossed_rows={self.crossed_rows} needs tables, whose columns are features or "
+                "groups of them."
+            )
+        values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
+        _, kept = self._training().split(len(values), len(values))
+        more = crossed_rows(values[kept], groups.players, self.crossed_rows, self.seed)
+        if isinstance(data, pd.DataFrame):
+            made = pd.DataFrame(more, columns=data.columns).astype(data.dtypes)
+            return pd.concat([data, made], ignore_index=True)
+        return np.concatenate([values, more])
+
+    def save_trained(self, path: str | Path) -> None:
+        """Write the trained network to a file, which `trained=` reads.
+
+        Weights are safetensors, the rest is JSON; no code is stored, and none runs on loading.
+        """
+        self._fitted().save(path)
+
+    def stream(self, rows: Any, out: Any = None, silent: bool = False) -> AttributionArray:
+        """Explain rows without number, by the network alone, in bounded memory.
+
+        Parameters
+        ----------
+        rows : array, memory-mapped array, or DataFrame, (R, …)
+            The rows; read some thousand at a time.
+        out : array, (R, M, K), or (R, M) where there is one output, optional
+            Where attributions go, such as a memory-mapped array; a new one by default.
+        silent : bool
+            Whether to show no progress bar.
+
+        Returns
+        -------
+        array
+            `out`. The sums are not corrected, whatever `efficient` says: that would evaluate the
+            model.
+        """
+        about = self._fitted().saved.description
+        n_rows, shape = len(rows), (about.n_players, about.n_outputs)
+        if out is None:
+            out = np.empty((n_rows, *(shape[:1] if shape[1] == 1 else shape)))
+        if out.shape[:2] != (n_rows, shape[0]) or out.size != n_rows * shape[0] * shape[1]:
+            raise InvalidArgumentError(
+                f"out must have shape {(n_rows, *shape)}; it has {out.shape}."
+            )
+        with tqdm(total=n_rows, unit=" rows", disable=checked_flag("silent", silent)) as bar:
+            for start, values in self._streamed(rows):
+                out[start : start + len(values)] = values.reshape(-1, *out.shape[1:])
+                bar.update(len(values))
+        return out  # type: ignore[no-any-return]
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw the error on held-out rows over the course of training."""
+        from shapley_adapters.amortized.learning_curves import draw_history
+
+        return draw_history(self._fitted().trained.history, ax)
+
+    def __call__(
+        self,
+        *args: Any,
+        max_evals: int | str = "auto",
+        error_bounds: bool = False,
+        tolerance: float | str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Explain rows by the network, after training it where that has not been done.
+
+        Parameters
+        ----------
+        *args : array or DataFrame, (R, …)
+            The rows.
+        max_evals, error_bounds, tolerance
+            Not for networks: a pass has no budget and tells no standard errors.
+        **options
+            `batch_size`, `outputs`, `silent` and `check_additivity`, as of all explainers.
+
+        Returns
+        -------
+        shap.Explanation
+            Values (R, M), or (R, M, K) for K outputs.
+
+        Warns
+        -----
+        ShapleyExtWarning
+            With `efficient`, of rows unlike those that were trained on: the network misses the
+            model's output by far more than on held-out rows. `last_unlike_rows` holds them.
+        """
+        for name, value, neutral in (
+            ("max_evals", max_evals, "auto"),
+            ("error_bounds", error_bounds, False),
+            ("tolerance", tolerance, None),
+        ):
+            if value != neutral:
+                raise InvalidArgumentError(
+                    f"{name}={value!r} means nothing to a network that explains in one pass. "
+                    "Its accuracy is that of its training: plot_history shows it."
+                )
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            self.fit(silent=options.get("silent", False))
+        return super().__call__(*args, **options)
+
+    def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
+        explained = self._fitted(settings.progress_delay is None).explain(
+            game, self._inputs(args[0]), self.efficient, settings.batch_size
+        )
+        self.last_efficiency_gaps = explained.efficiency_gaps
+        self.last_unlike_rows = explained.unlike_rows
+        return explained.estimate
+
+    def _check_sums(self, estimate: Estimate) -> None:
+        if not self.efficient:
+            raise InvalidArgumentError(
+                "check_additivity=True needs efficient=True: without it the model is not evaluated "
+                "for the explained rows, and last_efficiency_gaps is not known."
+            )
+        super()._check_sums(estimate)
+
+    def _empty_value(self) -> FloatArray:
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            raise no_expected_value("it is that of the surrogate, which has not been trained.")
+        return super()._empty_value()
+
+    def _fitted(self, silent: bool = False) -> AmortizedShapley:
+        if self.trained is None:
+            self.fit(silent=silent)
+        if self.trained is None:
+            raise InvalidArgumentError("The network has not been trained; call fit.")
+        return self.trained
+
+    def _streamed(self, rows: Any) -> Iterator[tuple[int, AttributionArray]]:
+        for start in range(0, len(rows), _CHUNK):
+            part = _part(rows, start, start + _CHUNK)
+            active: BoolArray = self._valued(self.task((part,))).active_players()
+            for values in self._fitted().stream(self._inputs(part), active, first=start):
+                yield start, values
+                start += len(values)  # noqa: PLW2901  where the next ones stand
+
+    def _inputs(self, data: Any) -> Any:
+        """Return what the network sees of rows."""
+        if self.features is not None:
+            return np.array(array_of(self.features(data.copy())))  # it may reuse its memory
+        return network_inputs(data, self.network)
+
+    def _keeps_rows(self, data: Any) -> bool:
+        """Tell whether a file keeps rows as they were; of images, what the network saw will do."""
+        return self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2
+
+    def _training(self) -> Training:
+        from shapley_adapters.amortized.training import Training
+
+        return Training.of(self)
+
+    def _loaded(self, path: str | Path) -> AmortizedShapley:
+        """Read a trained network, and see that this model is the one it was trained on."""
+        from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
+
+        if self.surrogate is not None and not self.surrogate.is_fitted:
+            raise InvalidArgumentError(
+                "trained= goes with the surrogate that the network was trained on: pass it as "
+                "surrogate=Surrogate.load(path)."
+            )
+        own = None if isinstance(self.network, str) else self.network
+        loaded = AmortizedShapley.load(path, own, self._loadable)
+        self.targets = loaded.saved.description.target
+        kept = loaded.saved.description.host.get("rows")
+        if kept is None and self.features is not None:
+            warn_user(
+                f"Whether {path} was trained on this model cannot be told: the rows it was trained "
+                "on hold objects that no file keeps, or too many columns."
+            )
+            return loaded
+        if kept is None:
+            probes = loaded.saved.fingerprint.inputs.numpy()
+            rows = np.moveaxis(probes, 1, -1) if probes.ndim == 4 else probes
+        else:
+            rows = rows_of_json(kept, str(path), len(loaded.saved.fingerprint.inputs))
+        game = self._valued(self.task((rows,)))
+        loaded.check(game.n_players, self._inputs(rows).shape[1:])
+        loaded.saved.fingerprint.check(ends_of(game, len(rows)))
+        return loaded
+
+
+def _check_rows(data: Any) -> None:
+    """Refuse what holds no rows to train on."""
+    if isinstance(data, (np.ndarray, pd.DataFrame)) and data.ndim >= 2 and len(data) >= 2:
+        return
+    came = type(data).__name__
+    if isinstance(data, (np.ndarray, pd.DataFrame)):
+        came = f"one of shape {data.shape}"
+    raise InvalidArgumentError(
+        f"There are no rows to train on: training_data is {came}. Pass training_data=, an array or "
+        "DataFrame, (R, …), of some hundred rows or more (at least 2); batches of a loader or "
+        "generator joined by np.concatenate; or trained=, a file that save_trained wrote."
+    )
+
+
+def _part(rows: Any, start: int, stop: int) -> Any:
+    return rows.iloc[start:stop] if isinstance(rows, pd.DataFrame) else np.asarray(rows[start:stop])

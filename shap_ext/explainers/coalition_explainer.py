@@ -1,0 +1,359 @@
+"""What all explainers share: shap's arguments in, an Explanation out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import shap
+
+from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
+from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.estimators.protocol import Estimator
+from shapley_adapters.games.evaluation import Evaluator
+from shapley_adapters.games.value_functions import ValuedGame, ValueFunction, checked_value_function
+from shapley_adapters.pipeline.tolerance import checked_tolerance
+
+from ..games.links import LinkedAverage, checked_link
+from ..games.tasks import Task, TaskMaker, bounded_background, check_masker
+from ..inputs.backgrounds import Background, first_rows
+from ..inputs.column_groups import checked_groups
+from ..inputs.fitted_models import warn_of_classes
+from ..inputs.models import inner_model, prediction_function
+from ..inputs.player_layouts import PlayerLayout
+from ..inputs.single_rows import table_of_row
+from ..results.explanations import explanations
+from ..shap_internals import background_of, is_identity, is_op_chain
+from .legacy_calls import LegacyCalls, check_sums, no_expected_value, shared_value
+
+BAR_DELAY = 10.0
+"""Seconds until a progress bar appears, as in shap."""
+
+
+class CoalitionExplainer(LegacyCalls):
+    """Base of the explainers that evaluate coalitions of features.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of all random choices, drawn from the operating system where none was given. Each call
+        starts from it, so that equal calls give equal explanations.
+    last_estimate : Estimate or None
+        What the latest call estimated and spent.
+    """
+
+    name = "coalitions"
+    independent_rows = False
+    last_estimate: Estimate | None
+
+    def __init__(
+        self,
+        model: Any,
+        masker: Any = None,
+        link: Callable[[Any], Any] | str = shap.links.identity,
+        feature_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+        linearize_link: bool = True,
+        seed: int | None = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        value_function: Any = "raw",
+        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
+    ) -> None:
+        masker, self._background_dtypes = bounded_background(masker)
+        super().__init__(
+            model,
+            masker,
+            link=checked_link(link),
+            feature_names=_checked_names("feature_names", feature_names),
+            output_names=_checked_names("output_names", output_names),
+            linearize_link=checked_flag("linearize_link", linearize_link),
+        )
+        prediction_function(self.model)  # refuses what cannot be called, now rather than later
+        warn_of_classes(inner_model(self.model))
+        check_masker(self.masker)
+        self.seed = checked_seed(seed)
+        checked_groups(groups)
+        self.groups = groups
+        self.value_function = value_function
+        _check_value_function(checked_value_function(value_function), self.link)
+        self.last_estimate = None
+
+    def _estimator(self) -> Estimator[Any]:
+        """Return the estimator with the options of this object."""
+        raise NotImplementedError
+
+    def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
+        """Estimate the values of `game`, made of the datasets `args`."""
+        del args
+        return estimate(game, self._estimator(), settings)
+
+    def _graph(self, layout: PlayerLayout) -> PlayerGraph | list[PlayerGraph] | None:
+        """Return the graph of the players, for estimators that need one."""
+        del layout
+        return None
+
+    def __call__(
+        self,
+        *args: Any,
+        max_evals: int | str = "auto",
+        main_effects: bool = False,
+        error_bounds: bool = False,
+        batch_size: int | str = "auto",
+        outputs: Any = None,
+        silent: bool = False,
+        tolerance: float | str | None = None,
+        check_additivity: bool = False,
+    ) -> Any:
+        """Explain the model's output for each row.
+
+        Parameters
+        ----------
+        *args : array, DataFrame or tensor, (R, …)
+            The rows, one dataset for each input of the model. For tables also one row: a Series,
+            or an array of one dimension.
+        max_evals : int or "auto"
+            The budget: how many coalitions are evaluated for each row, each once for all
+            background rows. By default 16 a player, at least 500; where it pays for all 2^M
+            coalitions, the explanation is exact. Up to two evaluations for all rows together,
+            which the budgets have left over or the default adds, check that the model is
+            deterministic.
+        main_effects : bool
+            Not supported.
+        error_bounds : bool
+            Whether to give standard errors (`error_std`) and 95 % intervals (`lower_bounds` and
+            `upper_bounds`, which waterfall plots draw).
+        batch_size : int or "auto"
+            How many coalitions are evaluated in one call of the model. By default the
+            first batches are timed, and batches grow as long as this saves time.
+        outputs : sequence of int, or chain of operations, optional
+            Which outputs to explain; all by default. A chain such as
+            `shap.Explanation.argsort.flip[:2]` is applied to each row's own outputs.
+        silent : bool
+            Whether to show no progress bar; otherwise one appears after ten seconds.
+        tolerance : float or str, optional
+            The standard error at which a row needs no further evaluations: a number in units of
+            the values, or a percentage of the distance between the row's largest and smallest
+            value, as in `"1%"`. `max_evals` stays the limit, by default twenty times as high; rows
+            that reach it first are warned of.
+        check_additivity : bool
+            Whether to refuse attributions that do not sum to the model's output. Those of
+            efficient estimators always do.
+
+        Returns
+        -------
+        shap.Explanation
+            Values (R, M), or (R, M, K) for K outputs, in the units of the link; a list of
+            explanations where the model has several inputs. For one row, values (M,) or (M, K), as
+            in `explainer(X)[0]`.
+
+        Raises
+        ------
+        AdditivityError
+            If `check_additivity=True` and the attributions do not sum to the model's output.
+        InvalidArgumentError, InvalidArgumentTypeError
+            If an argument cannot be used; the message names it.
+        BudgetError
+            If `max_evals` is too small for the method; the message says what it needs.
+        NonFiniteValueError
+            If the model returns NaN or an infinite number.
+        """
+        started = time.time()
+        if main_effects:
+            raise InvalidArgumentError(
+                "main_effects=True is not supported: these estimators do not single them out."
+            )
+        outputs = _checked_outputs(outputs)
+        settings = Settings(
+            seed=self.seed,
+            budget=count_or_auto("max_evals", max_evals),
+            batch_size=count_or_auto("batch_size", batch_size),
+            with_errors=checked_flag("error_bounds", error_bounds),
+            tolerance=checked_tolerance(tolerance),
+            independent_rows=checked_flag("independent_rows", self.independent_rows),
+            progress_delay=None if checked_flag("silent", silent) else BAR_DELAY,
+            name=self.name,
+            budget_name="max_evals",
+        )
+        is_summed = checked_flag("check_additivity", check_additivity)
+        row = self._table_of_row(args)
+        args = args if row is None else (row,)
+        task = self.task(args)
+        settings = replace(settings, graph=self._graph(task.layout))
+        game = self._valued(task)
+        result = self._estimate(game, args, settings)
+        self.last_estimate = result
+        if is_summed:
+            self._check_sums(result)
+        n_outputs = result.values.shape[2]
+        made = explanations(
+            result,
+            task.parts,
+            error_bounds=error_bounds,
+            outputs=_among(outputs, n_outputs),
+            output_names=task.output_names or self._checked_output_names(n_outputs),
+            clustering=task.clustering(self.masker),
+            compute_time=time.time() - started,
+        )
+        return made if row is None else made[0]
+
+    def explain_row(
+        self,
+        *row_args: Any,
+        max_evals: int | str = "auto",
+        main_effects: bool = False,
+        error_bounds: bool = False,
+        batch_size: int | str = "auto",
+        outputs: Any = None,
+        silent: bool = False,
+        tolerance: float | str | None = None,
+        check_additivity: bool = False,
+    ) -> dict[str, Any]:
+        """Explain one row; returns what shap's own explainers return for a row."""
+        made = self(
+            *(np.asarray(arg)[None] for arg in row_args),
+            max_evals=max_evals,
+            main_effects=main_effects,
+            error_bounds=error_bounds,
+            batch_size=batch_size,
+            outputs=outputs,
+            silent=silent,
+            tolerance=tolerance,
+            check_additivity=check_additivity,
+        )
+        parts = made if isinstance(made, list) else [made]
+        n_output_axes = np.ndim(parts[0].base_values) - 1
+        shapes = [part.values.shape[1 : part.values.ndim - n_output_axes] for part in parts]
+        flat = [
+            part.values[0].reshape(int(np.prod(shape)), *part.values.shape[1 + len(shape) :])
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
+        base = parts[0].base_values[0]
+        return {
+            "values": np.concatenate(flat),
+            "expected_values": base,
+            "mask_shapes": shapes,
+            "main_effects": None,
+            "clustering": None if parts[0].clustering is None else parts[0].clustering[0],
+            "error_std": None if parts[0].error_std is None else parts[0].error_std[0],
+            "output_names": parts[0].output_names,
+            "output_indices": np.arange(len(base)) if np.ndim(base) else None,
+        }
+
+    def _table_of_row(self, args: tuple[Any, ...]) -> Any:
+        """Return one row as a table; None for tables, and where a row need not have columns."""
+        is_table = self.masker is None or background_of(self.masker) is not None
+        if len(args) != 1 or not is_table:
+            return None
+        return table_of_row(args[0], self._background_dtypes)
+
+    def outputs_of(self, *args: Any) -> FloatArray:
+        """Return the values of the rows with all features present, (R, K)."""
+        game = self.task(args).game
+        everything = np.ones((1, game.n_players), dtype=bool)
+        outputs: FloatArray = Evaluator(game).values_of(everything)[:, 0]
+        return outputs
+
+    def _check_sums(self, estimate: Estimate) -> None:
+        check_sums(estimate.values, estimate.empty_values, estimate.grand_values, self.name)
+
+    def _empty_value(self) -> FloatArray:
+        last = self.last_estimate
+        known = None if last is None else shared_value(last.empty_values)
+        if known is not None:
+            return known
+        if last is not None or not checked_value_function(self.value_function).is_raw:
+            raise no_expected_value("it may differ from row to row.")
+        if self.masker is None:
+            raise no_expected_value("there is no masker. Explain some rows first.")
+        background = Background.of_masker(self.masker, self._background_dtypes)
+        if background is None:
+            raise no_expected_value(
+                f"with the masker {type(self.masker).__name__} it may differ from row to row."
+            )
+        game = self.task((first_rows(self.masker, background),)).game
+        nothing = np.zeros((1, game.n_players), dtype=bool)
+        empty: FloatArray = Evaluator(game).values_of(nothing)[0, 0]
+        return empty
+
+    def _valued(self, task: Task) -> Game:
+        """Return the game that is explained: of the outputs, or of what is made of them."""
+        value_function = checked_value_function(self.value_function)
+        if value_function.is_raw:
+            return task.game
+        weights = task.game.background_weights
+        return ValuedGame(task.game, value_function, background_weights=weights)
+
+    def task(self, args: tuple[Any, ...]) -> Task:
+        """Return what a call explains: the games of the rows, and how results are shown."""
+        make = TaskMaker(
+            model=self.model,
+            masker=self.masker,
+            background_dtypes=self._background_dtypes,
+            average=LinkedAverage(self.link),
+            linearize_link=self.linearize_link,
+            feature_names=self.feature_names,
+            groups=self.groups,
+        )
+        return make(args)
+
+    def _checked_output_names(self, n_outputs: int) -> Sequence[str] | None:
+        if not checked_value_function(self.value_function).is_raw:
+            return None  # they name the classes, of which one value was made
+        names: Sequence[str] | None = self.output_names
+        if names is None:
+            names = getattr(inner_model(self.model), "output_names", None)
+        if names is not None and len(names) != n_outputs:
+            raise InvalidArgumentError(
+                f"output_names holds {len(names)} names, but the model has {n_outputs} outputs."
+            )
+        return names
+
+
+def _check_value_function(value_function: ValueFunction, link: Any) -> None:
+    if not value_function.is_raw and not is_identity(link):
+        raise InvalidArgumentError(
+            f"value_function={value_function.kind!r} makes values of the outputs themselves; leave "
+            "link=shap.links.identity, or explain the raw outputs through the link."
+        )
+
+
+def _checked_names(name: str, names: Any) -> list[Any] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidArgumentTypeError(f"{name} must be a list of names; got {names!r}.")
+    return list(names)
+
+
+def count_or_auto(name: str, value: Any) -> int | None:
+    """Return `value` if it is a whole number from 1 on, None if it is "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, str):
+        raise InvalidArgumentTypeError(f"{name} must be a whole number or 'auto'; got {value!r}.")
+    return checked_count(name, value)
+
+
+def _checked_outputs(outputs: Any) -> Any:
+    if outputs is None or is_op_chain(outputs):
+        return outputs
+    if isinstance(outputs, (str, bytes)) or not isinstance(outputs, (Sequence, np.ndarray)):
+        raise InvalidArgumentTypeError(
+            f"outputs must be a list of places of outputs; got {type(outputs).__name__}."
+        )
+    if len(outputs) == 0:
+        raise InvalidArgumentError("outputs is empty; pass None to explain all outputs.")
+    return [checked_count("outputs", place, minimum=0) for place in outputs]
+
+
+def _among(outputs: Any, n_outputs: int) -> Any:
+    if outputs is not None and not is_op_chain(outputs) and max(outputs) >= n_outputs:
+        raise InvalidArgumentError(
+            f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
+        )
+    return outputs

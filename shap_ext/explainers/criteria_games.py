@@ -1,0 +1,25 @@
+"""The games of a model and a masker, for criteria that evaluate coalitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import shap
+
+from ..games.dense_game import TabularGame
+from ..games.masker_game import MaskerGame
+from ..games.sparse_game import SparseGame
+from .coalition_explainer import CoalitionExplainer
+
+
+def game_of(
+    model: Any,
+    masker: Any,
+    rows: Any,
+    link: Any = shap.links.identity,
+    groups: Mapping[str, Sequence[Any]] | None = None,
+) -> TabularGame | SparseGame | MaskerGame:
+    """Return the games of rows, with the players that explainers of this package see."""
+    explainer = CoalitionExplainer(model, masker, link=link, groups=groups)
+    return explainer.task((rows,)).game

@@ -1,0 +1,84 @@
+"""The parameters that all explainers share, for their docstrings."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from shapley_adapters.estimators.graph import options as connected_forms
+from shapley_adapters.estimators.least_squares import options as least_squares_forms
+
+ExplainerT = TypeVar("ExplainerT", bound=type)
+
+_PARAMETERS = """model : callable, torch module, fitted estimator or Booster
+        What to explain. Of an estimator this is the first method that it has of `predict_proba`,
+        `decision_function` (where `predict` returns classes) and `predict`.
+    masker : array, DataFrame, shap masker, `shap.kmeans`, function, or None
+        Background rows, or anything that shap takes for a masker. Without one, absent features of
+        tables of numbers are zero, which a warning says.
+    link : callable, "identity" or "logit"
+        Link function between the model's output and the units of the explanation.
+    feature_names, output_names : sequence of str, optional
+        Names, for plots.
+    linearize_link : bool
+        Whether background rows are weighted so that additive models stay additive, as in shap.
+    seed : int, optional
+        Seed of all random choices.
+    groups : mapping of names to columns, optional
+        Columns that go together as one player, by name or place, such as one-hot blocks.
+    value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more. Leaves one
+        output, and goes with the identity link only.
+    algorithm : str, optional
+        Ignored; shap passes it."""
+
+_GRAPH = """graph : str, graph, or list of graphs, optional
+        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, a pandas
+        frame of adjacency, an edge index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric
+        data, or a `PlayerGraph`, each with a node for each feature; `"line"`, `"ring"` or `"grid"`,
+        by their places; or a list with one graph for each row. The nodes of networkx graphs and
+        frames, and the ends of edges, may be the names of columns or groups; if none is, they must
+        be their places from 0. Other nodes need an order: `PlayerGraph.of_networkx(graph,
+        nodelist)`. By default texts are lines, and images grids of pixels and
+        channels; groups of columns are next to those that they touch."""
+
+_INDEPENDENT_ROWS = """independent_rows : bool
+        Whether each row has random draws of its own, made from the seed and the row's values. The
+        errors of different rows are then independent, so that averages over rows or calls have
+        smaller errors. By default all rows share their draws, which is faster."""
+
+_OF_AGGREGATES = """model : callable, torch module, fitted estimator or Booster
+        What to explain, for the explainers that are given by name.
+    masker : array, DataFrame, shap masker, function, or None
+        Background rows, or anything that shap takes for a masker, for the same.
+    link : callable, "identity" or "logit"
+        Link function between the model's output and the units of the explanation, for the same.
+    feature_names, output_names : sequence of str, optional
+        Names, for plots.
+    linearize_link : bool
+        As in shap, for explainers that are given by name.
+    seed : int, optional
+        Seed of all random choices.
+    algorithm : str, optional
+        Ignored; shap passes it."""
+
+_EXPLAINERS = """explainers : sequence, optional
+        What is combined: names of algorithms, shap's or ours, which `shap.Explainer` builds;
+        explainers that are ready; functions of the rows that return an Explanation, an array or a
+        tensor; and captum's attribution methods, whose `attribute` gets the rows as a tensor. By
+        default `("oddgp", "leastsquares", "shear")`. All must explain the same features and
+        outputs."""
+
+
+def documented(explainer: ExplainerT) -> ExplainerT:
+    """Put the shared parameters where the docstring names them in braces."""
+    # Under `python -OO` there are no docstrings to complete.
+    explainer.__doc__ = (explainer.__doc__ or "").format(
+        parameters=_PARAMETERS,
+        graph=_GRAPH,
+        independent_rows=_INDEPENDENT_ROWS,
+        c_shapley_options=connected_forms.OPTIONS,
+        least_squares_options=least_squares_forms.OPTIONS,
+        of_aggregates=_OF_AGGREGATES,
+        explainers=_EXPLAINERS,
+    )
+    return explainer

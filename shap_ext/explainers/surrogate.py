@@ -1,0 +1,157 @@
+"""Surrogates of models that take masked rows, for shap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from shapley_adapters import Game
+from shapley_adapters.arguments import checked_flag
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.surrogates.surrogate_model import SurrogateModel
+
+from ..inputs.rows_json import named_rows
+from .coalition_explainer import BAR_DELAY, CoalitionExplainer
+
+
+class Surrogate(SurrogateModel):
+    """A network that tells a model's outputs from parts of a row, absent values being NaN.
+
+    It learns the mean output given the present features: the value function of SimSHAP and
+    FastSHAP, in which features tell of those that depend on them. With a background, absent
+    features take values that may never occur with the present ones. Fitted, it is a model for any
+    explainer, its `reference` the masker:
+
+    `shap.Explainer(surrogate, surrogate.reference, algorithm="oddgp")`
+
+    Fitting runs the model once on each row. Needs torch, lightning and safetensors:
+    `pip install shapley-ext[amortized]`.
+
+    Parameters
+    ----------
+    model : callable, torch module, fitted estimator or Booster
+        Any model of numbers.
+    network : {"mlp", "unet", "tokens"} or torch module
+        The network. A module of your own gets standardised rows with 0 for absent numbers, and
+        beside them the marks of present ones: (rows, 2, …), or (rows, 2 C, height, width) for
+        images of C channels; it returns raw outputs, (rows, outputs).
+    network_options : mapping, optional
+        Options of a named network.
+    loss : {"auto", "kl", "squared"}
+        The Kullback–Leibler divergence, for probabilities of several classes, or squared error.
+        The mean is the best answer to both. `"auto"` looks at the outputs.
+    coalitions : int
+        Random coalitions of each row in each epoch, of all sizes alike.
+    epochs, rows_per_step : int
+        Of the training.
+    learning_rate : float, optional
+        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
+        √(4,000 / steps) for more.
+    validation_share : float
+        Share of the rows that is held out, to keep the best epoch by, and for `validation`.
+    patience : int, optional
+        Epochs without improvement after which training ends.
+    absent : int
+        Which whole number stands for absent ones where rows name tokens (`network="tokens"`).
+    seed : int, optional
+        Seed of the weights, the order of the rows, the split and all coalitions.
+    folder : path, optional
+        Where checkpoints go; training that was interrupted goes on from there, also after the
+        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
+        to what must be the same.
+    trainer_options : mapping, optional
+        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
+        which may be None, says otherwise.
+    """
+
+    def fit(
+        self, X: Any, groups: Mapping[str, Sequence[Any]] | None = None, silent: bool = False
+    ) -> Surrogate:
+        """Train on rows of a table, or images with their channels last; returns the surrogate.
+
+        Parameters
+        ----------
+        X : array or DataFrame, (R, …)
+            The rows.
+        groups : mapping of names to columns, optional
+            Columns that come and go together; those that are explained together should.
+        silent : bool
+            Whether to show no progress bars; otherwise they appear after ten seconds.
+        """
+        delay = None if checked_flag("silent", silent) else BAR_DELAY
+        if np.ndim(X) < 2 or len(X) < 2:
+            raise InvalidArgumentError(
+                f"X must hold at least 2 rows to train on, (R, …); its shape is {np.shape(X)}."
+            )
+        seen = network_inputs(X, self.network)
+        explainer = CoalitionExplainer(self._checked_model(), X[:1], groups=groups)
+        task = explainer.task((X,))
+        if task.groups is None:
+            raise InvalidArgumentError("X must hold rows of the same features.")
+        players = channels_first(task.groups.players.reshape(1, *np.shape(X)[1:]), self.network)
+        columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
+        self._train(seen, task.game, players.ravel(), {"columns": columns}, delay)
+        return self
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """Return the outputs, (R,) or (R, K), of rows whose absent values are NaN."""
+        told = self._told(network_inputs(rows, self.network))
+        return told[:, 0] if told.shape[1] == 1 else told
+
+    @property
+    def reference(self) -> npt.NDArray[Any]:
+        """A row of which nothing is present, the masker that goes with the surrogate."""
+        return self._as_shap_has_them(self._absent_row(np.float32))
+
+    def _game_of(self, probes: Any) -> Game:
+        rows: Any = self._as_shap_has_them(probes.numpy())
+        columns = self._fitted().about["host"].get("columns")
+        if columns is not None:
+            rows = named_rows(rows, columns)
+        return CoalitionExplainer(self.model, rows[:1]).task((rows,)).game
+
+    def _as_shap_has_them(self, seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Undo `channels_first`."""
+        is_moved = self.network == "unet" and seen.ndim == 4
+        return np.moveaxis(seen, 1, -1) if is_moved else seen
+
+
+def network_inputs(rows: Any, network: Any) -> npt.NDArray[Any]:
+    """Return rows as a network sees them: numbers in single precision, whole ones for tokens."""
+    values = _frame_numbers(rows) if isinstance(rows, pd.DataFrame) else np.asarray(rows)
+    if values.dtype.kind not in "biuf":
+        raise InvalidArgumentTypeError(
+            f"The network needs numbers, but the rows hold {values.dtype}. Pass features=, a "
+            "function that makes an array of numbers of rows, or encode them."
+        )
+    if not (values.dtype.kind in "iu" and network == "tokens"):
+        values = values.astype(np.float32, copy=False)
+    return channels_first(values, network)
+
+
+def _frame_numbers(frame: pd.DataFrame) -> npt.NDArray[Any]:
+    """Return the numbers of a frame, whose columns may hold them in different types."""
+    others = [
+        name
+        for name, dtype in frame.dtypes.items()
+        if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
+    ]
+    if others:
+        raise InvalidArgumentTypeError(
+            f"The network needs numbers, but the columns {others} hold none. Pass features=, a "
+            "function that makes an array of numbers of rows, or encode them."
+        )
+    values: npt.NDArray[Any] = frame.to_numpy()
+    if values.dtype.kind not in "biuf":  # booleans beside numbers, or nullable columns
+        values = frame.to_numpy(dtype=np.float32, na_value=np.nan)
+    return values
+
+
+def channels_first(values: npt.NDArray[Any], network: Any) -> npt.NDArray[Any]:
+    """Move the channels of images, which shap has last, to where torch has them."""
+    return np.moveaxis(values, -1, 1) if network == "unet" and values.ndim == 4 else values

@@ -1,0 +1,108 @@
+"""Rows masked by background rows as cooperative games."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
+from shapley_adapters.errors import InvalidArgumentTypeError
+from shapley_adapters.games.batch_sizes import BatchBounds
+from shapley_adapters.games.evaluation import rows_per_batch
+from shapley_adapters.games.fingerprints import fingerprint
+
+from ..inputs.exact_comparison import same
+from .masked_table import MaskedTable
+
+if TYPE_CHECKING:
+    import torch
+
+    from shapley_adapters.torch_support.array_module import ArrayModule
+
+
+@dataclass(kw_only=True)
+class TabularGame(MaskedTable):
+    """Rows of arrays, whose absent columns take the values of background rows.
+
+    Masks without the masker: its own call keeps state between rows and threads, and multiplies by
+    the mask, so that missing values leak.
+
+    Attributes
+    ----------
+    module : ArrayModule, optional
+        The torch module behind `predict`, where derivatives can be taken.
+    row_shape : tuple of int
+        Shape of one input of the module.
+    """
+
+    module: ArrayModule | None = None
+    row_shape: tuple[int, ...] = ()
+
+    @property
+    def evaluations_per_batch(self) -> int:
+        """How many evaluations fill a batch of model rows of bounded memory."""
+        device = "cpu" if self.module is None else self.module.device.type
+        n_model_rows = rows_per_batch(self.rows.shape[1] * self.rows.itemsize, device)
+        return max(1, n_model_rows // len(self.background))
+
+    @property
+    def batch_bounds(self) -> BatchBounds:
+        """Between which sizes of batches to choose."""
+        row_bytes = self.rows.shape[1] * self.rows.itemsize
+        return BatchBounds.of_bytes(row_bytes, len(self.background))
+
+    def active_players(self) -> BoolArray:
+        """Tell where a row differs from any background row; missing values equal each other."""
+        first = self.background[:1]
+        is_constant = same(self.background, first).all(axis=0)
+        differs = ~(same(self.rows, first) & is_constant)
+        active = np.zeros((self.n_rows, self.n_players), dtype=bool)
+        row, column = np.nonzero(differs)
+        active[row, self.players[column]] = True
+        return active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of each row."""
+        return [fingerprint(row) for row in self.rows]
+
+    def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
+        n_background, n_columns = self.background.shape
+        absent = (~coalitions)[:, self.players]
+        masked = self.rows[np.repeat(rows, n_background)].reshape(-1, n_background, n_columns)
+        np.copyto(masked, self.background, where=absent[:, None])
+        return masked.reshape(-1, n_columns)
+
+    # What follows makes this a DifferentiableGame. Derivatives are those of the averaged output
+    # itself; a link does not change by much which players interact.
+
+    @property
+    def derivative_obstacle(self) -> str | None:
+        """Say why there are no derivatives."""
+        if self.module is None:
+            return "the model is not a torch module"
+        if not np.issubdtype(self.rows.dtype, np.floating):
+            return f"the rows hold {self.rows.dtype} numbers"
+        return None
+
+    def fully_present(self, n_points: int) -> torch.Tensor:
+        """Return ones in the module's precision."""
+        return self._module().ones(n_points, self.n_players)
+
+    def presence_values(self, rows: IntArray, presence: torch.Tensor) -> torch.Tensor:
+        """Return the outputs between background and rows."""
+        inputs = self.rows[rows]
+        return self._module().between(
+            self.background,
+            inputs,
+            self.players,
+            presence,
+            self.row_shape,
+            self.background_weights,
+        )
+
+    def _module(self) -> ArrayModule:
+        if self.module is None:
+            raise InvalidArgumentTypeError("model must be a torch module to have derivatives.")
+        return self.module

@@ -1,0 +1,143 @@
+"""Rows and what masks them as cooperative games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shapley_adapters.array_types import IntArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+
+from ..inputs.backgrounds import Background, check_columns, dresser
+from ..inputs.column_groups import ColumnGroups
+from ..inputs.datasets import Dataset, one_array
+from ..inputs.masked_rows import MaskedRow
+from ..inputs.models import inner_model, is_torch_module, prediction_function
+from ..shap_internals import keeps_row_between_calls
+from .dense_game import TabularGame
+from .links import LinkedAverage
+from .masker_game import MaskerGame, RowBoundGame
+from .sparse_game import SparseGame, in_one_type
+
+
+def tabular_game(
+    model: Any,
+    background: Background,
+    dataset: Dataset,
+    groups: ColumnGroups,
+    average: LinkedAverage,
+    linearize_link: bool,
+) -> TabularGame | SparseGame:
+    """Make the game of rows against a background.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If rows and background do not have the same columns in the same order.
+    """
+    if dataset.is_sparse:
+        return _sparse_game(model, background, dataset, groups, average, linearize_link)
+    rows, absent, row_shape = table_and_background(dataset, background)
+    predict = prediction_function(model)
+    is_module = is_torch_module(inner_model(model))
+    if is_module and rows.dtype.kind not in "biuf":
+        raise InvalidArgumentTypeError(
+            "X holds values that are not numbers, which a torch module cannot take. Encode them."
+        )
+    return TabularGame(
+        predict=predict,
+        rows=_in_precision(rows, predict, is_module),
+        background=_in_precision(absent, predict, is_module),
+        players=groups.players,
+        average=average,
+        dress=dresser(background, dataset, row_shape, is_module),
+        module=predict if is_module else None,  # type: ignore[arg-type]
+        row_shape=row_shape,
+        linearize_link=linearize_link,
+    )
+
+
+def _sparse_game(
+    model: Any,
+    background: Background,
+    dataset: Dataset,
+    groups: ColumnGroups,
+    average: LinkedAverage,
+    linearize_link: bool,
+) -> SparseGame:
+    check_columns(dataset.row_shape[0], dataset, background)
+    if not background.is_sparse and background.values.dtype.kind not in "biufc":
+        raise InvalidArgumentTypeError(
+            "X is sparse, but masker's background holds values that are not numbers. Pass X as a "
+            "DataFrame like the background."
+        )
+    rows, absent = in_one_type(dataset.values, background.values)
+    is_module = is_torch_module(inner_model(model))
+    return SparseGame(
+        predict=prediction_function(model),
+        rows=rows,
+        background=absent,
+        players=groups.players,
+        average=average,
+        dress=(lambda masked: masked.toarray()) if is_module else (lambda masked: masked),
+        is_dense_for_model=is_module,
+        linearize_link=linearize_link,
+    )
+
+
+def table_and_background(
+    dataset: Dataset, background: Background
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[int, ...]]:
+    """Return rows and background as tables of one type, and the shape of a row."""
+    rows = _table(dataset.values)
+    row_shape = rows.shape[1:]
+    rows = rows.reshape(len(rows), -1)
+    check_columns(rows.shape[1], dataset, background)
+    absent = background.values.toarray() if background.is_sparse else background.values
+    common = _common_type(rows.dtype, absent.dtype)
+    return rows.astype(common), absent.astype(common), row_shape
+
+
+def _common_type(rows: npt.DTypeLike, background: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the type that holds the values of both without loss."""
+    kinds = [np.dtype(dtype).kind for dtype in (rows, background)]
+    families = {"number" if kind in "biufc" else kind for kind in kinds}
+    if len(families) > 1 and "O" not in families:  # NumPy would make texts of numbers
+        raise InvalidArgumentTypeError(
+            f"X holds {rows} and masker's background {background}: absent values must be of the "
+            "same kind as present ones. Bring both to one type, for example times to numbers."
+        )
+    return np.result_type(rows, background)
+
+
+def _table(values: Any) -> npt.NDArray[Any]:
+    rows = one_array(values)
+    if rows.ndim < 2:
+        raise InvalidArgumentError(
+            f"X has shape {rows.shape}: a table of rows is needed. For one row pass X[None]."
+        )
+    return rows
+
+
+def _in_precision(
+    values: npt.NDArray[Any], predict: Callable[..., Any], is_module: bool
+) -> npt.NDArray[Any]:
+    """Bring numbers to the module's precision once, not in each batch."""
+    return predict.in_precision(values) if is_module else values  # type: ignore[attr-defined]
+
+
+def masker_game(
+    model: Any,
+    rows: Sequence[MaskedRow],
+    places: Sequence[IntArray],
+    n_players: int,
+    average: LinkedAverage,
+    linearize_link: bool,
+) -> MaskerGame:
+    """Make the game of rows with what masks them."""
+    predict = prediction_function(model)
+    kind = RowBoundGame if keeps_row_between_calls(predict) else MaskerGame
+    return kind(predict, rows, places, n_players, average, linearize_link)

@@ -1,0 +1,110 @@
+"""Averages over background rows, through a link function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import shap
+
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    NonFiniteValueError,
+)
+from shapley_adapters.errors_of_means import background_mean
+
+from ..shap_internals import is_identity
+
+_STEP = 1e-4
+"""Step of the link's numerical derivative; the one that shap takes."""
+
+_BY_NAME = {"identity": shap.links.identity, "logit": shap.links.logit}
+"""The links that shap's KernelExplainer knows by name."""
+
+
+def checked_link(link: Any) -> Any:
+    """Return the link function that a user passes or names."""
+    if isinstance(link, str):
+        if link not in _BY_NAME:
+            raise InvalidArgumentError(
+                f"link={link!r} is not known by name; pass 'identity', 'logit', or a function of "
+                "arrays."
+            )
+        return _BY_NAME[link]
+    if not callable(link):
+        raise InvalidArgumentTypeError(
+            f"link must be 'identity', 'logit', or a function of arrays; got {type(link).__name__}."
+        )
+    return link
+
+
+@dataclass(frozen=True)
+class LinkedAverage:
+    """Average of outputs over background rows, in the units of the link.
+
+    Attributes
+    ----------
+    link : callable
+        Takes and returns arrays.
+    weights : array, (B, K), or None
+        Weights of the background rows, by which an average of linked outputs keeps a model that is
+        additive in the units of the link additive; None for the link of the average.
+    background_weights : array, (B,), or None
+        How much each background row counts, 1 in all; None where all count the same.
+    """
+
+    link: Callable[[Any], Any]
+    weights: FloatArray | None = None
+    background_weights: FloatArray | None = None
+
+    def __call__(self, outputs: FloatArray) -> FloatArray:
+        """Return the average over the background, (P, K), of `outputs`, (P, B, K)."""
+        if is_identity(self.link):
+            return self._mean(outputs)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if self.weights is None:
+                return self._linked(self._mean(outputs))
+            return self._mean(self.weights * self._linked(outputs))
+
+    def _linked(self, outputs: FloatArray) -> FloatArray:
+        """Return linked outputs; refuse outputs that the link makes infinite."""
+        linked = np.asarray(self.link(outputs), dtype=np.float64)
+        is_lost = np.isfinite(outputs) & ~np.isfinite(linked)
+        if is_lost.any():
+            output, value = outputs[is_lost][0], linked[is_lost][0]
+            raise NonFiniteValueError(
+                f"link turns an output of the model, {output}, into {value}. The logit of a "
+                "probability of 0 or 1 is infinite. Explain a function that keeps away from both, "
+                "such as lambda x: np.clip(model(x), 1e-6, 1 - 1e-6), or leave out link."
+            )
+        return linked
+
+    def linearized_at(self, empty_outputs: FloatArray) -> LinkedAverage:
+        """Return the average with weights that make it right for the empty coalition, (B, K)."""
+        if is_identity(self.link) or len(empty_outputs) == 1:
+            return self
+        return replace(self, weights=self._linearizing_weights(empty_outputs))
+
+    def _mean(self, outputs: FloatArray) -> FloatArray:
+        return background_mean(outputs, self.background_weights)
+
+    def _linearizing_weights(self, outputs: FloatArray) -> FloatArray:
+        """Return weights, (B, K), with mean(weights · link(outputs)) = link(mean(outputs)).
+
+        Each row's weight is the ratio of the linearised link's rise from the mean to the link's
+        own; at the mean itself that ratio is 1.
+        """
+        link, mean = self.link, self._mean(outputs[None])[0]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            at_mean = link(mean)
+            slope = (link(mean + _STEP) - at_mean) / _STEP
+            rise = link(outputs) - at_mean
+            weights = np.where(
+                rise == 0, 1.0, slope * (outputs - mean) / np.where(rise == 0, 1, rise)
+            )
+            scaled: FloatArray = weights / self._mean(weights[None])[0]
+        return scaled

@@ -1,0 +1,95 @@
+"""What tables have in common, sparse or not, whose rows are masked by background rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from shapley_adapters.array_types import CoalitionArray, FloatArray, IntArray, ValueArray
+from shapley_adapters.games.value_functions import Reduction
+
+from ..inputs.models import OutputReader
+from ..shap_internals import is_identity
+from .links import LinkedAverage
+
+
+@dataclass(kw_only=True)
+class MaskedTable:
+    """Rows whose absent columns take the values of background rows.
+
+    Attributes
+    ----------
+    predict : callable
+        The model, of tables (n, D) dressed by `dress`.
+    rows, background : arrays or sparse matrices in csr form, (R, D) and (B, D)
+        Present and absent values, of one type.
+    players : array, (D,)
+        The player of each column.
+    average : LinkedAverage
+        How outputs of background rows become one value.
+    dress : callable
+        Turns (n, D) into what the model takes: another shape, or a DataFrame.
+    linearize_link : bool
+        Whether background rows are weighted so that additive models stay additive.
+    """
+
+    predict: Callable[[Any], Any]
+    rows: Any
+    background: Any
+    players: IntArray
+    average: LinkedAverage
+    dress: Callable[[Any], Any]
+    linearize_link: bool = True
+    _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.linearize_link and not is_identity(self.average.link):
+            self.average = self.average.linearized_at(self._outputs(self.background.copy()))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to explain."""
+        return int(self.rows.shape[0])
+
+    @property
+    def background_weights(self) -> FloatArray | None:
+        """Weight of each background row, 1 in all; None where they are equal."""
+        return self.average.background_weights
+
+    @property
+    def n_players(self) -> int:
+        """Number of players."""
+        return int(self.players.max()) + 1
+
+    @property
+    def has_common_empty_value(self) -> bool:
+        """Rows whose columns are all absent are the background, whichever they are."""
+        return True
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(getattr(self.predict, "is_in_training_mode", False))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the model's output, where it is known."""
+        return float(getattr(self.predict, "rounding", 0.0))
+
+    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return the values, (P, K), averaged over the background."""
+        return self.reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
+
+    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        """Return the values that `reduce` makes of the outputs for the background rows."""
+        outputs = self._outputs(self._masked(rows, coalitions))  # (P·B, K)
+        return reduce(outputs.reshape(len(rows), self.background.shape[0], -1), rows)
+
+    def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
+        """Return the masked rows, (P·B, D)."""
+        raise NotImplementedError
+
+    def _outputs(self, table: Any) -> ValueArray:
+        """Call the model with a table that nothing else uses, because it may write into it."""
+        return self._read(self.predict(self.dress(table)), table.shape[0])

@@ -1,0 +1,300 @@
+"""Rows masked by any masker as cooperative games."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.games.batch_sizes import BatchBounds
+from shapley_adapters.games.evaluation import rows_per_batch
+from shapley_adapters.games.fingerprints import fingerprint
+from shapley_adapters.games.value_functions import Reduction
+
+from ..inputs.locks import lock_of
+from ..inputs.masked_rows import AccompaniedRow, MaskedRow
+from ..inputs.models import OutputReader, as_outputs
+from ..shap_internals import is_identity, row_output_names
+from .links import LinkedAverage
+
+_MAX_EVALUATIONS = 256
+"""Evaluations of one call: a text of few bytes may fill much of a network's memory."""
+
+_MAX_ROWS_AT_ONCE = 64
+"""Rows whose calls are made in one round by models that take one row at a time."""
+
+
+@dataclass
+class MaskerGame:
+    """Rows masked one coalition at a time, evaluated together.
+
+    Rows may have masks of different lengths, as texts do. A row's player of the end of a longer
+    row is inactive.
+
+    Attributes
+    ----------
+    predict : callable
+        The model, of what the rows return when masked.
+    rows : sequence of MaskedRow
+        The rows.
+    places : sequence of arrays, (D_r,)
+        The player of each place of the mask of each row.
+    n_players : int
+        Number of players of the longest row.
+    average : LinkedAverage
+        How the outputs of masked rows become one value.
+    """
+
+    predict: Callable[..., Any]
+    rows: Sequence[MaskedRow]
+    places: Sequence[IntArray]
+    n_players: int
+    average: LinkedAverage
+    linearize_link: bool = True
+    _averages: dict[int, LinkedAverage] = field(default_factory=dict, init=False)
+    _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
+
+    @property
+    def background_weights(self) -> None:
+        """Masked rows of a row count the same."""
+        return None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to explain."""
+        return len(self.rows)
+
+    @property
+    def evaluations_per_batch(self) -> int:
+        """How many evaluations fill a batch of bounded memory, told from one masked row."""
+        return min(_MAX_EVALUATIONS, rows_per_batch(self._bytes_each()))
+
+    @property
+    def batch_bounds(self) -> BatchBounds:
+        """Between which sizes of batches to choose."""
+        return BatchBounds.of_bytes(self._bytes_each(), most=_MAX_EVALUATIONS)
+
+    def _bytes_each(self) -> int:
+        """Return the memory that one masked row takes."""
+        arrays = _as_arrays(self.rows[0](np.zeros(len(self.places[0]), dtype=bool)))
+        return sum(_n_bytes(array) for array in arrays)
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(getattr(self.predict, "is_in_training_mode", False))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the model's output, where it is known."""
+        return float(getattr(self.predict, "rounding", 0.0))
+
+    def active_players(self) -> BoolArray:
+        """Tell which players a row has and its masker does something to."""
+        active = np.zeros((self.n_rows, self.n_players), dtype=bool)
+        for row, (masked_row, places) in enumerate(zip(self.rows, self.places, strict=True)):
+            active[row, places[~masked_row.null_places()]] = True
+        return active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of each row's inputs."""
+        return [fingerprint(*row.inputs) for row in self.rows]
+
+    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return the values, (P, K), each the average over its masked rows."""
+        if not self.linearize_link or is_identity(self.average.link):
+            return self._reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
+        return np.concatenate(
+            [
+                self._average(int(row))(outputs[None])
+                for row, outputs in zip(rows, self._outputs(rows, coalitions), strict=True)
+            ]
+        )
+
+    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        """Return the values that `reduce` makes of the outputs for the masked rows of each pair."""
+        return self._reduced(rows, coalitions, reduce)
+
+    def _reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        outputs = self._outputs(rows, coalitions)
+        counts = np.array([len(own) for own in outputs])
+        values: list[Any] = [None] * len(rows)
+        for count in np.unique(counts):
+            same_count = np.flatnonzero(counts == count)
+            reduced = reduce(np.stack([outputs[place] for place in same_count]), rows[same_count])
+            for place, value in zip(same_count, reduced, strict=True):
+                values[place] = value
+        return np.stack(values)
+
+    def _outputs(self, rows: IntArray, coalitions: CoalitionArray) -> list[FloatArray]:
+        """Return the outputs, (B, K), for each pair's masked rows, from as few calls as can be."""
+        masked = [
+            _as_arrays(self.rows[row](coalition[self.places[row]]))
+            for row, coalition in zip(rows, coalitions, strict=True)
+        ]
+        found: list[Any] = [None] * len(masked)
+        for members in self._callable_together(rows, masked):
+            for place, outputs in zip(members, self._called(rows, masked, members), strict=True):
+                found[place] = outputs
+        return found
+
+    def _callable_together(
+        self, rows: IntArray, masked: Sequence[tuple[Any, ...]]
+    ) -> list[list[int]]:
+        """Group what fits into one call of the model: arrays of the same shapes and kinds."""
+        groups: dict[Any, list[int]] = {}
+        for place, parts in enumerate(masked):
+            groups.setdefault(tuple(map(_signature, parts)), []).append(place)
+        return list(groups.values())
+
+    def _called(
+        self, rows: IntArray, masked: Sequence[tuple[Any, ...]], members: list[int]
+    ) -> list[FloatArray]:
+        """Call the model once; return the outputs for each member."""
+        counts = [max(map(len, masked[place])) for place in members]
+        joined = [
+            _concatenated(
+                [
+                    _repeated(masked[place][part], n)
+                    for place, n in zip(members, counts, strict=True)
+                ]
+            )
+            for part in range(len(masked[members[0]]))
+        ]
+        outputs = self._read(self._predict(int(rows[members[0]]), joined), sum(counts))
+        return np.split(outputs, np.cumsum(counts)[:-1])
+
+    def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
+        return self.predict(*inputs)
+
+    def _average(self, row: int) -> LinkedAverage:
+        if row not in self._averages:
+            nobody = np.zeros((1, self.n_players), dtype=bool)
+            (outputs,) = self._outputs(np.array([row]), nobody)
+            self._averages[row] = self.average.linearized_at(outputs)
+        return self._averages[row]
+
+
+@dataclass
+class RowBoundGame(MaskerGame):
+    """Rows of a model that takes all rows of a call for variants of one row.
+
+    Such a model scores the row's own target, so that each row has outputs of its own, in number,
+    too; rows with fewer than others get zeros behind theirs.
+    """
+
+    output_names: list[list[str]] = field(init=False)
+    _models: list[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._models = [copy.copy(self.predict) for _ in self.rows]
+        with lock_of(self.predict):  # the copies share tokenizers, whose settings they change
+            self.output_names = [
+                row_output_names(model, _fixed(row)[-1])
+                for model, row in zip(self._models, self.rows, strict=True)
+            ]
+        for row, names in enumerate(self.output_names):
+            if not names:
+                raise InvalidArgumentError(
+                    f"X, row {row}: the model generates no text, so that there is no output to "
+                    "explain. Leave the row out, or pass target texts as second argument."
+                )
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs of the row that has most."""
+        return max(map(len, self.output_names))
+
+    @property
+    def evaluations_per_batch(self) -> int:
+        """Allow for full calls of many rows, of which each gets its own."""
+        return super().evaluations_per_batch * min(self.n_rows, _MAX_ROWS_AT_ONCE)
+
+    @property
+    def batch_bounds(self) -> BatchBounds:
+        """Allow for batches of many rows, of which each gets calls of its own."""
+        n_rows, bounds = min(self.n_rows, _MAX_ROWS_AT_ONCE), super().batch_bounds
+        return BatchBounds(n_rows * bounds.first, n_rows * bounds.most)
+
+    def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
+        """Return the values of outputs that mean the same in all rows."""
+        if len(set(map(len, self.output_names))) > 1:
+            raise InvalidArgumentError(
+                "value_function makes one value of the outputs, but the rows of X have different "
+                "outputs. Explain them one at a time, or leave value_function='raw'."
+            )
+        return self._reduced(rows, coalitions, reduce)
+
+    def _callable_together(
+        self, rows: IntArray, masked: Sequence[tuple[Any, ...]]
+    ) -> list[list[int]]:
+        groups: dict[Any, list[int]] = {}
+        for place, parts in enumerate(masked):
+            groups.setdefault((rows[place], *map(_signature, parts)), []).append(place)
+        full = super().batch_bounds.most
+        return [
+            members[start : start + full]
+            for members in groups.values()
+            for start in range(0, len(members), full)
+        ]
+
+    def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
+        with lock_of(self.predict):
+            outputs = as_outputs(self._models[row](*inputs), len(inputs[0]))
+        missing = self.n_outputs - outputs.shape[1]
+        return np.pad(outputs, ((0, 0), (0, missing)))
+
+
+def _fixed(row: MaskedRow) -> tuple[Any, ...]:
+    if not isinstance(row, AccompaniedRow):
+        raise InvalidArgumentError(
+            "masker must give the model its target beside the masked row, as "
+            "shap.maskers.OutputComposite and FixedComposite do."
+        )
+    return row.fixed
+
+
+def _as_arrays(masked: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(part if hasattr(part, "shape") else np.asarray(part) for part in masked)
+
+
+def _n_bytes(part: Any) -> int:
+    if isinstance(part, pd.DataFrame):
+        return int(part.memory_usage().sum())
+    return int(getattr(part, "nbytes", 8 * len(part)))
+
+
+def _signature(part: Any) -> Any:
+    """Return what parts must have in common to be joined."""
+    if isinstance(part, pd.DataFrame):
+        return tuple(part.columns)
+    return (*part.shape[1:], part.dtype.kind)
+
+
+def _repeated(part: Any, count: int) -> Any:
+    """Bring a part of one row to the number of rows of the others."""
+    if len(part) == count:
+        return part
+    if len(part) != 1:
+        raise InvalidArgumentError(
+            f"masker returned {len(part)} rows for one input and {count} for another; it must "
+            "return as many for each, or a single one."
+        )
+    if isinstance(part, pd.DataFrame):
+        return part.iloc[np.zeros(count, dtype=int)]
+    repeated: npt.NDArray[Any] = np.repeat(part, count, axis=0)
+    return repeated
+
+
+def _concatenated(parts: Sequence[Any]) -> Any:
+    # A copy in any case: what the model writes into must not be what the masker gives out again.
+    if isinstance(parts[0], pd.DataFrame):
+        return pd.concat(parts, ignore_index=True)
+    return np.concatenate(parts)

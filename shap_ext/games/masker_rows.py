@@ -1,0 +1,211 @@
+"""Maskers as users hand them over, made into what masks each row."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import shap
+
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
+from shapley_adapters.torch_support.tensor_arrays import array_of
+
+from ..inputs.backgrounds import Background, dresser
+from ..inputs.datasets import Dataset
+from ..inputs.imputation import ImputedRow, LinearImputer
+from ..inputs.locks import lock_of
+from ..inputs.masked_rows import AccompaniedRow, CalledRow, JointRow, MaskedRow, TabularRow
+from ..shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
+from .game_choice import table_and_background
+
+RowMaker = Callable[[int], MaskedRow]
+
+
+class Targeted:
+    """A masker beside whose masked rows the model gets a target of each row's own."""
+
+    def __init__(self, masker: Any, targets: Sequence[Any]) -> None:
+        self.masker = masker
+        self.targets = targets
+
+    def __call__(self, mask: Any, *inputs: Any) -> Any:
+        """Mask the inputs."""
+        return self.masker(mask, *inputs)
+
+
+def with_targets(masker: Any, datasets: Sequence[Dataset]) -> tuple[Any, list[Dataset]]:
+    """Take the target texts into the masker, which shap takes as second input of text models."""
+    if not isinstance(masker, shap.maskers.OutputComposite) or len(datasets) != 2:
+        return masker, list(datasets)
+    return Targeted(masker.masker, datasets[1].values), [datasets[0]]
+
+
+def masked_rows(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> list[MaskedRow]:
+    """Give each row what masks it.
+
+    Each row gets its own copy of a masker of shap, because these remember the latest row: neither
+    other rows nor other threads are in its way.
+
+    Parameters
+    ----------
+    masker : callable
+        The masker of all inputs.
+    datasets : sequence of Dataset
+        The rows of each input.
+    is_module : bool
+        Whether the model is a torch module, which takes no frames.
+    """
+    make = _row_maker(masker, datasets, is_module)
+    made = []
+    for place in range(datasets[0].n_rows):
+        row = make(place)
+        _check_readable(row, place)
+        made.append(row)
+    return made
+
+
+def _row_maker(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+    """Return the function that makes the row of a place."""
+    if type(masker) is shap.maskers.Fixed:
+        return lambda row: MaskedRow(_inputs(datasets, row))
+    if type(masker) is shap.maskers.Composite:
+        return _joint(masker, datasets, is_module)
+    if type(masker) is shap.maskers.Impute:
+        return _imputed(masker, datasets, is_module)
+    if isinstance(masker, Targeted) or inner_masker(masker) is not None:
+        return _accompanied(masker, datasets, is_module)
+    background = Background.of_masker(masker)
+    if background is not None and background.weights is not None:
+        raise InvalidArgumentError(
+            "masker is part of another masker and holds rows with weights, as shap.kmeans returns "
+            "them. Pass it alone, or a masker of its rows: shap.maskers.Independent(summary.data)."
+        )
+    if background is not None:
+        return _tabular(background, datasets, is_module)
+    _check_called(masker, datasets)
+
+    def called(row: int) -> CalledRow:
+        own = own_copy(masker)
+        inputs = _inputs(datasets, row)
+        return CalledRow(inputs, masker if own is None else own, is_own=own is not None)
+
+    return called
+
+
+def _inputs(datasets: Sequence[Dataset], row: int) -> tuple[Any, ...]:
+    return tuple(dataset.values[row] for dataset in datasets)
+
+
+def _joint(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+    counts = arguments_of(masker)
+    if sum(counts) != len(datasets):
+        raise InvalidArgumentError(
+            f"masker Composite takes {sum(counts)} inputs; {len(datasets)} datasets were passed."
+        )
+    makers, first = [], 0
+    for inner, count in zip(masker.maskers, counts, strict=True):
+        makers.append(_row_maker(inner, datasets[first : first + count], is_module))
+        first += count
+    return lambda row: JointRow(_inputs(datasets, row), [make(row) for make in makers])
+
+
+def _accompanied(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+    make = _row_maker(masker.masker, datasets, is_module)
+
+    def companions(row: int) -> tuple[Any, ...]:
+        inputs = _inputs(datasets, row)
+        if isinstance(masker, Targeted):
+            return (np.array([masker.targets[row]]),)
+        if isinstance(masker, shap.maskers.FixedComposite):
+            return tuple(np.array([one]) for one in inputs)
+        with lock_of(masker.model):  # models of texts keep the latest row, too
+            # Copies: the model may write into its input, or reuse the memory of its output.
+            made = masker.model(*copy.deepcopy(inputs))
+            parts = made if isinstance(made, tuple) else (made,)
+            return tuple(copy.deepcopy(array_of(part)) for part in parts)
+
+    return lambda row: AccompaniedRow(_inputs(datasets, row), make(row), lambda: companions(row))
+
+
+def _tabular(background: Background, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+    _check_one_table(datasets)
+    (dataset,) = datasets
+    rows, absent, row_shape = table_and_background(dataset, background)
+    dress = dresser(background, dataset, row_shape, is_module)
+    return lambda row: TabularRow(_inputs(datasets, row), rows[row], absent, dress)
+
+
+def _imputed(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+    imputer = LinearImputer.of_masker(masker)
+    absent = Background(imputer.mean[None], imputer.columns)
+    _check_one_table(datasets)
+    rows, _, _ = table_and_background(datasets[0], absent)
+    if rows.dtype.kind not in "biuf":
+        raise InvalidArgumentTypeError(
+            "X holds values that are not numbers, from which masker Impute cannot tell others."
+        )
+    numbers = rows.astype(np.float64)
+    as_frame = imputer.columns is not None and not is_module
+    return lambda row: ImputedRow(_inputs(datasets, row), numbers[row], imputer, as_frame)
+
+
+def _check_one_table(datasets: Sequence[Dataset]) -> None:
+    if len(datasets) != 1:
+        raise InvalidArgumentError(
+            f"{len(datasets)} datasets were passed, but the masker's background is one table. Pass "
+            "a function of a mask and the inputs as masker=, or a shap.maskers.Composite."
+        )
+    _refuse_sparse(datasets[0], "part of a Composite, or Impute")
+
+
+def _check_called(masker: Any, datasets: Sequence[Dataset]) -> None:
+    for dataset in datasets:
+        _refuse_sparse(dataset, f"{type(masker).__name__}, which is called with rows")
+    shape = image_shape(masker)
+    if shape is None:
+        return
+    for row in datasets[0].values:
+        if np.shape(row) not in {shape, (int(np.prod(shape)),)}:
+            raise InvalidArgumentError(
+                f"X holds an image of shape {np.shape(row)}, but masker Image was built for "
+                f"{shape}. Resize the images, or build the masker with their shape."
+            )
+    if inpaints(masker) and any(map(_is_changed_by_8_bits, datasets[0].values)):
+        warn_user(
+            "masker Image fills in images of whole numbers from 0 to 255, to which it brings "
+            "those of X, even where nothing is absent. Scale X to that range, and in the model "
+            "back from it."
+        )
+
+
+def _is_changed_by_8_bits(image: Any) -> bool:
+    values = np.asarray(image)
+    return bool(((values < 0) | (values > 255) | (values != np.floor(values))).any())
+
+
+def _refuse_sparse(dataset: Dataset, where: str) -> None:
+    if dataset.is_sparse:
+        raise InvalidArgumentError(
+            f"X is sparse, which needs background rows as masker; this one is {where}. Pass "
+            "background rows, or X.toarray()."
+        )
+
+
+def _check_readable(row: MaskedRow, place: int) -> None:
+    """Refuse a row that a masker of shap cannot read; what users' maskers raise is theirs."""
+    try:
+        row.shapes  # noqa: B018 # it is read to see whether it can be
+    except Exception as error:
+        if isinstance(row, CalledRow) and not row.is_own:
+            raise
+        raise InvalidArgumentError(
+            f"X, row {place}: the masker cannot read {_brief(row.inputs)} "
+            f"({type(error).__name__}: {error}). An empty text has no tokens to explain."
+        ) from error
+
+
+def _brief(inputs: tuple[Any, ...]) -> str:
+    text = repr(inputs[0] if len(inputs) == 1 else inputs)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,109 @@
+"""Sparse rows as cooperative games."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
+from shapley_adapters.games.batch_sizes import BatchBounds
+from shapley_adapters.games.evaluation import rows_per_batch
+from shapley_adapters.games.fingerprints import fingerprint
+
+from ..inputs.exact_comparison import same
+from .masked_table import MaskedTable
+
+
+@dataclass(kw_only=True)
+class SparseGame(MaskedTable):
+    """Sparse rows whose absent columns take the values of background rows.
+
+    Only stored entries are touched, so that memory goes with their number, not with that of the
+    columns.
+
+    Attributes
+    ----------
+    is_dense_for_model : bool
+        Whether the model takes arrays, so that batches have to be small.
+    """
+
+    is_dense_for_model: bool = False
+
+    @property
+    def evaluations_per_batch(self) -> int:
+        """How many evaluations fill a batch of model rows of bounded memory."""
+        n_background = int(self.background.shape[0])
+        return max(1, rows_per_batch(self._row_bytes) // n_background)
+
+    @property
+    def batch_bounds(self) -> BatchBounds:
+        """Between which sizes of batches to choose."""
+        return BatchBounds.of_bytes(self._row_bytes, int(self.background.shape[0]))
+
+    @property
+    def _row_bytes(self) -> int:
+        """Memory that a row of the model's input takes while it is made."""
+        n_background, n_columns = self.background.shape
+        most = np.diff(self.rows.indptr).max() + np.diff(self.background.indptr).max()
+        # An entry is a number and two places, held twice while they are joined; the coalition and
+        # its complement are a byte for each column.
+        n_bytes = 48 * int(most) + 2 * int(n_columns) // int(n_background)
+        if self.is_dense_for_model:
+            n_bytes += n_columns * self.rows.dtype.itemsize
+        return int(n_bytes)
+
+    def active_players(self) -> BoolArray:
+        """Tell where a row differs from any background row; missing values equal each other."""
+        first = self.background[[0]].toarray()[0]
+        varies = ~_are_columns_constant(self.background, first)
+        active = np.zeros((self.n_rows, self.n_players), dtype=bool)
+        for row in range(self.n_rows):  # one by one, to hold one dense row only
+            differs = varies | ~same(self.rows[[row]].toarray()[0], first)
+            active[row, self.players[differs]] = True
+        return active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return a digest of each row's entries that are not zero."""
+        found = []
+        for row in range(self.n_rows):
+            entries = self.rows[[row]].tocoo()
+            order = np.argsort(entries.col, kind="stable")
+            order = order[entries.data[order] != 0]
+            found.append(fingerprint(entries.col[order], entries.data[order]))
+        return found
+
+    def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
+        """Return the masked rows: entries of present columns and of absent ones."""
+        n_background, n_columns = self.background.shape
+        present, absent = self.rows[rows].tocoo(), self.background.tocoo()
+        is_kept = coalitions[present.row, self.players[present.col]]
+        pair, column, value = present.row[is_kept], present.col[is_kept], present.data[is_kept]
+        every = np.arange(n_background)
+        of_rows = (pair[:, None] * n_background + every).ravel()
+        pairs, entries = np.nonzero(~coalitions[:, self.players[absent.col]])
+        of_background = pairs * n_background + absent.row[entries]
+        data = np.concatenate([np.repeat(value, n_background), absent.data[entries]])
+        places = (
+            np.concatenate([of_rows, of_background]),
+            np.concatenate([np.repeat(column, n_background), absent.col[entries]]),
+        )
+        shape = (len(rows) * n_background, n_columns)
+        return type(self.rows)((data, places), shape=shape, dtype=self.rows.dtype)
+
+
+def _are_columns_constant(background: Any, first: Any) -> BoolArray:
+    """Tell which columns hold one value in all background rows."""
+    constant = np.ones(background.shape[1], dtype=bool)
+    for row in range(1, background.shape[0]):
+        constant &= same(background[[row]].toarray()[0], first)
+    return constant
+
+
+def in_one_type(rows: Any, background: Any) -> tuple[Any, Any]:
+    """Return sparse rows and a background, sparse or not, in csr form and in one type."""
+    matrix = scipy.sparse.csr_matrix if scipy.sparse.isspmatrix(rows) else scipy.sparse.csr_array
+    common = np.result_type(rows.dtype, background.dtype)
+    return matrix(rows.astype(common)), matrix(background.astype(common))

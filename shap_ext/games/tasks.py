@@ -1,0 +1,246 @@
+"""From what users pass to the games that are estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from shapley_adapters.array_types import IntArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+
+from ..inputs.backgrounds import Background, bounded_background, check_masker
+from ..inputs.column_groups import ColumnGroups, make_groups
+from ..inputs.datasets import Dataset, checked_dataset
+from ..inputs.masked_rows import MaskedRow
+from ..inputs.models import inner_model, is_torch_module
+from ..inputs.player_layouts import PlayerLayout
+from ..inputs.zero_references import zero_background
+from ..results.explanations import Part, packed
+from .dense_game import TabularGame
+from .game_choice import masker_game, tabular_game
+from .links import LinkedAverage
+from .masker_game import MaskerGame, RowBoundGame
+from .masker_rows import masked_rows, with_targets
+from .sparse_game import SparseGame
+
+__all__ = ["Task", "TaskMaker", "bounded_background", "check_masker"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one call explains: the game, and how each input shows its part of the players."""
+
+    game: TabularGame | SparseGame | MaskerGame
+    parts: list[Part]
+    groups: ColumnGroups | None
+    layout: PlayerLayout
+
+    @property
+    def output_names(self) -> list[list[str]] | None:
+        """The names of each row's outputs, where every row has outputs of its own."""
+        return self.game.output_names if isinstance(self.game, RowBoundGame) else None
+
+    def clustering(self, masker: Any) -> Any:
+        """Return the masker's clustering of the features for each row, for bar plots."""
+        clustering = getattr(masker, "clustering", None)
+        is_joint = self.groups is not None and self.groups.any_joint
+        if not isinstance(clustering, np.ndarray) or is_joint or len(self.parts) > 1:
+            return None
+        # A view: that of images is large.
+        # A copy: older SciPy, by which bar plots read it, refuses what cannot be written to.
+        return np.repeat(clustering[None], self.game.n_rows, axis=0)
+
+
+@dataclass(frozen=True)
+class TaskMaker:
+    """Makes tasks of datasets, with what the explainer was built with."""
+
+    model: Any
+    masker: Any
+    background_dtypes: Any
+    average: LinkedAverage
+    linearize_link: bool
+    feature_names: Any
+    groups: Mapping[str, Sequence[Any]] | None
+
+    def __call__(self, args: tuple[Any, ...]) -> Task:
+        """Check the rows and make their game."""
+        if not args:
+            raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
+        background = Background.of_masker(self.masker, self.background_dtypes)
+        is_table = background is not None or self.masker is None
+        datasets = [checked_dataset(data, place, is_table) for place, data in enumerate(args)]
+        lengths = [dataset.n_rows for dataset in datasets]
+        if len(set(lengths)) > 1:
+            raise InvalidArgumentError(
+                f"The inputs must have the same number of rows; they have {lengths}."
+            )
+        if is_torch_module(inner_model(self.model)):
+            from shapley_adapters.torch_support.array_module import warn_in_training_mode
+
+            warn_in_training_mode(inner_model(self.model))
+        if self.masker is None:
+            background = zero_background(datasets)
+        if background is None:
+            return self._of_masker(datasets)
+        return self._of_background(background, datasets)
+
+    def _of_background(self, background: Background, datasets: Sequence[Dataset]) -> Task:
+        if len(datasets) > 1:
+            raise InvalidArgumentError(
+                f"{len(datasets)} datasets were passed, but the masker's background is one "
+                "table. Pass a function of a mask and the inputs as masker=."
+            )
+        (dataset,) = datasets
+        shape = dataset.row_shape
+        names = self._column_names(datasets, [shape], background)
+        groups = make_groups(self.groups, names)
+        average = replace(self.average, background_weights=background.weights)
+        game = tabular_game(self.model, background, dataset, groups, average, self.linearize_link)
+        shapes = [[shape] * dataset.n_rows]
+        layout = PlayerLayout(
+            [groups.players] * dataset.n_rows,
+            shapes,
+            [len(shape) > 1],  # a table has rows of one dimension
+            len(groups.names),
+            groups.names,
+        )
+        return Task(game, _parts(datasets, shapes, groups), groups, layout)
+
+    def _of_masker(self, datasets: Sequence[Dataset]) -> Task:
+        masker, explained = with_targets(self.masker, datasets)
+        rows = masked_rows(masker, explained, is_torch_module(inner_model(self.model)))
+        shapes = [list(of_input) for of_input in zip(*(row.shapes for row in rows), strict=True)]
+        if all(row.n_places == 0 for row in rows):
+            raise InvalidArgumentError(
+                f"masker {type(self.masker).__name__} has no players; there is nothing to explain."
+            )
+        if any(len(set(of_input)) > 1 for of_input in shapes) or self._are_named_by_masker(rows):
+            return self._of_rows_apart(explained, rows, shapes)
+        names = self._column_names(explained, [of_input[0] for of_input in shapes])
+        groups = make_groups(self.groups, names)
+        places = [groups.players] * len(rows)
+        game = self._masker_game(rows, places, len(groups.names))
+        layout = PlayerLayout(
+            places, shapes, rows[0].has_neighbours, len(groups.names), groups.names
+        )
+        return Task(game, _parts(explained, shapes, groups, rows), groups, layout)
+
+    def _of_rows_apart(
+        self,
+        datasets: Sequence[Dataset],
+        rows: Sequence[MaskedRow],
+        shapes: Sequence[list[tuple[int, ...]]],
+    ) -> Task:
+        """Make the task of rows with features of their own, such as texts."""
+        for name in ("groups", "feature_names"):
+            if getattr(self, name) is not None:
+                raise InvalidArgumentError(
+                    f"{name} cannot be used: each row of X has features of its own, such as tokens."
+                )
+        sizes = np.array([[int(np.prod(shape)) for shape in row.shapes] for row in rows])
+        firsts = np.concatenate([[0], np.cumsum(sizes.max(axis=0))])
+        places = [
+            np.concatenate(
+                [np.arange(size) + first for size, first in zip(own, firsts, strict=False)]
+            )
+            for own in sizes
+        ]
+        game = self._masker_game(rows, places, int(firsts[-1]))
+        parts = [
+            Part(int(first), of_input, _shown(dataset, rows, place), None, _names(rows, place))
+            for place, (dataset, of_input, first) in enumerate(
+                zip(datasets, shapes, firsts, strict=False)
+            )
+        ]
+        layout = PlayerLayout(places, shapes, rows[0].has_neighbours, int(firsts[-1]))
+        return Task(game, parts, None, layout)
+
+    def _masker_game(
+        self, rows: Sequence[MaskedRow], places: Sequence[IntArray], n_players: int
+    ) -> MaskerGame:
+        return masker_game(self.model, rows, places, n_players, self.average, self.linearize_link)
+
+    def _are_named_by_masker(self, rows: Sequence[MaskedRow]) -> bool:
+        is_named = any(names is not None for names in rows[0].names)
+        return is_named and self.feature_names is None and self.groups is None
+
+    def _column_names(
+        self,
+        datasets: Sequence[Dataset],
+        shapes: Sequence[tuple[int, ...]],
+        background: Background | None = None,
+    ) -> list[Any]:
+        """Return the names of all columns: the rows', else the user's, else the background's."""
+        n_columns = int(sum(np.prod(shape) for shape in shapes))
+        names = datasets[0].columns if len(datasets) == 1 else None
+        if names is None:
+            names = self.feature_names
+        if names is None and len(datasets) > 1:
+            return _joined_names(datasets, shapes)
+        if names is None and background is not None:
+            names = background.columns
+        if names is None:
+            return [f"Feature {column}" for column in range(n_columns)]
+        if len(names) != n_columns:
+            raise InvalidArgumentError(
+                f"feature_names holds {len(names)} names, but X has {n_columns} columns."
+            )
+        return list(names)
+
+
+def _joined_names(datasets: Sequence[Dataset], shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """Return the names of frames' columns, and numbers for those of other inputs."""
+    names: list[Any] = []
+    for dataset, shape in zip(datasets, shapes, strict=True):
+        size = int(np.prod(shape))
+        is_named = dataset.columns is not None and size == len(dataset.columns)
+        numbered = [f"Feature {column}" for column in range(len(names), len(names) + size)]
+        names += (dataset.columns or []) if is_named else numbered
+    return names
+
+
+def _parts(
+    datasets: Sequence[Dataset],
+    shapes: Sequence[list[tuple[int, ...]]],
+    groups: ColumnGroups,
+    rows: Sequence[MaskedRow] | None = None,
+) -> list[Part]:
+    if groups.any_joint:
+        if len(datasets) > 1:
+            raise InvalidArgumentError("groups needs a model with one input.")
+        data = datasets[0].shown()
+        numbers, labels = groups.summarize(data.reshape(len(data), -1))
+        of_groups = [(len(groups.names),)] * len(data)
+        return [Part(0, of_groups, numbers, labels, groups.names)]
+    parts, first = [], 0
+    for place, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
+        size = int(np.prod(of_input[0]))
+        names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
+        data = dataset.shown() if rows is None else _shown(dataset, rows, place)
+        parts.append(Part(first, of_input, data, None, names))
+        first += size
+    return parts
+
+
+def _shown(dataset: Dataset, rows: Sequence[MaskedRow], place: int) -> Any:
+    """Return what plots show: the rows, or what the masker makes of them, as shap packs it."""
+    shown = [row.shown[place] for row in rows]
+    if any(one is None for one in shown):
+        return dataset.shown()
+    return tuple(packed(one) for one in shown)
+
+
+def _names(rows: Sequence[MaskedRow], place: int) -> list[Any] | None:
+    """Return the names of each row's features; None where they are pixels."""
+    if any(len(row.shapes[place]) != 1 for row in rows):
+        return None
+    names = []
+    for row in rows:
+        own = row.names[place]
+        size = row.shapes[place][0]
+        names.append([f"Feature {column}" for column in range(size)] if own is None else own)
+    return names

@@ -1,0 +1,1 @@
+"""What users pass to explainers: models, rows, background rows, maskers."""

@@ -1,0 +1,233 @@
+"""What absent columns take their values from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse
+import shap
+
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
+from shapley_adapters.torch_support.tensor_arrays import array_of
+
+from ..shap_internals import SUMMARIES, background_of, names_of_summary
+from .datasets import (
+    Dataset,
+    check_cells,
+    frame_values,
+    is_number,
+    plain_array_of,
+)
+from .summaries import checked_summary, unequal_weights
+
+_MAX_BACKGROUND = 100
+"""How many rows shap keeps of a table that is handed over as a masker."""
+
+
+@dataclass(frozen=True)
+class Background:
+    """The rows that absent columns take their values from.
+
+    Attributes
+    ----------
+    values : array or sparse matrix, (B, D)
+        The rows.
+    columns : pandas Index, or None
+        Names of the columns where the model is to see DataFrames.
+    dtypes : pandas Series, or None
+        Their types, where they are known.
+    weights : array, (B,), or None
+        How much each row counts, 1 in all; None where all count the same.
+    """
+
+    values: Any
+    columns: pd.Index[Any] | None = None
+    dtypes: Any = None
+    weights: FloatArray | None = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are a sparse matrix."""
+        return bool(scipy.sparse.issparse(self.values))
+
+    @classmethod
+    def of_masker(cls, masker: Any, dtypes: Any = None) -> Background | None:
+        """Return the background of a masker that only puts background values in."""
+        values = background_of(masker)
+        if values is None:
+            return None
+        columns = getattr(masker, "feature_names", None)
+        weights = None
+        if isinstance(masker, SUMMARIES):
+            columns, weights = names_of_summary(masker), unequal_weights(masker)
+        if not scipy.sparse.issparse(values):
+            values = np.asarray(plain_array_of(values, "masker"))
+        if columns is not None and not isinstance(columns, pd.Index):
+            columns = pd.Index(columns)  # of a MultiIndex it would make an Index of tuples
+        return cls(values, columns, dtypes, weights)
+
+
+def bounded_background(masker: Any) -> tuple[Any, Any]:
+    """Return the masker, and the column types of a DataFrame.
+
+    A table of many rows is sampled as shap does it, but not in silence.
+    """
+    masker = plain_array_of(array_of(masker), "masker")
+    if isinstance(masker, SUMMARIES):
+        return checked_summary(masker), None
+    dtypes = masker.dtypes if isinstance(masker, pd.DataFrame) else None
+    is_sparse = scipy.sparse.issparse(masker)
+    is_array = isinstance(masker, np.ndarray) and masker.ndim >= 2
+    if not (is_array or isinstance(masker, pd.DataFrame) or (is_sparse and masker.ndim == 2)):
+        return masker, dtypes
+    n_rows = masker.shape[0]
+    if n_rows == 0:
+        raise InvalidArgumentError("masker holds no background rows; at least one is needed.")
+    check_cells(masker, "masker")
+    if n_rows > _MAX_BACKGROUND:
+        warn_user(
+            f"masker has {n_rows} rows, of which {_MAX_BACKGROUND} are drawn as background. "
+            f"To use all of them, pass shap.maskers.Independent(data, max_samples={n_rows}); to "
+            "use fewer, pass a sample or the mean."
+        )
+    if is_sparse:
+        masker = masker.tocsr(copy=True)
+        masker.sum_duplicates()
+    if isinstance(masker, np.ndarray):
+        # shap itself samples tables only. A copy, because its maskers keep the very array.
+        is_sampled_here = masker.ndim > 2 and n_rows > _MAX_BACKGROUND
+        masker = shap.sample(masker, _MAX_BACKGROUND) if is_sampled_here else masker.copy()
+    if isinstance(masker, pd.DataFrame):
+        # Values as `frame_values` gives them, so that rows and background have one type.
+        # Their type is told to pandas, which makes strings of objects and NaN of None else.
+        values = frame_values(masker).copy()
+        check_cells(values, "masker")
+        masker = pd.DataFrame(values, columns=masker.columns, dtype=values.dtype)
+    return masker, dtypes
+
+
+def first_rows(masker: Any, background: Background, n_rows: int = 1) -> Any:
+    """Return the first rows of a masker's background, in the form in which users pass rows."""
+    if isinstance(masker, np.ndarray):
+        return masker[:n_rows]
+    values = background.values[:n_rows]
+    if background.columns is None or background.is_sparse:
+        return values
+    frame = pd.DataFrame(values, columns=background.columns)
+    return frame if background.dtypes is None else frame.astype(dict(background.dtypes))
+
+
+def check_masker(masker: Any) -> None:
+    """Refuse what is neither background rows nor callable."""
+    if isinstance(masker, np.ndarray) and masker.ndim < 2:
+        raise InvalidArgumentError(
+            f"masker has shape {masker.shape}; background rows make a table. For one row pass "
+            "masker[None]."
+        )
+    if scipy.sparse.issparse(masker):
+        raise InvalidArgumentError(
+            f"masker has shape {masker.shape}; background rows make a table. Reshape it to (1, -1)."
+        )
+    if masker is not None and background_of(masker) is None and not callable(masker):
+        raise InvalidArgumentTypeError(
+            "masker must be background rows (an array, a DataFrame, a sparse matrix or what "
+            "shap.kmeans returns), a shap masker, or a function of a mask and a row; got "
+            f"{type(masker).__name__}."
+        )
+
+
+def check_columns(n_columns: int, dataset: Dataset, background: Background) -> None:
+    """Refuse rows whose columns are not those of the background, in the same order."""
+    if n_columns != background.values.shape[1]:
+        raise InvalidArgumentError(
+            f"X has {n_columns} columns, but the masker's background has "
+            f"{background.values.shape[1]}."
+        )
+    if dataset.columns is None or background.columns is None:
+        return
+    if dataset.columns != list(background.columns):
+        if set(dataset.columns) == set(background.columns):
+            raise InvalidArgumentError(
+                "X has the masker's columns in another order. Pass X[list(background.columns)]."
+            )
+        missing = [c for c in background.columns if c not in dataset.columns]
+        raise InvalidArgumentError(
+            f"X lacks columns of the masker's background, or names them otherwise: {missing[:5]}."
+        )
+
+
+def dresser(
+    background: Background, dataset: Dataset, row_shape: tuple[int, ...], is_module: bool
+) -> Callable[[npt.NDArray[Any]], Any]:
+    """Return the function that gives masked rows the form that the model takes."""
+    columns = background.columns
+    if columns is None or is_module:
+        if len(row_shape) == 1:
+            return lambda masked: masked
+        return lambda masked: masked.reshape(-1, *row_shape)
+    dtypes = _column_dtypes(background, dataset)
+
+    def as_frame(masked: npt.NDArray[Any]) -> pd.DataFrame:
+        frame = pd.DataFrame(masked, columns=columns, dtype=masked.dtype)
+        return frame if dtypes is None else frame.astype(dtypes)
+
+    return as_frame
+
+
+def _column_dtypes(background: Background, dataset: Dataset) -> dict[Any, Any] | None:
+    """Return the type of each column, unless all have that of the array.
+
+    A column keeps the type that rows and background share; numbers of two types are promoted.
+    """
+    if background.columns is None:
+        return None
+    values = np.asarray(dataset.values)
+    common = np.result_type(values, background.values)
+    dtypes = {}
+    for place, column in enumerate(background.columns):
+        own = _column_dtype(dataset.dtypes, values, place)
+        other = _column_dtype(background.dtypes, background.values, place)
+        if dataset.dtypes is None and not is_number(other):
+            own = other
+        if background.dtypes is None and not is_number(own):
+            other = own
+        dtype = _common_dtype(own, other)
+        if dtype != common:
+            dtypes[column] = dtype
+    return dtypes or None
+
+
+def _common_dtype(own: Any, other: Any) -> Any:
+    """Return the type that holds the values of two without loss."""
+    if own == other:
+        return own
+    if isinstance(own, np.dtype) and isinstance(other, np.dtype) and own.kind == other.kind == "M":
+        return np.result_type(own, other)
+    if is_number(own) and is_number(other):
+        return np.result_type(own, other)
+    if _are_sets_of_categories(own, other):
+        return pd.CategoricalDtype(other.categories.append(own.categories).unique())
+    return np.dtype(object)
+
+
+def _are_sets_of_categories(own: Any, other: Any) -> bool:
+    """Tell whether two types list categories of the same kind that have no order."""
+    return (
+        isinstance(own, pd.CategoricalDtype)
+        and isinstance(other, pd.CategoricalDtype)
+        and not (own.ordered or other.ordered)
+        and own.categories.dtype == other.categories.dtype
+    )
+
+
+def _column_dtype(dtypes: Any, values: npt.NDArray[Any], place: int) -> Any:
+    """Return a column's type as its frame tells it, or else as its values do."""
+    if dtypes is not None:
+        return dtypes.iloc[place]
+    return np.asarray(values[:, place].tolist()).dtype if values.dtype == object else values.dtype

@@ -1,0 +1,193 @@
+"""The rows that users pass to an explainer's call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse
+
+from shapley_adapters.arguments import check_unmasked
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The rows of one model input.
+
+    Attributes
+    ----------
+    values : array, (R, *shape of a row), sparse matrix, (R, D), or list
+        The rows.
+    columns : list of str, or None
+        Names of the columns of a DataFrame.
+    dtypes : pandas Series, or None
+        Their types.
+    """
+
+    values: Any
+    columns: list[Any] | None = None
+    dtypes: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.values.shape[0]) if self.is_sparse else len(self.values)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are a sparse matrix."""
+        return bool(scipy.sparse.issparse(self.values))
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of one row."""
+        if self.is_sparse:
+            return (int(self.values.shape[1]),)
+        return tuple(np.shape(self.values[0]))
+
+    def shown(self) -> npt.NDArray[Any]:
+        """Return the rows for plots: a copy, because users may change theirs later."""
+        if self.is_sparse:
+            dense: npt.NDArray[Any] = self.values.toarray()
+            return dense
+        if len({np.shape(row) for row in self.values}) == 1:
+            return np.array(self.values)
+        return ragged([np.array(row) for row in self.values])
+
+
+def ragged(rows: Sequence[Any]) -> npt.NDArray[np.object_]:
+    """Return rows of different shapes as an array of arrays."""
+    together = np.empty(len(rows), dtype=object)
+    for place, row in enumerate(rows):
+        together[place] = row
+    return together
+
+
+def checked_dataset(data: Any, place: int = 0, is_table: bool = True) -> Dataset:
+    """Read what a user passes as rows to explain.
+
+    Parameters
+    ----------
+    data : object
+        The rows.
+    place : int
+        Which input of the model they are.
+    is_table : bool
+        Whether each row has to have columns; else a row may be a single thing, such as a text.
+    """
+    name = "X" if place == 0 else f"input {place}"
+    dataset = _read(plain_array_of(data, name), name, is_table)
+    if getattr(dataset.values, "ndim", 1) == 0:
+        raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
+    if dataset.n_rows == 0:
+        raise InvalidArgumentError(f"{name} holds no rows; at least one is needed.")
+    if is_table:
+        check_cells(dataset.values, name)
+    return dataset
+
+
+def plain_array_of(data: Any, name: str) -> Any:
+    """Return a matrix or another subclass of NumPy's arrays as a plain array of the same shape.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is a masked array of which values are masked.
+    """
+    for row in data if isinstance(data, (list, tuple)) else [data]:
+        check_unmasked(name, row)
+    return np.asarray(data) if isinstance(data, np.ndarray) else data
+
+
+def check_cells(table: Any, name: str) -> None:
+    """Refuse a table without columns, and one whose cells hold arrays."""
+    shape = np.shape(table) if hasattr(table, "shape") else (len(table), *np.shape(table[0]))
+    if 0 in shape[1:]:
+        raise InvalidArgumentError(
+            f"{name} has shape {shape}: there are no columns. At least one feature is needed."
+        )
+    if getattr(getattr(table, "dtype", None), "kind", "") != "O":
+        return
+    for place, cell in zip(np.ndindex(*shape), table.flat, strict=True):
+        if isinstance(cell, (np.ndarray, pd.Series, pd.DataFrame)) or is_tensor(cell):
+            raise InvalidArgumentTypeError(
+                f"{name} holds {type(cell).__name__} in row {place[0]}, column {place[1:][0]}: a "
+                "cell must be a number, a text or another single value. Give each number a column "
+                "of its own, and join the columns by groups=."
+            )
+
+
+def one_array(values: Any) -> npt.NDArray[Any]:
+    """Return rows as one array."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            "X holds rows of different lengths; a table needs rows of the same length."
+        ) from error
+
+
+def _read(data: Any, name: str, is_table: bool) -> Dataset:
+    if isinstance(data, pd.Series):
+        if is_table:
+            raise InvalidArgumentTypeError(
+                f"{name} is a Series; pass a DataFrame, as in X.iloc[[0]]."
+            )
+        return Dataset(data.tolist())
+    if isinstance(data, pd.DataFrame):
+        return Dataset(frame_values(data), list(data.columns), data.dtypes)
+    if scipy.sparse.issparse(data):
+        return Dataset(_checked_sparse(data, name))
+    if hasattr(data, "detach"):
+        return Dataset(_tensor_values(data, name))
+    if not is_table and _holds_texts(data):
+        return Dataset(list(data["text"]))
+    if isinstance(data, (np.ndarray, Sequence)) and not isinstance(data, (str, bytes)):
+        return Dataset(data)
+    raise InvalidArgumentTypeError(
+        f"{name} must be an array, a DataFrame, a sparse matrix, a tensor or a list of rows; got "
+        f"{type(data).__name__}."
+    )
+
+
+def _holds_texts(data: Any) -> bool:
+    """Tell whether `data` has a column of texts, as Hugging Face's datasets have."""
+    names = data if isinstance(data, Mapping) else getattr(data, "column_names", ())
+    return "text" in (names or ())
+
+
+def _tensor_values(tensor: Any, name: str) -> npt.NDArray[Any]:
+    if str(tensor.layout) != "torch.strided":
+        raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
+    values: npt.NDArray[Any] = array_of(tensor)
+    return values
+
+
+def _checked_sparse(matrix: Any, name: str) -> Any:
+    if len(matrix.shape) != 2:
+        raise InvalidArgumentError(
+            f"{name} has shape {matrix.shape}: a table of rows is needed. Reshape it to (1, -1)."
+        )
+    csr = matrix.tocsr(copy=True)
+    csr.sum_duplicates()
+    return csr
+
+
+def frame_values(frame: pd.DataFrame) -> npt.NDArray[Any]:
+    """Return a frame as one array: numbers where all columns hold numbers, else objects."""
+    is_numeric = all(map(is_number, frame.dtypes))
+    # pandas itself turns numbers and booleans into objects.
+    dtype = np.result_type(*frame.dtypes) if is_numeric and frame.shape[1] else object
+    values: npt.NDArray[Any] = frame.to_numpy(dtype=dtype)
+    return values
+
+
+def is_number(dtype: Any) -> bool:
+    """Tell whether a column's type is one of NumPy's numbers or booleans."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"

@@ -1,0 +1,138 @@
+"""Models in the forms in which users hand them over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+import shap
+
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import ModelOutputError
+from shapley_adapters.torch_support.tensor_arrays import array_of
+
+from .fitted_models import estimator_function
+
+
+def is_torch_module(model: Any) -> TypeGuard[Any]:
+    """Tell whether `model` is a torch module, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def inner_model(model: Any) -> Any:
+    """Return what `shap.models.Model` wraps, or the model itself."""
+    # Its subclasses do more than wrap.
+    return model.inner_model if type(model) is shap.models.Model else model
+
+
+def prediction_function(model: Any) -> Callable[..., Any]:
+    """Return the function of the inputs that is to be explained.
+
+    Torch modules run without gradients, on arrays. Of models that are not callable, the function
+    is that of `estimator_function`.
+    """
+    model = inner_model(model)
+    if is_torch_module(model):
+        from shapley_adapters.torch_support.array_module import ArrayModule
+
+        return ArrayModule(model)
+    if callable(model):
+        return model  # type: ignore[no-any-return]
+    return estimator_function(model)
+
+
+class OutputReader:
+    """Reads what a model returns in each call, and checks that the number of outputs is constant.
+
+    Attributes
+    ----------
+    n_outputs : int or None
+        Number of outputs of the calls so far.
+    """
+
+    def __init__(self) -> None:
+        self.n_outputs: int | None = None
+
+    def __call__(self, output: Any, n_rows: int) -> FloatArray:
+        """Return `as_outputs` of an output, with as many outputs as in the calls before."""
+        values = as_outputs(output, n_rows)
+        before, self.n_outputs = self.n_outputs, values.shape[1]
+        if before not in (None, self.n_outputs):
+            raise ModelOutputError(
+                f"The model must return the same number of outputs in all calls; it returned "
+                f"{sorted([before, self.n_outputs])}. Explain rows with different outputs one at "
+                "a time."
+            )
+        return values
+
+
+def as_outputs(output: Any, n_rows: int) -> FloatArray:
+    """Return what a model returned as an array, (n_rows, K), outputs of more dimensions flattened.
+
+    The array is a copy, because some models write each output into the same memory.
+
+    Raises
+    ------
+    ModelOutputError
+        If there is not one entry for each row, or not one number at least in each entry.
+    """
+    if isinstance(output, (list, tuple)):
+        read = [array_of(one) for one in output]
+        output = read if isinstance(output, list) else tuple(read)
+    values = _numbers(array_of(output))
+    if values.ndim == 0 or len(values) != n_rows:
+        raise ModelOutputError(
+            f"The model must return one entry for each of its {n_rows} input rows; its output has "
+            f"shape {values.shape}."
+        )
+    if values.size == 0 and n_rows > 0:
+        raise ModelOutputError(
+            f"The model must return one number at least for each row; its output has shape "
+            f"{values.shape}."
+        )
+    return values.reshape(n_rows, -1)
+
+
+def _numbers(output: Any) -> FloatArray:
+    """Return a copy of numbers in double precision; refuse what is read wrongly as numbers."""
+    _refuse_one_array_per_target(output)
+    if isinstance(output, np.ma.MaskedArray) and np.ma.is_masked(output):
+        raise ModelOutputError(
+            "The model returned a masked array, some of whose values are masked. Return numbers "
+            "for all rows, for example by output.filled(0.0)."
+        )
+    try:
+        array = np.asarray(output)
+        if array.dtype.kind not in "biufcO" or _holds_texts(array):
+            raise TypeError("texts and times are not numbers")  # NumPy would convert "1" to 1.0
+        if array.dtype.kind != "c":
+            return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelOutputError(
+            f"The model must return numbers; it returned {type(output).__name__}. Explain a "
+            "function that does, such as predict_proba."
+        ) from error
+    raise ModelOutputError("The model must return real numbers; it returned complex ones.")
+
+
+def _holds_texts(array: npt.NDArray[Any]) -> bool:
+    return array.dtype == object and any(isinstance(one, (str, bytes)) for one in array.flat)
+
+
+def _refuse_one_array_per_target(output: Any) -> None:
+    """Refuse lists of arrays, which may hold one array for each target and not for each row."""
+    if not isinstance(output, (list, tuple)):
+        return
+    n_axes = [np.ndim(one) for one in output]
+    most = 0 if isinstance(output, tuple) else 1  # a list may hold the outputs of each row
+    if any(n > most for n in n_axes):
+        raise ModelOutputError(
+            f"The model returned a {type(output).__name__} of {len(output)} arrays, so that it is "
+            "not known which axis holds the rows. Explain a function that returns one array: "
+            "lambda x: function(x)[0] explains the first target, lambda x: np.hstack(function(x)) "
+            "all targets side by side. Of an estimator, function is its method predict_proba."
+        )

@@ -1,0 +1,1 @@
+"""Estimates as shap's Explanation objects."""

@@ -1,0 +1,122 @@
+"""Explanations whose error bounds stay true under shap's arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import shap
+
+from ..shap_internals import set_bounds
+
+_SHIFTS = frozenset(["__add__", "__radd__", "__sub__", "__rsub__"])
+
+
+class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is untyped
+    """An Explanation with standard errors and intervals.
+
+    shap copies `lower_bounds`, `upper_bounds` and `error_std` unchanged when it changes `values`.
+    Here they follow the values. Numbers and arrays that scale or shift the values scale and shift
+    the bounds. Selecting rows, features or outputs selects their bounds. All other operations
+    remove them: the error of a mean, or of a difference of two explanations, depends on how the
+    errors of its terms are correlated, which no Explanation says.
+    """
+
+    @property
+    def values(self) -> Any:
+        """The attributions. Assigning others removes the bounds, which belong to the old ones."""
+        return super().values
+
+    @values.setter
+    def values(self, values: Any) -> None:
+        shap.Explanation.values.fset(self, values)
+        set_bounds(self, None, None, None)
+
+    def __copy__(self) -> BoundedExplanation:
+        copied = super().__copy__()  # of shap's class
+        copied.__class__ = type(self)
+        return copied  # type: ignore[no-any-return]
+
+    def hstack(self, other: Any) -> Any:
+        """Join the features of two explanations of the same rows; the bounds are removed."""
+        joined = super().hstack(other)
+        set_bounds(joined, None, None, None)
+        return joined
+
+    def __add__(self, other: Any) -> Any:
+        return self._changed_by("__add__", other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._changed_by("__radd__", other)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._changed_by("__sub__", other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._changed_by("__rsub__", other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._changed_by("__mul__", other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._changed_by("__rmul__", other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._changed_by("__truediv__", other)
+
+    def _changed_by(self, name: str, other: Any) -> Any:
+        """Apply shap's operator to the values, and to the bounds where `other` is a constant."""
+        if name.startswith("__r") and isinstance(other, shap.Explanation):
+            # Python asks a subclass on the right first; shap's answer would have the other sign.
+            return NotImplemented
+        operator = getattr(shap.Explanation, name)
+        changed = operator(self, other)
+        has_bounds = self.lower_bounds is not None
+        keeps_shape = np.shape(changed.values) == np.shape(self.values)
+        if has_bounds and keeps_shape and _is_constant(other, self.lower_bounds):
+            set_bounds(changed, *self._bounds_under(lambda one: operator(one, other).values, name))
+        return changed
+
+    def _bounds_under(self, change: Callable[[Any], Any], name: str) -> tuple[Any, Any, Any]:
+        """Return lower bounds, upper bounds and standard errors under a linear change."""
+        bounds = (self.lower_bounds, self.upper_bounds)
+        ends = [change(shap.Explanation(_as_values(one))) for one in bounds]
+        errors: Any = _as_values(self.error_std)
+        if name not in _SHIFTS:
+            errors = change(shap.Explanation(errors))
+        return (
+            _by_row(np.minimum, *ends),
+            _by_row(np.maximum, *ends),
+            _by_row(np.abs, errors),
+        )
+
+
+def explanation(values: Any, *, lower_bounds: Any = None, **fields: Any) -> Any:
+    """Return an Explanation of shap: a `BoundedExplanation` where there are bounds."""
+    kind = shap.Explanation if lower_bounds is None else BoundedExplanation
+    return kind(values, lower_bounds=lower_bounds, **fields)
+
+
+def _is_constant(other: Any, bounds: Any) -> bool:
+    """Tell whether `other` is a number, or an array where all rows have the same shape."""
+    if isinstance(other, np.ndarray):
+        return other.dtype.kind in "biuf" and (other.ndim == 0 or isinstance(bounds, np.ndarray))
+    return isinstance(other, Real)
+
+
+def _as_values(bounds: Any) -> Any:
+    """Return bounds in the form of values: those of rows of different lengths are lists."""
+    if not isinstance(bounds, list):
+        return bounds
+    rows = np.empty(len(bounds), dtype=object)
+    rows[:] = bounds
+    return rows
+
+
+def _by_row(function: Callable[..., Any], *arrays: Any) -> Any:
+    """Apply a function to arrays, or to each row where rows have different lengths."""
+    if arrays[0].dtype != object:
+        return function(*arrays)
+    return [function(*rows) for rows in zip(*arrays, strict=True)]
