@@ -78,9 +78,25 @@ def test_a_slow_first_call_does_not_count(monkeypatch):
         sizes.append(stop - start)
         clock.now += next(costs, 0.02 * (stop - start))
 
-    in_batches_of(400, lambda _: size, call)
+    in_batches_of(4_000, lambda _: size, call)
     assert sizes[:3] == [64, 64, 128]
     assert size.best == 64  # twice the size is no faster, though the first call was slow
+
+
+@pytest.mark.parametrize("total", [400, 700, 1_500, 4_000])
+def test_other_sizes_are_tried_only_where_enough_is_left(total, monkeypatch):
+    """Twice the size costs as much for each evaluation, so that no trial saves anything."""
+    clock, size, n_left_at_trials = Clock(monkeypatch), TimedBatchSize(BOUNDS), []
+
+    def call(start, stop):
+        if stop - start == 128:
+            n_left_at_trials.append(total - start)
+        clock.now += 1e-3 * (stop - start)
+
+    in_batches_of(total, lambda _: size, call)
+    assert size.best == 64
+    assert min(n_left_at_trials, default=640) > 4 * 128
+    assert bool(n_left_at_trials) == (total > 700)
 
 
 def test_what_does_not_fit_into_memory_is_a_bound(monkeypatch):

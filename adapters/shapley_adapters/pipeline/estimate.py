@@ -147,6 +147,7 @@ class _Run:
             return groups
         return [replace(group, own_words=self._own_words[group.rows]) for group in groups]
 
+    @one_blas_thread()
     def _refuse_budget_early(self, active: BoolArray) -> None:
         """Refuse a budget before anything is evaluated.
 
@@ -161,16 +162,18 @@ class _Run:
         self, groups: list[RowGroup], evaluate: Evaluator, result: Estimate
     ) -> None:
         scored = self._scored(groups, evaluate)
-        open_rows = [rows for group in scored for rows in self._with_designs(group)]
+        with one_blas_thread():  # once for all rows, also where each has a design of its own
+            open_rows = [rows for group in scored for rows in self._with_designs(group)]
         while open_rows:
             # All groups in one go, so that batches are full however few rows a group has.
             found = evaluate([rows.request() for rows in open_rows])
             self._note_largest(found)
-            open_rows = [
-                left
-                for rows, values in zip(open_rows, found, strict=True)
-                for left in self._left_open(rows.with_values(values), result)
-            ]
+            with one_blas_thread():
+                open_rows = [
+                    left
+                    for rows, values in zip(open_rows, found, strict=True)
+                    for left in self._left_open(rows.with_values(values), result)
+                ]
 
     def _with_designs(self, group: RowGroup) -> list[OpenRows]:
         """Open the rows of a group: all with one design, or each with its own where it is drawn."""
@@ -259,7 +262,6 @@ class _Run:
             self._drawn.add(key)
         return design
 
-    @one_blas_thread()
     def _made(self, request: DesignRequest) -> Design:
         try:
             design: Design = kept_designs.design(
@@ -294,7 +296,6 @@ class _Run:
             must_draw=must_draw,
         )
 
-    @one_blas_thread()
     def _solve(self, rows: OpenRows) -> Solution:
         if isinstance(rows.design, FullDesign):
             return solve_full(rows.design, rows.values)
