@@ -27,7 +27,7 @@ import numpy as np
 from core_games import CoreGame
 
 import shapley_adapters as core
-from shapley_adapters.pipeline import design_cache as kept_designs
+from shapley_adapters.pipeline.estimate import kept_designs
 
 PLAYERS = (5, 13, 30, 60, 200)
 GRIDS = {5: (1, 5), 13: (1, 13), 30: (5, 6), 60: (6, 10), 200: (10, 20)}
