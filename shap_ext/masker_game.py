@@ -27,7 +27,7 @@ from shapley_adapters.value_functions import Reduction
 from .links import LinkedAverage
 from .locks import lock_of
 from .masked_rows import AccompaniedRow, MaskedRow
-from .models import OutputReader, as_outputs
+from .models import GameOfModel, OutputReader, as_outputs
 from .shap_internals import is_identity, row_output_names
 
 _MAX_EVALUATIONS = 256
@@ -38,7 +38,7 @@ _MAX_ROWS_AT_ONCE = 64
 
 
 @dataclass
-class MaskerGame:
+class MaskerGame(GameOfModel):
     """Rows masked one coalition at a time, evaluated together.
 
     Rows may have masks of different lengths, as texts do. A row's player of the end of a longer
@@ -91,16 +91,6 @@ class MaskerGame:
         """Return the memory that one masked row takes."""
         arrays = _as_arrays(self.rows[0](np.zeros(len(self.places[0]), dtype=bool)))
         return sum(_n_bytes(array) for array in arrays)
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known not to be deterministic, which users are warned of."""
-        return bool(getattr(self.predict, "is_in_training_mode", False))
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of the model's output, where it is known."""
-        return float(getattr(self.predict, "rounding", 0.0))
 
     def active_players(self) -> BoolArray:
         """Tell which players a row has and its masker does something to."""

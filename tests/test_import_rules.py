@@ -35,6 +35,7 @@ LAYERS = [
         "fingerprints",
         "games",
         "memory_bounds",
+        "output_shapes",
         "size_distributions",
     },
     {"estimates", "explanation_arrays", "player_graphs", "torch_attributions"},
