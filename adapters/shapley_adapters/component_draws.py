@@ -15,7 +15,7 @@ from .coalition_sets import CoalitionTable, buy, pack, units_within
 from .connected_sets import Part, as_rows, members_of, part_of
 from .designs import DesignRequest, GraphPlace, Solution
 from .errors import BudgetError
-from .linear_designs import Terms
+from .linear_designs import Terms, check_memory_of_draws
 from .neighbourhood_draws import MOST_OFFERS
 from .orders import MOST_COALITIONS
 
@@ -107,6 +107,8 @@ def draw_components(place: GraphPlace, request: DesignRequest) -> ComponentDraws
     n_pairs = request.budget // (2 * len(nodes)) + 1
     most_pairs = MOST_OFFERS * n_pairs
     while True:
+        n_offered = 2 * len(nodes) * (len(offer.words) + n_pairs)
+        check_memory_of_draws(request.n_players, request.budget, n_offered)
         offer.extend(n_pairs, request.rng)
         purchase = buy(request.known, np.concatenate(offer.words)[None], request.budget)
         n_units, n_pairs = int(purchase.n_units[0]), len(offer.words)

@@ -23,6 +23,7 @@ from .fingerprints import as_words
 from .games import FingerprintedGame, Game
 from .graphs_of_rows import graphs_of_rows
 from .kept_designs import KeptDesigns
+from .linear_designs import DesignMemoryError
 from .open_rows import OpenRows
 from .player_graphs import PlayerGraph
 from .repeated_values import check_repeated_values, n_affordable
@@ -263,6 +264,8 @@ class _Run:
                 lambda: self.estimator.design(request),
                 keeps_drawn=self._own_words is None,
             )
+        except DesignMemoryError as error:
+            raise self.budgets.memory_error(request.n_players) from error
         except BudgetError as error:
             name, budget = self.settings.budget_name, self.settings.budget
             spoken = f"{name}={budget} is too small" if budget else f"{name} has to be given"

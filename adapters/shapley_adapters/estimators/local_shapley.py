@@ -94,6 +94,7 @@ class LShapley(OnGraph):
     def _enumerate(self, terms: Terms, near: IntArray, owners: IntArray) -> None:
         """Add the Shapley values of `owners` in the game among the active players `near`."""
         n_near = len(near)
+        terms.check_memory(2**n_near, n_near + len(owners))
         members = all_coalitions(n_near)
         present, absent = size_weights(n_near)
         sizes = members.sum(axis=1)[:, None]
