@@ -150,6 +150,13 @@ def test_sets_on_graphs_that_do_not_fit_into_memory(algorithm, options, monkeypa
         explainer(np.ones((1, 120)), max_evals=20_000)
 
 
+def test_orders_that_grow_with_the_budget_are_refused_at_once():
+    started = time.perf_counter()
+    with pytest.raises(BudgetError, match="max_evals=1000000000 is too large"):
+        on_line("lshapley", 40, 10**9)
+    assert time.perf_counter() - started < 10
+
+
 def test_draws_on_graphs_that_do_not_fit_into_memory(monkeypatch):
     """7,000 evaluations do not pay for all connected sets, and their draws are too many."""
     with_memory(monkeypatch, 2**22)

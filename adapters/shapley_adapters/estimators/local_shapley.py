@@ -14,6 +14,7 @@ from ..linear_designs import (
     LinearDesign,
     Terms,
     TooManyCoalitionsError,
+    check_memory_of_draws,
     solve_linear,
 )
 from ..neighbourhood_draws import (
@@ -63,6 +64,8 @@ class LShapley(OnGraph):
     def design(self, request: DesignRequest) -> LinearDesign | NeighbourhoodDraws:
         """Enumerate the neighbourhoods, or draw orders of those that are too large."""
         place = request.on_graph
+        if self.order == "auto":  # grows until the budget is spent
+            check_memory_of_draws(request.n_players, request.budget, 0)
 
         def make(order: int, most: int) -> LinearDesign | NeighbourhoodDraws:
             groups = _neighbourhoods(place, order)
