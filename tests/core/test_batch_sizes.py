@@ -164,3 +164,42 @@ def test_rows_of_another_length_begin_with_the_size_of_those_before(monkeypatch)
     core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
     assert game.batch_sizes[1:4] == [4, 8, 16]
     assert min(game.batch_sizes[4:-1]) >= 16  # the other row does not begin with 4 again
+
+
+class CrampedGame(TimedGame):
+    """A game whose memory holds 20 evaluations of nine players, and fewer of more."""
+
+    def __call__(self, rows, coalitions):
+        if len(rows) > 20:
+            self.n_refused += 1
+            raise MemoryError
+        return super().__call__(rows, coalitions)
+
+    n_refused = 0
+
+
+@pytest.mark.parametrize("with_tolerance", [False, True])
+def test_timed_batches_that_do_not_fit_into_memory_are_halved_once(with_tolerance, monkeypatch):
+    """Later rounds, and rows of other lengths, begin with a size that fits."""
+    clock = Clock(monkeypatch)
+    active = np.ones((6, 9), dtype=bool)
+    active[3:, 0] = False
+    values = random_game(9, n_rows=6).values
+
+    class SlowGame(CrampedGame):
+        def __call__(self, rows, coalitions):
+            clock.now += 1.0  # a large batch takes no longer
+            return super().__call__(rows, coalitions)
+
+    cramped = SlowGame(values, active=active, evaluations_per_batch=1000)
+    free = TableGame(values, active=active, evaluations_per_batch=1000)
+    options = {"tolerance": core.Tolerance(0.15)} if with_tolerance else {}
+    settings = core.Settings(seed=0, budget=200, **options)
+    estimator = core.least_squares(True, "kernel", True, False)
+    expected = core.estimate(free, estimator, settings)
+    found = core.estimate(cramped, estimator, settings)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.standard_errors, expected.standard_errors)
+    np.testing.assert_array_equal(found.evaluations, expected.evaluations)
+    assert 10 <= max(cramped.batch_sizes) <= 20
+    assert 1 <= cramped.n_refused <= 3
