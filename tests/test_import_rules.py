@@ -33,7 +33,10 @@ NEEDS_TORCH = {
 FLOORS = {
     "shapley_adapters": [
         {"array_types", "errors"},
-        {"arguments", "coalitions", "errors_of_means", "threads", "torch_support"},
+        {
+            *("arguments", "coalitions", "constructors", "errors_of_means", "threads"),
+            "torch_support",
+        },
         {"games", "graphs"},
         {"cooperators", "criteria"},
         {"aggregation", "estimators"},
@@ -42,7 +45,7 @@ FLOORS = {
         {"surrogates"},
     ],
     "shap_ext": [
-        {"shap_internals"},
+        {"argument_types", "shap_internals"},
         {"inputs"},
         {"results"},
         {"games"},
@@ -52,7 +55,7 @@ FLOORS = {
         {"registration"},
     ],
     "captum_ext": [
-        {"captum_internals", "futures"},
+        {"argument_types", "captum_internals", "futures"},
         {"inputs"},
         {"games", "results"},
         {"attributions"},
