@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import Any
 
 import captum.attr
+from torch import Tensor
 
 import shapley_adapters.aggregation as core
 from shapley_adapters.aggregation.members import name_of
@@ -16,6 +17,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 
+from ..argument_types import Inputs
 from ..attributions.attribute_methods import attribute_method, future_method
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
 from ..inputs.checks import checked_inputs
@@ -124,7 +126,7 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
                 )
 
     def _candidates(
-        self, inputs: Any, tensors: Any, arguments: dict[str, Any]
+        self, inputs: Inputs, tensors: tuple[Tensor, ...], arguments: dict[str, Any]
     ) -> tuple[Layout, list[FloatArray]]:
         layout, candidates, started = None, [], []
         for method in self.attribution_methods:

@@ -26,7 +26,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.torch_support.attributions import module_version
 from shapley_adapters.torch_support.tensor_arrays import array_of_tensor
 
-from ..argument_types import Inputs
+from ..argument_types import Inputs, Method, Target
 from ..attributions.attribute_methods import attribute_method, future_method
 from ..attributions.method_names import NamedAttribution
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
@@ -83,10 +83,10 @@ class AVA(NamedAttribution):
     _results = ("last_aggregate", "_terms", "_layouts", "_found")
     _through_futures = False
 
-    attribution_method: Any = field(kw_only=False)
+    attribution_method: Method = field(kw_only=False)
     dataset: Inputs = field(kw_only=False)
     n_neighbors: int | None = None
-    metric: Any = "euclidean"
+    metric: str | Callable[..., float] = "euclidean"
     metric_params: Mapping[str, Any] | None = None
     normalized: bool = True
     at_zero: str = "only"
@@ -200,7 +200,7 @@ class AVA(NamedAttribution):
             self._terms = (terms[0], _kept(arguments))
 
     def _attributed(
-        self, target: Any, arguments: dict[str, Any], places: IntArray
+        self, target: Target, arguments: dict[str, Any], places: IntArray
     ) -> tuple[FloatArray]:
         """Return the attributions of rows of the data for a target."""
         rows = tuple(tensor[places.tolist()] for tensor in self.dataset)
@@ -234,7 +234,7 @@ class AVA(NamedAttribution):
         return numbers
 
 
-def _of_examples(target: Any, n_examples: int) -> list[Any]:
+def _of_examples(target: Target, n_examples: int) -> list[Any]:
     """Return the target of each example, in a form that can be looked up."""
     if isinstance(target, Tensor):
         target = target.reshape(-1).tolist()
@@ -243,7 +243,7 @@ def _of_examples(target: Any, n_examples: int) -> list[Any]:
     return [target] * n_examples
 
 
-def _kept(given: Any) -> Any:
+def _kept(given: object) -> Any:
     """Return a copy that later changes do not reach."""
     if isinstance(given, dict):
         return {name: _kept(one) for name, one in given.items()}
@@ -254,7 +254,7 @@ def _kept(given: Any) -> Any:
     return given.detach().clone() if isinstance(given, Tensor) else given
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     """Tell whether two nested arguments are equal."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(a, b.to(a.device)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import shapley_adapters.aggregation as core
 from shapley_adapters.constructors import write_constructor
 
@@ -36,7 +34,7 @@ class Centroid(AggregateAttribution):
     tensor([[ 2., -4.]])
     """
 
-    distance: Any = "l2"
+    distance: str | float = "l2"
     power: float | None = None
     scale: str = "none"
     order: str = "value"

@@ -13,6 +13,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria import Neighbourhood
 
+from ..argument_types import Inputs, Target
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
 from ..inputs.checks import checked_inputs
 from .aggregate_attribution import AggregateAttribution
@@ -100,7 +101,7 @@ class Convex(AggregateAttribution):
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
         neighbourhood: Neighbourhood,
-        strengths: Any = None,
+        strengths: FloatArray | None = None,
         *,
         target: TargetType = None,
         seed: int = 0,
@@ -119,12 +120,12 @@ class Convex(AggregateAttribution):
         sensitivity = explained.sensitivity(neighbourhood, self.forward_func, seed)
         return core.trade_off(core.ComplexityLoss(explained()), sensitivity, strengths, seed=seed)
 
-    def _explained(self, inputs: Any, target: Any, kwargs: dict[str, Any]) -> ExplainedInputs:
+    def _explained(self, inputs: Inputs, target: Target, kwargs: dict[str, Any]) -> ExplainedInputs:
         arguments = shared_arguments(self.attribution_methods, kwargs)
         if target is not None:
             self._check_target()
 
-        def candidates(given: Any, own_target: Any, others: dict[str, Any]) -> FloatArray:
+        def candidates(given: Inputs, own_target: Target, others: dict[str, Any]) -> FloatArray:
             own = {} if own_target is None else {"target": own_target}
             _, found = self._candidates(given, checked_inputs(given), {**others, **own})
             return core.on_one_scale(np.array(found), self.scale)

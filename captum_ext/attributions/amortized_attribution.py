@@ -18,6 +18,7 @@ from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_arguments import AmortizedArguments
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
+from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
 from ..games.forward_function_game import ForwardFunctionGame
 from ..games.model_outputs import selected_targets
 from ..inputs.baselines import readable
@@ -35,6 +36,8 @@ from .surrogate import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from shapley_adapters.amortized.amortized import AmortizedShapley
     from shapley_adapters.amortized.training import Training
 
@@ -70,10 +73,10 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
 
     def fit(
         self,
-        inputs: Any,
-        baselines: Any = None,
-        additional_forward_args: Any = None,
-        feature_mask: Any = None,
+        inputs: Batches,
+        baselines: Baselines = None,
+        additional_forward_args: object = None,
+        feature_mask: FeatureMask = None,
         show_progress: bool = False,
     ) -> Any:
         """Train the network to explain all outputs of the forward function.
@@ -134,11 +137,11 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
 
     def checked_call(
         self,
-        inputs: Any,
-        baselines: Any,
-        target: Any,
-        additional: Any,
-        feature_mask: Any,
+        inputs: Inputs,
+        baselines: Baselines,
+        target: Target,
+        additional: object,
+        feature_mask: FeatureMask,
         perturbations_per_eval: int | None,
     ) -> Call:
         """Return the games of a call: of the forward function, or of its surrogate."""
@@ -186,9 +189,9 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
     def load_trained(
         self,
         path: str | Path,
-        baselines: Any = None,
-        additional_forward_args: Any = None,
-        feature_mask: Any = None,
+        baselines: Baselines = None,
+        additional_forward_args: object = None,
+        feature_mask: FeatureMask = None,
     ) -> Any:
         """Read a trained network.
 
@@ -232,11 +235,11 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
     @attribute_method
     def attribute(
         self,
-        inputs: Any,
-        baselines: Any = None,
-        target: Any = None,
+        inputs: Inputs,
+        baselines: Baselines = None,
+        target: Target = None,
         additional_forward_args: object = None,
-        feature_mask: Any = None,
+        feature_mask: FeatureMask = None,
         *,
         return_input_shape: bool = True,
     ) -> Any:
@@ -291,7 +294,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
 
     attribute_future = future_method(attribute)
 
-    def plot_history(self, ax: Any = None) -> Any:
+    def plot_history(self, ax: Axes | None = None) -> Any:
         """Draw the error on held-out examples over the course of training."""
         from shapley_adapters.amortized.learning_curves import draw_history
 
@@ -318,7 +321,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
 
 
 def _of_targets(
-    values: AttributionArray, target: Any, output_shape: tuple[int, ...]
+    values: AttributionArray, target: Target, output_shape: tuple[int, ...]
 ) -> tuple[AttributionArray, tuple[int, ...]]:
     """Return the attributions of the selected outputs, (B, M, K), and the shape of these."""
     n_rows = len(values)
@@ -344,7 +347,7 @@ def refuse_trained(attr_method: Any, explained: str) -> None:
         )
 
 
-def _refuse_target(target: Any, kind: str) -> None:
+def _refuse_target(target: Target, kind: str) -> None:
     if target is not None:
         raise InvalidArgumentError(
             f"target={target!r} cannot be chosen where value_function={kind!r}: the network was "

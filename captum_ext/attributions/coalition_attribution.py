@@ -19,7 +19,7 @@ from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
-from ..argument_types import ForwardFunction
+from ..argument_types import Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
 from ..futures import CALLS_IN_FLIGHT
 from ..games.batch_game import BatchGame
@@ -200,11 +200,11 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
 
     def checked_call(
         self,
-        inputs: Any,
-        baselines: Any,
-        target: Any,
-        additional: Any,
-        feature_mask: Any,
+        inputs: Inputs,
+        baselines: Baselines,
+        target: Target,
+        additional: object,
+        feature_mask: FeatureMask,
         perturbations_per_eval: int | None,
     ) -> Call:
         """Return the games of a call of `attribute`, its arguments checked."""

@@ -205,7 +205,7 @@ class ForwardFunctionGame:
                 masked = self.masked(rows[part], coalitions[part], draws)
                 return self._start(masked, self.additional_of(rows[part])), rows[part]
 
-        def finished(output: Any, own_rows: IntArray) -> ValueArray:
+        def finished(output: object, own_rows: IntArray) -> ValueArray:
             with torch.no_grad():
                 selected = self._select(waited(output), own_rows)
             return array_of_tensor(selected)

@@ -15,6 +15,7 @@ from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtError
 from shapley_adapters.torch_support.array_module import how_to_pick
 
+from ..argument_types import Target
 from ..captum_internals import select_targets
 
 
@@ -48,7 +49,7 @@ class OutputSelection:
     _has_output: bool = field(default=False, init=False)
     _shape_of_all: tuple[int, ...] | None = field(default=None, init=False)
 
-    def __call__(self, output: Any, rows: IntArray) -> Tensor:
+    def __call__(self, output: object, rows: IntArray) -> Tensor:
         """Return the selected outputs of some rows, (P, K)."""
         selected = self._target_of(self._of_rows(output, len(rows)), rows)
         shape = tuple(selected.shape[1:])
@@ -71,7 +72,7 @@ class OutputSelection:
             )
         self._has_output = True
 
-    def _of_rows(self, output: Any, n_rows: int) -> Tensor:
+    def _of_rows(self, output: object, n_rows: int) -> Tensor:
         """Return an output that has an entry for each row.
 
         Raises
@@ -110,7 +111,7 @@ class OutputSelection:
         return selected_targets(output, target, self.target)
 
 
-def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
+def selected_targets(output: Tensor, target: Target, given: Target) -> Tensor:
     """Select the target of each example, or say that `given`, the user's, does not select.
 
     Raises
@@ -148,7 +149,7 @@ def one_row_alone() -> Iterator[None]:
         ) from error
 
 
-def dense_output(output: Any) -> Tensor:
+def dense_output(output: object) -> Tensor:
     """Return an output that is a dense tensor of real numbers; refuse all others."""
     if not isinstance(output, Tensor):
         raise ModelOutputError(
@@ -170,6 +171,6 @@ def dense_output(output: Any) -> Tensor:
     return output
 
 
-def _brief(target: Any) -> str:
+def _brief(target: object) -> str:
     text = repr(target)
     return text if len(text) <= 60 else text[:57] + "..."

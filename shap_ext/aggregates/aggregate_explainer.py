@@ -17,6 +17,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import Explanation, Outputs, Rows, Table
 from ..explainers.coalition_explainer import CoalitionExplainer, count_or_auto
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
@@ -99,7 +100,7 @@ class AggregateExplainer(ModelExplainer):
         """Return what the members are given as."""
         raise NotImplementedError
 
-    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
         """Explain rows."""
         raise NotImplementedError
 
@@ -120,13 +121,13 @@ class AggregateExplainer(ModelExplainer):
 
     def __call__(
         self,
-        X: Any,
+        X: Rows,
         *,
         max_evals: int | str = "auto",
         main_effects: bool = False,
         error_bounds: bool = False,
         batch_size: int | str = "auto",
-        outputs: Any = None,
+        outputs: Outputs = None,
         silent: bool = False,
         check_additivity: bool = False,
     ) -> Any:
@@ -188,7 +189,7 @@ class AggregateExplainer(ModelExplainer):
         made = self._explanation(found, rows, outputs, time.time() - started)
         return made if row is None else made[0]
 
-    def explain_row(self, *row_args: Any, **arguments: Any) -> dict[str, Any]:
+    def explain_row(self, *row_args: Rows, **arguments: Any) -> dict[str, Any]:
         """Explain one row; returns what shap's own explainers return for a row."""
         if len(row_args) != 1:
             raise InvalidArgumentError(f"one input is explained; got {len(row_args)}.")
@@ -206,7 +207,7 @@ class AggregateExplainer(ModelExplainer):
             "output_names": made.output_names,
         }
 
-    def _check_sums(self, found: Combined, rows: Any) -> None:
+    def _check_sums(self, found: Combined, rows: Table) -> None:
         values = folded(found.values, has_outputs(found.values, rows))  # (R, K, M) or (R, M)
         values = np.moveaxis(values.reshape(len(rows), -1, values.shape[-1]), 1, 2)
         base = found.base_values.reshape(len(rows), -1)
@@ -227,7 +228,7 @@ class AggregateExplainer(ModelExplainer):
             self.model, self.masker, self.link, linearize_link=self.linearize_link
         )
 
-    def _budget(self, max_evals: Any) -> dict[str, Any]:
+    def _budget(self, max_evals: object) -> dict[str, Any]:
         total = count_or_auto("max_evals", max_evals)
         if total is None:
             return {}
@@ -235,7 +236,7 @@ class AggregateExplainer(ModelExplainer):
         share = share_of_budget("max_evals", total, n_shares, "explainers", ", or 'auto'")
         return {"max_evals": share}
 
-    def _explanation(self, found: Combined, rows: Any, outputs: Any, seconds: float) -> Any:
+    def _explanation(self, found: Combined, rows: Table, outputs: Outputs, seconds: float) -> Any:
         values, base, spread = found.values, found.base_values, found.spread
         template = found.template
         names = self.output_names
@@ -260,14 +261,14 @@ class AggregateExplainer(ModelExplainer):
             compute_time=seconds,
         )
 
-    def _names(self, rows: Any, template: Any) -> Any:
+    def _names(self, rows: Table, template: Explanation | None) -> Any:
         if template is not None and template.feature_names is not None:
             return template.feature_names
         columns = getattr(rows, "columns", None)
         return self.feature_names if columns is None else [str(column) for column in columns]
 
 
-def _checked_rows(rows: Any) -> Any:
+def _checked_rows(rows: Rows) -> Any:
     rows = plain_array_of(array_of(rows), "X")
     if isinstance(rows, (list, tuple)):
         try:
@@ -281,7 +282,7 @@ def _checked_rows(rows: Any) -> Any:
     return rows
 
 
-def _checked_outputs(outputs: Any, values: FloatArray, rows: Any) -> list[int]:
+def _checked_outputs(outputs: Any, values: FloatArray, rows: Table) -> list[int]:
     if is_op_chain(outputs) or isinstance(outputs, str) or not hasattr(outputs, "__len__"):
         raise InvalidArgumentTypeError(
             "outputs of an aggregate must be a list of places of outputs, the same for all rows; "

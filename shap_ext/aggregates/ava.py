@@ -20,6 +20,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import ExplainerLike, Metric, Model, Table
 from ..explainers.shared_parameters import documented
 from ..inputs.datasets import plain_array_of
 from ..inputs.models import inner_model, is_torch_module
@@ -88,10 +89,10 @@ class AVAExplainer(AggregateExplainer):
 
     name = "AVA"
 
-    explainer: Any = "oddgp"
+    explainer: ExplainerLike = "oddgp"
     dataset: Any = None
     n_neighbors: int | None = None
-    metric: Any = "euclidean"
+    metric: Metric = "euclidean"
     metric_params: Mapping[str, Any] | None = None
     normalized: bool = True
     at_zero: str = "only"
@@ -129,7 +130,7 @@ class AVAExplainer(AggregateExplainer):
             self.smoothing,
         )
 
-    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
         search = self._index.search
         near = self._index.nearest(self._embedded(rows, "X"))
         weights = search.weights(near.distances)
@@ -165,7 +166,7 @@ class AVAExplainer(AggregateExplainer):
         self._template = found.explanation
         return found.values, found.base_values, found.errors, found.half_widths
 
-    def _embedded(self, rows: Any, name: str) -> FloatArray:
+    def _embedded(self, rows: Table, name: str) -> FloatArray:
         made = array_of(rows if self.embed is None else self.embed(rows.copy()))
         try:
             numbers = np.array(made, dtype=np.float64).reshape(len(rows), -1)
@@ -182,7 +183,7 @@ class AVAExplainer(AggregateExplainer):
         return numbers
 
 
-def _checked_data(given: Any) -> Any:
+def _checked_data(given: object) -> Any:
     given = plain_array_of(array_of(given), "dataset")
     if not isinstance(given, (np.ndarray, pd.DataFrame)):
         background = None if given is None else background_of(given)
@@ -195,12 +196,12 @@ def _checked_data(given: Any) -> Any:
     return _rows_at(given, np.arange(len(given)))  # a copy
 
 
-def _rows_at(data: Any, places: IntArray) -> Any:
+def _rows_at(data: Table, places: IntArray) -> Any:
     """Return rows of an array or a DataFrame."""
     return data.iloc[places] if isinstance(data, pd.DataFrame) else data[places]
 
 
-def _version(model: Any) -> Any:
+def _version(model: Model) -> Any:
     if not is_torch_module(inner_model(model)):
         return ()
     from shapley_adapters.torch_support.attributions import module_version

@@ -11,6 +11,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 
+from ..argument_types import Explanation, Table
 from ..results.output_axes import folded, has_outputs, unfolded
 from .aggregate_explainer import AggregateExplainer, Combined, Spread
 from .base_explainers import Member, MemberResult, checked_members
@@ -28,11 +29,11 @@ class CandidateExplainer(AggregateExplainer):
         given = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
         return checked_members("explainers", given)
 
-    def _aggregator(self, rows: Any, arguments: Mapping[str, Any]) -> Any:
+    def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> Any:
         """Return the aggregator of the core with the options of this object."""
         raise NotImplementedError
 
-    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
         members = self._members()
         results = explained_by_all(members, rows, arguments)
         aggregator = self._aggregator(rows, arguments)
@@ -52,7 +53,7 @@ class CandidateExplainer(AggregateExplainer):
 
 
 def explained_by_all(
-    members: Sequence[Member], rows: Any, arguments: Mapping[str, Any]
+    members: Sequence[Member], rows: Table, arguments: Mapping[str, Any]
 ) -> list[MemberResult]:
     """Return what all members say; a budget that is too small is told with its sharing."""
     results = []
@@ -87,7 +88,9 @@ def _check_alike(members: Sequence[Member], results: Sequence[MemberResult]) -> 
 
 
 def _bounded_spread(
-    members: Sequence[Member], results: Sequence[MemberResult], weights: Any
+    members: Sequence[Member],
+    results: Sequence[MemberResult],
+    weights: FloatArray | None,
 ) -> Spread:
     if weights is None:
         raise InvalidArgumentError(
@@ -106,8 +109,9 @@ def _bounded_spread(
     return Spread(errors, half_widths)
 
 
-def _shown(values: FloatArray, rows: Any, template: Any) -> Any:
+def _shown(values: FloatArray, rows: Table, template: Explanation | None) -> Any:
     """Return what the explanation of the same rows shows, where its features are these."""
     shape = values.shape[:-1] if has_outputs(values, rows) else values.shape
-    of_features = template is not None and np.shape(template.data) == shape
-    return template.data if of_features else np.asarray(rows)
+    if template is not None and np.shape(template.data) == shape:
+        return template.data
+    return np.asarray(rows)

@@ -8,6 +8,7 @@ from typing import Any
 import shapley_adapters.aggregation as core
 from shapley_adapters.constructors import write_constructor
 
+from ..argument_types import Table
 from ..explainers.shared_parameters import documented
 from .candidate_explainer import CandidateExplainer
 
@@ -56,7 +57,7 @@ class CentroidExplainer(CandidateExplainer):
 
     name = "centroid"
 
-    distance: Any = "l2"
+    distance: str | float = "l2"
     power: float | None = None
     scale: str = "none"
     order: str = "value"
@@ -67,5 +68,5 @@ class CentroidExplainer(CandidateExplainer):
         self._specs()  # refuses what cannot be used, as the next line does
         self._aggregator(None, {})
 
-    def _aggregator(self, rows: Any, arguments: Mapping[str, Any]) -> core.Centroid:
+    def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.Centroid:
         return core.Centroid(self.distance, self.power, self.scale, self.order, self.approximate)

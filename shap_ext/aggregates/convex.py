@@ -9,9 +9,11 @@ import numpy as np
 
 import shapley_adapters.aggregation as core
 from shapley_adapters.arguments import checked_seed
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria import Neighbourhood
 
+from ..argument_types import Rows, Table
 from ..explainers.shared_parameters import documented
 from ..results.output_axes import has_outputs
 from ..shap_internals import background_of
@@ -93,7 +95,7 @@ class ConvexExplainer(CandidateExplainer):
     def _is_learned(self) -> bool:
         return isinstance(self.weights, str) or callable(self.weights)
 
-    def learn(self, X: Any = None, **arguments: Any) -> core.LearnedWeights:
+    def learn(self, X: Rows | None = None, **arguments: Any) -> core.LearnedWeights:
         """Learn the weights on rows, by default `dataset`, and keep them.
 
         Parameters
@@ -108,7 +110,9 @@ class ConvexExplainer(CandidateExplainer):
         self.learned = core.learned_weights(loss, len(self._specs()), seed=checked_seed(self.seed))
         return self.learned
 
-    def trade_off(self, X: Any = None, strengths: Any = None, **arguments: Any) -> core.TradeOff:
+    def trade_off(
+        self, X: Rows | None = None, strengths: FloatArray | None = None, **arguments: Any
+    ) -> core.TradeOff:
         """Return what sensitivity and complexity combinations reach together, to be plotted.
 
         Parameters
@@ -125,7 +129,7 @@ class ConvexExplainer(CandidateExplainer):
             material.complexity(), material.sensitivity(), strengths, seed=checked_seed(self.seed)
         )
 
-    def _aggregator(self, rows: Any, arguments: Mapping[str, Any]) -> core.Convex:
+    def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.Convex:
         if not self._is_learned:
             return core.Convex(self.weights, self.scale)
         if self.learned is None:
@@ -133,13 +137,13 @@ class ConvexExplainer(CandidateExplainer):
         weights = self.learned.weights if self.learned is not None else None
         return core.Convex(weights, self.scale)
 
-    def _material(self, given: Any, arguments: Mapping[str, Any]) -> LearningMaterial:
+    def _material(self, given: Rows | None, arguments: Mapping[str, Any]) -> LearningMaterial:
         rows = self.dataset if given is None else given
         if rows is None and self.masker is not None:
             rows = background_of(self.masker)
         members = self._members()
 
-        def explain(x: Any) -> Any:
+        def explain(x: Table) -> Any:
             results = [one.values for one in explained_by_all(members, x, arguments)]
             return results, has_outputs(results[0], x)
 

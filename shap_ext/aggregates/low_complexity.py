@@ -8,6 +8,7 @@ from typing import Any
 import shapley_adapters.aggregation as core
 from shapley_adapters.constructors import write_constructor
 
+from ..argument_types import Table
 from ..explainers.shared_parameters import documented
 from .candidate_explainer import CandidateExplainer
 
@@ -71,7 +72,7 @@ class LowComplexityExplainer(CandidateExplainer):
         self._specs()  # refuses what cannot be used, as the next line does
         self._aggregator(None, {})
 
-    def _aggregator(self, rows: Any, arguments: Mapping[str, Any]) -> core.LowComplexity:
+    def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.LowComplexity:
         return core.LowComplexity(
             self.method, self.scale, self.n_steps, self.n_rounds, self.tolerance, self.n_points
         )

@@ -19,6 +19,7 @@ from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_arguments import AmortizedArguments
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import Rows, Table
 from ..games.tasks import Task
 from ..inputs.rows_json import rows_as_json, rows_of_json
 from .coalition_explainer import BAR_DELAY, CoalitionExplainer
@@ -26,6 +27,8 @@ from .legacy_calls import no_expected_value
 from .surrogate import Surrogate, network_inputs
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from shapley_adapters.amortized.amortized import AmortizedShapley
     from shapley_adapters.amortized.training import Training
 
@@ -65,7 +68,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         if isinstance(self.trained, (str, Path)):
             self.trained = self._loaded(self.trained)
 
-    def fit(self, training_data: Any = None, silent: bool = False) -> Any:
+    def fit(self, training_data: Table | None = None, silent: bool = False) -> Any:
         """Train the network on rows, by default those given as `training_data` or as masker.
 
         Explaining does this by itself where it has not been done. Training that is interrupted
@@ -124,7 +127,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         )
         return of_surrogate.task(args)
 
-    def _with_crossed(self, data: Any) -> Any:
+    def _with_crossed(self, data: Table) -> Any:
         """Return rows with more of them, each made of two that are not held out."""
         from shapley_adapters.amortized.crossing import crossed_rows
 
@@ -151,7 +154,9 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         """
         self._fitted().save(path)
 
-    def stream(self, rows: Any, out: Any = None, silent: bool = False) -> AttributionArray:
+    def stream(
+        self, rows: Table, out: FloatArray | None = None, silent: bool = False
+    ) -> AttributionArray:
         """Explain rows without number, by the network alone, in bounded memory.
 
         Parameters
@@ -181,9 +186,9 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             for start, values in self._streamed(rows):
                 out[start : start + len(values)] = values.reshape(-1, *out.shape[1:])
                 bar.update(len(values))
-        return out  # type: ignore[no-any-return]
+        return out
 
-    def plot_history(self, ax: Any = None) -> Any:
+    def plot_history(self, ax: Axes | None = None) -> Any:
         """Draw the error on held-out rows over the course of training."""
         from shapley_adapters.amortized.learning_curves import draw_history
 
@@ -191,7 +196,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
 
     def __call__(
         self,
-        *args: Any,
+        *args: Rows,
         max_evals: int | str = "auto",
         error_bounds: bool = False,
         tolerance: float | str | None = None,
@@ -261,7 +266,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             raise InvalidArgumentError("The network has not been trained; call fit.")
         return self.trained
 
-    def _streamed(self, rows: Any) -> Iterator[tuple[int, AttributionArray]]:
+    def _streamed(self, rows: Table) -> Iterator[tuple[int, AttributionArray]]:
         for start in range(0, len(rows), _CHUNK):
             part = _part(rows, start, start + _CHUNK)
             active: BoolArray = self._valued(self.task((part,))).active_players()
@@ -269,13 +274,13 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
                 yield start, values
                 start += len(values)  # noqa: PLW2901  where the next ones stand
 
-    def _inputs(self, data: Any) -> Any:
+    def _inputs(self, data: Table) -> Any:
         """Return what the network sees of rows."""
         if self.features is not None:
             return np.array(array_of(self.features(data.copy())))  # it may reuse its memory
         return network_inputs(data, self.network)
 
-    def _keeps_rows(self, data: Any) -> bool:
+    def _keeps_rows(self, data: Table) -> bool:
         """Tell whether a file keeps rows as they were; of images, what the network saw will do."""
         return self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2
 
@@ -314,7 +319,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         return loaded
 
 
-def _check_rows(data: Any) -> None:
+def _check_rows(data: Table) -> None:
     """Refuse what holds no rows to train on."""
     if isinstance(data, (np.ndarray, pd.DataFrame)) and data.ndim >= 2 and len(data) >= 2:
         return
@@ -328,5 +333,5 @@ def _check_rows(data: Any) -> None:
     )
 
 
-def _part(rows: Any, start: int, stop: int) -> Any:
+def _part(rows: Table, start: int, stop: int) -> Any:
     return rows.iloc[start:stop] if isinstance(rows, pd.DataFrame) else np.asarray(rows[start:stop])

@@ -24,7 +24,7 @@ from shapley_adapters.games.value_functions import (
 )
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 
-from ..argument_types import Groups
+from ..argument_types import Groups, Outputs, Rows
 from ..games.links import LinkedAverage, checked_link
 from ..games.tasks import Task, TaskMaker
 from ..inputs.backgrounds import Background, first_rows
@@ -85,12 +85,12 @@ class CoalitionExplainer(ModelExplainer):
 
     def __call__(
         self,
-        *args: Any,
+        *args: Rows,
         max_evals: int | str = "auto",
         main_effects: bool = False,
         error_bounds: bool = False,
         batch_size: int | str = "auto",
-        outputs: Any = None,
+        outputs: Outputs = None,
         silent: bool = False,
         tolerance: float | str | None = None,
         check_additivity: bool = False,
@@ -189,12 +189,12 @@ class CoalitionExplainer(ModelExplainer):
 
     def explain_row(
         self,
-        *row_args: Any,
+        *row_args: Rows,
         max_evals: int | str = "auto",
         main_effects: bool = False,
         error_bounds: bool = False,
         batch_size: int | str = "auto",
-        outputs: Any = None,
+        outputs: Outputs = None,
         silent: bool = False,
         tolerance: float | str | None = None,
         check_additivity: bool = False,
@@ -237,7 +237,7 @@ class CoalitionExplainer(ModelExplainer):
             return None
         return table_of_row(args[0], self._background_dtypes)
 
-    def outputs_of(self, *args: Any) -> FloatArray:
+    def outputs_of(self, *args: Rows) -> FloatArray:
         """Return the values of the rows with all features present, (R, K)."""
         game = self.task(args).game
         everything = np.ones((1, game.n_players), dtype=bool)
@@ -300,7 +300,7 @@ class CoalitionExplainer(ModelExplainer):
         return names
 
 
-def _check_value_function(value_function: ValueFunction, link: Any) -> None:
+def _check_value_function(value_function: ValueFunction, link: object) -> None:
     if not value_function.is_raw and not is_identity(link):
         raise InvalidArgumentError(
             f"value_function={value_function.kind!r} makes values of the outputs themselves; leave "
@@ -308,7 +308,7 @@ def _check_value_function(value_function: ValueFunction, link: Any) -> None:
         )
 
 
-def count_or_auto(name: str, value: Any) -> int | None:
+def count_or_auto(name: str, value: object) -> int | None:
     """Return `value` if it is a whole number from 1 on, None if it is "auto"."""
     if isinstance(value, str) and value == "auto":
         return None
@@ -317,7 +317,7 @@ def count_or_auto(name: str, value: Any) -> int | None:
     return checked_count(name, value)
 
 
-def _checked_outputs(outputs: Any) -> Any:
+def _checked_outputs(outputs: Outputs) -> Any:
     if outputs is None or is_op_chain(outputs):
         return outputs
     if isinstance(outputs, (str, bytes)) or not isinstance(outputs, (Sequence, np.ndarray)):
@@ -329,7 +329,7 @@ def _checked_outputs(outputs: Any) -> Any:
     return [checked_count("outputs", place, minimum=0) for place in outputs]
 
 
-def _among(outputs: Any, n_outputs: int) -> Any:
+def _among(outputs: Outputs, n_outputs: int) -> Any:
     if outputs is not None and not is_op_chain(outputs) and max(outputs) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."

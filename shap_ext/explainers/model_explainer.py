@@ -52,7 +52,7 @@ class ModelExplainer(LegacyCalls):
         self.seed = checked_seed(self.seed)
 
 
-def _checked_names(name: str, names: Any) -> list[Any] | None:
+def _checked_names(name: str, names: object) -> list[Any] | None:
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):

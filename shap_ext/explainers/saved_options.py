@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import shap
 
@@ -33,7 +33,7 @@ class _ByKeyword(shap.Explainer):  # type: ignore[misc] # shap is untyped
     @classmethod
     def load(
         cls,
-        in_file: Any,
+        in_file: IO[bytes],
         model_loader: Callable[..., Any] | None = None,
         masker_loader: Callable[..., Any] | None = None,
         instantiate: bool = False,
@@ -50,7 +50,7 @@ class SavedExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
 
     def save(
         self,
-        out_file: Any,
+        out_file: IO[bytes],
         model_saver: str | Callable[..., Any] = ".save",
         masker_saver: str | Callable[..., Any] = ".save",
     ) -> None:
@@ -73,7 +73,7 @@ class SavedExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
     @classmethod
     def load(
         cls,
-        in_file: Any,
+        in_file: IO[bytes],
         model_loader: Callable[..., Any] | None = None,
         masker_loader: Callable[..., Any] | None = None,
         instantiate: bool = True,

@@ -25,6 +25,7 @@ from .player_graph import PlayerGraph
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
+    from torch import Tensor
 
 NAMED_GRAPHS = ("line", "ring", "grid")
 
@@ -43,7 +44,7 @@ class HasEdgeIndex(Protocol):
         """The ends of the edges, (2, E)."""
 
 
-Edges: TypeAlias = "npt.NDArray[Any] | HasEdgeIndex | Sequence[Any]"
+Edges: TypeAlias = "npt.NDArray[Any] | Tensor | HasEdgeIndex | Sequence[Any]"
 """An edge index, (2, E), data that has one, or a list of edges."""
 
 GraphLike: TypeAlias = "str | PlayerGraph | nx.Graph | pd.DataFrame | scipy.sparse.spmatrix | Edges"
