@@ -9,6 +9,9 @@ import torch
 from captum._utils.common import _select_targets
 from captum._utils.typing import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
 from captum.log import log_usage
+from torch import Tensor, nn
+
+from .argument_types import Target
 
 __all__ = [
     "BaselineType",
@@ -23,7 +26,7 @@ __all__ = [
 counted_usage: Callable[[Callable[..., Any]], Callable[..., Any]] = log_usage(part_of_slo=True)
 
 
-def select_targets(output: Any, target: Any) -> Any:
+def select_targets(output: Tensor, target: Target) -> Any:
     """Select the target of each example as captum does."""
     return _select_targets(output, target)
 
@@ -37,7 +40,7 @@ class SecondStep:
         The model itself, which runs for the first token.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._lengths: list[int] = []
 

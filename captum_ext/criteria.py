@@ -6,6 +6,7 @@ number for each example, (B,), in double precision. Infidelity is captum's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,13 @@ import shapley_adapters.criteria as core
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
+from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.games.value_functions import checked_log_probability
+from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_log_probability
 
 from .aggregates.base_explainers import arguments_for, arrays_of
 from .aggregates.drawn_inputs import DrawnInputs
+from .argument_types import Attributions, Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from .attributions.coalition_attribution import Call, CoalitionAttribution
 
 __all__ = [
@@ -43,7 +46,7 @@ __all__ = [
 OF_GROUPS = ("shared", "sum")
 
 
-def complexity(attributions: Any) -> Tensor:
+def complexity(attributions: Attributions) -> Tensor:
     """Return the entropy of the features' shares, in nats; less is simpler.
 
     See `shapley_adapters.criteria.complexity`.
@@ -58,12 +61,14 @@ def complexity(attributions: Any) -> Tensor:
     return _tensor(core.complexity(_flat(attributions)))
 
 
-def absolute_error(attributions: Any, exact: Any) -> Tensor:
+def absolute_error(attributions: Attributions, exact: Attributions) -> Tensor:
     """Return the sum of the absolute errors of all features; less is better."""
     return _tensor(core.absolute_error(_flat(attributions), _flat(exact)))
 
 
-def ranking_accuracy(attributions: Any, exact: Any, *, order: str = "value") -> Tensor:
+def ranking_accuracy(
+    attributions: Attributions, exact: Attributions, *, order: str = "value"
+) -> Tensor:
     """Return the share of places of the ranking that are right, the m-th weighted by 1/m.
 
     See `shapley_adapters.criteria.ranking_accuracy`.
@@ -72,13 +77,13 @@ def ranking_accuracy(attributions: Any, exact: Any, *, order: str = "value") -> 
 
 
 def faithfulness(
-    attributions: Any,
-    forward_func: Any,
-    inputs: Any,
-    baselines: Any = None,
-    target: Any = None,
-    additional_forward_args: Any = None,
-    feature_mask: Any = None,
+    attributions: Attributions,
+    forward_func: ForwardFunction,
+    inputs: Inputs,
+    baselines: Baselines = None,
+    target: Target = None,
+    additional_forward_args: object = None,
+    feature_mask: FeatureMask = None,
     *,
     subset_size: int | None = None,
     n_subsets: int = 100,
@@ -110,13 +115,13 @@ def faithfulness(
 
 
 def monotonicity(
-    attributions: Any,
-    forward_func: Any,
-    inputs: Any,
-    baselines: Any = None,
-    target: Any = None,
-    additional_forward_args: Any = None,
-    feature_mask: Any = None,
+    attributions: Attributions,
+    forward_func: ForwardFunction,
+    inputs: Inputs,
+    baselines: Baselines = None,
+    target: Target = None,
+    additional_forward_args: object = None,
+    feature_mask: FeatureMask = None,
     *,
     of_groups: str = "shared",
 ) -> Tensor:
@@ -130,13 +135,13 @@ def monotonicity(
 
 
 def insertion_curve(
-    attributions: Any,
-    forward_func: Any,
-    inputs: Any,
-    baselines: Any = None,
-    target: Any = None,
-    additional_forward_args: Any = None,
-    feature_mask: Any = None,
+    attributions: Attributions,
+    forward_func: ForwardFunction,
+    inputs: Inputs,
+    baselines: Baselines = None,
+    target: Target = None,
+    additional_forward_args: object = None,
+    feature_mask: FeatureMask = None,
     *,
     n_steps: int | None = None,
     order: str = "value",
@@ -153,13 +158,13 @@ def insertion_curve(
 
 
 def deletion_curve(
-    attributions: Any,
-    forward_func: Any,
-    inputs: Any,
-    baselines: Any = None,
-    target: Any = None,
-    additional_forward_args: Any = None,
-    feature_mask: Any = None,
+    attributions: Attributions,
+    forward_func: ForwardFunction,
+    inputs: Inputs,
+    baselines: Baselines = None,
+    target: Target = None,
+    additional_forward_args: object = None,
+    feature_mask: FeatureMask = None,
     *,
     n_steps: int | None = None,
     order: str = "value",
@@ -176,15 +181,15 @@ def deletion_curve(
 
 
 def masked_log_odds(
-    attributions: Any,
-    forward_func: Any,
-    inputs: Any,
-    baselines: Any = None,
-    target: Any = None,
-    additional_forward_args: Any = None,
-    feature_mask: Any = None,
+    attributions: Attributions,
+    forward_func: ForwardFunction,
+    inputs: Inputs,
+    baselines: Baselines = None,
+    target: Target = None,
+    additional_forward_args: object = None,
+    feature_mask: FeatureMask = None,
     *,
-    value_function: Any = "log_probability",
+    value_function: ValueFunctionOrName = "log_probability",
     n_steps: int | None = None,
     order: str = "value",
     of_groups: str = "shared",
@@ -207,13 +212,13 @@ def masked_log_odds(
 
 
 def sensitivity(
-    attribute: Any,
-    inputs: Any,
+    attribute: Callable[..., Any],
+    inputs: Inputs,
     neighbourhood: Neighbourhood,
     *,
-    forward_func: Any = None,
-    target: Any = None,
-    distance: Any = "l2",
+    forward_func: ForwardFunction | None = None,
+    target: Target = None,
+    distance: Distance = "l2",
     relative: bool = False,
     seed: int | None = 0,
     rows_per_call: int = 1000,
@@ -269,19 +274,19 @@ def sensitivity(
 
 
 def _call(
-    forward_func: Any,
-    inputs: Any,
-    baselines: Any,
-    target: Any,
-    additional: Any,
-    feature_mask: Any,
-    value_function: Any = "raw",
+    forward_func: ForwardFunction,
+    inputs: Inputs,
+    baselines: Baselines,
+    target: Target,
+    additional: object,
+    feature_mask: FeatureMask,
+    value_function: ValueFunctionOrName = "raw",
 ) -> Call:
     method = CoalitionAttribution(forward_func, seed=0, value_function=value_function)
     return method.checked_call(inputs, baselines, target, additional, feature_mask, None)
 
 
-def _judged(attributions: Any, call: Call, of_groups: str) -> tuple[Any, FloatArray]:
+def _judged(attributions: Attributions, call: Call, of_groups: str) -> tuple[Any, FloatArray]:
     """Return the game, and the attribution of each player, (B, M)."""
     checked_choice("of_groups", of_groups, OF_GROUPS)
     inputs, groups = call.game.inputs, call.game.groups
@@ -313,7 +318,7 @@ def _judged(attributions: Any, call: Call, of_groups: str) -> tuple[Any, FloatAr
     return game, shared
 
 
-def _flat(attributions: Any) -> FloatArray:
+def _flat(attributions: Attributions) -> FloatArray:
     arrays = arrays_of("attributions", attributions)
     if any(array.ndim < 2 for array in arrays):
         raise InvalidArgumentError(

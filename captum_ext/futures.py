@@ -20,7 +20,7 @@ Enough to hide the delay of a remote model; the masked inputs of all of them are
 """
 
 
-def waited(output: Any) -> Any:
+def waited(output: object) -> Any:
     """Return the result of a Future that the forward function returned; other outputs as they are.
 
     Raises

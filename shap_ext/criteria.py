@@ -15,10 +15,25 @@ import shapley_adapters.criteria as core
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
 from shapley_adapters.criteria.attribution_arrays import plain_array
+from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.games.value_functions import ValuedGame, checked_log_probability
+from shapley_adapters.games.value_functions import (
+    ValuedGame,
+    ValueFunctionOrName,
+    checked_log_probability,
+)
 
 from .aggregates.base_explainers import in_form_of
+from .argument_types import (
+    Explanation,
+    Groups,
+    Link,
+    Masker,
+    Model,
+    Rows,
+    Table,
+    Values,
+)
 from .explainers.criteria_games import game_of
 from .inputs.datasets import plain_array_of
 from .inputs.models import as_outputs, prediction_function
@@ -40,7 +55,7 @@ __all__ = [
 ]
 
 
-def complexity(explanation: Any) -> FloatArray:
+def complexity(explanation: Explanation | Values) -> FloatArray:
     """Return the entropy of the features' shares, in nats; less is simpler.
 
     See `shapley_adapters.criteria.complexity`.
@@ -55,12 +70,14 @@ def complexity(explanation: Any) -> FloatArray:
     return core.complexity(_values(explanation))
 
 
-def absolute_error(explanation: Any, exact: Any) -> FloatArray:
+def absolute_error(explanation: Explanation | Values, exact: Explanation | Values) -> FloatArray:
     """Return the sum of the absolute errors of all features; less is better."""
     return core.absolute_error(_values(explanation), _values(exact))
 
 
-def ranking_accuracy(explanation: Any, exact: Any, *, order: str = "value") -> FloatArray:
+def ranking_accuracy(
+    explanation: Explanation | Values, exact: Explanation | Values, *, order: str = "value"
+) -> FloatArray:
     """Return the share of places of the ranking that are right, the m-th weighted by 1/m.
 
     See `shapley_adapters.criteria.ranking_accuracy`.
@@ -69,10 +86,10 @@ def ranking_accuracy(explanation: Any, exact: Any, *, order: str = "value") -> F
 
 
 def faithfulness(
-    explanation: Any,
-    model: Any,
-    masker: Any,
-    X: Any = None,
+    explanation: Explanation | Values,
+    model: Model,
+    masker: Masker,
+    X: Rows | None = None,
     *,
     subset_size: int | None = None,
     n_subsets: int = 100,
@@ -103,10 +120,10 @@ def faithfulness(
 
 
 def monotonicity(
-    explanation: Any,
-    model: Any,
-    masker: Any,
-    X: Any = None,
+    explanation: Explanation | Values,
+    model: Model,
+    masker: Masker,
+    X: Rows | None = None,
     *,
     link: Callable[[Any], Any] = shap.links.identity,
     groups: Mapping[str, Sequence[Any]] | None = None,
@@ -120,10 +137,10 @@ def monotonicity(
 
 
 def insertion_curve(
-    explanation: Any,
-    model: Any,
-    masker: Any,
-    X: Any = None,
+    explanation: Explanation | Values,
+    model: Model,
+    masker: Masker,
+    X: Rows | None = None,
     *,
     n_steps: int | None = None,
     order: str = "value",
@@ -139,10 +156,10 @@ def insertion_curve(
 
 
 def deletion_curve(
-    explanation: Any,
-    model: Any,
-    masker: Any,
-    X: Any = None,
+    explanation: Explanation | Values,
+    model: Model,
+    masker: Masker,
+    X: Rows | None = None,
     *,
     n_steps: int | None = None,
     order: str = "value",
@@ -158,12 +175,12 @@ def deletion_curve(
 
 
 def masked_log_odds(
-    explanation: Any,
-    model: Any,
-    masker: Any,
-    X: Any = None,
+    explanation: Explanation | Values,
+    model: Model,
+    masker: Masker,
+    X: Rows | None = None,
     *,
-    value_function: Any = "log_probability",
+    value_function: ValueFunctionOrName = "log_probability",
     n_steps: int | None = None,
     order: str = "value",
     groups: Mapping[str, Sequence[Any]] | None = None,
@@ -192,12 +209,12 @@ def masked_log_odds(
 
 
 def sensitivity(
-    explainer: Any,
-    X: Any,
+    explainer: Callable[..., Any],
+    X: Rows,
     neighbourhood: Neighbourhood,
     *,
-    model: Any = None,
-    distance: Any = "l2",
+    model: Model | None = None,
+    distance: Distance = "l2",
     relative: bool = False,
     seed: int | None = 0,
     rows_per_call: int = 1000,
@@ -245,7 +262,7 @@ def sensitivity(
     )
 
 
-def _check_numbers(rows: Any) -> None:
+def _check_numbers(rows: Table) -> None:
     """Refuse columns between whose values there is no distance."""
     for name, kind in getattr(rows, "dtypes", {}).items() if hasattr(rows, "columns") else ():
         if kind.kind not in "biuf":
@@ -255,7 +272,7 @@ def _check_numbers(rows: Any) -> None:
             )
 
 
-def _values(explanation: Any) -> FloatArray:
+def _values(explanation: Explanation | Values) -> FloatArray:
     """Return values with features last, (R, M) or (R, K, M)."""
     values = plain_array("explanation", explanation)
     if values.ndim < 2:
@@ -267,7 +284,14 @@ def _values(explanation: Any) -> FloatArray:
     return folded(values, with_outputs(explanation if is_told else values))
 
 
-def _game(explanation: Any, model: Any, masker: Any, rows: Any, link: Any, groups: Any) -> Any:
+def _game(
+    explanation: Explanation | Values,
+    model: Model,
+    masker: Masker,
+    rows: Rows | None,
+    link: Link,
+    groups: Groups | None,
+) -> Any:
     if rows is None and isinstance(explanation, shap.Explanation):
         rows = explanation.data
     if rows is None:

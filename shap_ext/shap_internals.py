@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
 from typing import Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 import shap
 from shap._serializable import Deserializer, Serializer
@@ -15,12 +17,18 @@ from shap.utils._exceptions import InvalidAlgorithmError
 from shap.utils._legacy import DenseData, SparseData
 from slicer import Obj
 
+from shapley_adapters.array_types import FloatArray
+
+from .argument_types import Explanation, Masker, Model
+
 __all__ = [
     "BUILT_IN_ALGORITHMS",
     "SUMMARIES",
+    "DenseData",
     "Deserializer",
     "InvalidAlgorithmError",
     "Serializer",
+    "SparseData",
     "arguments_of",
     "background_of",
     "chosen_by",
@@ -35,6 +43,7 @@ __all__ = [
     "names_of_summary",
     "needed_evaluations",
     "own_copy",
+    "prepared_attributes",
     "row_output_names",
     "set_bounds",
 ]
@@ -48,7 +57,7 @@ SUMMARIES = (DenseData, SparseData)
 """What `shap.kmeans` returns: background rows with a weight each, as KernelExplainer takes them."""
 
 
-def background_of(masker: Any) -> Any:
+def background_of(masker: Masker) -> Any:
     """Return the background of a masker that only puts background values in, (B, D), else None.
 
     Arrays that shap leaves as they are, such as images, are backgrounds themselves. shap's tabular
@@ -68,26 +77,39 @@ def background_of(masker: Any) -> Any:
     return None
 
 
-def names_of_summary(summary: Any) -> Any:
+def names_of_summary(summary: DenseData | SparseData) -> Any:
     """Return the names of the columns of a frame that `shap.kmeans` made a summary of, or None."""
     names = getattr(summary, "group_names", None)
     is_numbered = names is not None and list(names) == [str(place) for place in range(len(names))]
     return None if is_numbered else names
 
 
-def is_identity(link: Any) -> bool:
+def is_identity(link: object) -> bool:
     """Tell whether `link` is shap's identity."""
     return link is shap.links.identity
 
 
-def is_op_chain(outputs: Any) -> TypeGuard[OpChain]:
+def is_op_chain(outputs: object) -> TypeGuard[OpChain]:
     """Tell whether `outputs` is a chain such as `shap.Explanation.argsort.flip[:2]`."""
     return isinstance(outputs, OpChain)
 
 
-def chosen_by(chain: OpChain, values: Any) -> Any:
+def chosen_by(chain: OpChain, values: FloatArray) -> Any:
     """Return the places that a chain picks among the outputs of one row."""
     return chain.apply(shap.Explanation(values)).values
+
+
+class _Prepared(shap.Explainer):  # type: ignore[misc] # shap is untyped
+    """What shap's constructor makes of a model and a masker, before an algorithm is chosen."""
+
+
+def prepared_attributes(model: Model, masker: Masker, **arguments: Any) -> dict[str, Any]:
+    """Return the attributes that shap's constructor gives to an explainer.
+
+    For pipelines of transformers it calls `self.__init__` again with other models, and without the
+    options of a subclass. So it runs on an object of its own.
+    """
+    return dict(vars(_Prepared(model, masker, **arguments)))
 
 
 def own_copy(masker: Any) -> Any:
@@ -116,12 +138,12 @@ def inner_masker(masker: Any) -> Any:
     return masker.masker if type(masker) in wrappers else None
 
 
-def arguments_of(composite: Any) -> list[int]:
+def arguments_of(composite: shap.maskers.Composite) -> list[int]:
     """Return how many inputs each masker of a Composite takes."""
     return list(composite.arg_counts)
 
 
-def image_shape(masker: Any) -> tuple[int, ...] | None:
+def image_shape(masker: object) -> tuple[int, ...] | None:
     """Return the shape of the images that an Image masker is built for, else None."""
     return tuple(masker.input_shape) if isinstance(masker, shap.maskers.Image) else None
 
@@ -132,22 +154,24 @@ def inpaints(masker: Any) -> bool:
     return is_image and isinstance(masker.mask_value, str) and masker.blur_kernel is None
 
 
-def masks_each_place_alone(masker: Any) -> bool:
+def masks_each_place_alone(masker: object) -> bool:
     """Tell whether what an absent place becomes does not depend on the other places."""
     return type(masker) is shap.maskers.Image and not inpaints(masker)
 
 
-def masks_neighbours(masker: Any) -> bool:
+def masks_neighbours(masker: object) -> bool:
     """Tell whether the places of a masker stand in an order that means something."""
     return isinstance(masker, (shap.maskers.Text, shap.maskers.Image))
 
 
-def keeps_row_between_calls(model: Any) -> bool:
+def keeps_row_between_calls(model: object) -> bool:
     """Tell whether a model of shap takes all rows of a call for variants of one explained row."""
     return isinstance(model, (shap.models.TeacherForcing, shap.models.TopKLM))
 
 
-def row_output_names(model: Any, fixed: Any) -> list[str]:
+def row_output_names(
+    model: shap.models.TeacherForcing | shap.models.TopKLM, fixed: npt.NDArray[Any]
+) -> list[str]:
     """Make a model that keeps its row learn it; return the names of the row's outputs.
 
     Parameters
@@ -173,13 +197,13 @@ def needed_evaluations(error: ValueError) -> int | None:
     return None if asked is None else int(asked[1])
 
 
-def loader_of(loader: Any) -> Any:
+def loader_of(loader: object) -> Any:
     """Return a user's loader, or None for shap 0.46's default, which reads no pickles."""
     is_default = loader in (shap.models.Model.load, shap.maskers.Masker.load)
     return None if is_default else loader
 
 
-def saver_of(value: Any, saver: Any) -> Any:
+def saver_of(value: object, saver: str | Callable[..., Any]) -> Any:
     """Return what writes a model or masker: itself only where it can, else pickle.
 
     shap 0.46 takes for granted that it can.
@@ -187,7 +211,12 @@ def saver_of(value: Any, saver: Any) -> Any:
     return "auto" if saver == ".save" and not hasattr(value, "save") else saver
 
 
-def set_bounds(explanation: Any, lower: Any, upper: Any, errors: Any) -> None:
+def set_bounds(
+    explanation: Explanation,
+    lower: npt.NDArray[Any] | None,
+    upper: npt.NDArray[Any] | None,
+    errors: npt.NDArray[Any] | None,
+) -> None:
     """Give an Explanation other bounds and standard errors, or None; shap has no setters for them.
 
     The slicer keeps the axes of what it replaces, unless a new `Obj` tells it to look again.

@@ -45,3 +45,13 @@ def test_every_script_can_be_imported():
         if package in failed.get(name, ""):
             del failed[name]
     assert not failed
+
+
+def test_few_parameters_are_any():
+    """In each package, less than a tenth."""
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "any_share.py"), "--most", "0.1"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("parameters are Any") == 3

@@ -36,6 +36,7 @@ FLOORS = {
         {
             "arguments",
             "coalitions",
+            "constructors",
             "errors_of_means",
             "memory_bounds",
             "threads",
@@ -49,16 +50,17 @@ FLOORS = {
         {"surrogates"},
     ],
     "shap_ext": [
+        {"argument_types"},
         {"shap_internals"},
         {"inputs"},
         {"results"},
         {"games"},
         {"explainers"},
         {"aggregates"},
-        {"criteria"},
-        {"registration"},
+        {"criteria", "registration"},
     ],
     "captum_ext": [
+        {"argument_types"},
         {"captum_internals", "futures"},
         {"inputs"},
         {"games", "results"},

@@ -18,6 +18,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
+from ..argument_types import Inputs, Method
 from ..attributions.coalition_attribution import CoalitionAttribution
 from ..inputs.baselines import BaselineDistribution
 from ..inputs.forward_arguments import are_marked, copied, shared_arguments_only, unmarked
@@ -25,7 +26,7 @@ from ..inputs.forward_arguments import are_marked, copied, shared_arguments_only
 _ADDITIONAL = "additional_forward_args"
 
 
-def checked_methods(name: str, given: Any) -> list[Any]:
+def checked_methods(name: str, given: object) -> list[Any]:
     """Return a user's list of methods.
 
     Raises
@@ -44,7 +45,7 @@ def checked_methods(name: str, given: Any) -> list[Any]:
     return list(given)
 
 
-def check_method(name: str, given: Any) -> None:
+def check_method(name: str, given: object) -> None:
     """Refuse what attributes nothing."""
     is_made = not isinstance(given, type)
     if not (is_made and (callable(getattr(given, "attribute", None)) or callable(given))):
@@ -54,7 +55,7 @@ def check_method(name: str, given: Any) -> None:
         )
 
 
-def takes(method: Any, argument: str) -> bool:
+def takes(method: object, argument: str) -> bool:
     """Tell whether a method has an argument of this name; wrappers pass it on to what they wrap."""
     function = getattr(method, "attribute", method)
     parameters = parameters_of(function)
@@ -66,7 +67,7 @@ def takes(method: Any, argument: str) -> bool:
 
 
 def attribute_by(
-    method: Any, inputs: Any, arguments: Mapping[str, Any], through_future: bool = False
+    method: Method, inputs: Inputs, arguments: Mapping[str, Any], through_future: bool = False
 ) -> Any:
     """Call a method with those of the arguments that it has; it gets copies of all tensors.
 
@@ -86,7 +87,7 @@ def attribute_by(
     return method(inputs[0] if is_wrapped else inputs, **own)
 
 
-def arguments_for(method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_for(method: Method, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return copies of arguments as a method takes them; models may write into tensors.
 
     Raises
@@ -105,7 +106,7 @@ def arguments_for(method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: copied(one) for name, one in arguments.items()}
 
 
-def knows_marks(method: Any) -> bool:
+def knows_marks(method: object) -> bool:
     """Tell whether a method reads `Shared` and `PerExample`; wrappers pass them on."""
     made = _object_of(method)
     inner = getattr(made, "attribution_methods", None) or getattr(made, "attribution_method", None)
@@ -114,19 +115,19 @@ def knows_marks(method: Any) -> bool:
     return isinstance(made, CoalitionAttribution)
 
 
-def _object_of(method: Any) -> Any:
+def _object_of(method: object) -> Any:
     """Return the object whose method, or partial function of a method, is given."""
     while isinstance(method, functools.partial):
         method = method.func
     return getattr(method, "__self__", method)
 
 
-def completed(attributions: Any) -> Any:
+def completed(attributions: object) -> Any:
     """Return the result of a Future of attributions; other attributions as they are."""
     return attributions.wait() if isinstance(attributions, Future) else attributions
 
 
-def _future_door(method: Any) -> Any:
+def _future_door(method: object) -> Any:
     """Return `attribute_future` of a method."""
     attribute_future = getattr(method, "attribute_future", None)
     if attribute_future is None:
@@ -191,7 +192,7 @@ def _has_rows(given: Any, n_examples: int) -> bool:
     return is_plain and given.shape[:1] == (n_examples,) != (1,)
 
 
-def arrays_of(name: str, attributions: Any) -> list[FloatArray]:
+def arrays_of(name: str, attributions: object) -> list[FloatArray]:
     """Return attributions of one or several inputs as arrays."""
     parts = attributions if isinstance(attributions, tuple) else (attributions,)
     return [plain_array(name, part) for part in parts]
@@ -208,7 +209,7 @@ class Layout:
         The inputs.
     """
 
-    def __init__(self, found: Any, inputs: tuple[Tensor, ...]) -> None:
+    def __init__(self, found: object, inputs: tuple[Tensor, ...]) -> None:
         parts = found if isinstance(found, tuple) else (found,)
         arrays = arrays_of("attributions", found)
         self._shapes = [array.shape for array in arrays]
@@ -221,7 +222,7 @@ class Layout:
         self._n_lead = 1 + max(0, extra)
         self.lead = self._shapes[0][: self._n_lead]
 
-    def array(self, name: str, found: Any) -> FloatArray:
+    def array(self, name: str, found: object) -> FloatArray:
         """Return attributions as (B, …, features), those of all inputs side by side."""
         arrays = arrays_of(name, found)
         shapes = [array.shape for array in arrays]

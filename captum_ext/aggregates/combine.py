@@ -60,5 +60,5 @@ def combine(attributions: Sequence[Any], aggregator: Aggregator) -> Any:
     return layout.tensors(aggregator(candidates).values, isinstance(first, tuple))
 
 
-def _first(given: Any) -> Any:
+def _first(given: object) -> Any:
     return given[0] if isinstance(given, tuple) and given else given

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,10 @@ import numpy as np
 import shapley_adapters.aggregation as core
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria import Neighbourhood
 
+from ..argument_types import Inputs, Target
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
 from ..inputs.checks import checked_inputs
 from .aggregate_attribution import AggregateAttribution
@@ -21,6 +23,7 @@ from .base_explainers import (
 from .convex_fit_data import ExplainedInputs
 
 
+@write_constructor
 class Convex(AggregateAttribution):
     """A convex combination of the attributions of several methods.
 
@@ -43,15 +46,11 @@ class Convex(AggregateAttribution):
     tensor([[2., 2.]])
     """
 
-    def __init__(
-        self,
-        attribution_methods: Sequence[Any],
-        *,
-        weights: Any = None,
-        scale: str = "none",
-    ) -> None:
-        super().__init__(attribution_methods)
-        self.weights, self.scale = weights, scale
+    weights: Any = None
+    scale: str = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.learned: core.LearnedWeights | None = None
         self._aggregator()(np.zeros((len(self.attribution_methods), 1, 1)))
 
@@ -102,7 +101,7 @@ class Convex(AggregateAttribution):
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
         neighbourhood: Neighbourhood,
-        strengths: Any = None,
+        strengths: FloatArray | None = None,
         *,
         target: TargetType = None,
         seed: int = 0,
@@ -121,12 +120,12 @@ class Convex(AggregateAttribution):
         sensitivity = explained.sensitivity(neighbourhood, self.forward_func, seed)
         return core.trade_off(core.ComplexityLoss(explained()), sensitivity, strengths, seed=seed)
 
-    def _explained(self, inputs: Any, target: Any, kwargs: dict[str, Any]) -> ExplainedInputs:
+    def _explained(self, inputs: Inputs, target: Target, kwargs: dict[str, Any]) -> ExplainedInputs:
         arguments = shared_arguments(self.attribution_methods, kwargs)
         if target is not None:
             self._check_target()
 
-        def candidates(given: Any, own_target: Any, others: dict[str, Any]) -> FloatArray:
+        def candidates(given: Inputs, own_target: Target, others: dict[str, Any]) -> FloatArray:
             own = {} if own_target is None else {"target": own_target}
             _, found = self._candidates(given, checked_inputs(given), {**others, **own})
             return core.on_one_scale(np.array(found), self.scale)

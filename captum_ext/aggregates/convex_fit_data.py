@@ -14,6 +14,7 @@ from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.criteria.neighbourhoods import explained_neighbours
 from shapley_adapters.errors import InvalidArgumentError
 
+from ..argument_types import ForwardFunction
 from .drawn_inputs import DrawnInputs
 
 
@@ -45,7 +46,7 @@ class ExplainedInputs:
         return found.reshape(len(found), -1, found.shape[-1])
 
     def sensitivity(
-        self, neighbourhood: Neighbourhood | None, forward_func: Any, seed: int
+        self, neighbourhood: Neighbourhood | None, forward_func: ForwardFunction, seed: int
     ) -> SensitivityLoss:
         """Return how combinations differ between inputs and neighbours."""
         if not isinstance(neighbourhood, Neighbourhood):

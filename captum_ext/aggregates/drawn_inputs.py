@@ -14,6 +14,7 @@ from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.torch_support.tensor_arrays import array_of_tensor
 
+from ..argument_types import ForwardFunction, Inputs, Target
 from ..inputs.checks import checked_inputs, checked_target
 from .base_explainers import shared_by_all
 
@@ -42,9 +43,9 @@ class DrawnInputs:
 
     def __init__(
         self,
-        inputs: Any,
-        target: Any,
-        forward_func: Any,
+        inputs: Inputs,
+        target: Target,
+        forward_func: ForwardFunction | None,
         arguments: dict[str, Any],
         methods: Sequence[Any],
     ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,15 @@ import torch
 from torch import Tensor
 
 from shapley_adapters import Game
-from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.arguments import checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
+from shapley_adapters.surrogates.training_arguments import AmortizedArguments
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
+from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
 from ..games.forward_function_game import ForwardFunctionGame
 from ..games.model_outputs import selected_targets
 from ..inputs.baselines import readable
@@ -34,11 +36,14 @@ from .surrogate import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from shapley_adapters.amortized.amortized import AmortizedShapley
     from shapley_adapters.amortized.training import Training
 
 
-class AmortizedAttribution(CoalitionAttribution):
+@write_constructor
+class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
     """Base of the attribution methods that train a network.
 
     Attributes
@@ -53,53 +58,14 @@ class AmortizedAttribution(CoalitionAttribution):
         than on held-out examples. The call warns of them; none where `efficient=False`.
     """
 
-    trained: AmortizedShapley | None
     _results = ("last_estimate", "last_efficiency_gaps", "last_unlike_rows")
     _calls_in_flight = 1  # `fit` waits for forward functions that return futures, too
-    _choices: tuple[str, ...] = ()
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        targets: str | None = None,
-        network: Any = "mlp",
-        network_options: Mapping[str, Any] | None = None,
-        evaluations: int | None = None,
-        paired: bool = True,
-        epochs: int = 100,
-        rows_per_step: int = 64,
-        learning_rate: float | None = None,
-        crossed_rows: int = 0,
-        validation_share: float = 0.1,
-        validation_evaluations: int | None = None,
-        patience: int | None = None,
-        efficient: bool = True,
-        surrogate: Any = False,
-        folder: str | Path | None = None,
-        trainer_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
-        self._loadable = self._choices if targets is None else (self.targets,)
-        self.network = network
-        self.network_options = network_options
-        self.evaluations = evaluations
-        self.paired = checked_flag("paired", paired)
-        self.epochs = epochs
-        self.rows_per_step = rows_per_step
-        self.learning_rate = learning_rate
-        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
-        self.validation_share = validation_share
-        self.validation_evaluations = validation_evaluations
-        self.patience = patience
-        self.efficient = checked_flag("efficient", efficient)
-        self.folder = folder
-        self.trainer_options = trainer_options
-        self.surrogate = surrogate_for(surrogate, Surrogate, self, forward_func)
-        self.trained = None
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_amortized()
+        self.surrogate = surrogate_for(self.surrogate, Surrogate, self, self.forward_func)
+        self.trained: AmortizedShapley | None = None
         self._trained_function: Any = None
         self.last_efficiency_gaps: Any = None
         self.last_unlike_rows: Any = None
@@ -107,10 +73,10 @@ class AmortizedAttribution(CoalitionAttribution):
 
     def fit(
         self,
-        inputs: Any,
-        baselines: Any = None,
-        additional_forward_args: Any = None,
-        feature_mask: Any = None,
+        inputs: Batches,
+        baselines: Baselines = None,
+        additional_forward_args: object = None,
+        feature_mask: FeatureMask = None,
         show_progress: bool = False,
     ) -> Any:
         """Train the network to explain all outputs of the forward function.
@@ -171,11 +137,11 @@ class AmortizedAttribution(CoalitionAttribution):
 
     def checked_call(
         self,
-        inputs: Any,
-        baselines: Any,
-        target: Any,
-        additional: Any,
-        feature_mask: Any,
+        inputs: Inputs,
+        baselines: Baselines,
+        target: Target,
+        additional: object,
+        feature_mask: FeatureMask,
         perturbations_per_eval: int | None,
     ) -> Call:
         """Return the games of a call: of the forward function, or of its surrogate."""
@@ -208,7 +174,9 @@ class AmortizedAttribution(CoalitionAttribution):
         (real,) = game.inputs
         players = game.groups.players[0][0]
         _, kept = self._training().split(len(real), len(real))
-        more = crossed_rows(readable(real).numpy()[kept], players, self.crossed_rows, self.seed)
+        more = crossed_rows(
+            readable(real).numpy()[kept], players, self.crossed_rows, checked_seed(self.seed)
+        )
         return torch.cat([real, torch.as_tensor(more).to(real)])
 
     def save_trained(self, path: str | Path) -> None:
@@ -221,9 +189,9 @@ class AmortizedAttribution(CoalitionAttribution):
     def load_trained(
         self,
         path: str | Path,
-        baselines: Any = None,
-        additional_forward_args: Any = None,
-        feature_mask: Any = None,
+        baselines: Baselines = None,
+        additional_forward_args: object = None,
+        feature_mask: FeatureMask = None,
     ) -> Any:
         """Read a trained network.
 
@@ -267,11 +235,11 @@ class AmortizedAttribution(CoalitionAttribution):
     @attribute_method
     def attribute(
         self,
-        inputs: Any,
-        baselines: Any = None,
-        target: Any = None,
+        inputs: Inputs,
+        baselines: Baselines = None,
+        target: Target = None,
         additional_forward_args: object = None,
-        feature_mask: Any = None,
+        feature_mask: FeatureMask = None,
         *,
         return_input_shape: bool = True,
     ) -> Any:
@@ -326,7 +294,7 @@ class AmortizedAttribution(CoalitionAttribution):
 
     attribute_future = future_method(attribute)
 
-    def plot_history(self, ax: Any = None) -> Any:
+    def plot_history(self, ax: Axes | None = None) -> Any:
         """Draw the error on held-out examples over the course of training."""
         from shapley_adapters.amortized.learning_curves import draw_history
 
@@ -353,7 +321,7 @@ class AmortizedAttribution(CoalitionAttribution):
 
 
 def _of_targets(
-    values: AttributionArray, target: Any, output_shape: tuple[int, ...]
+    values: AttributionArray, target: Target, output_shape: tuple[int, ...]
 ) -> tuple[AttributionArray, tuple[int, ...]]:
     """Return the attributions of the selected outputs, (B, M, K), and the shape of these."""
     n_rows = len(values)
@@ -379,7 +347,7 @@ def refuse_trained(attr_method: Any, explained: str) -> None:
         )
 
 
-def _refuse_target(target: Any, kind: str) -> None:
+def _refuse_target(target: Target, kind: str) -> None:
     if target is not None:
         raise InvalidArgumentError(
             f"target={target!r} cannot be chosen where value_function={kind!r}: the network was "

@@ -13,8 +13,10 @@ from shapley_adapters import Game
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
+from shapley_adapters.surrogates.training_arguments import Network
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
+from ..argument_types import Batches, FeatureMask, Inputs
 from ..inputs.baselines import readable
 from .coalition_attribution import CoalitionAttribution
 
@@ -80,9 +82,9 @@ class Surrogate(SurrogateModel):
 
     def fit(
         self,
-        inputs: Any,
-        additional_forward_args: Any = None,
-        feature_mask: Any = None,
+        inputs: Batches,
+        additional_forward_args: object = None,
+        feature_mask: FeatureMask = None,
         show_progress: bool = False,
     ) -> Surrogate:
         """Train on examples; returns the surrogate.
@@ -127,16 +129,16 @@ class Surrogate(SurrogateModel):
         """An example of which nothing is present, the baseline that goes with the surrogate."""
         return torch.as_tensor(self._absent_row("float32"))
 
-    def _game_of(self, probes: Any) -> Game:
+    def _game_of(self, probes: Tensor) -> Game:
         game: Game = self._game(probes, None, None)
         return game
 
-    def _game(self, inputs: Any, additional: Any, feature_mask: Any) -> Any:
+    def _game(self, inputs: Inputs, additional: object, feature_mask: FeatureMask) -> Any:
         method = CoalitionAttribution(self._checked_model())
         return method.checked_call(inputs, None, None, additional, feature_mask, None).game
 
 
-def gathered(inputs: Any) -> Any:
+def gathered(inputs: Batches) -> Any:
     """Return all examples of an iterable of batches as one."""
     if isinstance(inputs, Tensor) or (
         isinstance(inputs, tuple) and all(isinstance(part, Tensor) for part in inputs)
@@ -168,7 +170,7 @@ def _hold_as_many_tensors(batches: list[Any]) -> bool:
     )
 
 
-def seen_by_network(tensors: tuple[Tensor, ...], network: Any = None) -> Tensor:
+def seen_by_network(tensors: tuple[Tensor, ...], network: Network | None = None) -> Tensor:
     """Return what the network is given: the inputs, several of them side by side.
 
     Whole numbers name tokens, or whatever a module of one's own takes them for; to the other named
@@ -203,7 +205,7 @@ def inputs_seen(seen: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
     )
 
 
-def _is_layout(layout: Any) -> bool:
+def _is_layout(layout: object) -> bool:
     from shapley_adapters.amortized.header_fields import is_shape
 
     return isinstance(layout, list) and all(

@@ -13,6 +13,7 @@ import torch
 from shapley_adapters.arguments import checked_count
 from shapley_adapters.errors import InvalidArgumentError
 
+from ..argument_types import Method
 from ..attributions.amortized_attribution import refuse_trained
 from ..attributions.coalition_attribution import CoalitionAttribution
 from ..inputs.forward_arguments import copied
@@ -36,7 +37,7 @@ class DataLoaderAttribution(captum.attr.DataLoaderAttribution):  # type: ignore[
 
     attr_method: Any
 
-    def __init__(self, attr_method: Any, n_samples: int | None = None) -> None:
+    def __init__(self, attr_method: Method, n_samples: int | None = None) -> None:
         if not isinstance(attr_method, CoalitionAttribution):
             if n_samples is not None:
                 raise InvalidArgumentError(

@@ -58,7 +58,7 @@ class StackedGraphs(nn.Module):
 
     def __init__(
         self,
-        model: Any,
+        model: nn.Module,
         edge_index: Tensor,
         *,
         edge_arguments: Mapping[str, Tensor] | None = None,

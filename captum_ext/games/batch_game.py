@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -79,7 +79,7 @@ class BatchGame:
         mean: FloatArray = np.mean(values, axis=0)
         return mean
 
-    def _flat(self, output: Any) -> FloatArray:
+    def _flat(self, output: object) -> FloatArray:
         """Return one result as an array, (K,); all results must have the same shape."""
         if isinstance(output, (int, float)):
             tensor = torch.tensor(output, dtype=torch.float64)

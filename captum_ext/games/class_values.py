@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -28,7 +26,7 @@ class ClassValueGame(ValuedGame):
 
 
 def class_value_game(
-    game: ForwardFunctionGame, value_function: ValueFunction, target: Any
+    game: ForwardFunctionGame, value_function: ValueFunction, target: object
 ) -> ClassValueGame:
     """Return the game of a value function, in which `target` names the class of each example."""
     if target is None:
@@ -47,7 +45,7 @@ def class_value_game(
     return ClassValueGame(game, value_function, _classes(target, game.n_rows, kind))
 
 
-def _classes(target: Any, n_examples: int, kind: str) -> IntArray:
+def _classes(target: object, n_examples: int, kind: str) -> IntArray:
     classes = target.cpu().numpy() if isinstance(target, Tensor) else np.asarray(target)
     # A tuple is captum's index of several dimensions, not one class for each example.
     n_allowed = (1,) if isinstance(target, tuple) else (1, n_examples)

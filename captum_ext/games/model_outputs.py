@@ -16,6 +16,7 @@ from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, Shap
 from shapley_adapters.games.output_shapes import OutputShape
 from shapley_adapters.torch_support.array_module import how_to_pick
 
+from ..argument_types import Target
 from ..captum_internals import select_targets
 
 
@@ -52,7 +53,7 @@ class OutputSelection:
     _shape: OutputShape = field(default_factory=_shape_of_example, init=False)
     _shape_of_all: tuple[int, ...] | None = field(default=None, init=False)
 
-    def __call__(self, output: Any, rows: IntArray) -> Tensor:
+    def __call__(self, output: object, rows: IntArray) -> Tensor:
         """Return the selected outputs of some rows, (P, K)."""
         selected = self._target_of(self._of_rows(output, len(rows)), rows)
         self._shape.check(tuple(selected.shape[1:]))
@@ -64,7 +65,7 @@ class OutputSelection:
         """Shape of the selected output of one example; known after the first call."""
         return self._shape.shape or ()
 
-    def _of_rows(self, output: Any, n_rows: int) -> Tensor:
+    def _of_rows(self, output: object, n_rows: int) -> Tensor:
         """Return an output that has an entry for each row.
 
         Raises
@@ -103,7 +104,7 @@ class OutputSelection:
         return selected_targets(output, target, self.target)
 
 
-def selected_targets(output: Tensor, target: Any, given: Any) -> Tensor:
+def selected_targets(output: Tensor, target: Target, given: Target) -> Tensor:
     """Select the target of each example, or say that `given`, the user's, does not select.
 
     Raises
@@ -141,7 +142,7 @@ def one_row_alone() -> Iterator[None]:
         ) from error
 
 
-def dense_output(output: Any) -> Tensor:
+def dense_output(output: object) -> Tensor:
     """Return an output that is a dense tensor of real numbers; refuse all others."""
     if not isinstance(output, Tensor):
         raise ModelOutputError(
@@ -163,6 +164,6 @@ def dense_output(output: Any) -> Tensor:
     return output
 
 
-def _brief(target: Any) -> str:
+def _brief(target: object) -> str:
     text = repr(target)
     return text if len(text) <= 60 else text[:57] + "..."

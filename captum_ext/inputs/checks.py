@@ -18,7 +18,7 @@ from .baselines import BaselineDistribution, Baselines, at_least_half
 from .forward_arguments import copied
 
 
-def checked_inputs(inputs: Any) -> tuple[Tensor, ...]:
+def checked_inputs(inputs: object) -> tuple[Tensor, ...]:
     """Return `inputs` as a tuple of tensors of the same, positive number of examples."""
     tensors = inputs if isinstance(inputs, tuple) else (inputs,)
     for index, tensor in enumerate(tensors):
@@ -62,7 +62,9 @@ def check_plain(name: str, tensor: Tensor) -> None:
         raise InvalidArgumentTypeError(f"{name} is on the meta device and holds no numbers.")
 
 
-def checked_baselines(baselines: Any, inputs: tuple[Tensor, ...], given: Any = None) -> Baselines:
+def checked_baselines(
+    baselines: object, inputs: tuple[Tensor, ...], given: object = None
+) -> Baselines:
     """Return `baselines` in the inputs' types and on their devices.
 
     Parameters
@@ -103,7 +105,7 @@ def checked_baselines(baselines: Any, inputs: tuple[Tensor, ...], given: Any = N
     return Baselines(tensors, are_drawn, _n_draws(tensors, are_drawn))
 
 
-def _made(function: Callable[..., Any], given: Any) -> Any:
+def _made(function: Callable[..., Any], given: object) -> Any:
     """Call a function that makes baselines, as captum's DeepLiftShap does."""
     baselines = function() if takes_nothing(function) else function(copied(given))
     if baselines is None or callable(baselines):
@@ -124,7 +126,7 @@ def _n_draws(tensors: tuple[Tensor, ...], are_drawn: tuple[bool, ...]) -> int:
     return counts.pop() if counts else 1
 
 
-def _baseline(baseline: Any, tensor: Tensor, index: int) -> Tensor:
+def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
     """Return one baseline with its rows along the first dimension."""
     if baseline is None:
         return torch.zeros_like(tensor[:1])
@@ -170,7 +172,7 @@ def _are_finite(tensor: Tensor) -> Tensor:
     return at_least_half(tensor).isfinite().cpu()
 
 
-def checked_target(target: Any, n_examples: int) -> Any:
+def checked_target(target: object, n_examples: int) -> Any:
     """Return `target` if it has one of captum's forms and fits the number of examples.
 
     NumPy's whole numbers become ints and its arrays become tensors, which captum's selection takes.

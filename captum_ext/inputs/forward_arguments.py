@@ -92,7 +92,7 @@ class PerExample(Tensor):
         return type(self)(copy.deepcopy(self.as_subclass(Tensor), memo))
 
 
-def checked_additional(additional: Any, n_examples: int) -> tuple[Any, ...]:
+def checked_additional(additional: object, n_examples: int) -> tuple[Any, ...]:
     """Return `additional_forward_args` as a tuple.
 
     Raises
@@ -138,14 +138,14 @@ def entries_of_examples(arguments: tuple[Any, ...], n_examples: int) -> list[Ten
     return [*plain, *(one.as_subclass(Tensor) for one in marked)]
 
 
-def as_tuple(additional: Any) -> tuple[Any, ...]:
+def as_tuple(additional: object) -> tuple[Any, ...]:
     """Return `additional_forward_args` as a tuple, empty for None."""
     if additional is None:
         return ()
     return additional if isinstance(additional, tuple) else (additional,)
 
 
-def shared_arguments_only(additional: Any, n_examples: int) -> tuple[Any, ...]:
+def shared_arguments_only(additional: object, n_examples: int) -> tuple[Any, ...]:
     """Return `additional_forward_args`, marked as the same for all examples.
 
     For calls that explain other rows than the examples: a tensor must not be taken for theirs
@@ -169,12 +169,12 @@ def shared_arguments_only(additional: Any, n_examples: int) -> tuple[Any, ...]:
     return tuple(Shared(one) if _is_unmarked(one) else one for one in arguments)
 
 
-def are_marked(additional: Any) -> bool:
+def are_marked(additional: object) -> bool:
     """Tell whether an argument holds `Shared` or `PerExample`."""
     return any(isinstance(one, (Shared, PerExample)) for one in _parts(additional))
 
 
-def unmarked(given: Any) -> Any:
+def unmarked(given: object) -> Any:
     """Return arguments without their marks, as the forward function takes them."""
     if isinstance(given, Shared):
         return given.value
@@ -183,7 +183,7 @@ def unmarked(given: Any) -> Any:
     return _mapped(unmarked, given)
 
 
-def copied(given: Any) -> Any:
+def copied(given: object) -> Any:
     """Copy tensors and arrays, also within lists, tuples and dicts; return other things as is."""
     if isinstance(given, Tensor):
         return given.detach().clone().requires_grad_(given.requires_grad)
@@ -192,7 +192,7 @@ def copied(given: Any) -> Any:
     return _mapped(copied, given)
 
 
-def _of_rows(argument: Any, rows: IntArray) -> Any:
+def _of_rows(argument: object, rows: IntArray) -> Any:
     """Return an argument for rows: marked parts by their marks, copies of all others."""
     if isinstance(argument, Shared):
         return copied(argument.value)
@@ -220,7 +220,7 @@ def _parts(given: Any) -> Iterator[Any]:
             yield from _parts(part)
 
 
-def _is_unmarked(argument: Any) -> bool:
+def _is_unmarked(argument: object) -> bool:
     return isinstance(argument, Tensor) and not isinstance(argument, PerExample)
 
 

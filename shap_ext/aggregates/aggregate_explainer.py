@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import shap
 
 from shapley_adapters.aggregation import Aggregate
 from shapley_adapters.aggregation.members import share_of_budget
-from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters.arguments import checked_count, checked_flag
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import Explanation, Outputs, Rows, Table
 from ..explainers.coalition_explainer import CoalitionExplainer, count_or_auto
-from ..explainers.legacy_calls import LegacyCalls, check_sums, no_expected_value, shared_value
-from ..games.links import checked_link
-from ..inputs.backgrounds import bounded_background, check_masker
+from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
+from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import plain_array_of
 from ..inputs.single_rows import table_of_row
 from ..results.bounded_explanation import explanation
@@ -74,7 +74,8 @@ class Combined:
     display_data: Any
 
 
-class AggregateExplainer(LegacyCalls):
+@write_constructor
+class AggregateExplainer(ModelExplainer):
     """Base of the explainers that combine others.
 
     Attributes
@@ -89,28 +90,8 @@ class AggregateExplainer(LegacyCalls):
 
     name = "aggregate"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-    ) -> None:
-        masker, self._background_dtypes = bounded_background(masker)
-        super().__init__(
-            model,
-            masker,
-            link=checked_link(link),
-            feature_names=None if feature_names is None else list(feature_names),
-            output_names=None if output_names is None else list(output_names),
-            linearize_link=checked_flag("linearize_link", linearize_link),
-        )
-        check_masker(self.masker)
-        self.seed = checked_seed(seed)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.last_aggregate: Aggregate | None = None
         self.last_candidates: list[FloatArray] = []
         self._last_base_values: FloatArray | None = None
@@ -119,7 +100,7 @@ class AggregateExplainer(LegacyCalls):
         """Return what the members are given as."""
         raise NotImplementedError
 
-    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
         """Explain rows."""
         raise NotImplementedError
 
@@ -140,13 +121,13 @@ class AggregateExplainer(LegacyCalls):
 
     def __call__(
         self,
-        X: Any,
+        X: Rows,
         *,
         max_evals: int | str = "auto",
         main_effects: bool = False,
         error_bounds: bool = False,
         batch_size: int | str = "auto",
-        outputs: Any = None,
+        outputs: Outputs = None,
         silent: bool = False,
         check_additivity: bool = False,
     ) -> Any:
@@ -208,7 +189,7 @@ class AggregateExplainer(LegacyCalls):
         made = self._explanation(found, rows, outputs, time.time() - started)
         return made if row is None else made[0]
 
-    def explain_row(self, *row_args: Any, **arguments: Any) -> dict[str, Any]:
+    def explain_row(self, *row_args: Rows, **arguments: Any) -> dict[str, Any]:
         """Explain one row; returns what shap's own explainers return for a row."""
         if len(row_args) != 1:
             raise InvalidArgumentError(f"one input is explained; got {len(row_args)}.")
@@ -226,7 +207,7 @@ class AggregateExplainer(LegacyCalls):
             "output_names": made.output_names,
         }
 
-    def _check_sums(self, found: Combined, rows: Any) -> None:
+    def _check_sums(self, found: Combined, rows: Table) -> None:
         values = folded(found.values, has_outputs(found.values, rows))  # (R, K, M) or (R, M)
         values = np.moveaxis(values.reshape(len(rows), -1, values.shape[-1]), 1, 2)
         base = found.base_values.reshape(len(rows), -1)
@@ -247,7 +228,7 @@ class AggregateExplainer(LegacyCalls):
             self.model, self.masker, self.link, linearize_link=self.linearize_link
         )
 
-    def _budget(self, max_evals: Any) -> dict[str, Any]:
+    def _budget(self, max_evals: object) -> dict[str, Any]:
         total = count_or_auto("max_evals", max_evals)
         if total is None:
             return {}
@@ -255,7 +236,7 @@ class AggregateExplainer(LegacyCalls):
         share = share_of_budget("max_evals", total, n_shares, "explainers", ", or 'auto'")
         return {"max_evals": share}
 
-    def _explanation(self, found: Combined, rows: Any, outputs: Any, seconds: float) -> Any:
+    def _explanation(self, found: Combined, rows: Table, outputs: Outputs, seconds: float) -> Any:
         values, base, spread = found.values, found.base_values, found.spread
         template = found.template
         names = self.output_names
@@ -280,14 +261,14 @@ class AggregateExplainer(LegacyCalls):
             compute_time=seconds,
         )
 
-    def _names(self, rows: Any, template: Any) -> Any:
+    def _names(self, rows: Table, template: Explanation | None) -> Any:
         if template is not None and template.feature_names is not None:
             return template.feature_names
         columns = getattr(rows, "columns", None)
         return self.feature_names if columns is None else [str(column) for column in columns]
 
 
-def _checked_rows(rows: Any) -> Any:
+def _checked_rows(rows: Rows) -> Any:
     rows = plain_array_of(array_of(rows), "X")
     if isinstance(rows, (list, tuple)):
         try:
@@ -301,7 +282,7 @@ def _checked_rows(rows: Any) -> Any:
     return rows
 
 
-def _checked_outputs(outputs: Any, values: FloatArray, rows: Any) -> list[int]:
+def _checked_outputs(outputs: Any, values: FloatArray, rows: Table) -> list[int]:
     if is_op_chain(outputs) or isinstance(outputs, str) or not hasattr(outputs, "__len__"):
         raise InvalidArgumentTypeError(
             "outputs of an aggregate must be a list of places of outputs, the same for all rows; "

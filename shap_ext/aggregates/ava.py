@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import shap
 
 from shapley_adapters.aggregation import (
     Aggregate,
@@ -17,9 +16,11 @@ from shapley_adapters.aggregation import (
 )
 from shapley_adapters.aggregation.known_rows import KnownRows
 from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import ExplainerLike, Metric, Model, Table
 from ..explainers.shared_parameters import documented
 from ..inputs.datasets import plain_array_of
 from ..inputs.models import inner_model, is_torch_module
@@ -32,6 +33,7 @@ _NEIGHBOURS = 10
 
 
 @documented
+@write_constructor
 class AVAExplainer(AggregateExplainer):
     """A row explained by the Shapley values of its nearest neighbours (AVA).
 
@@ -87,35 +89,22 @@ class AVAExplainer(AggregateExplainer):
 
     name = "AVA"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        explainer: Any = "oddgp",
-        dataset: Any = None,
-        n_neighbors: int | None = None,
-        metric: Any = "euclidean",
-        metric_params: Mapping[str, Any] | None = None,
-        normalized: bool = True,
-        at_zero: str = "only",
-        smoothing: float = 0.0,
-        embed: Callable[[Any], Any] | None = None,
-    ) -> None:
-        given = masker if dataset is None else dataset  # before shap draws from a large table
-        super().__init__(
-            model, masker, link, feature_names, output_names, linearize_link, seed, algorithm
-        )
-        check_member("explainer", explainer)
-        self.explainer, self.embed = explainer, embed
-        self.dataset = _checked_data(given)
-        self.n_neighbors, self.metric, self.metric_params = n_neighbors, metric, metric_params
-        self.normalized, self.at_zero, self.smoothing = normalized, at_zero, smoothing
+    explainer: ExplainerLike = "oddgp"
+    dataset: Any = None
+    n_neighbors: int | None = None
+    metric: Metric = "euclidean"
+    metric_params: Mapping[str, Any] | None = None
+    normalized: bool = True
+    at_zero: str = "only"
+    smoothing: float = 0.0
+    embed: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.dataset is None:
+            self.dataset = self.masker  # all of it: shap draws from a large table
+        super().__post_init__()
+        check_member("explainer", self.explainer)
+        self.dataset = _checked_data(self.dataset)
         self._index = NeighbourIndex(self._embedded(self.dataset, "dataset"), self._search())
         self.forget()
 
@@ -141,7 +130,7 @@ class AVAExplainer(AggregateExplainer):
             self.smoothing,
         )
 
-    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
         search = self._index.search
         near = self._index.nearest(self._embedded(rows, "X"))
         weights = search.weights(near.distances)
@@ -177,7 +166,7 @@ class AVAExplainer(AggregateExplainer):
         self._template = found.explanation
         return found.values, found.base_values, found.errors, found.half_widths
 
-    def _embedded(self, rows: Any, name: str) -> FloatArray:
+    def _embedded(self, rows: Table, name: str) -> FloatArray:
         made = array_of(rows if self.embed is None else self.embed(rows.copy()))
         try:
             numbers = np.array(made, dtype=np.float64).reshape(len(rows), -1)
@@ -194,7 +183,7 @@ class AVAExplainer(AggregateExplainer):
         return numbers
 
 
-def _checked_data(given: Any) -> Any:
+def _checked_data(given: object) -> Any:
     given = plain_array_of(array_of(given), "dataset")
     if not isinstance(given, (np.ndarray, pd.DataFrame)):
         background = None if given is None else background_of(given)
@@ -207,12 +196,12 @@ def _checked_data(given: Any) -> Any:
     return _rows_at(given, np.arange(len(given)))  # a copy
 
 
-def _rows_at(data: Any, places: IntArray) -> Any:
+def _rows_at(data: Table, places: IntArray) -> Any:
     """Return rows of an array or a DataFrame."""
     return data.iloc[places] if isinstance(data, pd.DataFrame) else data[places]
 
 
-def _version(model: Any) -> Any:
+def _version(model: Model) -> Any:
     if not is_torch_module(inner_model(model)):
         return ()
     from shapley_adapters.torch_support.attributions import module_version

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import shap
 
 from shapley_adapters.aggregation.members import name_of, parameters_of
@@ -16,6 +17,7 @@ from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.pipeline.result import quantiles
 
+from ..argument_types import ExplainerLike, Explanation, Table
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..results.output_axes import has_outputs
@@ -81,7 +83,7 @@ class Member:
         function = self.explainer.attribute if self.is_attribution else self.explainer
         return argument in parameters_of(function)
 
-    def explain(self, rows: Any, arguments: Mapping[str, Any]) -> MemberResult:
+    def explain(self, rows: Table, arguments: Mapping[str, Any]) -> MemberResult:
         """Explain rows, with those of the arguments that the explainer has."""
         own = {name: value for name, value in arguments.items() if self.takes(name)}
         rows = rows.copy()  # an explainer or its model may write into them
@@ -98,7 +100,7 @@ class Member:
             ) from error
         return self._result(found, rows)
 
-    def _answer(self, rows: Any, own: dict[str, Any]) -> Any:
+    def _answer(self, rows: Table, own: dict[str, Any]) -> Any:
         if self.is_attribution:
             from shapley_adapters.torch_support.attributions import attributions_of_rows
 
@@ -109,7 +111,7 @@ class Member:
                 return self.explainer(rows, **own)
         return self.explainer(rows, **own)
 
-    def shown(self, rows: Any, values: FloatArray) -> tuple[Any, Any]:
+    def shown(self, rows: Table, values: FloatArray) -> tuple[Any, Any]:
         """Return rows as plots show them beside values, and their labels, without explaining."""
         if isinstance(self.explainer, CoalitionExplainer):
             part = self.explainer.task((rows,)).parts[0]
@@ -117,7 +119,7 @@ class Member:
         data = np.asarray(rows)
         return (data if values.shape[: data.ndim] == data.shape else None), None
 
-    def _result(self, found: Any, rows: Any) -> MemberResult:
+    def _result(self, found: object, rows: Table) -> MemberResult:
         if isinstance(found, (list, tuple)):
             raise InvalidArgumentTypeError(
                 f"{self.name} returned {len(found)} results, one for each input or output; "
@@ -159,7 +161,7 @@ def in_form_of(given: Any, rows: FloatArray) -> Any:
     return made.astype(kept)
 
 
-def checked_members(name: str, given: Any, minimum: int = 1) -> list[Any]:
+def checked_members(name: str, given: object, minimum: int = 1) -> list[Any]:
     """Return a user's list of explainers.
 
     Raises
@@ -180,7 +182,7 @@ def checked_members(name: str, given: Any, minimum: int = 1) -> list[Any]:
     return list(given)
 
 
-def check_member(name: str, given: Any) -> None:
+def check_member(name: str, given: object) -> None:
     """Refuse what explains nothing."""
     is_made = not isinstance(given, type)
     if isinstance(given, str) or (is_made and (callable(given) or hasattr(given, "attribute"))):
@@ -191,7 +193,7 @@ def check_member(name: str, given: Any) -> None:
     )
 
 
-def member_of(given: Any, **arguments: Any) -> Member:
+def member_of(given: ExplainerLike, **arguments: Any) -> Member:
     """Return the member that a user names or passes; names are built by `shap.Explainer`."""
     if isinstance(given, str):
         model = inner_model(arguments["model"])
@@ -219,12 +221,12 @@ def _state_of(seed: int | None) -> Any:
     return np.random.RandomState(np.random.MT19937(seed)).get_state()
 
 
-def _without_single_output(values: FloatArray, rows: Any) -> FloatArray:
+def _without_single_output(values: FloatArray, rows: Table) -> FloatArray:
     """Drop an axis of one output, which some explainers keep."""
     return values[..., 0] if has_outputs(values, rows) and values.shape[-1] == 1 else values
 
 
-def _half_widths(explanation: Any, values: FloatArray, errors: FloatArray) -> FloatArray:
+def _half_widths(explanation: Explanation, values: FloatArray, errors: FloatArray) -> FloatArray:
     """Return what an Explanation says, or that of normal errors, which shap's own leave open."""
     if explanation.upper_bounds is None:
         return quantiles(0.95) * errors
@@ -232,7 +234,7 @@ def _half_widths(explanation: Any, values: FloatArray, errors: FloatArray) -> Fl
     return upper.reshape(values.shape) - values
 
 
-def _base_values(given: Any, values: FloatArray, rows: Any) -> FloatArray:
+def _base_values(given: npt.ArrayLike, values: FloatArray, rows: Table) -> FloatArray:
     """Return base values as (R,) or (R, K); some explainers give one for all rows."""
     base = np.asarray(given, dtype=np.float64)
     shape = (len(values), values.shape[-1]) if has_outputs(values, rows) else (len(values),)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 
+from ..argument_types import Explanation, Table
 from ..results.output_axes import folded, has_outputs, unfolded
 from .aggregate_explainer import AggregateExplainer, Combined, Spread
 from .base_explainers import Member, MemberResult, checked_members
@@ -17,20 +19,21 @@ from .base_explainers import Member, MemberResult, checked_members
 DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 
 
+@write_constructor
 class CandidateExplainer(AggregateExplainer):
     """Base of the aggregates of several explainers' answers for the same rows."""
 
-    explainers: Any
+    explainers: Sequence[Any] | None = None
 
     def _specs(self) -> list[Any]:
         given = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
         return checked_members("explainers", given)
 
-    def _aggregator(self, rows: Any, arguments: Mapping[str, Any]) -> Any:
+    def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> Any:
         """Return the aggregator of the core with the options of this object."""
         raise NotImplementedError
 
-    def _combine(self, rows: Any, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
         members = self._members()
         results = explained_by_all(members, rows, arguments)
         aggregator = self._aggregator(rows, arguments)
@@ -50,7 +53,7 @@ class CandidateExplainer(AggregateExplainer):
 
 
 def explained_by_all(
-    members: Sequence[Member], rows: Any, arguments: Mapping[str, Any]
+    members: Sequence[Member], rows: Table, arguments: Mapping[str, Any]
 ) -> list[MemberResult]:
     """Return what all members say; a budget that is too small is told with its sharing."""
     results = []
@@ -85,7 +88,9 @@ def _check_alike(members: Sequence[Member], results: Sequence[MemberResult]) -> 
 
 
 def _bounded_spread(
-    members: Sequence[Member], results: Sequence[MemberResult], weights: Any
+    members: Sequence[Member],
+    results: Sequence[MemberResult],
+    weights: FloatArray | None,
 ) -> Spread:
     if weights is None:
         raise InvalidArgumentError(
@@ -104,8 +109,9 @@ def _bounded_spread(
     return Spread(errors, half_widths)
 
 
-def _shown(values: FloatArray, rows: Any, template: Any) -> Any:
+def _shown(values: FloatArray, rows: Table, template: Explanation | None) -> Any:
     """Return what the explanation of the same rows shows, where its features are these."""
     shape = values.shape[:-1] if has_outputs(values, rows) else values.shape
-    of_features = template is not None and np.shape(template.data) == shape
-    return template.data if of_features else np.asarray(rows)
+    if template is not None and np.shape(template.data) == shape:
+        return template.data
+    return np.asarray(rows)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import shap
 
 from shapley_adapters.aggregation import Aggregator
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
+from ..argument_types import Explanation, Values
 from ..results.output_axes import folded, unfolded, with_outputs
 
 
@@ -75,7 +77,9 @@ def combine(explanations: Sequence[Any], aggregator: Aggregator) -> Any:
     )
 
 
-def _in_order(name: str, given: Any, shape: tuple[int, ...], has_outputs: bool) -> Any:
+def _in_order(
+    name: str, given: Explanation | Values, shape: tuple[int, ...], has_outputs: bool
+) -> Any:
     """Return values in shap's order of axes."""
     values = plain_array(name, given)
     if has_outputs and hasattr(given, "detach") and values.ndim == len(shape):
@@ -88,7 +92,7 @@ def _in_order(name: str, given: Any, shape: tuple[int, ...], has_outputs: bool) 
     return values
 
 
-def _in_shape(base: Any, shape: tuple[int, ...]) -> Any:
+def _in_shape(base: npt.ArrayLike, shape: tuple[int, ...]) -> Any:
     """Return base values of all rows; some explainers give one number, or keep an axis of it."""
     base = np.asarray(base)
     return base[..., 0] if base.shape == (*shape, 1) else np.broadcast_to(base, shape)

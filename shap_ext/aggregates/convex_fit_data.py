@@ -24,6 +24,7 @@ from shapley_adapters.criteria.faithfulness import removal_losses
 from shapley_adapters.criteria.neighbourhoods import explained_neighbours
 from shapley_adapters.errors import InvalidArgumentError
 
+from ..argument_types import Rows, Table
 from ..explainers.criteria_games import game_of
 from ..inputs.datasets import plain_array_of
 from ..inputs.models import as_outputs, prediction_function
@@ -45,7 +46,7 @@ class LearningMaterial:
     rows: Any
 
     @staticmethod
-    def check(weights: Any, neighbourhood: Any, strength: Any) -> None:
+    def check(weights: object, neighbourhood: object, strength: object) -> None:
         """Refuse options that nothing can be learned with."""
         if isinstance(weights, str):
             checked_choice("weights", weights, LEARNED)
@@ -65,7 +66,7 @@ class LearningMaterial:
             )
 
     @classmethod
-    def of(cls, explainer: Any, explain: Explain, rows: Any) -> LearningMaterial:
+    def of(cls, explainer: Any, explain: Explain, rows: Rows | None) -> LearningMaterial:
         """Return the material, after a look at the rows."""
         if rows is None or not hasattr(rows, "shape") or rows.shape[0] == 0:
             raise InvalidArgumentError(
@@ -73,7 +74,7 @@ class LearningMaterial:
             )
         return cls(explainer, explain, plain_array_of(rows, "dataset"))
 
-    def loss(self, weights: Any, strength: float) -> Loss:
+    def loss(self, weights: str | Callable[[FloatArray], Any], strength: float) -> Loss:
         """Return the loss that the name of a criterion, or a function, stands for."""
         if not isinstance(weights, str):
             return CriterionLoss(self._candidates(self.rows), weights)
@@ -129,14 +130,14 @@ class LearningMaterial:
         found = (getattr(member, "groups", None) for member in self.explainer._specs())
         return next((groups for groups in found if groups is not None), None)
 
-    def _per_output(self, rows: Any) -> FloatArray:
+    def _per_output(self, rows: Table) -> FloatArray:
         """Return the members' explanations, (G, R, K, M)."""
         values, with_outputs = self.explain(rows)
         arrays = np.array([folded(one, with_outputs) for one in values])
         per_output = arrays if with_outputs else arrays[:, :, None]
         return on_one_scale(per_output, self.explainer.scale)
 
-    def _candidates(self, rows: Any) -> FloatArray:
+    def _candidates(self, rows: Table) -> FloatArray:
         """Return the members' explanations, each output a row of its own, (G, R, M)."""
         per_output = self._per_output(rows)
         return per_output.reshape(len(per_output), -1, per_output.shape[3])

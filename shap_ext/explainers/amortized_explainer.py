@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import shap
 from tqdm.auto import tqdm
 
 from shapley_adapters import Estimate, Game, Settings
-from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.arguments import checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray, BoolArray, FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
+from shapley_adapters.surrogates.training_arguments import AmortizedArguments
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import Rows, Table
 from ..games.tasks import Task
 from ..inputs.rows_json import rows_as_json, rows_of_json
 from .coalition_explainer import BAR_DELAY, CoalitionExplainer
@@ -25,6 +27,8 @@ from .legacy_calls import no_expected_value
 from .surrogate import Surrogate, network_inputs
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from shapley_adapters.amortized.amortized import AmortizedShapley
     from shapley_adapters.amortized.training import Training
 
@@ -32,7 +36,8 @@ _CHUNK = 2**14
 """Rows that `stream` holds at a time."""
 
 
-class AmortizedExplainer(CoalitionExplainer):
+@write_constructor
+class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
     """Base of the explainers that train a network.
 
     Attributes
@@ -47,77 +52,23 @@ class AmortizedExplainer(CoalitionExplainer):
         than on held-out rows. The call warns of them; none where `efficient=False`.
     """
 
-    trained: AmortizedShapley | None
-    _choices: tuple[str, ...] = ()
+    training_data: Any = None
+    features: Callable[[Any], Any] | None = None
+    trained: AmortizedShapley | str | Path | None = None
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        training_data: Any = None,
-        targets: str | None = None,
-        network: Any = "mlp",
-        network_options: Mapping[str, Any] | None = None,
-        evaluations: int | None = None,
-        paired: bool = True,
-        epochs: int = 100,
-        rows_per_step: int = 64,
-        learning_rate: float | None = None,
-        crossed_rows: int = 0,
-        validation_share: float = 0.1,
-        validation_evaluations: int | None = None,
-        patience: int | None = None,
-        efficient: bool = True,
-        features: Callable[[Any], Any] | None = None,
-        surrogate: Any = False,
-        folder: str | Path | None = None,
-        trainer_options: Mapping[str, Any] | None = None,
-        trained: Any = None,
-    ) -> None:
-        self.training_data = masker if training_data is None else training_data
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-        )
-        self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
-        self._loadable = self._choices if targets is None else (self.targets,)
-        self.network = network
-        self.network_options = network_options
-        self.evaluations = evaluations
-        self.paired = checked_flag("paired", paired)
-        self.epochs = epochs
-        self.rows_per_step = rows_per_step
-        self.learning_rate = learning_rate
-        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
-        self.validation_share = validation_share
-        self.validation_evaluations = validation_evaluations
-        self.patience = patience
-        self.efficient = checked_flag("efficient", efficient)
-        self.features = features
-        self.folder = folder
-        self.trainer_options = trainer_options
-        self.surrogate = surrogate_for(surrogate, Surrogate, self, self.model)
+    def __post_init__(self) -> None:
+        if self.training_data is None:
+            self.training_data = self.masker  # all of it: shap draws from a large table
+        super().__post_init__()
+        self._check_amortized()
+        self.surrogate = surrogate_for(self.surrogate, Surrogate, self, self.model)
         self.last_efficiency_gaps: Any = None
         self.last_unlike_rows: Any = None
         self._training()  # refuses options that cannot be used
-        self.trained = self._loaded(trained) if isinstance(trained, (str, Path)) else trained
+        if isinstance(self.trained, (str, Path)):
+            self.trained = self._loaded(self.trained)
 
-    def fit(self, training_data: Any = None, silent: bool = False) -> Any:
+    def fit(self, training_data: Table | None = None, silent: bool = False) -> Any:
         """Train the network on rows, by default those given as `training_data` or as masker.
 
         Explaining does this by itself where it has not been done. Training that is interrupted
@@ -170,13 +121,13 @@ class AmortizedExplainer(CoalitionExplainer):
             self.surrogate,
             self.surrogate.reference,
             self.link,
-            self.feature_names,
+            feature_names=self.feature_names,
             linearize_link=self.linearize_link,
             groups=self.groups,
         )
         return of_surrogate.task(args)
 
-    def _with_crossed(self, data: Any) -> Any:
+    def _with_crossed(self, data: Table) -> Any:
         """Return rows with more of them, each made of two that are not held out."""
         from shapley_adapters.amortized.crossing import crossed_rows
 
@@ -188,7 +139,9 @@ class AmortizedExplainer(CoalitionExplainer):
             )
         values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
         _, kept = self._training().split(len(values), len(values))
-        more = crossed_rows(values[kept], groups.players, self.crossed_rows, self.seed)
+        more = crossed_rows(
+            values[kept], groups.players, self.crossed_rows, checked_seed(self.seed)
+        )
         if isinstance(data, pd.DataFrame):
             made = pd.DataFrame(more, columns=data.columns).astype(data.dtypes)
             return pd.concat([data, made], ignore_index=True)
@@ -201,7 +154,9 @@ class AmortizedExplainer(CoalitionExplainer):
         """
         self._fitted().save(path)
 
-    def stream(self, rows: Any, out: Any = None, silent: bool = False) -> AttributionArray:
+    def stream(
+        self, rows: Table, out: FloatArray | None = None, silent: bool = False
+    ) -> AttributionArray:
         """Explain rows without number, by the network alone, in bounded memory.
 
         Parameters
@@ -231,9 +186,9 @@ class AmortizedExplainer(CoalitionExplainer):
             for start, values in self._streamed(rows):
                 out[start : start + len(values)] = values.reshape(-1, *out.shape[1:])
                 bar.update(len(values))
-        return out  # type: ignore[no-any-return]
+        return out
 
-    def plot_history(self, ax: Any = None) -> Any:
+    def plot_history(self, ax: Axes | None = None) -> Any:
         """Draw the error on held-out rows over the course of training."""
         from shapley_adapters.amortized.learning_curves import draw_history
 
@@ -241,7 +196,7 @@ class AmortizedExplainer(CoalitionExplainer):
 
     def __call__(
         self,
-        *args: Any,
+        *args: Rows,
         max_evals: int | str = "auto",
         error_bounds: bool = False,
         tolerance: float | str | None = None,
@@ -307,11 +262,11 @@ class AmortizedExplainer(CoalitionExplainer):
     def _fitted(self, silent: bool = False) -> AmortizedShapley:
         if self.trained is None:
             self.fit(silent=silent)
-        if self.trained is None:
+        if self.trained is None or isinstance(self.trained, (str, Path)):
             raise InvalidArgumentError("The network has not been trained; call fit.")
         return self.trained
 
-    def _streamed(self, rows: Any) -> Iterator[tuple[int, AttributionArray]]:
+    def _streamed(self, rows: Table) -> Iterator[tuple[int, AttributionArray]]:
         for start in range(0, len(rows), _CHUNK):
             part = _part(rows, start, start + _CHUNK)
             active: BoolArray = self._valued(self.task((part,))).active_players()
@@ -319,13 +274,13 @@ class AmortizedExplainer(CoalitionExplainer):
                 yield start, values
                 start += len(values)  # noqa: PLW2901  where the next ones stand
 
-    def _inputs(self, data: Any) -> Any:
+    def _inputs(self, data: Table) -> Any:
         """Return what the network sees of rows."""
         if self.features is not None:
             return np.array(array_of(self.features(data.copy())))  # it may reuse its memory
         return network_inputs(data, self.network)
 
-    def _keeps_rows(self, data: Any) -> bool:
+    def _keeps_rows(self, data: Table) -> bool:
         """Tell whether a file keeps rows as they were; of images, what the network saw will do."""
         return self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2
 
@@ -364,7 +319,7 @@ class AmortizedExplainer(CoalitionExplainer):
         return loaded
 
 
-def _check_rows(data: Any) -> None:
+def _check_rows(data: Table) -> None:
     """Refuse what holds no rows to train on."""
     if isinstance(data, (np.ndarray, pd.DataFrame)) and data.ndim >= 2 and len(data) >= 2:
         return
@@ -378,5 +333,5 @@ def _check_rows(data: Any) -> None:
     )
 
 
-def _part(rows: Any, start: int, stop: int) -> Any:
+def _part(rows: Table, start: int, stop: int) -> Any:
     return rows.iloc[start:stop] if isinstance(rows, pd.DataFrame) else np.asarray(rows[start:stop])

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
-import shap
 
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.evaluation import Evaluator
-from shapley_adapters.games.value_functions import ValuedGame, ValueFunction, checked_value_function
+from shapley_adapters.games.value_functions import (
+    ValuedGame,
+    ValueFunction,
+    ValueFunctionOrName,
+    checked_value_function,
+)
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 
+from ..argument_types import Groups, Outputs, Rows
 from ..games.links import LinkedAverage, checked_link
-from ..games.tasks import Task, TaskMaker, bounded_background, check_masker
+from ..games.tasks import Task, TaskMaker
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.fitted_models import warn_of_classes
@@ -29,13 +35,15 @@ from ..inputs.player_layouts import PlayerLayout
 from ..inputs.single_rows import table_of_row
 from ..results.explanations import explanations
 from ..shap_internals import background_of, is_identity, is_op_chain
-from .legacy_calls import LegacyCalls, check_sums, no_expected_value, shared_value
+from .legacy_calls import check_sums, no_expected_value, shared_value
+from .model_explainer import ModelExplainer
 
 BAR_DELAY = 10.0
 """Seconds until a progress bar appears, as in shap."""
 
 
-class CoalitionExplainer(LegacyCalls):
+@write_constructor
+class CoalitionExplainer(ModelExplainer):
     """Base of the explainers that evaluate coalitions of features.
 
     Attributes
@@ -49,39 +57,17 @@ class CoalitionExplainer(LegacyCalls):
 
     name = "coalitions"
     independent_rows = False
-    last_estimate: Estimate | None
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-    ) -> None:
-        masker, self._background_dtypes = bounded_background(masker)
-        super().__init__(
-            model,
-            masker,
-            link=checked_link(link),
-            feature_names=_checked_names("feature_names", feature_names),
-            output_names=_checked_names("output_names", output_names),
-            linearize_link=checked_flag("linearize_link", linearize_link),
-        )
+    groups: Groups | None = None
+    value_function: ValueFunctionOrName = "raw"
+    last_estimate: Estimate | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         prediction_function(self.model)  # refuses what cannot be called, now rather than later
         warn_of_classes(inner_model(self.model))
-        check_masker(self.masker)
-        self.seed = checked_seed(seed)
-        checked_groups(groups)
-        self.groups = groups
-        self.value_function = value_function
-        _check_value_function(checked_value_function(value_function), self.link)
-        self.last_estimate = None
+        checked_groups(self.groups)
+        _check_value_function(checked_value_function(self.value_function), self.link)
 
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
@@ -99,12 +85,12 @@ class CoalitionExplainer(LegacyCalls):
 
     def __call__(
         self,
-        *args: Any,
+        *args: Rows,
         max_evals: int | str = "auto",
         main_effects: bool = False,
         error_bounds: bool = False,
         batch_size: int | str = "auto",
-        outputs: Any = None,
+        outputs: Outputs = None,
         silent: bool = False,
         tolerance: float | str | None = None,
         check_additivity: bool = False,
@@ -169,7 +155,7 @@ class CoalitionExplainer(LegacyCalls):
             )
         outputs = _checked_outputs(outputs)
         settings = Settings(
-            seed=self.seed,
+            seed=checked_seed(self.seed),
             budget=count_or_auto("max_evals", max_evals),
             batch_size=count_or_auto("batch_size", batch_size),
             with_errors=checked_flag("error_bounds", error_bounds),
@@ -203,12 +189,12 @@ class CoalitionExplainer(LegacyCalls):
 
     def explain_row(
         self,
-        *row_args: Any,
+        *row_args: Rows,
         max_evals: int | str = "auto",
         main_effects: bool = False,
         error_bounds: bool = False,
         batch_size: int | str = "auto",
-        outputs: Any = None,
+        outputs: Outputs = None,
         silent: bool = False,
         tolerance: float | str | None = None,
         check_additivity: bool = False,
@@ -251,7 +237,7 @@ class CoalitionExplainer(LegacyCalls):
             return None
         return table_of_row(args[0], self._background_dtypes)
 
-    def outputs_of(self, *args: Any) -> FloatArray:
+    def outputs_of(self, *args: Rows) -> FloatArray:
         """Return the values of the rows with all features present, (R, K)."""
         game = self.task(args).game
         everything = np.ones((1, game.n_players), dtype=bool)
@@ -294,7 +280,7 @@ class CoalitionExplainer(LegacyCalls):
             model=self.model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
-            average=LinkedAverage(self.link),
+            average=LinkedAverage(checked_link(self.link)),
             linearize_link=self.linearize_link,
             feature_names=self.feature_names,
             groups=self.groups,
@@ -314,7 +300,7 @@ class CoalitionExplainer(LegacyCalls):
         return names
 
 
-def _check_value_function(value_function: ValueFunction, link: Any) -> None:
+def _check_value_function(value_function: ValueFunction, link: object) -> None:
     if not value_function.is_raw and not is_identity(link):
         raise InvalidArgumentError(
             f"value_function={value_function.kind!r} makes values of the outputs themselves; leave "
@@ -322,15 +308,7 @@ def _check_value_function(value_function: ValueFunction, link: Any) -> None:
         )
 
 
-def _checked_names(name: str, names: Any) -> list[Any] | None:
-    if names is None:
-        return None
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InvalidArgumentTypeError(f"{name} must be a list of names; got {names!r}.")
-    return list(names)
-
-
-def count_or_auto(name: str, value: Any) -> int | None:
+def count_or_auto(name: str, value: object) -> int | None:
     """Return `value` if it is a whole number from 1 on, None if it is "auto"."""
     if isinstance(value, str) and value == "auto":
         return None
@@ -339,7 +317,7 @@ def count_or_auto(name: str, value: Any) -> int | None:
     return checked_count(name, value)
 
 
-def _checked_outputs(outputs: Any) -> Any:
+def _checked_outputs(outputs: Outputs) -> Any:
     if outputs is None or is_op_chain(outputs):
         return outputs
     if isinstance(outputs, (str, bytes)) or not isinstance(outputs, (Sequence, np.ndarray)):
@@ -351,7 +329,7 @@ def _checked_outputs(outputs: Any) -> Any:
     return [checked_count("outputs", place, minimum=0) for place in outputs]
 
 
-def _among(outputs: Any, n_outputs: int) -> Any:
+def _among(outputs: Outputs, n_outputs: int) -> Any:
     if outputs is not None and not is_op_chain(outputs) and max(outputs) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."

@@ -7,6 +7,7 @@ from typing import Any
 
 import shap
 
+from ..argument_types import Link, Masker, Model, Table
 from ..games.dense_game import TabularGame
 from ..games.masker_game import MaskerGame
 from ..games.sparse_game import SparseGame
@@ -14,10 +15,10 @@ from .coalition_explainer import CoalitionExplainer
 
 
 def game_of(
-    model: Any,
-    masker: Any,
-    rows: Any,
-    link: Any = shap.links.identity,
+    model: Model,
+    masker: Masker,
+    rows: Table,
+    link: Link = shap.links.identity,
     groups: Mapping[str, Sequence[Any]] | None = None,
 ) -> TabularGame | SparseGame | MaskerGame:
     """Return the games of rows, with the players that explainers of this package see."""

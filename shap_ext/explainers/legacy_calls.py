@@ -15,6 +15,7 @@ from shapley_adapters.errors import (
     NoExpectedValueError,
 )
 
+from ..argument_types import Rows
 from .saved_options import SavedExplainer
 
 _ROUNDING = 1e-6
@@ -26,12 +27,12 @@ class LegacyCalls(SavedExplainer):
 
     def shap_values(
         self,
-        X: Any,
+        X: Rows,
         *,
         nsamples: int | str = "auto",
         silent: bool = False,
         check_additivity: bool = False,
-        l1_reg: Any = None,
+        l1_reg: object = None,
         gc_collect: bool = False,
     ) -> Any:
         """Return the attributions alone, as shap's KernelExplainer does.
@@ -105,7 +106,7 @@ class LegacyCalls(SavedExplainer):
         raise NotImplementedError
 
 
-def _checked_samples(nsamples: Any) -> int:
+def _checked_samples(nsamples: object) -> int:
     if isinstance(nsamples, str):
         raise InvalidArgumentTypeError(
             f"nsamples must be a whole number or 'auto'; got {nsamples!r}."

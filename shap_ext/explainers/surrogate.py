@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +13,14 @@ from shapley_adapters.arguments import checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
+from shapley_adapters.surrogates.training_arguments import Network
 
+from ..argument_types import Groups, Table
 from ..inputs.rows_json import named_rows
 from .coalition_explainer import BAR_DELAY, CoalitionExplainer
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Surrogate(SurrogateModel):
@@ -70,7 +74,7 @@ class Surrogate(SurrogateModel):
     """
 
     def fit(
-        self, X: Any, groups: Mapping[str, Sequence[Any]] | None = None, silent: bool = False
+        self, X: npt.NDArray[Any] | pd.DataFrame, groups: Groups | None = None, silent: bool = False
     ) -> Surrogate:
         """Train on rows of a table, or images with their channels last; returns the surrogate.
 
@@ -98,7 +102,7 @@ class Surrogate(SurrogateModel):
         self._train(seen, task.game, players.ravel(), {"columns": columns}, delay)
         return self
 
-    def __call__(self, rows: Any) -> FloatArray:
+    def __call__(self, rows: Table) -> FloatArray:
         """Return the outputs, (R,) or (R, K), of rows whose absent values are NaN."""
         told = self._told(network_inputs(rows, self.network))
         return told[:, 0] if told.shape[1] == 1 else told
@@ -108,7 +112,7 @@ class Surrogate(SurrogateModel):
         """A row of which nothing is present, the masker that goes with the surrogate."""
         return self._as_shap_has_them(self._absent_row(np.float32))
 
-    def _game_of(self, probes: Any) -> Game:
+    def _game_of(self, probes: Tensor) -> Game:
         rows: Any = self._as_shap_has_them(probes.numpy())
         columns = self._fitted().about["host"].get("columns")
         if columns is not None:
@@ -121,7 +125,7 @@ class Surrogate(SurrogateModel):
         return np.moveaxis(seen, 1, -1) if is_moved else seen
 
 
-def network_inputs(rows: Any, network: Any) -> npt.NDArray[Any]:
+def network_inputs(rows: Table, network: Network) -> npt.NDArray[Any]:
     """Return rows as a network sees them: numbers in single precision, whole ones for tokens."""
     values = _frame_numbers(rows) if isinstance(rows, pd.DataFrame) else np.asarray(rows)
     if values.dtype.kind not in "biuf":
@@ -152,6 +156,6 @@ def _frame_numbers(frame: pd.DataFrame) -> npt.NDArray[Any]:
     return values
 
 
-def channels_first(values: npt.NDArray[Any], network: Any) -> npt.NDArray[Any]:
+def channels_first(values: npt.NDArray[Any], network: Network) -> npt.NDArray[Any]:
     """Move the channels of images, which shap has last, to where torch has them."""
     return np.moveaxis(values, -1, 1) if network == "unet" and values.ndim == 4 else values

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
+from ..argument_types import Model, Table
 from ..inputs.backgrounds import Background, check_columns, dresser
 from ..inputs.column_groups import ColumnGroups
 from ..inputs.datasets import Dataset, one_array
@@ -24,7 +25,7 @@ from .sparse_game import SparseGame, in_one_type
 
 
 def tabular_game(
-    model: Any,
+    model: Model,
     background: Background,
     dataset: Dataset,
     groups: ColumnGroups,
@@ -61,7 +62,7 @@ def tabular_game(
 
 
 def _sparse_game(
-    model: Any,
+    model: Model,
     background: Background,
     dataset: Dataset,
     groups: ColumnGroups,
@@ -113,7 +114,7 @@ def _common_type(rows: npt.DTypeLike, background: npt.DTypeLike) -> np.dtype[Any
     return np.result_type(rows, background)
 
 
-def _table(values: Any) -> npt.NDArray[Any]:
+def _table(values: Table) -> npt.NDArray[Any]:
     rows = one_array(values)
     if rows.ndim < 2:
         raise InvalidArgumentError(
@@ -130,7 +131,7 @@ def _in_precision(
 
 
 def masker_game(
-    model: Any,
+    model: Model,
     rows: Sequence[MaskedRow],
     places: Sequence[IntArray],
     n_players: int,

@@ -26,7 +26,7 @@ _BY_NAME = {"identity": shap.links.identity, "logit": shap.links.logit}
 """The links that shap's KernelExplainer knows by name."""
 
 
-def checked_link(link: Any) -> Any:
+def checked_link(link: object) -> Any:
     """Return the link function that a user passes or names."""
     if isinstance(link, str):
         if link not in _BY_NAME:

@@ -9,6 +9,7 @@ from typing import Any
 from shapley_adapters.array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.games.value_functions import Reduction
 
+from ..argument_types import Table
 from ..inputs.models import GameOfModel, OutputReader
 from ..shap_internals import is_identity
 from .links import LinkedAverage
@@ -80,6 +81,6 @@ class MaskedTable(GameOfModel):
         """Return the masked rows, (P·B, D)."""
         raise NotImplementedError
 
-    def _outputs(self, table: Any) -> ValueArray:
+    def _outputs(self, table: Table) -> ValueArray:
         """Call the model with a table that nothing else uses, because it may write into it."""
         return self._read(self.predict(self.dress(table)), table.shape[0])

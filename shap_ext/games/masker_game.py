@@ -255,20 +255,20 @@ def _as_arrays(masked: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(part if hasattr(part, "shape") else np.asarray(part) for part in masked)
 
 
-def _n_bytes(part: Any) -> int:
+def _n_bytes(part: npt.NDArray[Any]) -> int:
     if isinstance(part, pd.DataFrame):
         return int(part.memory_usage().sum())
     return int(getattr(part, "nbytes", 8 * len(part)))
 
 
-def _signature(part: Any) -> Any:
+def _signature(part: npt.NDArray[Any]) -> Any:
     """Return what parts must have in common to be joined."""
     if isinstance(part, pd.DataFrame):
         return tuple(part.columns)
     return (*part.shape[1:], part.dtype.kind)
 
 
-def _repeated(part: Any, count: int) -> Any:
+def _repeated(part: npt.NDArray[Any], count: int) -> Any:
     """Bring a part of one row to the number of rows of the others."""
     if len(part) == count:
         return part

@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import shap
 
+from shapley_adapters.array_types import BoolArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import Masker
 from ..inputs.backgrounds import Background, dresser
 from ..inputs.datasets import Dataset
 from ..inputs.imputation import ImputedRow, LinearImputer
@@ -26,23 +29,23 @@ RowMaker = Callable[[int], MaskedRow]
 class Targeted:
     """A masker beside whose masked rows the model gets a target of each row's own."""
 
-    def __init__(self, masker: Any, targets: Sequence[Any]) -> None:
+    def __init__(self, masker: Callable[..., Any], targets: Sequence[Any]) -> None:
         self.masker = masker
         self.targets = targets
 
-    def __call__(self, mask: Any, *inputs: Any) -> Any:
+    def __call__(self, mask: BoolArray, *inputs: npt.NDArray[Any]) -> Any:
         """Mask the inputs."""
         return self.masker(mask, *inputs)
 
 
-def with_targets(masker: Any, datasets: Sequence[Dataset]) -> tuple[Any, list[Dataset]]:
+def with_targets(masker: Masker, datasets: Sequence[Dataset]) -> tuple[Any, list[Dataset]]:
     """Take the target texts into the masker, which shap takes as second input of text models."""
     if not isinstance(masker, shap.maskers.OutputComposite) or len(datasets) != 2:
         return masker, list(datasets)
     return Targeted(masker.masker, datasets[1].values), [datasets[0]]
 
 
-def masked_rows(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> list[MaskedRow]:
+def masked_rows(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> list[MaskedRow]:
     """Give each row what masks it.
 
     Each row gets its own copy of a masker of shap, because these remember the latest row: neither
@@ -66,7 +69,7 @@ def masked_rows(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> li
     return made
 
 
-def _row_maker(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
     """Return the function that makes the row of a place."""
     if type(masker) is shap.maskers.Fixed:
         return lambda row: MaskedRow(_inputs(datasets, row))
@@ -98,7 +101,9 @@ def _inputs(datasets: Sequence[Dataset], row: int) -> tuple[Any, ...]:
     return tuple(dataset.values[row] for dataset in datasets)
 
 
-def _joint(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+def _joint(
+    masker: shap.maskers.Composite, datasets: Sequence[Dataset], is_module: bool
+) -> RowMaker:
     counts = arguments_of(masker)
     if sum(counts) != len(datasets):
         raise InvalidArgumentError(
@@ -111,7 +116,11 @@ def _joint(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> RowMake
     return lambda row: JointRow(_inputs(datasets, row), [make(row) for make in makers])
 
 
-def _accompanied(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+def _accompanied(
+    masker: Targeted | shap.maskers.FixedComposite | shap.maskers.OutputComposite,
+    datasets: Sequence[Dataset],
+    is_module: bool,
+) -> RowMaker:
     make = _row_maker(masker.masker, datasets, is_module)
 
     def companions(row: int) -> tuple[Any, ...]:
@@ -137,7 +146,7 @@ def _tabular(background: Background, datasets: Sequence[Dataset], is_module: boo
     return lambda row: TabularRow(_inputs(datasets, row), rows[row], absent, dress)
 
 
-def _imputed(masker: Any, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+def _imputed(masker: shap.maskers.Impute, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
     imputer = LinearImputer.of_masker(masker)
     absent = Background(imputer.mean[None], imputer.columns)
     _check_one_table(datasets)
@@ -160,7 +169,7 @@ def _check_one_table(datasets: Sequence[Dataset]) -> None:
     _refuse_sparse(datasets[0], "part of a Composite, or Impute")
 
 
-def _check_called(masker: Any, datasets: Sequence[Dataset]) -> None:
+def _check_called(masker: Masker, datasets: Sequence[Dataset]) -> None:
     for dataset in datasets:
         _refuse_sparse(dataset, f"{type(masker).__name__}, which is called with rows")
     shape = image_shape(masker)
@@ -180,7 +189,7 @@ def _check_called(masker: Any, datasets: Sequence[Dataset]) -> None:
         )
 
 
-def _is_changed_by_8_bits(image: Any) -> bool:
+def _is_changed_by_8_bits(image: npt.NDArray[Any]) -> bool:
     values = np.asarray(image)
     return bool(((values < 0) | (values > 255) | (values != np.floor(values))).any())
 

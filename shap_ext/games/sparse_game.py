@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
@@ -13,6 +14,7 @@ from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 
+from ..argument_types import Table
 from ..inputs.exact_comparison import same
 from .masked_table import MaskedTable
 
@@ -94,7 +96,7 @@ class SparseGame(MaskedTable):
         return type(self.rows)((data, places), shape=shape, dtype=self.rows.dtype)
 
 
-def _are_columns_constant(background: Any, first: Any) -> BoolArray:
+def _are_columns_constant(background: scipy.sparse.spmatrix, first: npt.NDArray[Any]) -> BoolArray:
     """Tell which columns hold one value in all background rows."""
     constant = np.ones(background.shape[1], dtype=bool)
     for row in range(1, background.shape[0]):
@@ -102,7 +104,7 @@ def _are_columns_constant(background: Any, first: Any) -> BoolArray:
     return constant
 
 
-def in_one_type(rows: Any, background: Any) -> tuple[Any, Any]:
+def in_one_type(rows: Table, background: Table) -> tuple[Any, Any]:
     """Return sparse rows and a background, sparse or not, in csr form and in one type."""
     matrix = scipy.sparse.csr_matrix if scipy.sparse.isspmatrix(rows) else scipy.sparse.csr_array
     common = np.result_type(rows.dtype, background.dtype)

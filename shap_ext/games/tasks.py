@@ -11,6 +11,7 @@ import numpy as np
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
+from ..argument_types import Masker
 from ..inputs.backgrounds import Background, bounded_background, check_masker
 from ..inputs.column_groups import ColumnGroups, make_groups
 from ..inputs.datasets import Dataset, checked_dataset
@@ -43,7 +44,7 @@ class Task:
         """The names of each row's outputs, where every row has outputs of its own."""
         return self.game.output_names if isinstance(self.game, RowBoundGame) else None
 
-    def clustering(self, masker: Any) -> Any:
+    def clustering(self, masker: Masker) -> Any:
         """Return the masker's clustering of the features for each row, for bar plots."""
         clustering = getattr(masker, "clustering", None)
         is_joint = self.groups is not None and self.groups.any_joint

@@ -16,6 +16,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import Dtype, Masker
 from ..shap_internals import SUMMARIES, background_of, names_of_summary
 from .datasets import (
     Dataset,
@@ -57,7 +58,7 @@ class Background:
         return bool(scipy.sparse.issparse(self.values))
 
     @classmethod
-    def of_masker(cls, masker: Any, dtypes: Any = None) -> Background | None:
+    def of_masker(cls, masker: Masker, dtypes: pd.Series | None = None) -> Background | None:
         """Return the background of a masker that only puts background values in."""
         values = background_of(masker)
         if values is None:
@@ -112,7 +113,7 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
     return masker, dtypes
 
 
-def first_rows(masker: Any, background: Background, n_rows: int = 1) -> Any:
+def first_rows(masker: Masker, background: Background, n_rows: int = 1) -> Any:
     """Return the first rows of a masker's background, in the form in which users pass rows."""
     if isinstance(masker, np.ndarray):
         return masker[:n_rows]
@@ -203,7 +204,7 @@ def _column_dtypes(background: Background, dataset: Dataset) -> dict[Any, Any] |
     return dtypes or None
 
 
-def _common_dtype(own: Any, other: Any) -> Any:
+def _common_dtype(own: Dtype, other: Dtype) -> Any:
     """Return the type that holds the values of two without loss."""
     if own == other:
         return own
@@ -211,22 +212,14 @@ def _common_dtype(own: Any, other: Any) -> Any:
         return np.result_type(own, other)
     if is_number(own) and is_number(other):
         return np.result_type(own, other)
-    if _are_sets_of_categories(own, other):
-        return pd.CategoricalDtype(other.categories.append(own.categories).unique())
+    if isinstance(own, pd.CategoricalDtype) and isinstance(other, pd.CategoricalDtype):
+        is_ordered = own.ordered or other.ordered
+        if not is_ordered and own.categories.dtype == other.categories.dtype:
+            return pd.CategoricalDtype(other.categories.append(own.categories).unique())
     return np.dtype(object)
 
 
-def _are_sets_of_categories(own: Any, other: Any) -> bool:
-    """Tell whether two types list categories of the same kind that have no order."""
-    return (
-        isinstance(own, pd.CategoricalDtype)
-        and isinstance(other, pd.CategoricalDtype)
-        and not (own.ordered or other.ordered)
-        and own.categories.dtype == other.categories.dtype
-    )
-
-
-def _column_dtype(dtypes: Any, values: npt.NDArray[Any], place: int) -> Any:
+def _column_dtype(dtypes: pd.Series | None, values: npt.NDArray[Any], place: int) -> Any:
     """Return a column's type as its frame tells it, or else as its values do."""
     if dtypes is not None:
         return dtypes.iloc[place]

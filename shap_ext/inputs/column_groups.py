@@ -123,7 +123,7 @@ def make_groups(
     return ColumnGroups(player_names, members_of, names)
 
 
-def checked_groups(groups: Any) -> list[tuple[str, Sequence[Any]]]:
+def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
     """Return names and columns if `groups` has the right form, whatever the columns are."""
     if groups is None:
         return []
@@ -155,7 +155,7 @@ def _check_different_names(names: Sequence[Any]) -> None:
         first[str(name)] = name
 
 
-def _place(member: Any, by_name: Mapping[Any, int], group: str) -> int:
+def _place(member: object, by_name: Mapping[Any, int], group: str) -> int:
     if not isinstance(member, Hashable):
         raise InvalidArgumentTypeError(
             f"groups[{group!r}] must hold names or places of columns; got {member!r}."

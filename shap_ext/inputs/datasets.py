@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,11 @@ import scipy.sparse
 from shapley_adapters.arguments import check_unmasked
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
+
+from ..argument_types import Dtype
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def ragged(rows: Sequence[Any]) -> npt.NDArray[np.object_]:
     return together
 
 
-def checked_dataset(data: Any, place: int = 0, is_table: bool = True) -> Dataset:
+def checked_dataset(data: object, place: int = 0, is_table: bool = True) -> Dataset:
     """Read what a user passes as rows to explain.
 
     Parameters
@@ -92,7 +97,7 @@ def checked_dataset(data: Any, place: int = 0, is_table: bool = True) -> Dataset
     return dataset
 
 
-def plain_array_of(data: Any, name: str) -> Any:
+def plain_array_of(data: object, name: str) -> Any:
     """Return a matrix or another subclass of NumPy's arrays as a plain array of the same shape.
 
     Raises
@@ -123,7 +128,7 @@ def check_cells(table: Any, name: str) -> None:
             )
 
 
-def one_array(values: Any) -> npt.NDArray[Any]:
+def one_array(values: object) -> npt.NDArray[Any]:
     """Return rows as one array."""
     try:
         return np.asarray(values)
@@ -156,20 +161,20 @@ def _read(data: Any, name: str, is_table: bool) -> Dataset:
     )
 
 
-def _holds_texts(data: Any) -> bool:
+def _holds_texts(data: object) -> bool:
     """Tell whether `data` has a column of texts, as Hugging Face's datasets have."""
     names = data if isinstance(data, Mapping) else getattr(data, "column_names", ())
     return "text" in (names or ())
 
 
-def _tensor_values(tensor: Any, name: str) -> npt.NDArray[Any]:
+def _tensor_values(tensor: Tensor, name: str) -> npt.NDArray[Any]:
     if str(tensor.layout) != "torch.strided":
         raise InvalidArgumentTypeError(f"{name} is a sparse tensor; pass {name}.to_dense().")
     values: npt.NDArray[Any] = array_of(tensor)
     return values
 
 
-def _checked_sparse(matrix: Any, name: str) -> Any:
+def _checked_sparse(matrix: scipy.sparse.spmatrix, name: str) -> Any:
     if len(matrix.shape) != 2:
         raise InvalidArgumentError(
             f"{name} has shape {matrix.shape}: a table of rows is needed. Reshape it to (1, -1)."
@@ -188,6 +193,6 @@ def frame_values(frame: pd.DataFrame) -> npt.NDArray[Any]:
     return values
 
 
-def is_number(dtype: Any) -> bool:
+def is_number(dtype: Dtype) -> bool:
     """Tell whether a column's type is one of NumPy's numbers or booleans."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"

@@ -29,7 +29,7 @@ def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
     return result
 
 
-def _sign_of_zero(value: Any) -> bool:
+def _sign_of_zero(value: object) -> bool:
     return isinstance(value, (float, np.floating)) and value == 0 and bool(np.signbit(value))
 
 

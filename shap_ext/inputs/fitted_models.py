@@ -11,6 +11,8 @@ from typing import Any, TypeGuard
 
 from shapley_adapters.errors import InvalidArgumentTypeError, warn_user
 
+from ..argument_types import Table
+
 _OF_CLASS_NUMBERS = frozenset(["classifier", "clusterer", "outlier_detector"])
 """Kinds of estimators whose `predict` returns numbers or labels of classes."""
 
@@ -23,7 +25,7 @@ _OBJECTIVES_OF_CLASS_NUMBERS = {
 _INDICATOR = "lambda x: (model.predict(x) == label).astype(float)"
 
 
-def estimator_function(model: Any) -> Callable[..., Any]:
+def estimator_function(model: object) -> Callable[..., Any]:
     """Return the function of a fitted estimator that is explained.
 
     The first that the estimator has: `predict_proba`; `decision_function`, where `predict` returns
@@ -52,7 +54,7 @@ def estimator_function(model: Any) -> Callable[..., Any]:
     )
 
 
-def predicts_classes(model: Any) -> bool:
+def predicts_classes(model: object) -> bool:
     """Tell whether `predict` of an estimator returns numbers or labels of classes."""
     catboost = sys.modules.get("catboost")
     if catboost is not None and type(model) is catboost.CatBoost:
@@ -61,7 +63,7 @@ def predicts_classes(model: Any) -> bool:
     return kind in _OF_CLASS_NUMBERS or (kind is None and hasattr(model, "classes_"))
 
 
-def warn_of_classes(model: Any) -> None:
+def warn_of_classes(model: object) -> None:
     """Warn if `model` is the method `predict` of an estimator that predicts classes."""
     while isinstance(model, functools.partial):
         model = model.func
@@ -99,7 +101,7 @@ class BoosterPrediction:
                 "lambda x: booster.predict(xgboost.DMatrix(x), output_margin=True)."
             )
 
-    def __call__(self, rows: Any) -> Any:
+    def __call__(self, rows: Table) -> Any:
         """Return the predictions for rows."""
         is_frame = hasattr(rows, "columns")
         matrix = importlib.import_module("xgboost").DMatrix(
@@ -111,12 +113,12 @@ class BoosterPrediction:
         return self.booster.predict(matrix)
 
 
-def _is_xgboost_booster(model: Any) -> TypeGuard[Any]:
+def _is_xgboost_booster(model: object) -> TypeGuard[Any]:
     xgboost = sys.modules.get("xgboost")
     return xgboost is not None and isinstance(model, xgboost.Booster)
 
 
-def _kind(model: Any) -> str | None:
+def _kind(model: object) -> str | None:
     """Return "classifier", "regressor", "clusterer", …, as scikit-learn's estimators say it."""
     tags = getattr(model, "__sklearn_tags__", None)  # from scikit-learn 1.6 on
     try:
@@ -126,7 +128,7 @@ def _kind(model: Any) -> str | None:
     return getattr(model, "_estimator_type", None) if kind is None else kind
 
 
-def _remedy(model: Any) -> str:
+def _remedy(model: object) -> str:
     """Return a first remedy that some estimators have."""
     if getattr(model, "voting", None) == "hard":
         return " With voting='soft' it has predict_proba."

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.threads.blas_threads import one_blas_thread
 
+from ..argument_types import Table
 from .masked_rows import Mask, MaskedRow
 
 _CACHE_BYTES = 2**26
@@ -38,7 +40,7 @@ class LinearImputer:
 
     @classmethod
     @one_blas_thread()
-    def of_masker(cls, masker: Any) -> LinearImputer:
+    def of_masker(cls, masker: shap.maskers.Masker) -> LinearImputer:
         """Read a `shap.maskers.Impute`, of which shap itself only knows the arguments."""
         if masker.method != "linear":
             raise InvalidArgumentError(
@@ -134,7 +136,7 @@ class ImputedRow(MaskedRow):
         return (pd.DataFrame(masked, columns=self.imputer.columns) if self.as_frame else masked,)
 
 
-def _numbers(values: Any) -> npt.NDArray[np.float64]:
+def _numbers(values: Table) -> npt.NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

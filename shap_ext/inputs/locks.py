@@ -10,7 +10,7 @@ _registering = threading.Lock()
 _locks: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
-def lock_of(thing: Any) -> Any:
+def lock_of(thing: object) -> Any:
     """Return the lock of an object: the same for all explainers and threads that share it.
 
     The caller keeps `thing` alive while it holds the lock, so that no other object can take over

@@ -15,10 +15,11 @@ from shapley_adapters.errors import ModelOutputError
 from shapley_adapters.games.output_shapes import OutputShape
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import Model, ModelOutput
 from .fitted_models import estimator_function
 
 
-def is_torch_module(model: Any) -> TypeGuard[Any]:
+def is_torch_module(model: object) -> TypeGuard[Any]:
     """Tell whether `model` is a torch module, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)
@@ -30,7 +31,7 @@ def inner_model(model: Any) -> Any:
     return model.inner_model if type(model) is shap.models.Model else model
 
 
-def prediction_function(model: Any) -> Callable[..., Any]:
+def prediction_function(model: Model) -> Callable[..., Any]:
     """Return the function of the inputs that is to be explained.
 
     Torch modules run without gradients, on arrays. Of models that are not callable, the function
@@ -42,7 +43,7 @@ def prediction_function(model: Any) -> Callable[..., Any]:
 
         return ArrayModule(model)
     if callable(model):
-        return model  # type: ignore[no-any-return]
+        return model
     return estimator_function(model)
 
 
@@ -52,7 +53,7 @@ class OutputReader:
     def __init__(self) -> None:
         self._shape = OutputShape("The model", "Explain rows with different outputs one at a time.")
 
-    def __call__(self, output: Any, n_rows: int) -> FloatArray:
+    def __call__(self, output: ModelOutput, n_rows: int) -> FloatArray:
         """Return `as_outputs` of an output, with as many outputs as in the calls before."""
         values = as_outputs(output, n_rows)
         self._shape.check(values.shape[1:])
@@ -81,7 +82,7 @@ class GameOfModel:
         return float(getattr(self.predict, "rounding", 0.0))
 
 
-def as_outputs(output: Any, n_rows: int) -> FloatArray:
+def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
     """Return what a model returned as an array, (n_rows, K), outputs of more dimensions flattened.
 
     The array is a copy, because some models write each output into the same memory.
@@ -108,7 +109,7 @@ def as_outputs(output: Any, n_rows: int) -> FloatArray:
     return values.reshape(n_rows, -1)
 
 
-def _numbers(output: Any) -> FloatArray:
+def _numbers(output: ModelOutput) -> FloatArray:
     """Return a copy of numbers in double precision; refuse what is read wrongly as numbers."""
     _refuse_one_array_per_target(output)
     if isinstance(output, np.ma.MaskedArray) and np.ma.is_masked(output):
@@ -134,7 +135,7 @@ def _holds_texts(array: npt.NDArray[Any]) -> bool:
     return array.dtype == object and any(isinstance(one, (str, bytes)) for one in array.flat)
 
 
-def _refuse_one_array_per_target(output: Any) -> None:
+def _refuse_one_array_per_target(output: ModelOutput) -> None:
     """Refuse lists of arrays, which may hold one array for each target and not for each row."""
     if not isinstance(output, (list, tuple)):
         return

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from shapley_adapters import PlayerGraph
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.graphs.reading import GRAPH_FORMS, read_graphs
+from shapley_adapters.graphs.reading import GRAPH_FORMS, GraphLike, read_graphs
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class PlayerLayout:
     n_players: int
     names: list[str] | None = None
 
-    def graph(self, graph: Any) -> PlayerGraph | list[PlayerGraph]:
+    def graph(self, graph: GraphLike | None) -> PlayerGraph | list[PlayerGraph]:
         """Return the graph that a user passed, or that of texts and images where it is None."""
         if graph is None:
             if not all(self.has_neighbours):

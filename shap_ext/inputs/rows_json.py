@@ -13,6 +13,8 @@ import pandas as pd
 
 from shapley_adapters.errors import InvalidArgumentError
 
+from ..argument_types import Table
+
 _MOST_NUMBERS = 200_000
 """A file keeps no rows of more numbers in all."""
 
@@ -32,7 +34,7 @@ _CANNOT_BE_MADE = (
 """What NumPy and pandas raise for values that do not fit their type."""
 
 
-def rows_as_json(rows: Any) -> dict[str, Any] | None:
+def rows_as_json(rows: Table) -> dict[str, Any] | None:
     """Return rows, an array or DataFrame, as what JSON can hold; None where it cannot.
 
     None, too, where they are more than a file should hold.
@@ -47,7 +49,7 @@ def rows_as_json(rows: Any) -> dict[str, Any] | None:
     return made
 
 
-def _array_as_json(rows: Any) -> dict[str, Any]:
+def _array_as_json(rows: Table) -> dict[str, Any]:
     array = np.asarray(rows)
     return {"array": array.tolist(), "dtype": array.dtype.str}
 
@@ -107,7 +109,7 @@ def columns_of_json(names: Sequence[Any]) -> pd.Index[Any]:
     return pd.Index(made)
 
 
-def named_rows(rows: Any, names: Any) -> pd.DataFrame:
+def named_rows(rows: Table, names: Any) -> pd.DataFrame:
     """Return rows, (R, C), as a frame with the names of its columns, as a file has them.
 
     Raises

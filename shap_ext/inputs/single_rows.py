@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..argument_types import Dtype
+
 
 def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
     """Return a table that holds one row, or None where `row` is not a single row of cells.
@@ -31,7 +33,7 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
     return row[None] if is_array else [row]
 
 
-def _holds_more(cell: Any) -> bool:
+def _holds_more(cell: object) -> bool:
     """Tell whether a cell is a row itself."""
     return hasattr(cell, "__len__") and not isinstance(cell, (str, bytes))
 
@@ -43,7 +45,7 @@ def _in_types(frame: pd.DataFrame, dtypes: pd.Series) -> pd.DataFrame:
     return pd.concat(columns, axis=1)
 
 
-def _in_type(column: pd.Series, dtype: Any) -> pd.Series:
+def _in_type(column: pd.Series, dtype: Dtype) -> pd.Series:
     """Return a column of one cell in a type, or as it is where the cell has no place in it."""
     try:
         converted = column.astype(dtype)

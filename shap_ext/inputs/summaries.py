@@ -10,8 +10,10 @@ import numpy as np
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError
 
+from ..shap_internals import DenseData, SparseData
 
-def unequal_weights(summary: Any) -> FloatArray | None:
+
+def unequal_weights(summary: DenseData | SparseData) -> FloatArray | None:
     """Return the weights of the rows of a summary of shap, 1 in all; None if they are equal."""
     weights = np.asarray(summary.weights, dtype=np.float64)
     if weights.min() == weights.max():
@@ -20,7 +22,7 @@ def unequal_weights(summary: Any) -> FloatArray | None:
     return normalized
 
 
-def checked_summary(summary: Any) -> Any:
+def checked_summary(summary: DenseData | SparseData) -> Any:
     """Return a copy of a summary of shap, if its weights and columns can be used."""
     weights = np.asarray(summary.weights, dtype=np.float64)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):

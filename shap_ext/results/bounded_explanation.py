@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import shap
 
+from ..argument_types import Table
 from ..shap_internals import set_bounds
 
 _SHIFTS = frozenset(["__add__", "__radd__", "__sub__", "__rsub__"])
@@ -30,7 +31,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         return super().values
 
     @values.setter
-    def values(self, values: Any) -> None:
+    def values(self, values: Table) -> None:
         shap.Explanation.values.fset(self, values)
         set_bounds(self, None, None, None)
 
@@ -39,34 +40,34 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         copied.__class__ = type(self)
         return copied  # type: ignore[no-any-return]
 
-    def hstack(self, other: Any) -> Any:
+    def hstack(self, other: object) -> Any:
         """Join the features of two explanations of the same rows; the bounds are removed."""
         joined = super().hstack(other)
         set_bounds(joined, None, None, None)
         return joined
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         return self._changed_by("__add__", other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         return self._changed_by("__radd__", other)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         return self._changed_by("__sub__", other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         return self._changed_by("__rsub__", other)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         return self._changed_by("__mul__", other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: object) -> Any:
         return self._changed_by("__rmul__", other)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return self._changed_by("__truediv__", other)
 
-    def _changed_by(self, name: str, other: Any) -> Any:
+    def _changed_by(self, name: str, other: object) -> Any:
         """Apply shap's operator to the values, and to the bounds where `other` is a constant."""
         if name.startswith("__r") and isinstance(other, shap.Explanation):
             # Python asks a subclass on the right first; shap's answer would have the other sign.
@@ -93,13 +94,13 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         )
 
 
-def explanation(values: Any, *, lower_bounds: Any = None, **fields: Any) -> Any:
+def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> Any:
     """Return an Explanation of shap: a `BoundedExplanation` where there are bounds."""
     kind = shap.Explanation if lower_bounds is None else BoundedExplanation
     return kind(values, lower_bounds=lower_bounds, **fields)
 
 
-def _is_constant(other: Any, bounds: Any) -> bool:
+def _is_constant(other: object, bounds: object) -> bool:
     """Tell whether `other` is a number, or an array where all rows have the same shape."""
     if isinstance(other, np.ndarray):
         return other.dtype.kind in "biuf" and (other.ndim == 0 or isinstance(bounds, np.ndarray))

@@ -13,6 +13,7 @@ from shapley_adapters import Estimate
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError
 
+from ..argument_types import Outputs
 from ..inputs.datasets import ragged
 from ..shap_internals import chosen_by, is_op_chain
 from .bounded_explanation import explanation
@@ -65,9 +66,9 @@ def explanations(
     parts: Sequence[Part],
     *,
     error_bounds: bool,
-    outputs: Any,
+    outputs: Outputs,
     output_names: Sequence[Any] | None,
-    clustering: Any,
+    clustering: FloatArray | None,
     compute_time: float,
 ) -> Any:
     """Return one Explanation, or a list with one for each model input.
@@ -137,7 +138,7 @@ class _Selection:
     names: Any
 
     @classmethod
-    def of(cls, estimate: Estimate, outputs: Any, names: Sequence[Any] | None) -> _Selection:
+    def of(cls, estimate: Estimate, outputs: Outputs, names: Sequence[Any] | None) -> _Selection:
         n_rows, _, n_outputs = estimate.values.shape
         are_of_rows = names is not None and isinstance(names[0], list)
         if n_outputs == 1:
@@ -172,7 +173,7 @@ def _numbered(n_outputs: int) -> list[str]:
     return [f"Output {place}" for place in range(n_outputs)]
 
 
-def _places(outputs: Any, grand: FloatArray, row: int) -> npt.NDArray[np.intp]:
+def _places(outputs: Outputs, grand: FloatArray, row: int) -> npt.NDArray[np.intp]:
     if outputs is None:
         return np.arange(len(grand))
     if is_op_chain(outputs):

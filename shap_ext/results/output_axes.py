@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import shap
 
 from shapley_adapters.array_types import FloatArray
 
+from ..argument_types import Explanation, Table, Values
 
-def has_outputs(values: FloatArray, rows: Any) -> bool:
+
+def has_outputs(values: FloatArray, rows: Table) -> bool:
     """Tell whether the last axis of attributions of rows counts outputs."""
     return bool(values.ndim > np.ndim(rows))
 
 
-def with_outputs(explanation: Any) -> bool:
+def with_outputs(explanation: Explanation | Values) -> bool:
     """Tell whether the last axis of an Explanation's values, or of an array, counts outputs."""
     values = explanation.values if isinstance(explanation, shap.Explanation) else explanation
     if isinstance(explanation, shap.Explanation) and explanation.data is not None:

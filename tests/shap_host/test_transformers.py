@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import shap
 
-import shap_ext  # noqa: F401 # it makes shap know the algorithms
+import shap_ext  # it makes shap know the algorithms
 from tests.shap_host.test_text import values_by_oracle
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing here is to be looked up
@@ -140,6 +140,17 @@ def test_pipelines(name, wrap):
     for page in (shap.plots.text(sv, display=False), shap.plots.text(sv[0], display=False)):
         assert "film" in page
     shap.plots.bar(sv[:, :, "pos"].mean(0), show=False)
+
+
+def test_options_outlast_what_shap_does_to_a_pipeline():
+    """It calls the constructor again, without the options of a subclass."""
+    options = {"seed": 5, "paired": False, "output_names": ["a", "b", "c"]}
+    for built in (
+        shap_ext.LeastSquaresExplainer(classifier(), **options),
+        shap.Explainer(classifier(), algorithm="leastsquares", **options),
+    ):
+        assert isinstance(built.model, shap.models.TransformersPipeline)
+        assert {name: getattr(built, name) for name in options} == options
 
 
 def test_pipelines_in_logits_with_their_tokenizer_as_masker():

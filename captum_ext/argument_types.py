@@ -1,0 +1,46 @@
+"""Types of the arguments that users pass to captum's side, by role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from torch import Tensor
+    from torch.futures import Future
+
+ForwardFunction: TypeAlias = "Callable[..., Tensor | Future[Tensor] | float]"
+"""The function that is explained; returns outputs, or one number for the whole batch."""
+
+Inputs: TypeAlias = "Tensor | tuple[Tensor, ...]"
+"""The inputs; the first dimension counts the examples."""
+
+Batches: TypeAlias = "Inputs | Iterable[Any]"
+"""Inputs, or batches of them, such as a DataLoader yields."""
+
+Baselines: TypeAlias = "Tensor | float | tuple[Tensor | float, ...] | Callable[..., Any] | None"
+"""Values of absent features, or a function that returns them."""
+
+Target: TypeAlias = (
+    "int | tuple[int, ...] | Tensor | Sequence[int] | Sequence[tuple[int, ...]] | None"
+)
+"""Which output is explained, for all examples or for each."""
+
+FeatureMask: TypeAlias = "Tensor | tuple[Tensor, ...] | None"
+"""Whole numbers that say which features form a group."""
+
+
+class HasAttribute(Protocol):
+    """One of captum's attribution methods."""
+
+    @property
+    def attribute(self) -> Callable[..., Any]:
+        """Return attributions of inputs."""
+
+
+Method: TypeAlias = Callable[..., Any] | HasAttribute
+"""An attribution method, or a function of inputs that returns attributions."""
+
+Attributions: TypeAlias = "Tensor | tuple[Tensor, ...] | npt.NDArray[Any]"
+"""What a method returns for inputs."""
