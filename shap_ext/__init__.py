@@ -16,11 +16,13 @@ from .explainers import (
     LShapleyExplainer,
     MyersonExplainer,
     OddGPExplainer,
+    OwenExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
     ShearExplainer,
     SimSemivalueExplainer,
     SimShapExplainer,
+    SVARMExplainer,
 )
 from .explainers.surrogate import Surrogate
 from .registration import algorithms, register, unregister
@@ -38,8 +40,10 @@ __all__ = [
     "LowComplexityExplainer",
     "MyersonExplainer",
     "OddGPExplainer",
+    "OwenExplainer",
     "PlayerGraph",
     "RandomOrderExplainer",
+    "SVARMExplainer",
     "SemivalueExplainer",
     "ShearExplainer",
     "SimSemivalueExplainer",

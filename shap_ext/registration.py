@@ -16,44 +16,23 @@ import shap
 
 from shapley_adapters.errors import InvalidArgumentError
 
-from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
-from .explainers import (
-    CShapleyExplainer,
-    EnumerationExplainer,
-    FastShapExplainer,
-    LeastSquaresExplainer,
-    LShapleyExplainer,
-    MyersonExplainer,
-    OddGPExplainer,
-    RandomOrderExplainer,
-    SemivalueExplainer,
-    ShearExplainer,
-    SimSemivalueExplainer,
-    SimShapExplainer,
-)
+from . import aggregates, explainers
 from .explainers.saved_options import SavedExplainer
 from .shap_internals import BUILT_IN_ALGORITHMS, InvalidAlgorithmError
 
 _REGISTRY = "_shapley_ext_algorithms"
 _lock = threading.Lock()
 
+
+def _without_hyphens(name: str) -> str:
+    """Return a name as algorithms are registered: "Random-Order" is "randomorder"."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
 _ALGORITHMS: dict[str, type[SavedExplainer]] = {
-    "ava": AVAExplainer,
-    "centroid": CentroidExplainer,
-    "convex": ConvexExplainer,
-    "lowcomplexity": LowComplexityExplainer,
-    "cshapley": CShapleyExplainer,
-    "enumeration": EnumerationExplainer,
-    "fastshap": FastShapExplainer,
-    "leastsquares": LeastSquaresExplainer,
-    "lshapley": LShapleyExplainer,
-    "myerson": MyersonExplainer,
-    "oddgp": OddGPExplainer,
-    "randomorder": RandomOrderExplainer,
-    "semivalue": SemivalueExplainer,
-    "shear": ShearExplainer,
-    "simsemivalue": SimSemivalueExplainer,
-    "simshap": SimShapExplainer,
+    _without_hyphens(explainer.name.replace(" ", "")): explainer
+    for package in (explainers, aggregates)
+    for explainer in (getattr(package, name) for name in package.__all__)
 }
 
 
@@ -164,6 +143,4 @@ def _explainer_for(
     algorithm = args[3] if len(args) > 3 else kwargs.get("algorithm")
     if not isinstance(algorithm, str):
         return None
-    name = algorithm.lower().replace("-", "").replace("_", "")
-    found: type[SavedExplainer] | None = getattr(shap.Explainer, _REGISTRY, {}).get(name)
-    return found
+    return algorithms().get(_without_hyphens(algorithm))

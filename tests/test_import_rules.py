@@ -63,7 +63,14 @@ FLOORS = {
 }
 
 # Of the estimators: what more than one method uses.
-SHARED_BY_ESTIMATORS = {"efficiency", "kernel_draws", "linear_algebra", "protocol"}
+SHARED_BY_ESTIMATORS = {
+    "efficiency",
+    "kernel_draws",
+    "linear_algebra",
+    "protocol",
+    "strata",
+    "units",
+}
 
 
 def files(package):

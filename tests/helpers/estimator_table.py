@@ -4,6 +4,7 @@ A new estimator needs rows here, and no other change of the tests: lists of name
 and bounds are all made from these rows.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -119,6 +120,13 @@ def _shear(name, **facts):
 # A residual is divided by 1 − its leverage h, which makes its square too large by up to
 # 1/(1 − h); h averages 7/30 or less here.
 _OF_LEAST_SQUARES = {"least": lambda m: 2 * m + 2, "error_ratio": (0.9, 1.1 / (1 - 7 / 30))}
+
+
+def _of_svarm(n_players):
+    """Return the cost of the exact sizes and of one partition of each other size."""
+    sizes = range(2, (n_players - 1) // 2 + 1)
+    of_half = 2 if n_players % 2 == 0 else 0
+    return 2 * n_players + 2 + sum(2 * math.ceil(n_players / size) for size in sizes) + of_half
 
 
 ESTIMATORS = [
@@ -257,6 +265,56 @@ ESTIMATORS = [
         {"efficient": False},
         is_efficient=False,
         least=lambda m: 4 * m + 2,
+    ),
+    Row(
+        "SVARM",
+        core.SVARM,
+        shap_ext.SVARMExplainer,
+        captum_ext.SVARM,
+        keeps_null_players=False,
+        least=_of_svarm,
+        is_in_matrix=True,
+    ),
+    Row(
+        "SVARM, single",
+        core.SVARM,
+        shap_ext.SVARMExplainer,
+        captum_ext.SVARM,
+        {"paired": False},
+        keeps_null_players=False,
+        exact_on_quadratic=False,
+        least=_of_svarm,
+    ),
+    Row(
+        "SVARM, as published",
+        core.SVARM,
+        shap_ext.SVARMExplainer,
+        captum_ext.SVARM,
+        {"paired": False, "centred": False, "efficient": False},
+        is_efficient=False,
+        keeps_null_players=False,
+        exact_on_additive=False,
+        exact_on_quadratic=False,
+        least=_of_svarm,
+    ),
+    Row(
+        "Owen",
+        core.Owen,
+        shap_ext.OwenExplainer,
+        captum_ext.Owen,
+        keeps_null_players=False,
+        least=lambda m: 2 * (m + 1) + 2,
+        is_in_matrix=True,
+    ),
+    Row(
+        "Owen, two levels, single, not efficient",
+        core.Owen,
+        shap_ext.OwenExplainer,
+        captum_ext.Owen,
+        {"levels": 2, "antithetic": False, "efficient": False},
+        is_efficient=False,
+        exact_on_quadratic=False,
+        least=lambda m: 2 * (m + 1) + 2,
     ),
     _shear("shear", options={"cooperators": "difference"}),
     _shear("shear, auto", is_in_matrix=True),

@@ -1,0 +1,67 @@
+"""Stratified sampling without marginal contributions (SVARM)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import shapley_adapters as core
+from shapley_adapters.arguments import checked_flag
+
+from .coalition_attribution import CoalitionAttribution
+from .shared_parameters import documented
+
+
+@documented
+class SVARM(CoalitionAttribution):
+    """Shapley values from coalition values, averaged by size and by membership.
+
+    Stratified SVARM (Kolpaczki et al., Approximating the Shapley Value without Marginal
+    Contributions, AAAI 2024). Each evaluation serves all features. The coalitions of no feature,
+    one, all but one and all are evaluated completely. The defaults differ from the paper in three
+    ways: each coalition comes with its complement, an additive game whose Shapley values are known
+    is subtracted first, and the attributions sum to
+    the difference of the outputs. Unbiased. Needs about 2 M ln M evaluations
+    at least: 34 for 8 features, 404 for 50.
+
+    Parameters
+    ----------
+    {parameters}
+    paired : bool
+        Whether each coalition comes with its complement.
+    centred : bool
+        Whether to subtract first the additive game that the coalitions of one feature and of all
+        but one suggest. Additive models are then exact, and with `paired` quadratic models, too.
+    efficient : bool
+        Whether what the attributions lack of the difference of the outputs is shared equally.
+    {independent_rows}
+
+    Examples
+    --------
+    >>> import torch
+    >>> from captum_ext import SVARM
+    >>> x = torch.arange(1.0, 13.0)[None]
+    >>> SVARM(lambda x: x.sum(1) ** 2, seed=0).attribute(x, n_samples=100)[0, :3]
+    tensor([ 78., 156., 234.])
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Any],
+        *,
+        seed: int | None = None,
+        value_function: Any = "raw",
+        paired: bool = True,
+        centred: bool = True,
+        efficient: bool = True,
+        independent_rows: bool = False,
+    ) -> None:
+        super().__init__(forward_func, seed=seed, value_function=value_function)
+        self.paired = paired
+        self.centred = centred
+        self.efficient = efficient
+        self.independent_rows = checked_flag("independent_rows", independent_rows)
+        self._estimator()  # refuses options that cannot be used
+
+    def _estimator(self) -> core.SVARM:
+        return core.SVARM(self.paired, self.centred, self.efficient)
