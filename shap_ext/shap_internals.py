@@ -35,6 +35,7 @@ __all__ = [
     "names_of_summary",
     "needed_evaluations",
     "own_copy",
+    "prepared_attributes",
     "row_output_names",
     "set_bounds",
 ]
@@ -88,6 +89,19 @@ def is_op_chain(outputs: Any) -> TypeGuard[OpChain]:
 def chosen_by(chain: OpChain, values: Any) -> Any:
     """Return the places that a chain picks among the outputs of one row."""
     return chain.apply(shap.Explanation(values)).values
+
+
+class _Prepared(shap.Explainer):  # type: ignore[misc] # shap is untyped
+    """What shap's constructor makes of a model and a masker, before an algorithm is chosen."""
+
+
+def prepared_attributes(model: Any, masker: Any, **arguments: Any) -> dict[str, Any]:
+    """Return the attributes that shap's constructor gives to an explainer.
+
+    For pipelines of transformers it calls `self.__init__` again with other models, and without the
+    options of a subclass. So it runs on an object of its own.
+    """
+    return dict(vars(_Prepared(model, masker, **arguments)))
 
 
 def own_copy(masker: Any) -> Any:

@@ -34,7 +34,10 @@ NEEDS_TORCH = {
 FLOORS = {
     "shapley_adapters": [
         {"array_types", "errors"},
-        {"arguments", "coalitions", "errors_of_means", "threads", "torch_support"},
+        {
+            *("arguments", "coalitions", "constructors", "errors_of_means", "threads"),
+            "torch_support",
+        },
         {"games", "graphs"},
         {"cooperators", "criteria"},
         {"aggregation", "estimators"},
@@ -43,7 +46,7 @@ FLOORS = {
         {"surrogates"},
     ],
     "shap_ext": [
-        {"shap_internals"},
+        {"argument_types", "shap_internals"},
         {"inputs"},
         {"results"},
         {"games"},
@@ -53,7 +56,7 @@ FLOORS = {
         {"registration"},
     ],
     "captum_ext": [
-        {"captum_internals", "futures"},
+        {"argument_types", "captum_internals", "futures"},
         {"inputs"},
         {"games", "results"},
         {"attributions"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from typing import Any
 
 import captum.attr
@@ -12,6 +13,7 @@ import captum.attr
 import shapley_adapters.aggregation as core
 from shapley_adapters.aggregation.members import name_of
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 
 from ..attributions.attribute_methods import attribute_method, future_method
@@ -27,6 +29,7 @@ from .base_explainers import (
 )
 
 
+@write_constructor
 class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
     """Base of the attributions that combine those of several methods.
 
@@ -40,10 +43,12 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
     _results = ("last_aggregate",)
     _through_futures = False
 
-    def __init__(self, attribution_methods: Sequence[Any]) -> None:
-        self.attribution_methods = checked_methods("attribution_methods", attribution_methods)
+    attribution_methods: Sequence[Any] = field(kw_only=False)
+    last_aggregate: core.Aggregate | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.attribution_methods = checked_methods("attribution_methods", self.attribution_methods)
         super().__init__(getattr(self.attribution_methods[0], "forward_func", None))
-        self.last_aggregate: core.Aggregate | None = None
 
     @property
     def multiplies_by_inputs(self) -> bool:

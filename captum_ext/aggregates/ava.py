@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -20,10 +21,12 @@ from shapley_adapters.aggregation import (
 from shapley_adapters.aggregation.known_rows import KnownRows
 from shapley_adapters.aggregation.members import name_of
 from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.torch_support.attributions import module_version
 from shapley_adapters.torch_support.tensor_arrays import array_of_tensor
 
+from ..argument_types import Inputs
 from ..attributions.attribute_methods import attribute_method, future_method
 from ..attributions.method_names import NamedAttribution
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
@@ -42,6 +45,7 @@ from .base_explainers import (
 _NEIGHBOURS = 10
 
 
+@write_constructor
 class AVA(NamedAttribution):
     """An input attributed by the Shapley values of its nearest neighbours.
 
@@ -79,36 +83,32 @@ class AVA(NamedAttribution):
     _results = ("last_aggregate", "_terms", "_layouts", "_found")
     _through_futures = False
 
-    def __init__(
-        self,
-        attribution_method: Any,
-        dataset: Any,
-        *,
-        n_neighbors: int | None = None,
-        metric: Any = "euclidean",
-        metric_params: Mapping[str, Any] | None = None,
-        normalized: bool = True,
-        at_zero: str = "only",
-        smoothing: float = 0.0,
-        embed: Callable[..., Any] | None = None,
-    ) -> None:
-        check_method("attribution_method", attribution_method)
-        self.attribution_method = attribution_method
-        super().__init__(getattr(attribution_method, "forward_func", None))
-        self.embed = embed
-        self._is_tuple = isinstance(dataset, tuple)
-        self.dataset = checked_inputs(dataset)
+    attribution_method: Any = field(kw_only=False)
+    dataset: Inputs = field(kw_only=False)
+    n_neighbors: int | None = None
+    metric: Any = "euclidean"
+    metric_params: Mapping[str, Any] | None = None
+    normalized: bool = True
+    at_zero: str = "only"
+    smoothing: float = 0.0
+    embed: Callable[..., Inputs] | None = None
+    last_aggregate: Aggregate | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        check_method("attribution_method", self.attribution_method)
+        super().__init__(getattr(self.attribution_method, "forward_func", None))
+        self._is_tuple = isinstance(self.dataset, tuple)
+        self.dataset = checked_inputs(self.dataset)
         n_rows = len(self.dataset[0])
         search = NeighbourSearch(
-            min(_NEIGHBOURS, n_rows) if n_neighbors is None else n_neighbors,
-            metric,
-            metric_params,
-            normalized,
-            at_zero,
-            smoothing,
+            min(_NEIGHBOURS, n_rows) if self.n_neighbors is None else self.n_neighbors,
+            self.metric,
+            self.metric_params,
+            self.normalized,
+            self.at_zero,
+            self.smoothing,
         )
         self._index = NeighbourIndex(self._embedded(self.dataset), search)
-        self.last_aggregate: Aggregate | None = None
         self.forget()
 
     @property

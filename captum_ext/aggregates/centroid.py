@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import shapley_adapters.aggregation as core
+from shapley_adapters.constructors import write_constructor
 
 from .aggregate_attribution import AggregateAttribution
 
 
+@write_constructor
 class Centroid(AggregateAttribution):
     """The attributions nearest to those of several methods.
 
@@ -35,19 +36,14 @@ class Centroid(AggregateAttribution):
     tensor([[ 2., -4.]])
     """
 
-    def __init__(
-        self,
-        attribution_methods: Sequence[Any],
-        *,
-        distance: Any = "l2",
-        power: float | None = None,
-        scale: str = "none",
-        order: str = "value",
-        approximate: bool = False,
-    ) -> None:
-        super().__init__(attribution_methods)
-        self.distance, self.power, self.scale = distance, power, scale
-        self.order, self.approximate = order, approximate
+    distance: Any = "l2"
+    power: float | None = None
+    scale: str = "none"
+    order: str = "value"
+    approximate: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._aggregator()  # refuses options that cannot be used
 
     def _aggregator(self) -> core.Centroid:

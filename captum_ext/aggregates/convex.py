@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 import shapley_adapters.aggregation as core
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria import Neighbourhood
 
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
@@ -21,6 +22,7 @@ from .base_explainers import (
 from .convex_fit_data import ExplainedInputs
 
 
+@write_constructor
 class Convex(AggregateAttribution):
     """A convex combination of the attributions of several methods.
 
@@ -43,15 +45,11 @@ class Convex(AggregateAttribution):
     tensor([[2., 2.]])
     """
 
-    def __init__(
-        self,
-        attribution_methods: Sequence[Any],
-        *,
-        weights: Any = None,
-        scale: str = "none",
-    ) -> None:
-        super().__init__(attribution_methods)
-        self.weights, self.scale = weights, scale
+    weights: Any = None
+    scale: str = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.learned: core.LearnedWeights | None = None
         self._aggregator()(np.zeros((len(self.attribution_methods), 1, 1)))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import shapley_adapters.aggregation as core
+from shapley_adapters.constructors import write_constructor
 
 from .aggregate_attribution import AggregateAttribution
 
 
+@write_constructor
 class LowComplexity(AggregateAttribution):
     """Attributions no more complex than those of any of several methods.
 
@@ -36,20 +35,15 @@ class LowComplexity(AggregateAttribution):
     tensor([[1.0000, 2.5000, 0.0000]])
     """
 
-    def __init__(
-        self,
-        attribution_methods: Sequence[Any],
-        *,
-        method: str = "descent",
-        scale: str = "none",
-        n_steps: int = 20,
-        n_rounds: int = 20,
-        tolerance: float = 1e-3,
-        n_points: int = 1000,
-    ) -> None:
-        super().__init__(attribution_methods)
-        self.method, self.scale, self.n_steps = method, scale, n_steps
-        self.n_rounds, self.tolerance, self.n_points = n_rounds, tolerance, n_points
+    method: str = "descent"
+    scale: str = "none"
+    n_steps: int = 20
+    n_rounds: int = 20
+    tolerance: float = 1e-3
+    n_points: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._aggregator()  # refuses options that cannot be used
 
     def _aggregator(self) -> core.LowComplexity:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,12 @@ import torch
 from torch import Tensor
 
 from shapley_adapters import Game
-from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.arguments import checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
+from shapley_adapters.surrogates.training_arguments import AmortizedArguments
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
 from ..games.forward_function_game import ForwardFunctionGame
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from shapley_adapters.amortized.training import Training
 
 
-class AmortizedAttribution(CoalitionAttribution):
+@write_constructor
+class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
     """Base of the attribution methods that train a network.
 
     Attributes
@@ -53,53 +55,14 @@ class AmortizedAttribution(CoalitionAttribution):
         than on held-out examples. The call warns of them; none where `efficient=False`.
     """
 
-    trained: AmortizedShapley | None
     _results = ("last_estimate", "last_efficiency_gaps", "last_unlike_rows")
     _calls_in_flight = 1  # `fit` waits for forward functions that return futures, too
-    _choices: tuple[str, ...] = ()
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        targets: str | None = None,
-        network: Any = "mlp",
-        network_options: Mapping[str, Any] | None = None,
-        evaluations: int | None = None,
-        paired: bool = True,
-        epochs: int = 100,
-        rows_per_step: int = 64,
-        learning_rate: float | None = None,
-        crossed_rows: int = 0,
-        validation_share: float = 0.1,
-        validation_evaluations: int | None = None,
-        patience: int | None = None,
-        efficient: bool = True,
-        surrogate: Any = False,
-        folder: str | Path | None = None,
-        trainer_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
-        self._loadable = self._choices if targets is None else (self.targets,)
-        self.network = network
-        self.network_options = network_options
-        self.evaluations = evaluations
-        self.paired = checked_flag("paired", paired)
-        self.epochs = epochs
-        self.rows_per_step = rows_per_step
-        self.learning_rate = learning_rate
-        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
-        self.validation_share = validation_share
-        self.validation_evaluations = validation_evaluations
-        self.patience = patience
-        self.efficient = checked_flag("efficient", efficient)
-        self.folder = folder
-        self.trainer_options = trainer_options
-        self.surrogate = surrogate_for(surrogate, Surrogate, self, forward_func)
-        self.trained = None
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_amortized()
+        self.surrogate = surrogate_for(self.surrogate, Surrogate, self, self.forward_func)
+        self.trained: AmortizedShapley | None = None
         self._trained_function: Any = None
         self.last_efficiency_gaps: Any = None
         self.last_unlike_rows: Any = None
@@ -208,7 +171,9 @@ class AmortizedAttribution(CoalitionAttribution):
         (real,) = game.inputs
         players = game.groups.players[0][0]
         _, kept = self._training().split(len(real), len(real))
-        more = crossed_rows(readable(real).numpy()[kept], players, self.crossed_rows, self.seed)
+        more = crossed_rows(
+            readable(real).numpy()[kept], players, self.crossed_rows, checked_seed(self.seed)
+        )
         return torch.cat([real, torch.as_tensor(more).to(real)])
 
     def save_trained(self, path: str | Path) -> None:

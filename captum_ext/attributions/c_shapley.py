@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
 from .graph_attribution import GraphAttribution
 from .shared_parameters import documented
 
 
 @documented
+@write_constructor
 class CShapley(GraphAttribution):
     """C-Shapley values: marginal contributions to connected sets of features on a graph.
 
@@ -51,34 +49,14 @@ class CShapley(GraphAttribution):
     tensor([[1., 1., 3.]])
     """
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        graph: Any = None,
-        order: int | str = "auto",
-        variant: str = "sum",
-        context: str = "removed",
-        weighting: str = "myerson",
-        marginals: str = "removal",
-        shapes: str = "auto",
-        kernel: str = "shapley",
-        efficient: bool = False,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function, graph=graph)
-        self.order = order
-        self.variant = variant
-        self.context = context
-        self.weighting = weighting
-        self.marginals = marginals
-        self.shapes = shapes
-        self.kernel = kernel
-        self.efficient = efficient
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    order: int | str = "auto"
+    variant: str = "sum"
+    context: str = "removed"
+    weighting: str = "myerson"
+    marginals: str = "removal"
+    shapes: str = "auto"
+    kernel: str = "shapley"
+    efficient: bool = False
 
     def _estimator(self) -> core.CShapley | core.ConnectedRegression:
         return core.c_shapley(

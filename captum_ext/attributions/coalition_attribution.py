@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeAlias
 
 from captum.attr import PerturbationAttribution
 from torch import Tensor
@@ -13,12 +12,14 @@ from torch import Tensor
 from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
-from shapley_adapters.games.value_functions import checked_value_function
+from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
+from ..argument_types import ForwardFunction
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
 from ..futures import CALLS_IN_FLIGHT
 from ..games.batch_game import BatchGame
@@ -33,6 +34,7 @@ from .attribute_methods import attribute_method, future_method
 from .method_names import NamedAttribution
 
 
+@write_constructor
 class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: ignore[misc] # captum is untyped
     """Base of the attribution methods that evaluate coalitions of features.
 
@@ -46,26 +48,22 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     """
 
     independent_rows = False
-    last_estimate: Estimate | None
-    _results: tuple[str, ...] = ("last_estimate",)
+    _results: ClassVar[tuple[str, ...]] = ("last_estimate",)
     _calls_in_flight = 0
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-    ) -> None:
-        if not callable(forward_func):
+    forward_func: ForwardFunction = field(kw_only=False)
+    seed: int | None = None
+    value_function: ValueFunctionOrName = "raw"
+    last_estimate: Estimate | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.forward_func):
             raise InvalidArgumentTypeError(
-                f"forward_func must be callable; got {type(forward_func).__name__}."
+                f"forward_func must be callable; got {type(self.forward_func).__name__}."
             )
-        super().__init__(forward_func)
-        self.seed = checked_seed(seed)
-        checked_value_function(value_function)
-        self.value_function = value_function
-        self.last_estimate = None
+        super().__init__(self.forward_func)
+        self.seed = checked_seed(self.seed)
+        checked_value_function(self.value_function)
 
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
@@ -174,7 +172,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             call.game.groups.check_columns()
         checked_flag("return_standard_error", return_standard_error)
         settings = Settings(
-            seed=self.seed,
+            seed=checked_seed(self.seed),
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
             with_errors=return_standard_error,
             tolerance=checked_tolerance(tolerance),

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from torch import Tensor
 
 from shapley_adapters import PlayerGraph
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.graphs.reading import read_graphs
+from shapley_adapters.graphs.reading import GraphLike, read_graphs
 
 from ..games.forward_function_game import ForwardFunctionGame
-from .coalition_attribution import CoalitionAttribution
+from .sampling_attribution import SamplingAttribution
 
 
-class GraphAttribution(CoalitionAttribution):
+@write_constructor
+class GraphAttribution(SamplingAttribution):
     """Base of the attribution methods that look at which features are neighbours."""
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        graph: Any = None,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.graph = graph
+    graph: GraphLike | None = None
 
     def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph]:
         if self.graph is None:

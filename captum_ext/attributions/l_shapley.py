@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
 from .graph_attribution import GraphAttribution
 from .shared_parameters import documented
 
 
 @documented
+@write_constructor
 class LShapley(GraphAttribution):
     """L-Shapley values: each feature's Shapley value among its neighbours on a graph.
 
@@ -48,22 +46,8 @@ class LShapley(GraphAttribution):
     tensor([[1., 1., 3.]])
     """
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        graph: Any = None,
-        order: int | str = "auto",
-        context: str = "removed",
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function, graph=graph)
-        self.order = order
-        self.context = context
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    order: int | str = "auto"
+    context: str = "removed"
 
     def _estimator(self) -> core.LShapley:
         return core.LShapley(self.order, self.context)

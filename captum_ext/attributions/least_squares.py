@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
-from .coalition_attribution import CoalitionAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
-class LeastSquares(CoalitionAttribution):
+@write_constructor
+class LeastSquares(SamplingAttribution):
     """Shapley values as the solution of a weighted regression (KernelSHAP).
 
     The attributions sum to the difference of the outputs exactly. Consistent, with a bias that
@@ -36,25 +34,10 @@ class LeastSquares(CoalitionAttribution):
     tensor([ 78., 156., 234.])
     """
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        paired: bool = True,
-        sizes: str = "kernel",
-        replacement: bool = True,
-        unbiased: bool = False,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.paired = paired
-        self.sizes = sizes
-        self.replacement = replacement
-        self.unbiased = unbiased
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    paired: bool = True
+    sizes: str = "kernel"
+    replacement: bool = True
+    unbiased: bool = False
 
     def _estimator(self) -> core.LeastSquares | core.UnbiasedLeastSquares:
         return core.least_squares(self.paired, self.sizes, self.replacement, self.unbiased)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
 from .graph_attribution import GraphAttribution
 from .shared_parameters import documented
 
 
 @documented
+@write_constructor
 class Myerson(GraphAttribution):
     """Myerson values: Shapley values of features that act together only where they are connected.
 
@@ -37,18 +35,6 @@ class Myerson(GraphAttribution):
     >>> Myerson(lambda x: x[:, 0] * x[:, 2], graph="line").attribute(x)
     tensor([[1., 1., 1.]])
     """
-
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        graph: Any = None,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function, graph=graph)
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
 
     def _estimator(self) -> core.Myerson:
         return core.Myerson()

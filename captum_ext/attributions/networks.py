@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from .amortized_attribution import AmortizedAttribution
+from .shared_parameters import MethodT
 
-
-class SimShap(AmortizedAttribution):
-    """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
-
-    `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: how far it is from exact
-    values shows on held-out examples, in `plot_history`. Features that equal the baseline get
-    exactly 0. Training costs `evaluations` coalitions for each example; attributing costs one a
-    call, and one an example with `efficient`. Needs lightning and safetensors:
-    `pip install shapley-ext[amortized]`.
-
-    Parameters
-    ----------
-    forward_func : callable
+_MODEL = """forward_func : callable
         The model, or any function of the inputs.
     seed : int, optional
         Seed of the weights, the order of the examples and all coalitions.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
-        What is explained of a classifier's outputs, or a `ValueFunction` that says more.
-    targets : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
-        What the network is trained towards: estimates by odd Gaussian-process regression or least
-        squares, made once for each example; sim-semivalues of coalitions drawn in each epoch, as in
-        the paper (Eq. 14); or these with the network's own additive game as control variate, which
-        have the same expectation and far less variance.
-    network : {"mlp", "unet", "tokens"} or Module
+        What is explained of a classifier's outputs, or a `ValueFunction` that says more."""
+
+_TRAINING = """network : {"mlp", "unet", "tokens"} or Module
         The network: dense layers, a U-Net for images, convolutions for sequences; or a module from
         inputs to attributions, (examples, features, outputs), of which a copy is trained.
     network_options : mapping, optional
@@ -68,18 +53,53 @@ class SimShap(AmortizedAttribution):
         to what must be the same.
     trainer_options : mapping, optional
         Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
-        which may be None, says otherwise.
+        which may be None, says otherwise."""
+
+
+def _documented(method: MethodT) -> MethodT:
+    text = (method.__doc__ or "").replace("{model}", _MODEL)
+    method.__doc__ = text.replace("{training}", _TRAINING)
+    return method
+
+
+@_documented
+class SimShap(AmortizedAttribution):
+    """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
+
+    `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: how far it is from exact
+    values shows on held-out examples, in `plot_history`. Features that equal the baseline get
+    exactly 0. Training costs `evaluations` coalitions for each example; attributing costs one a
+    call, and one an example with `efficient`. Needs lightning and safetensors:
+    `pip install shapley-ext[amortized]`.
+
+    Parameters
+    ----------
+    {model}
+    targets : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
+        What the network is trained towards: estimates by odd Gaussian-process regression or least
+        squares, made once for each example; sim-semivalues of coalitions drawn in each epoch, as in
+        the paper (Eq. 14); or these with the network's own additive game as control variate, which
+        have the same expectation and far less variance.
+    {training}
     """
 
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
 
 
+@_documented
 class FastShap(AmortizedAttribution):
     """Shapley values from one pass of a network trained on the loss of the regression (FastSHAP).
 
     Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022 (Zhang et al., 2023,
-    Eq. 7), with additive efficient normalisation. Parameters as those of `SimShap`, whose default
-    targets reach the same error with a tenth of the evaluations.
+    Eq. 7), with additive efficient normalisation. All else as in `SimShap`, whose default targets
+    reach the same error with a tenth of the evaluations.
+
+    Parameters
+    ----------
+    {model}
+    targets : {"fastshap"}, optional
+        There is one only.
+    {training}
     """
 
     _choices = ("fastshap",)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
+from shapley_adapters.cooperators.choices import Cooperators
 
-from .coalition_attribution import CoalitionAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
-class OddGP(CoalitionAttribution):
+@write_constructor
+class OddGP(SamplingAttribution):
     """Shapley values as the posterior of a Gaussian process on the odd part of the game.
 
     The most accurate estimator here from four evaluations a feature on, for any model. Pairs of
@@ -47,21 +46,8 @@ class OddGP(CoalitionAttribution):
     tensor([ 78., 156., 234.])
     """
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        weights: str = "learned",
-        cooperators: Any = None,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.weights = weights
-        self.cooperators = cooperators
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    weights: str = "learned"
+    cooperators: Cooperators | None = None
 
     def _estimator(self) -> core.OddGP:
         return core.OddGP(self.weights, self.cooperators)

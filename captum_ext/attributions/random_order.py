@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
-from .coalition_attribution import CoalitionAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
-class RandomOrder(CoalitionAttribution):
+@write_constructor
+class RandomOrder(SamplingAttribution):
     """Shapley values from random orders of the features and their reverses.
 
     Unbiased; the attributions sum to the difference of the outputs exactly. A pair of orders of M
@@ -36,19 +34,7 @@ class RandomOrder(CoalitionAttribution):
     tensor([ 78., 156., 234.])
     """
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        antithetic: bool = True,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.antithetic = antithetic
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    antithetic: bool = True
 
     def _estimator(self) -> core.RandomOrder:
         return core.RandomOrder(self.antithetic)

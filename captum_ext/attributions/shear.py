@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
+from shapley_adapters.cooperators.choices import Cooperators
 
-from .coalition_attribution import CoalitionAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
-class Shear(CoalitionAttribution):
+@write_constructor
+class Shear(SamplingAttribution):
     """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random.
 
     With N evaluations a feature, all subsets of its log2(N / 2) strongest cooperators are
@@ -53,25 +52,10 @@ class Shear(CoalitionAttribution):
     array(['hessian'], dtype='<U10')
     """
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        cooperators: Any = "auto",
-        complement: str = "posterior",
-        antithetic: bool = True,
-        efficient: bool = True,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.cooperators = cooperators
-        self.complement = complement
-        self.antithetic = antithetic
-        self.efficient = efficient
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    cooperators: Cooperators = "auto"
+    complement: str = "posterior"
+    antithetic: bool = True
+    efficient: bool = True
 
     def _estimator(self) -> core.Shear:
         return core.Shear(self.complement, self.antithetic, self.efficient, self.cooperators)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
-from .coalition_attribution import CoalitionAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
-class SimSemivalue(CoalitionAttribution):
+@write_constructor
+class SimSemivalue(SamplingAttribution):
     """Shapley values from one draw of coalitions for all features, signed by membership.
 
     The estimator of SimSHAP (Zhang et al., 2023, Table 1 and Eq. 14), and draw by draw the same as
@@ -40,21 +38,8 @@ class SimSemivalue(CoalitionAttribution):
     tensor(6084.)
     """
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        paired: bool = True,
-        centred: bool = True,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.paired = paired
-        self.centred = centred
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    paired: bool = True
+    centred: bool = True
 
     def _estimator(self) -> core.SimSemivalue:
         return core.SimSemivalue(self.paired, self.centred)

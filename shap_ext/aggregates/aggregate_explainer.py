@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import shap
 
 from shapley_adapters.aggregation import Aggregate
 from shapley_adapters.aggregation.members import share_of_budget
-from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters.arguments import checked_count, checked_flag
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..explainers.coalition_explainer import CoalitionExplainer, count_or_auto
-from ..explainers.legacy_calls import LegacyCalls, check_sums, no_expected_value, shared_value
-from ..games.links import checked_link
-from ..inputs.backgrounds import bounded_background, check_masker
+from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
+from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import plain_array_of
 from ..inputs.single_rows import table_of_row
 from ..results.bounded_explanation import explanation
@@ -74,7 +73,8 @@ class Combined:
     display_data: Any
 
 
-class AggregateExplainer(LegacyCalls):
+@write_constructor
+class AggregateExplainer(ModelExplainer):
     """Base of the explainers that combine others.
 
     Attributes
@@ -89,28 +89,8 @@ class AggregateExplainer(LegacyCalls):
 
     name = "aggregate"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-    ) -> None:
-        masker, self._background_dtypes = bounded_background(masker)
-        super().__init__(
-            model,
-            masker,
-            link=checked_link(link),
-            feature_names=None if feature_names is None else list(feature_names),
-            output_names=None if output_names is None else list(output_names),
-            linearize_link=checked_flag("linearize_link", linearize_link),
-        )
-        check_masker(self.masker)
-        self.seed = checked_seed(seed)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.last_aggregate: Aggregate | None = None
         self.last_candidates: list[FloatArray] = []
         self._last_base_values: FloatArray | None = None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import shap
 
 from shapley_adapters.aggregation import (
     Aggregate,
@@ -17,6 +16,7 @@ from shapley_adapters.aggregation import (
 )
 from shapley_adapters.aggregation.known_rows import KnownRows
 from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
@@ -32,6 +32,7 @@ _NEIGHBOURS = 10
 
 
 @documented
+@write_constructor
 class AVAExplainer(AggregateExplainer):
     """A row explained by the Shapley values of its nearest neighbours (AVA).
 
@@ -87,35 +88,22 @@ class AVAExplainer(AggregateExplainer):
 
     name = "AVA"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        explainer: Any = "oddgp",
-        dataset: Any = None,
-        n_neighbors: int | None = None,
-        metric: Any = "euclidean",
-        metric_params: Mapping[str, Any] | None = None,
-        normalized: bool = True,
-        at_zero: str = "only",
-        smoothing: float = 0.0,
-        embed: Callable[[Any], Any] | None = None,
-    ) -> None:
-        given = masker if dataset is None else dataset  # before shap draws from a large table
-        super().__init__(
-            model, masker, link, feature_names, output_names, linearize_link, seed, algorithm
-        )
-        check_member("explainer", explainer)
-        self.explainer, self.embed = explainer, embed
-        self.dataset = _checked_data(given)
-        self.n_neighbors, self.metric, self.metric_params = n_neighbors, metric, metric_params
-        self.normalized, self.at_zero, self.smoothing = normalized, at_zero, smoothing
+    explainer: Any = "oddgp"
+    dataset: Any = None
+    n_neighbors: int | None = None
+    metric: Any = "euclidean"
+    metric_params: Mapping[str, Any] | None = None
+    normalized: bool = True
+    at_zero: str = "only"
+    smoothing: float = 0.0
+    embed: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.dataset is None:
+            self.dataset = self.masker  # all of it: shap draws from a large table
+        super().__post_init__()
+        check_member("explainer", self.explainer)
+        self.dataset = _checked_data(self.dataset)
         self._index = NeighbourIndex(self._embedded(self.dataset, "dataset"), self._search())
         self.forget()
 

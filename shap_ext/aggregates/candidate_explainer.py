@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 
 from ..results.output_axes import folded, has_outputs, unfolded
@@ -17,10 +18,11 @@ from .base_explainers import Member, MemberResult, checked_members
 DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 
 
+@write_constructor
 class CandidateExplainer(AggregateExplainer):
     """Base of the aggregates of several explainers' answers for the same rows."""
 
-    explainers: Any
+    explainers: Sequence[Any] | None = None
 
     def _specs(self) -> list[Any]:
         given = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers

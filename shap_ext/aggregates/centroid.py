@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import shap
-
 import shapley_adapters.aggregation as core
+from shapley_adapters.constructors import write_constructor
 
 from ..explainers.shared_parameters import documented
 from .candidate_explainer import CandidateExplainer
 
 
 @documented
+@write_constructor
 class CentroidExplainer(CandidateExplainer):
     """The explanation nearest to those of several explainers.
 
@@ -56,29 +56,14 @@ class CentroidExplainer(CandidateExplainer):
 
     name = "centroid"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        explainers: Sequence[Any] | None = None,
-        distance: Any = "l2",
-        power: float | None = None,
-        scale: str = "none",
-        order: str = "value",
-        approximate: bool = False,
-    ) -> None:
-        super().__init__(
-            model, masker, link, feature_names, output_names, linearize_link, seed, algorithm
-        )
-        self.explainers = explainers
-        self.distance, self.power, self.scale = distance, power, scale
-        self.order, self.approximate = order, approximate
+    distance: Any = "l2"
+    power: float | None = None
+    scale: str = "none"
+    order: str = "value"
+    approximate: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._specs()  # refuses what cannot be used, as the next line does
         self._aggregator(None, {})
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import shap
 
 import shapley_adapters.aggregation as core
+from shapley_adapters.arguments import checked_seed
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.criteria import Neighbourhood
 
 from ..explainers.shared_parameters import documented
@@ -19,6 +20,7 @@ from .convex_fit_data import LearningMaterial
 
 
 @documented
+@write_constructor
 class ConvexExplainer(CandidateExplainer):
     """A convex combination of the explanations of several explainers.
 
@@ -71,35 +73,21 @@ class ConvexExplainer(CandidateExplainer):
 
     name = "convex"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        explainers: Sequence[Any] | None = None,
-        weights: Any = None,
-        dataset: Any = None,
-        strength: float = 1.0,
-        neighbourhood: Neighbourhood | None = None,
-        scale: str = "none",
-    ) -> None:
-        super().__init__(
-            model, masker, link, feature_names, output_names, linearize_link, seed, algorithm
-        )
-        self.explainers, self.weights, self.dataset = explainers, weights, dataset
-        self.strength, self.neighbourhood, self.scale = strength, neighbourhood, scale
+    weights: Any = None
+    dataset: Any = None
+    strength: float = 1.0
+    neighbourhood: Neighbourhood | None = None
+    scale: str = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.learned: core.LearnedWeights | None = None
         n_explainers = len(self._specs())
         if self._is_learned:
-            LearningMaterial.check(weights, neighbourhood, strength)
-            core.Convex(None, scale)
+            LearningMaterial.check(self.weights, self.neighbourhood, self.strength)
+            core.Convex(None, self.scale)
         else:
-            core.Convex(weights, scale)(np.zeros((n_explainers, 1, 1)))
+            core.Convex(self.weights, self.scale)(np.zeros((n_explainers, 1, 1)))
 
     @property
     def _is_learned(self) -> bool:
@@ -117,7 +105,7 @@ class ConvexExplainer(CandidateExplainer):
         """
         material = self._material(X, arguments)
         loss = material.loss(self.weights, self.strength)
-        self.learned = core.learned_weights(loss, len(self._specs()), seed=self.seed)
+        self.learned = core.learned_weights(loss, len(self._specs()), seed=checked_seed(self.seed))
         return self.learned
 
     def trade_off(self, X: Any = None, strengths: Any = None, **arguments: Any) -> core.TradeOff:
@@ -134,7 +122,7 @@ class ConvexExplainer(CandidateExplainer):
         """
         material = self._material(X, arguments)
         return core.trade_off(
-            material.complexity(), material.sensitivity(), strengths, seed=self.seed
+            material.complexity(), material.sensitivity(), strengths, seed=checked_seed(self.seed)
         )
 
     def _aggregator(self, rows: Any, arguments: Mapping[str, Any]) -> core.Convex:

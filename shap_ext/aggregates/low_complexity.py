@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import shap
-
 import shapley_adapters.aggregation as core
+from shapley_adapters.constructors import write_constructor
 
 from ..explainers.shared_parameters import documented
 from .candidate_explainer import CandidateExplainer
 
 
 @documented
+@write_constructor
 class LowComplexityExplainer(CandidateExplainer):
     """An explanation no more complex than that of any of several explainers.
 
@@ -59,30 +59,15 @@ class LowComplexityExplainer(CandidateExplainer):
 
     name = "low complexity"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        explainers: Sequence[Any] | None = None,
-        method: str = "descent",
-        scale: str = "none",
-        n_steps: int = 20,
-        n_rounds: int = 20,
-        tolerance: float = 1e-3,
-        n_points: int = 1000,
-    ) -> None:
-        super().__init__(
-            model, masker, link, feature_names, output_names, linearize_link, seed, algorithm
-        )
-        self.explainers = explainers
-        self.method, self.scale, self.n_steps = method, scale, n_steps
-        self.n_rounds, self.tolerance, self.n_points = n_rounds, tolerance, n_points
+    method: str = "descent"
+    scale: str = "none"
+    n_steps: int = 20
+    n_rounds: int = 20
+    tolerance: float = 1e-3
+    n_points: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._specs()  # refuses what cannot be used, as the next line does
         self._aggregator(None, {})
 

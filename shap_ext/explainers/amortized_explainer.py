@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import shap
 from tqdm.auto import tqdm
 
 from shapley_adapters import Estimate, Game, Settings
-from shapley_adapters.arguments import checked_choice, checked_count, checked_flag
+from shapley_adapters.arguments import checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray, BoolArray, FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
+from shapley_adapters.surrogates.training_arguments import AmortizedArguments
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..games.tasks import Task
@@ -32,7 +33,8 @@ _CHUNK = 2**14
 """Rows that `stream` holds at a time."""
 
 
-class AmortizedExplainer(CoalitionExplainer):
+@write_constructor
+class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
     """Base of the explainers that train a network.
 
     Attributes
@@ -47,75 +49,21 @@ class AmortizedExplainer(CoalitionExplainer):
         than on held-out rows. The call warns of them; none where `efficient=False`.
     """
 
-    trained: AmortizedShapley | None
-    _choices: tuple[str, ...] = ()
+    training_data: Any = None
+    features: Callable[[Any], Any] | None = None
+    trained: AmortizedShapley | str | Path | None = None
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        training_data: Any = None,
-        targets: str | None = None,
-        network: Any = "mlp",
-        network_options: Mapping[str, Any] | None = None,
-        evaluations: int | None = None,
-        paired: bool = True,
-        epochs: int = 100,
-        rows_per_step: int = 64,
-        learning_rate: float | None = None,
-        crossed_rows: int = 0,
-        validation_share: float = 0.1,
-        validation_evaluations: int | None = None,
-        patience: int | None = None,
-        efficient: bool = True,
-        features: Callable[[Any], Any] | None = None,
-        surrogate: Any = False,
-        folder: str | Path | None = None,
-        trainer_options: Mapping[str, Any] | None = None,
-        trained: Any = None,
-    ) -> None:
-        self.training_data = masker if training_data is None else training_data
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-        )
-        self.targets = checked_choice("targets", targets or self._choices[0], self._choices)
-        self._loadable = self._choices if targets is None else (self.targets,)
-        self.network = network
-        self.network_options = network_options
-        self.evaluations = evaluations
-        self.paired = checked_flag("paired", paired)
-        self.epochs = epochs
-        self.rows_per_step = rows_per_step
-        self.learning_rate = learning_rate
-        self.crossed_rows = checked_count("crossed_rows", crossed_rows, minimum=0)
-        self.validation_share = validation_share
-        self.validation_evaluations = validation_evaluations
-        self.patience = patience
-        self.efficient = checked_flag("efficient", efficient)
-        self.features = features
-        self.folder = folder
-        self.trainer_options = trainer_options
-        self.surrogate = surrogate_for(surrogate, Surrogate, self, self.model)
+    def __post_init__(self) -> None:
+        if self.training_data is None:
+            self.training_data = self.masker  # all of it: shap draws from a large table
+        super().__post_init__()
+        self._check_amortized()
+        self.surrogate = surrogate_for(self.surrogate, Surrogate, self, self.model)
         self.last_efficiency_gaps: Any = None
         self.last_unlike_rows: Any = None
         self._training()  # refuses options that cannot be used
-        self.trained = self._loaded(trained) if isinstance(trained, (str, Path)) else trained
+        if isinstance(self.trained, (str, Path)):
+            self.trained = self._loaded(self.trained)
 
     def fit(self, training_data: Any = None, silent: bool = False) -> Any:
         """Train the network on rows, by default those given as `training_data` or as masker.
@@ -170,7 +118,7 @@ class AmortizedExplainer(CoalitionExplainer):
             self.surrogate,
             self.surrogate.reference,
             self.link,
-            self.feature_names,
+            feature_names=self.feature_names,
             linearize_link=self.linearize_link,
             groups=self.groups,
         )
@@ -188,7 +136,9 @@ class AmortizedExplainer(CoalitionExplainer):
             )
         values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
         _, kept = self._training().split(len(values), len(values))
-        more = crossed_rows(values[kept], groups.players, self.crossed_rows, self.seed)
+        more = crossed_rows(
+            values[kept], groups.players, self.crossed_rows, checked_seed(self.seed)
+        )
         if isinstance(data, pd.DataFrame):
             made = pd.DataFrame(more, columns=data.columns).astype(data.dtypes)
             return pd.concat([data, made], ignore_index=True)
@@ -307,7 +257,7 @@ class AmortizedExplainer(CoalitionExplainer):
     def _fitted(self, silent: bool = False) -> AmortizedShapley:
         if self.trained is None:
             self.fit(silent=silent)
-        if self.trained is None:
+        if self.trained is None or isinstance(self.trained, (str, Path)):
             raise InvalidArgumentError("The network has not been trained; call fit.")
         return self.trained
 

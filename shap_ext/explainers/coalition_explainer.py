@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
-import shap
 
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.evaluation import Evaluator
-from shapley_adapters.games.value_functions import ValuedGame, ValueFunction, checked_value_function
+from shapley_adapters.games.value_functions import (
+    ValuedGame,
+    ValueFunction,
+    ValueFunctionOrName,
+    checked_value_function,
+)
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 
+from ..argument_types import Groups
 from ..games.links import LinkedAverage, checked_link
-from ..games.tasks import Task, TaskMaker, bounded_background, check_masker
+from ..games.tasks import Task, TaskMaker
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.fitted_models import warn_of_classes
@@ -29,13 +35,15 @@ from ..inputs.player_layouts import PlayerLayout
 from ..inputs.single_rows import table_of_row
 from ..results.explanations import explanations
 from ..shap_internals import background_of, is_identity, is_op_chain
-from .legacy_calls import LegacyCalls, check_sums, no_expected_value, shared_value
+from .legacy_calls import check_sums, no_expected_value, shared_value
+from .model_explainer import ModelExplainer
 
 BAR_DELAY = 10.0
 """Seconds until a progress bar appears, as in shap."""
 
 
-class CoalitionExplainer(LegacyCalls):
+@write_constructor
+class CoalitionExplainer(ModelExplainer):
     """Base of the explainers that evaluate coalitions of features.
 
     Attributes
@@ -49,39 +57,17 @@ class CoalitionExplainer(LegacyCalls):
 
     name = "coalitions"
     independent_rows = False
-    last_estimate: Estimate | None
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-    ) -> None:
-        masker, self._background_dtypes = bounded_background(masker)
-        super().__init__(
-            model,
-            masker,
-            link=checked_link(link),
-            feature_names=_checked_names("feature_names", feature_names),
-            output_names=_checked_names("output_names", output_names),
-            linearize_link=checked_flag("linearize_link", linearize_link),
-        )
+    groups: Groups | None = None
+    value_function: ValueFunctionOrName = "raw"
+    last_estimate: Estimate | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         prediction_function(self.model)  # refuses what cannot be called, now rather than later
         warn_of_classes(inner_model(self.model))
-        check_masker(self.masker)
-        self.seed = checked_seed(seed)
-        checked_groups(groups)
-        self.groups = groups
-        self.value_function = value_function
-        _check_value_function(checked_value_function(value_function), self.link)
-        self.last_estimate = None
+        checked_groups(self.groups)
+        _check_value_function(checked_value_function(self.value_function), self.link)
 
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
@@ -169,7 +155,7 @@ class CoalitionExplainer(LegacyCalls):
             )
         outputs = _checked_outputs(outputs)
         settings = Settings(
-            seed=self.seed,
+            seed=checked_seed(self.seed),
             budget=count_or_auto("max_evals", max_evals),
             batch_size=count_or_auto("batch_size", batch_size),
             with_errors=checked_flag("error_bounds", error_bounds),
@@ -294,7 +280,7 @@ class CoalitionExplainer(LegacyCalls):
             model=self.model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
-            average=LinkedAverage(self.link),
+            average=LinkedAverage(checked_link(self.link)),
             linearize_link=self.linearize_link,
             feature_names=self.feature_names,
             groups=self.groups,
@@ -320,14 +306,6 @@ def _check_value_function(value_function: ValueFunction, link: Any) -> None:
             f"value_function={value_function.kind!r} makes values of the outputs themselves; leave "
             "link=shap.links.identity, or explain the raw outputs through the link."
         )
-
-
-def _checked_names(name: str, names: Any) -> list[Any] | None:
-    if names is None:
-        return None
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InvalidArgumentTypeError(f"{name} must be a list of names; got {names!r}.")
-    return list(names)
 
 
 def count_or_auto(name: str, value: Any) -> int | None:

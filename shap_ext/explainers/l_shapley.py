@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import shap
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
 from .graph_explainer import GraphExplainer
 from .shared_parameters import documented
 
 
 @documented
+@write_constructor
 class LShapleyExplainer(GraphExplainer):
     """L-Shapley values: each feature's Shapley value among its neighbours on a graph.
 
@@ -53,39 +49,8 @@ class LShapleyExplainer(GraphExplainer):
 
     name = "L-Shapley"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        graph: Any = None,
-        order: int | str = "auto",
-        context: str = "removed",
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-            graph=graph,
-        )
-        self.order = order
-        self.context = context
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    order: int | str = "auto"
+    context: str = "removed"
 
     def _estimator(self) -> core.LShapley:
         return core.LShapley(self.order, self.context)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import shap
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
-from .coalition_explainer import CoalitionExplainer
+from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
 
 @documented
-class LeastSquaresExplainer(CoalitionExplainer):
+@write_constructor
+class LeastSquaresExplainer(SamplingExplainer):
     """Shapley values as the solution of a weighted regression (KernelSHAP).
 
     The values sum to the model's output exactly. Consistent, with a bias that vanishes with the
@@ -41,41 +37,10 @@ class LeastSquaresExplainer(CoalitionExplainer):
 
     name = "least squares"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        paired: bool = True,
-        sizes: str = "kernel",
-        replacement: bool = True,
-        unbiased: bool = False,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-        )
-        self.paired = paired
-        self.sizes = sizes
-        self.replacement = replacement
-        self.unbiased = unbiased
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    paired: bool = True
+    sizes: str = "kernel"
+    replacement: bool = True
+    unbiased: bool = False
 
     def _estimator(self) -> core.LeastSquares | core.UnbiasedLeastSquares:
         return core.least_squares(self.paired, self.sizes, self.replacement, self.unbiased)

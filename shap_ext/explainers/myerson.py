@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import shap
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
 from .graph_explainer import GraphExplainer
 from .shared_parameters import documented
 
 
 @documented
+@write_constructor
 class MyersonExplainer(GraphExplainer):
     """Myerson values: Shapley values of features that act together only where they are connected.
 
@@ -42,35 +38,6 @@ class MyersonExplainer(GraphExplainer):
     """
 
     name = "Myerson"
-
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        graph: Any = None,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-            graph=graph,
-        )
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
 
     def _estimator(self) -> core.Myerson:
         return core.Myerson()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import shap
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
+from shapley_adapters.cooperators.choices import Cooperators
 
-from .coalition_explainer import CoalitionExplainer
+from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
 
 @documented
-class OddGPExplainer(CoalitionExplainer):
+@write_constructor
+class OddGPExplainer(SamplingExplainer):
     """Shapley values as the posterior of a Gaussian process on the odd part of the game.
 
     The most accurate estimator here from four evaluations a feature on, for any model. Pairs of
@@ -52,37 +49,8 @@ class OddGPExplainer(CoalitionExplainer):
 
     name = "odd GP"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        weights: str = "learned",
-        cooperators: Any = None,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-        )
-        self.weights = weights
-        self.cooperators = cooperators
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    weights: str = "learned"
+    cooperators: Cooperators | None = None
 
     def _estimator(self) -> core.OddGP:
         return core.OddGP(self.weights, self.cooperators)

@@ -3,14 +3,46 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import shap
 
+from shapley_adapters.errors import InvalidArgumentTypeError
+
 from ..shap_internals import Deserializer, Serializer, loader_of, saver_of
 
 _STREAM = "shap_ext.CoalitionExplainer"
+
+
+class _ByKeyword(shap.Explainer):  # type: ignore[misc] # shap is untyped
+    """The class that files name first, which builds the explainer that they hold.
+
+    `shap.Explainer.load` passes on only the arguments that may be positional. This class has one
+    such argument, which holds all of them.
+    """
+
+    def __new__(cls, arguments: dict[str, Any]) -> Any:
+        explainer: type[SavedExplainer] = arguments.pop("class")
+        return explainer(**arguments)
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        """Name the argument for shap; what `__new__` returns is built already."""
+
+    @classmethod
+    def load(
+        cls,
+        in_file: Any,
+        model_loader: Callable[..., Any] | None = None,
+        masker_loader: Callable[..., Any] | None = None,
+        instantiate: bool = False,
+    ) -> dict[str, Any]:
+        """Return the arguments of the explainer, and its class."""
+        del instantiate  # shap asks for the arguments alone
+        explainer: type[SavedExplainer] = pickle.load(in_file)
+        arguments = explainer.load(in_file, model_loader, masker_loader, instantiate=False)
+        return {"arguments": {"class": explainer, **arguments}}
 
 
 class SavedExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
@@ -23,12 +55,13 @@ class SavedExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
         masker_saver: str | Callable[..., Any] = ".save",
     ) -> None:
         """Write the explainer with all its options, its seed and its names to a file."""
+        pickle.dump(_ByKeyword, out_file)
         super().save(
             out_file,
             saver_of(self.model, model_saver),
             saver_of(self.masker, masker_saver),
         )
-        saved = ("model", "masker", "link", "algorithm")
+        saved = ("model", "masker", "link")
         options = {
             name: getattr(self, name)
             for name in inspect.signature(type(self)).parameters
@@ -51,9 +84,13 @@ class SavedExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
         Load only files that you trust.
         """
         if instantiate:
-            return cls._instantiated_load(
-                in_file, model_loader=model_loader, masker_loader=masker_loader
-            )
+            loaded = shap.Explainer.load(in_file, model_loader, masker_loader)
+            if not isinstance(loaded, cls):
+                raise InvalidArgumentTypeError(
+                    f"in_file holds a {type(loaded).__name__}, not a {cls.__name__}. "
+                    "shap.Explainer.load reads any of them."
+                )
+            return loaded
         arguments = super().load(
             in_file, loader_of(model_loader), loader_of(masker_loader), instantiate=False
         )

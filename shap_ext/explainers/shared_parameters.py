@@ -27,9 +27,7 @@ _PARAMETERS = """model : callable, torch module, fitted estimator or Booster
         Columns that go together as one player, by name or place, such as one-hot blocks.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
         What is explained of a classifier's outputs, or a `ValueFunction` that says more. Leaves one
-        output, and goes with the identity link only.
-    algorithm : str, optional
-        Ignored; shap passes it."""
+        output, and goes with the identity link only."""
 
 _GRAPH = """graph : str, graph, or list of graphs, optional
         Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, a pandas
@@ -57,9 +55,7 @@ _OF_AGGREGATES = """model : callable, torch module, fitted estimator or Booster
     linearize_link : bool
         As in shap, for explainers that are given by name.
     seed : int, optional
-        Seed of all random choices.
-    algorithm : str, optional
-        Ignored; shap passes it."""
+        Seed of all random choices."""
 
 _EXPLAINERS = """explainers : sequence, optional
         What is combined: names of algorithms, shap's or ours, which `shap.Explainer` builds;

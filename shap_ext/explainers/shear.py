@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import shap
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
+from shapley_adapters.cooperators.choices import Cooperators
 
-from .coalition_explainer import CoalitionExplainer
+from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
 
 @documented
-class ShearExplainer(CoalitionExplainer):
+@write_constructor
+class ShearExplainer(SamplingExplainer):
     """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random.
 
     With N evaluations a player, all subsets of its log2(N / 2) strongest cooperators are evaluated
@@ -56,41 +53,10 @@ class ShearExplainer(CoalitionExplainer):
 
     name = "SHEAR"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        cooperators: Any = "auto",
-        complement: str = "posterior",
-        antithetic: bool = True,
-        efficient: bool = True,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-        )
-        self.cooperators = cooperators
-        self.complement = complement
-        self.antithetic = antithetic
-        self.efficient = efficient
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    cooperators: Cooperators = "auto"
+    complement: str = "posterior"
+    antithetic: bool = True
+    efficient: bool = True
 
     def _estimator(self) -> core.Shear:
         return core.Shear(self.complement, self.antithetic, self.efficient, self.cooperators)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..arguments import checked_choice, checked_count
+from ..arguments import checked_choice, checked_count, checked_seed
 from ..array_types import BoolArray, IntArray
 from ..coalitions.sizes import kernel_mass, kernel_total, random_subsets
 from ..coalitions.tables import CoalitionTable
@@ -31,7 +31,7 @@ from .training_rows import SomeRows, TrainingRows
 class TrainingOptions(Protocol):
     """What both hosts' users are asked; `Training` and `Schedule` say what it means."""
 
-    targets: str
+    targets: str | None
     evaluations: int | None
     paired: bool
     epochs: int
@@ -40,9 +40,9 @@ class TrainingOptions(Protocol):
     validation_share: float
     validation_evaluations: int | None
     patience: int | None
-    seed: int
+    seed: int | None
     folder: str | Path | None
-    trainer_options: dict[str, Any] | None
+    trainer_options: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Training(Schedule):
     def of(cls, options: TrainingOptions) -> Training:
         """Return the training that a user asked for; errors speak of the options by their names."""
         return cls(
-            target=options.targets,
+            target=checked_choice("targets", options.targets, TARGETS),
             evaluations=options.evaluations,
             paired=options.paired,
             epochs=checked_count("epochs", options.epochs),
@@ -95,7 +95,7 @@ class Training(Schedule):
             validation_share=options.validation_share,
             validation_evaluations=options.validation_evaluations,
             patience=options.patience,
-            seed=options.seed,
+            seed=checked_seed(options.seed),
             folder=options.folder,
             trainer_options=options.trainer_options or {},
         )

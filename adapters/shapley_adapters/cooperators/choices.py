@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,10 @@ DERIVATIVES = "derivatives"
 
 PRIORS = ("auto", "hessian", "gradient", "difference")
 """How odd Gaussian-process regression may be told about interactions."""
+
+
+Cooperators: TypeAlias = str | ScoreArray
+"""The name of a way to find cooperators, or scores of pairs of players."""
 
 
 def checked_cooperators(cooperators: Any, ways: tuple[str, ...] = COOPERATORS) -> str | ScoreArray:

@@ -90,6 +90,10 @@ class ValueFunction:
         return self.kind == "raw"
 
 
+ValueFunctionOrName: TypeAlias = ValueFunction | str
+"""A value function, or the name of its kind."""
+
+
 def checked_value_function(value_function: Any) -> ValueFunction:
     """Return the value function that a user names or passes."""
     if isinstance(value_function, ValueFunction):

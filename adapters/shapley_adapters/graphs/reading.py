@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Hashable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,10 @@ from .named_graphs import (
 )
 from .player_graph import PlayerGraph
 
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
 NAMED_GRAPHS = ("line", "ring", "grid")
 
 GRAPH_FORMS = (
@@ -29,6 +33,21 @@ GRAPH_FORMS = (
     "a networkx graph, a scipy sparse adjacency matrix, a pandas frame of adjacency, an edge index "
     "of shape (2, E), a list of edges [(i, j), …], an object with an edge_index, or a PlayerGraph"
 )
+
+
+class HasEdgeIndex(Protocol):
+    """Data of PyTorch Geometric, or the like."""
+
+    @property
+    def edge_index(self) -> Any:
+        """The ends of the edges, (2, E)."""
+
+
+Edges: TypeAlias = "npt.NDArray[Any] | HasEdgeIndex | Sequence[Any]"
+"""An edge index, (2, E), data that has one, or a list of edges."""
+
+GraphLike: TypeAlias = "str | PlayerGraph | nx.Graph | pd.DataFrame | scipy.sparse.spmatrix | Edges"
+"""A graph that users pass; a list may also hold one graph for each row."""
 
 
 def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = None) -> PlayerGraph:

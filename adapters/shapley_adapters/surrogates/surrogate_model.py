@@ -7,6 +7,7 @@ distribution given the present ones, of which a network learns the model's mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,9 +17,11 @@ import numpy.typing as npt
 from ..arguments import checked_count, checked_seed
 from ..array_types import FloatArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable
+from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
+from .training_arguments import TrainingArguments
 
 if TYPE_CHECKING:
     from .surrogate_training import SurrogateTraining, SurrogateValidation, TrainedSurrogate
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
 SurrogateT = TypeVar("SurrogateT", bound="SurrogateModel")
 
 
-class SurrogateModel:
+@write_constructor
+class SurrogateModel(TrainingArguments):
     """Base of the surrogates of both hosts, which tell it rows, games and players.
 
     Attributes
@@ -35,41 +39,16 @@ class SurrogateModel:
         The network, once it is fitted.
     """
 
-    trained: TrainedSurrogate | None
+    model: Any = field(kw_only=False)
+    loss: str = "auto"
+    coalitions: int = 16
+    absent: int = 0
+    seed: int | None = None
+    trained: TrainedSurrogate | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        network: Any = "mlp",
-        network_options: Mapping[str, Any] | None = None,
-        loss: str = "auto",
-        coalitions: int = 16,
-        epochs: int = 100,
-        rows_per_step: int = 64,
-        learning_rate: float | None = None,
-        validation_share: float = 0.1,
-        patience: int | None = None,
-        absent: int = 0,
-        seed: int | None = None,
-        folder: str | Path | None = None,
-        trainer_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.model = model
-        self.network = network
-        self.network_options = network_options
-        self.loss = loss
-        self.coalitions = coalitions
-        self.epochs = epochs
-        self.rows_per_step = rows_per_step
-        self.learning_rate = learning_rate
-        self.validation_share = validation_share
-        self.patience = patience
-        self.absent = checked_count("absent", absent, minimum=0)
-        self.seed = checked_seed(seed)
-        self.folder = folder
-        self.trainer_options = trainer_options
-        self.trained = None
+    def __post_init__(self) -> None:
+        self.absent = checked_count("absent", self.absent, minimum=0)
+        self.seed = checked_seed(self.seed)
         self._training()  # refuses options that cannot be used
 
     def __getstate__(self) -> dict[str, Any]:
@@ -210,9 +189,9 @@ class SurrogateModel:
             learning_rate=self.learning_rate,
             validation_share=self.validation_share,
             patience=self.patience,
-            seed=self.seed,
+            seed=checked_seed(self.seed),
             folder=self.folder,
-            trainer_options=self.trainer_options or {},
+            trainer_options=dict(self.trainer_options or {}),
             loss=self.loss,
             coalitions=self.coalitions,
         )

@@ -1,0 +1,58 @@
+"""The arguments of classes that train a network, the same in both hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from ..arguments import checked_choice, checked_count, checked_flag
+from ..constructors import write_constructor
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Network: TypeAlias = "str | nn.Module"
+"""The name of a network, or a module of the user."""
+
+
+@write_constructor
+class TrainingArguments:
+    """The arguments of surrogates and of networks that explain."""
+
+    network: Network = "mlp"
+    network_options: Mapping[str, Any] | None = None
+    epochs: int = 100
+    rows_per_step: int = 64
+    learning_rate: float | None = None
+    validation_share: float = 0.1
+    patience: int | None = None
+    folder: str | Path | None = None
+    trainer_options: Mapping[str, Any] | None = None
+
+
+@write_constructor
+class AmortizedArguments(TrainingArguments):
+    """The arguments of networks that explain.
+
+    A class says by `_choices` which targets its network may be trained towards, the default first.
+    """
+
+    _choices: ClassVar[tuple[str, ...]] = ()
+
+    targets: str | None = None
+    evaluations: int | None = None
+    paired: bool = True
+    crossed_rows: int = 0
+    validation_evaluations: int | None = None
+    efficient: bool = True
+    surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
+
+    def _check_amortized(self) -> None:
+        """Refuse arguments that cannot be used; fill in the default targets."""
+        is_open = self.targets is None
+        self.targets = checked_choice("targets", self.targets or self._choices[0], self._choices)
+        self._loadable = self._choices if is_open else (self.targets,)
+        checked_flag("paired", self.paired)
+        self.crossed_rows = checked_count("crossed_rows", self.crossed_rows, minimum=0)
+        checked_flag("efficient", self.efficient)
