@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
-from .coalition_attribution import CoalitionAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
-class Owen(CoalitionAttribution):
+@write_constructor
+class Owen(SamplingAttribution):
     """Shapley values by Owen sampling: each feature joins a coalition with probability q.
 
     The Shapley value is the integral over q of the expected marginal contribution (Owen, 1972;
@@ -44,23 +42,9 @@ class Owen(CoalitionAttribution):
     tensor([ 78., 156., 234.])
     """
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        levels: int | None = None,
-        antithetic: bool = True,
-        efficient: bool = True,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.levels = levels
-        self.antithetic = antithetic
-        self.efficient = efficient
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    levels: int | None = None
+    antithetic: bool = True
+    efficient: bool = True
 
     def _estimator(self) -> core.Owen:
         return core.Owen(self.levels, self.antithetic, self.efficient)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
-from .coalition_attribution import CoalitionAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
-class SVARM(CoalitionAttribution):
+@write_constructor
+class SVARM(SamplingAttribution):
     """Shapley values from coalition values, averaged by size and by membership.
 
     Stratified SVARM (Kolpaczki et al., Approximating the Shapley Value without Marginal
@@ -45,23 +43,9 @@ class SVARM(CoalitionAttribution):
     tensor([ 78., 156., 234.])
     """
 
-    def __init__(
-        self,
-        forward_func: Callable[..., Any],
-        *,
-        seed: int | None = None,
-        value_function: Any = "raw",
-        paired: bool = True,
-        centred: bool = True,
-        efficient: bool = True,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(forward_func, seed=seed, value_function=value_function)
-        self.paired = paired
-        self.centred = centred
-        self.efficient = efficient
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    paired: bool = True
+    centred: bool = True
+    efficient: bool = True
 
     def _estimator(self) -> core.SVARM:
         return core.SVARM(self.paired, self.centred, self.efficient)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import shap
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
-from .coalition_explainer import CoalitionExplainer
+from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
 
 @documented
-class OwenExplainer(CoalitionExplainer):
+@write_constructor
+class OwenExplainer(SamplingExplainer):
     """Shapley values by Owen sampling: each feature joins a coalition with probability q.
 
     The Shapley value is the integral over q of the expected marginal contribution (Owen, 1972;
@@ -49,39 +45,9 @@ class OwenExplainer(CoalitionExplainer):
 
     name = "Owen"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        levels: int | None = None,
-        antithetic: bool = True,
-        efficient: bool = True,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-        )
-        self.levels = levels
-        self.antithetic = antithetic
-        self.efficient = efficient
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    levels: int | None = None
+    antithetic: bool = True
+    efficient: bool = True
 
     def _estimator(self) -> core.Owen:
         return core.Owen(self.levels, self.antithetic, self.efficient)

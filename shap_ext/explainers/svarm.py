@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import shap
-
 import shapley_adapters as core
-from shapley_adapters.arguments import checked_flag
+from shapley_adapters.constructors import write_constructor
 
-from .coalition_explainer import CoalitionExplainer
+from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
 
 @documented
-class SVARMExplainer(CoalitionExplainer):
+@write_constructor
+class SVARMExplainer(SamplingExplainer):
     """Shapley values from coalition values, averaged by size and by membership.
 
     Stratified SVARM (Kolpaczki et al., Approximating the Shapley Value without Marginal
@@ -49,39 +45,9 @@ class SVARMExplainer(CoalitionExplainer):
 
     name = "SVARM"
 
-    def __init__(
-        self,
-        model: Any,
-        masker: Any = None,
-        link: Callable[[Any], Any] | str = shap.links.identity,
-        feature_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        linearize_link: bool = True,
-        seed: int | None = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        value_function: Any = "raw",
-        algorithm: str | None = None,  # shap passes it back in when it unwraps a pipeline
-        paired: bool = True,
-        centred: bool = True,
-        efficient: bool = True,
-        independent_rows: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            masker,
-            link,
-            feature_names,
-            output_names,
-            linearize_link,
-            seed,
-            groups,
-            value_function,
-        )
-        self.paired = paired
-        self.centred = centred
-        self.efficient = efficient
-        self.independent_rows = checked_flag("independent_rows", independent_rows)
-        self._estimator()  # refuses options that cannot be used
+    paired: bool = True
+    centred: bool = True
+    efficient: bool = True
 
     def _estimator(self) -> core.SVARM:
         return core.SVARM(self.paired, self.centred, self.efficient)
