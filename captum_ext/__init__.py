@@ -17,6 +17,7 @@ from .attributions.networks import FastShap, SimShap
 from .attributions.odd_gp import OddGP
 from .attributions.owen import Owen
 from .attributions.random_order import RandomOrder
+from .attributions.registered import attribution_class
 from .attributions.semivalue import Semivalue
 from .attributions.shear import Shear
 from .attributions.sim_semivalue import SimSemivalue
@@ -57,6 +58,7 @@ __all__ = [
     "StackedGraphs",
     "Surrogate",
     "ValueFunction",
+    "attribution_class",
     "combine",
     "criteria",
     "draw_graph",

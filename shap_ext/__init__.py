@@ -25,7 +25,13 @@ from .explainers import (
     SVARMExplainer,
 )
 from .explainers.surrogate import Surrogate
-from .registration import algorithms, register, unregister
+from .registration import (
+    algorithms,
+    register,
+    register_estimator,
+    unregister,
+    unregister_estimator,
+)
 
 __all__ = [
     "AVAExplainer",
@@ -55,7 +61,9 @@ __all__ = [
     "criteria",
     "draw_graph",
     "register",
+    "register_estimator",
     "unregister",
+    "unregister_estimator",
 ]
 
 register()

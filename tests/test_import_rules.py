@@ -71,6 +71,7 @@ SHARED_BY_ESTIMATORS = {
     "kernel_draws",
     "linear_algebra",
     "protocol",
+    "registered",
     "strata",
     "units",
 }
