@@ -15,11 +15,14 @@ from .attributions.least_squares import LeastSquares
 from .attributions.myerson import Myerson
 from .attributions.networks import FastShap, SimShap
 from .attributions.odd_gp import OddGP
+from .attributions.owen import Owen
 from .attributions.random_order import RandomOrder
+from .attributions.registered import attribution_class
 from .attributions.semivalue import Semivalue
 from .attributions.shear import Shear
 from .attributions.sim_semivalue import SimSemivalue
 from .attributions.surrogate import Surrogate
+from .attributions.svarm import SVARM
 from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.graph_networks import StackedGraphs
 from .captum_tools.language_models import LLMAttribution
@@ -28,6 +31,7 @@ from .inputs.forward_arguments import PerExample, Shared
 
 __all__ = [
     "AVA",
+    "SVARM",
     "BaselineDistribution",
     "CShapley",
     "Centroid",
@@ -42,6 +46,7 @@ __all__ = [
     "LowComplexity",
     "Myerson",
     "OddGP",
+    "Owen",
     "PerExample",
     "PlayerGraph",
     "RandomOrder",
@@ -53,6 +58,7 @@ __all__ = [
     "StackedGraphs",
     "Surrogate",
     "ValueFunction",
+    "attribution_class",
     "combine",
     "criteria",
     "draw_graph",

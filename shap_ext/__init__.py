@@ -16,14 +16,22 @@ from .explainers import (
     LShapleyExplainer,
     MyersonExplainer,
     OddGPExplainer,
+    OwenExplainer,
     RandomOrderExplainer,
     SemivalueExplainer,
     ShearExplainer,
     SimSemivalueExplainer,
     SimShapExplainer,
+    SVARMExplainer,
 )
 from .explainers.surrogate import Surrogate
-from .registration import algorithms, register, unregister
+from .registration import (
+    algorithms,
+    register,
+    register_estimator,
+    unregister,
+    unregister_estimator,
+)
 
 __all__ = [
     "AVAExplainer",
@@ -38,8 +46,10 @@ __all__ = [
     "LowComplexityExplainer",
     "MyersonExplainer",
     "OddGPExplainer",
+    "OwenExplainer",
     "PlayerGraph",
     "RandomOrderExplainer",
+    "SVARMExplainer",
     "SemivalueExplainer",
     "ShearExplainer",
     "SimSemivalueExplainer",
@@ -51,7 +61,9 @@ __all__ = [
     "criteria",
     "draw_graph",
     "register",
+    "register_estimator",
     "unregister",
+    "unregister_estimator",
 ]
 
 register()

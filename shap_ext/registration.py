@@ -14,46 +14,28 @@ from typing import Any
 
 import shap
 
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.estimators.protocol import Estimator
 
-from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
-from .explainers import (
-    CShapleyExplainer,
-    EnumerationExplainer,
-    FastShapExplainer,
-    LeastSquaresExplainer,
-    LShapleyExplainer,
-    MyersonExplainer,
-    OddGPExplainer,
-    RandomOrderExplainer,
-    SemivalueExplainer,
-    ShearExplainer,
-    SimSemivalueExplainer,
-    SimShapExplainer,
-)
+from . import aggregates, explainers
+from .explainers.registered import explainer_class
+from .explainers.sampling_explainer import SamplingExplainer
 from .explainers.saved_options import SavedExplainer
 from .shap_internals import BUILT_IN_ALGORITHMS, InvalidAlgorithmError
 
 _REGISTRY = "_shapley_ext_algorithms"
 _lock = threading.Lock()
 
+
+def _without_hyphens(name: str) -> str:
+    """Return a name as algorithms are registered: "Random-Order" is "randomorder"."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
 _ALGORITHMS: dict[str, type[SavedExplainer]] = {
-    "ava": AVAExplainer,
-    "centroid": CentroidExplainer,
-    "convex": ConvexExplainer,
-    "lowcomplexity": LowComplexityExplainer,
-    "cshapley": CShapleyExplainer,
-    "enumeration": EnumerationExplainer,
-    "fastshap": FastShapExplainer,
-    "leastsquares": LeastSquaresExplainer,
-    "lshapley": LShapleyExplainer,
-    "myerson": MyersonExplainer,
-    "oddgp": OddGPExplainer,
-    "randomorder": RandomOrderExplainer,
-    "semivalue": SemivalueExplainer,
-    "shear": ShearExplainer,
-    "simsemivalue": SimSemivalueExplainer,
-    "simshap": SimShapExplainer,
+    _without_hyphens(explainer.name.replace(" ", "")): explainer
+    for package in (explainers, aggregates)
+    for explainer in (getattr(package, name) for name in package.__all__)
 }
 
 
@@ -89,13 +71,82 @@ def register() -> None:
         if name in BUILT_IN_ALGORITHMS:
             raise InvalidArgumentError(f"algorithm {name!r} is shap's own.")
     with _lock:
-        setattr(shap.Explainer, _REGISTRY, dict(_ALGORITHMS))
-        if not _is_wrapped():
-            shap.Explainer.__init__ = _wrapped(shap.Explainer.__init__)
+        _set_registry(algorithms() | _ALGORITHMS)
+
+
+def register_estimator(name: str, estimator: type[Estimator[Any]]) -> type[SamplingExplainer]:
+    """Make `shap.Explainer` know an estimator of your own by a name.
+
+    `shap.Explainer(model, masker, algorithm=name, ...)` then builds an explainer that estimates by
+    it. The explainer has the estimator's options as keyword-only arguments beside those that all
+    explainers share, and works as the explainers of this package do: with budgets, tolerances,
+    error bounds, groups, plots, saving and loading.
+
+    A name may be registered again, which replaces the estimator; explainers that are built already
+    keep theirs.
+
+    Parameters
+    ----------
+    name : str
+        Name of the algorithm, of letters and digits. Case, hyphens and underscores do not matter.
+    estimator : type
+        A class with the methods of `shapley_adapters.estimators.Estimator`, usually a frozen
+        dataclass. To save explainers, it must be importable where they are loaded.
+
+    Returns
+    -------
+    type
+        The class of the explainer, which may be built directly, too.
+
+    Raises
+    ------
+    InvalidArgumentTypeError
+        If it is not the class of an estimator, or its options cannot be passed by name.
+    InvalidArgumentError
+        If shap or this package uses the name, or an option has a name that explainers use
+        themselves, such as `seed`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import shap, shap_ext
+    >>> from shapley_adapters import RandomOrder  # stands for an estimator of your own
+    >>> _ = shap_ext.register_estimator("orders", RandomOrder)
+    >>> model = lambda x: x.sum(axis=1) ** 2
+    >>> background = np.zeros((1, 12))
+    >>> explainer = shap.Explainer(model, background, algorithm="orders", antithetic=True, seed=0)
+    >>> explainer(np.arange(1.0, 13.0)[None], max_evals=100).values[0, :3].round(6)
+    array([ 78., 156., 234.])
+    >>> shap_ext.unregister_estimator("orders")
+    """
+    algorithm = _checked_name(name)
+    explainer = explainer_class(name, estimator)
+    with _lock:
+        _set_registry(algorithms() | {algorithm: explainer})
+    return explainer
+
+
+def unregister_estimator(name: str) -> None:
+    """Make `shap.Explainer` forget an estimator that `register_estimator` added.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is none of this name.
+    """
+    algorithm = _checked_name(name)
+    with _lock:
+        left = algorithms()
+        if left.pop(algorithm, None) is None:
+            known = ", ".join(sorted(set(left) - set(_ALGORITHMS))) or "none"
+            raise InvalidArgumentError(
+                f"name={name!r} is not a registered estimator; these are: {known}."
+            )
+        setattr(shap.Explainer, _REGISTRY, left)
 
 
 def unregister() -> None:
-    """Make `shap.Explainer` forget our algorithms.
+    """Make `shap.Explainer` forget our algorithms, and those of `register_estimator`.
 
     Its `__init__` is put back, unless someone else has wrapped it after us; then ours stays
     underneath and passes everything on.
@@ -105,6 +156,30 @@ def unregister() -> None:
         current = shap.Explainer.__init__
         if _is_ours(current):
             shap.Explainer.__init__ = current.__wrapped__
+
+
+def _checked_name(name: Any) -> str:
+    """Return the name of an algorithm of others as it is registered."""
+    if not isinstance(name, str):
+        raise InvalidArgumentTypeError(f"name must be a str; got {type(name).__name__}.")
+    algorithm = _without_hyphens(name)
+    if not algorithm.isalnum():
+        raise InvalidArgumentError(
+            f"name must consist of letters and digits, hyphens and underscores; got {name!r}."
+        )
+    if algorithm in BUILT_IN_ALGORITHMS or algorithm in _ALGORITHMS:
+        owner = "shap" if algorithm in BUILT_IN_ALGORITHMS else "shap_ext"
+        raise InvalidArgumentError(
+            f"name={name!r} is an algorithm of {owner} itself; choose another name."
+        )
+    return algorithm
+
+
+def _set_registry(registry: dict[str, type[SavedExplainer]]) -> None:
+    """Set the known algorithms, and wrap the constructor of `shap.Explainer` if it is not yet."""
+    setattr(shap.Explainer, _REGISTRY, registry)
+    if not _is_wrapped():
+        shap.Explainer.__init__ = _wrapped(shap.Explainer.__init__)
 
 
 def _is_ours(function: Any) -> bool:
@@ -164,6 +239,4 @@ def _explainer_for(
     algorithm = args[3] if len(args) > 3 else kwargs.get("algorithm")
     if not isinstance(algorithm, str):
         return None
-    name = algorithm.lower().replace("-", "").replace("_", "")
-    found: type[SavedExplainer] | None = getattr(shap.Explainer, _REGISTRY, {}).get(name)
-    return found
+    return algorithms().get(_without_hyphens(algorithm))

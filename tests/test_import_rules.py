@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import HAS_TORCH
 
 ROOT = Path(__file__).parents[1]
@@ -71,7 +72,15 @@ FLOORS = {
 }
 
 # Of the estimators: what more than one method uses.
-SHARED_BY_ESTIMATORS = {"efficiency", "kernel_draws", "linear_algebra", "protocol"}
+SHARED_BY_ESTIMATORS = {
+    "efficiency",
+    "kernel_draws",
+    "linear_algebra",
+    "protocol",
+    "registered",
+    "strata",
+    "units",
+}
 
 
 def files(package):
@@ -289,16 +298,18 @@ print(core.estimate(Sums(), core.Shear(), settings).values.round(9).ravel().toli
 
 
 def test_shap_ext_works_without_captum_and_torch():
-    code = """
+    is_exact = {row.algorithm: row.exact_on_additive for row in OF_CLASSES}
+    code = f"""
+not_exact = {[name for name, exact in is_exact.items() if not exact]}
 import numpy as np, shap, shap_ext
-for name in set(shap_ext.algorithms()) - {"fastshap", "simshap"}:  # which need torch
-    graph = {"graph": "line"} if name in ("cshapley", "lshapley", "myerson") else {}
-    options = {"dataset": np.ones((1, 9))} if name == "ava" else {}
+for name in set(shap_ext.algorithms()) - set(("fastshap", "simshap")):  # which need torch
+    graph = dict(graph="line") if name in ("cshapley", "lshapley", "myerson") else dict()
+    options = dict(dataset=np.ones((1, 9))) if name == "ava" else dict()
     model = lambda x: x @ np.arange(9.0)
     explainer = shap.Explainer(model, np.zeros((1, 9)), algorithm=name, **graph, **options)
     found = explainer(np.ones((2, 9)), max_evals=512, silent=True)
     assert np.allclose(found.values, np.arange(9.0)), name
-    if name not in ("enumeration", "simsemivalue"):  # not exact even on additive games
+    if name not in ("enumeration", *not_exact):
         found = explainer(np.ones((2, 9)), max_evals=120, silent=True)
         assert np.allclose(found.values, np.arange(9.0)), name
 print("done")

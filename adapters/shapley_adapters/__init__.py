@@ -14,10 +14,12 @@ from .estimators.least_squares.options import least_squares
 from .estimators.least_squares.regression import LeastSquares
 from .estimators.least_squares.unbiased import UnbiasedLeastSquares
 from .estimators.odd_gp.estimator import OddGP
+from .estimators.owen import Owen
 from .estimators.random_order import RandomOrder
 from .estimators.semivalue import Semivalue
 from .estimators.shear.estimator import Shear
 from .estimators.sim_semivalue import SimSemivalue
+from .estimators.svarm import SVARM
 from .games.game import DifferentiableGame, Game
 from .games.value_functions import ValueFunction
 from .graphs.drawing import draw_graph
@@ -30,6 +32,7 @@ from .pipeline.settings import Settings
 from .pipeline.tolerance import Tolerance
 
 __all__ = [
+    "SVARM",
     "CShapley",
     "ConnectedRegression",
     "DifferentiableGame",
@@ -40,6 +43,7 @@ __all__ = [
     "LeastSquares",
     "Myerson",
     "OddGP",
+    "Owen",
     "PlayerGraph",
     "RandomOrder",
     "Semivalue",

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import captum.attr
 
-_NAMES = {
-    "AVA": "AVA",
-    "CShapley": "C-Shapley",
-    "FastShap": "FastSHAP",
-    "LLMAttribution": "LLM Attribution",
-    "LShapley": "L-Shapley",
-    "OddGP": "Odd GP",
-    "RemoteLLMAttribution": "Remote LLM Attribution",
-    "Shear": "SHEAR",
-    "SimSemivalue": "Sim-Semivalue",
-    "SimShap": "SimSHAP",
-}
+_AS_PAPERS_WRITE_THEM = {"FastShap": "FastSHAP", "Shear": "SHEAR", "SimShap": "SimSHAP"}
 
 
 class NamedAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
@@ -24,4 +15,12 @@ class NamedAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum 
     @classmethod
     def get_name(cls) -> str:
         """Return the readable name of the class."""
-        return _NAMES.get(cls.__name__) or super().get_name()
+        name = cls.__name__
+        return _AS_PAPERS_WRITE_THEM.get(name) or _words(name)
+
+
+def _words(class_name: str) -> str:
+    """Put a space before each word; abbreviations such as LLM stay whole."""
+    # A single capital, as in L-Shapley, belongs to the next word, and so does the prefix "Sim".
+    hyphened = re.sub(r"^(Sim|[A-Z])(?=[A-Z][a-z])", r"\1-", class_name)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", hyphened)

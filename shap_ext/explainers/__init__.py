@@ -7,10 +7,12 @@ from .least_squares import LeastSquaresExplainer
 from .myerson import MyersonExplainer
 from .networks import FastShapExplainer, SimShapExplainer
 from .odd_gp import OddGPExplainer
+from .owen import OwenExplainer
 from .random_order import RandomOrderExplainer
 from .semivalue import SemivalueExplainer
 from .shear import ShearExplainer
 from .sim_semivalue import SimSemivalueExplainer
+from .svarm import SVARMExplainer
 
 __all__ = [
     "CShapleyExplainer",
@@ -20,7 +22,9 @@ __all__ = [
     "LeastSquaresExplainer",
     "MyersonExplainer",
     "OddGPExplainer",
+    "OwenExplainer",
     "RandomOrderExplainer",
+    "SVARMExplainer",
     "SemivalueExplainer",
     "ShearExplainer",
     "SimSemivalueExplainer",

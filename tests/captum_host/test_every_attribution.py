@@ -28,6 +28,7 @@ from shapley_adapters.errors import (
     ShapleyExtError,
 )
 from tests.captum_host.networks import examples, network
+from tests.helpers.estimator_table import OF_CLASSES
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -105,13 +106,7 @@ def ava(forward_func, as_pair=False):
 
 
 ROWS = [
-    estimator("Exact"),
-    estimator("RandomOrder"),
-    estimator("LeastSquares"),
-    estimator("Semivalue"),
-    estimator("SimSemivalue"),
-    estimator("Shear"),
-    estimator("OddGP"),
+    *(estimator(row.attribution.__name__) for row in OF_CLASSES),
     estimator("LShapley", graph=CHAIN),
     estimator("CShapley", graph=CHAIN),
     estimator("Myerson", graph=CHAIN),

@@ -13,23 +13,13 @@ import captum_ext
 from captum_ext import PerExample, Shared
 from shapley_adapters.errors import ShapleyExtError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
+from tests.helpers.estimator_table import OF_CLASSES
 
 ENOUGH = 2**5
 """Evaluations that pay for all coalitions of the players drawn here."""
 
-METHODS = [
-    "OddGP",
-    "Shear",
-    "LeastSquares",
-    "RandomOrder",
-    "Exact",
-    "Semivalue",
-    "SimSemivalue",
-    "LShapley",
-    "CShapley",
-    "Myerson",
-]
 ON_GRAPH = {"LShapley", "CShapley", "Myerson"}
+METHODS = [*(row.attribution.__name__ for row in OF_CLASSES), *sorted(ON_GRAPH)]
 
 
 @dataclass(frozen=True)

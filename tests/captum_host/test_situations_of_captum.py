@@ -19,19 +19,12 @@ import captum_ext
 from shapley_adapters.errors import FutureError, InvalidArgumentError, ModelOutputError
 from tests.captum_host.networks import examples, oracle
 from tests.helpers.brute_force import shapley_values
+from tests.helpers.estimator_table import OF_CLASSES
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 EXACT = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
-CLASSES = [
-    captum_ext.Exact,
-    captum_ext.RandomOrder,
-    captum_ext.LeastSquares,
-    captum_ext.Semivalue,
-    captum_ext.SimSemivalue,
-    captum_ext.Shear,
-    captum_ext.OddGP,
-]
+CLASSES = [row.attribution for row in OF_CLASSES]
 every_class = pytest.mark.parametrize("method", CLASSES, ids=lambda method: method.__name__)
 every_size = pytest.mark.parametrize("per_eval", [None, 1, 2, 3])
 

@@ -19,24 +19,6 @@ from tests.helpers.reference_games import (
 N_PLAYERS, N_SEEDS = 8, 400
 GAMES = {"smooth": smooth_game, "random": random_game}
 
-# Allowed ratios of the mean squared standard error to the variance over seeds. The variance of
-# 400 seeds, summed over 4 games and 7 free players, is known to about 2 %, hence 10 % to both
-# sides of what is expected:
-BOUNDS = {
-    # independent units: unbiased
-    "RandomOrder": (0.9, 1.1),
-    "Semivalue": (0.9, 1.1),
-    "SimSemivalue": (0.9, 1.1),
-    "UnbiasedLeastSquares": (0.9, 1.1),
-    # a residual is divided by 1 − its leverage h, which makes its square too large by up to
-    # 1/(1 − h); h averages 7/30 or less here
-    "LeastSquares": (0.9, 1.1 / (1 - 7 / 30)),
-    # the highest interaction that strata tell is taken for noise, and variances are drawn together
-    # by their logarithms, whose mean is less
-    "Shear": (0.75, 1.2),
-}
-
-
 DRAWN = [
     row
     for row in ESTIMATORS
@@ -54,12 +36,9 @@ def test_standard_errors_estimate_the_spread_over_seeds(row, kind, budget):
     ]
     squares = np.mean([result.standard_errors**2 for result in results], axis=0)
     variance = np.var([result.values for result in results], axis=0, ddof=1)
-    low, high = BOUNDS[row.estimator.__name__]
+    low, high = row.error_ratio
     assert low < squares.sum() / variance.sum() < high
-    # And no single player's is misled: each variance is known to 7 % only, kurtosis aside. SHEAR
-    # draws them towards that of all players, which makes the largest ones smaller.
-    least = 0.5 if row.estimator.__name__ == "Shear" else 0.65
-    assert (squares / variance).min() > least
+    assert (squares / variance).min() > row.least_error_ratio  # of any player
     means = np.mean([result.values for result in results], axis=0)
     for confidence, fewest, most in ((0.68, 0.60, 0.76), (0.95, 0.90, 0.98)):
         ends = [result.interval(confidence) for result in results]
@@ -127,7 +106,7 @@ def test_intervals_hold_the_exact_values_as_often_as_they_say(row, kind):
     exact = game_shapley_values(game)
     inside = []
     for seed in range(60):
-        budget = 110 if row.estimator is core.Shear else 66  # SHEAR's differences cost 36
+        budget = 66 if row.least(N_PLAYERS) < 60 else 110  # differences cost SHEAR 36
         lower, upper = row.estimate(game, budget=budget, seed=seed, with_errors=True).interval()
         inside.append((lower <= exact) & (exact <= upper))
     assert 0.84 < np.mean(inside) < 0.995

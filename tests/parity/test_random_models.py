@@ -8,6 +8,7 @@ import shap
 
 import shap_ext
 from shapley_adapters.errors import ShapleyExtWarning
+from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
 
 N_FEATURES = 8
@@ -69,12 +70,7 @@ def test_rows_without_features_tell_when_nothing_is_left(explain):
 @pytest.mark.parametrize(
     ("algorithm", "options"),
     [
-        ("randomorder", {}),
-        ("leastsquares", {}),
-        ("semivalue", {}),
-        ("simsemivalue", {}),
-        ("shear", {}),
-        ("enumeration", {}),
+        *((row.algorithm, {}) for row in OF_CLASSES),
         ("lshapley", {"graph": "line"}),
         ("cshapley", {"graph": "line"}),
         ("myerson", {"graph": "line"}),

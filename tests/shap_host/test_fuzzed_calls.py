@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import shap_ext
 from shapley_adapters.errors import ShapleyExtError, ShapleyExtWarning
 from tests.helpers.brute_force import masked_model_values, shapley_values
+from tests.helpers.estimator_table import OF_CLASSES
 
 assert shap_ext  # registers the algorithms
 
@@ -255,19 +256,8 @@ BAD_MODELS = {
     "ragged": lambda x: [[1.0] * (i + 1) for i in range(x.shape[0] + 1)],
 }
 
-ALGORITHMS = [
-    "oddgp",
-    "shear",
-    "leastsquares",
-    "randomorder",
-    "enumeration",
-    "semivalue",
-    "simsemivalue",
-    "lshapley",
-    "cshapley",
-    "myerson",
-]
 ON_GRAPH = {"lshapley", "cshapley", "myerson"}
+ALGORITHMS = [*(row.algorithm for row in OF_CLASSES), *sorted(ON_GRAPH)]
 
 
 @st.composite

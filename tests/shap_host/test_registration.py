@@ -18,6 +18,7 @@ from shap.utils._exceptions import InvalidAlgorithmError
 
 import shap_ext
 import shap_ext.registration
+from tests.helpers.estimator_table import OF_CLASSES
 from tests.shap_host.games import ROUNDING, curved, oracle, rows
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -27,13 +28,7 @@ CLASSES = {
     "centroid": shap_ext.CentroidExplainer,
     "convex": shap_ext.ConvexExplainer,
     "lowcomplexity": shap_ext.LowComplexityExplainer,
-    "enumeration": shap_ext.EnumerationExplainer,
-    "oddgp": shap_ext.OddGPExplainer,
-    "randomorder": shap_ext.RandomOrderExplainer,
-    "leastsquares": shap_ext.LeastSquaresExplainer,
-    "semivalue": shap_ext.SemivalueExplainer,
-    "shear": shap_ext.ShearExplainer,
-    "simsemivalue": shap_ext.SimSemivalueExplainer,
+    **{row.algorithm: row.explainer for row in OF_CLASSES},
 }
 TRAINED = {"fastshap": shap_ext.FastShapExplainer, "simshap": shap_ext.SimShapExplainer}
 ON_GRAPHS = {

@@ -1,1 +1,21 @@
-"""One module for each family of estimators: pure functions of designs and values."""
+"""One module for each family of estimators: pure functions of designs and values.
+
+An estimator of your own needs the names of this package: `Estimator` says what to implement.
+"""
+
+from ..coalitions.tables import CoalitionTable
+from .protocol import Design, DesignRequest, Estimator, Solution, WholeDesign
+from .strata import solution_by_strata
+from .units import UnitDesign, select_within_budget
+
+__all__ = [
+    "CoalitionTable",
+    "Design",
+    "DesignRequest",
+    "Estimator",
+    "Solution",
+    "UnitDesign",
+    "WholeDesign",
+    "select_within_budget",
+    "solution_by_strata",
+]

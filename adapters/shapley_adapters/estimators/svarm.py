@@ -1,0 +1,234 @@
+"""Coalition values averaged by size, apart for coalitions with and without each player."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arguments import checked_flag
+from ..array_types import (
+    AttributionArray,
+    CoalitionArray,
+    FloatArray,
+    IntArray,
+    ValueArray,
+    WordArray,
+)
+from ..coalitions.tables import CoalitionTable, buy_uneven, pack, units_within
+from .protocol import DesignRequest, Estimator, Solution
+from .strata import solution_by_strata
+
+
+@dataclass(frozen=True)
+class SVARMDesign:
+    """Partitions of the players into coalitions of one size, several for each size.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The distinct coalitions, shared by all rows.
+    partitions : sequence of arrays, (n, D, C)
+        Indices into the table, one array for each size: n partitions, each of C coalitions whose
+        union is all players. D is 2 where their complements follow, else 1. The first array holds
+        the single partition into coalitions of one player.
+    """
+
+    table: CoalitionTable
+    partitions: Sequence[IntArray]
+
+    def within(self, n_coalitions: int) -> SVARMDesign:
+        """Return the partitions whose coalitions are among the first of the table."""
+        served = [
+            int(units_within(one.reshape(1, len(one), -1), n_coalitions)[0])
+            for one in self.partitions
+        ]
+        partitions = [one[:n] for one, n in zip(self.partitions, served, strict=True)]
+        return SVARMDesign(self.table.first(n_coalitions), partitions)
+
+    def of_rows(self, _: IntArray) -> SVARMDesign:
+        """Return the design itself: all rows share it."""
+        return self
+
+
+@dataclass(frozen=True)
+class SVARM(Estimator[SVARMDesign]):
+    """Stratified SVARM, Kolpaczki et al., 2024, Algorithm 2.
+
+    The Shapley value of player i is the mean over the sizes s = 0, …, M − 1 of the mean value of
+    the coalitions of s + 1 players that contain i, less that of the coalitions of s players that
+    do not. Each of these 2 M means is a stratum of player i. A coalition belongs to one stratum of
+    every player, so that one evaluation serves all players. The sizes 0, 1, M − 1 and M are
+    evaluated completely, and their strata are exact.
+
+    All other sizes are drawn as in the paper's warm-up: a random order of the players is cut into
+    coalitions of the size, so that each player has members in each of its strata. Such a partition
+    is one draw. The paper goes on with single coalitions; partitions keep the strata equally full,
+    and are independent of each other, which gives standard errors. Unbiased: in each stratum the
+    weights of the drawn coalitions sum to 1, and all its coalitions have the same expected weight.
+
+    Parameters
+    ----------
+    paired : bool
+        Draw each coalition together with its complement.
+    centred : bool
+        Subtract from each value the additive game in which a player counts the mean of
+        v({i}) − v(∅) and v(N) − v(N∖i), whose Shapley values are known. These values are evaluated
+        anyway. The paper does not. Additive games are then exact, and with `paired` quadratic
+        games, too.
+    efficient : bool
+        Share the efficiency residual equally. The paper does not.
+    """
+
+    paired: bool = True
+    centred: bool = True
+    efficient: bool = True
+
+    def __post_init__(self) -> None:
+        checked_flag("paired", self.paired)
+        checked_flag("centred", self.centred)
+        checked_flag("efficient", self.efficient)
+
+    @property
+    def is_drawn_by_labels(self) -> bool:
+        """A partition of relabelled players is a random partition, too."""
+        return True
+
+    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
+        """Return the cost of the exact sizes and of one draw of each stratum, or of two."""
+        drawn = sum(stratum.cost(n_players) for stratum in self._strata(n_players))
+        return 2 * n_players + 2 + (2 if with_errors else 1) * drawn
+
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return the memory of the coalitions, of which twice as many are drawn as are kept."""
+        return 14 * budget * n_players
+
+    def design(self, request: DesignRequest) -> SVARMDesign:
+        """Draw a partition of each stratum in turn, in random order, until the budget is spent."""
+        n_players, rng = request.n_players, request.rng
+        strata = self._strata(n_players)
+        # Duplicates are free, so offer more draws than the budget pays for at full price.
+        cost = sum(stratum.cost(n_players) for stratum in strata)
+        n_rounds = 2 * (request.budget // max(1, cost)) + 2
+        identity = np.arange(n_players)
+        players = np.tile(identity, (n_rounds, 1))
+        exact = pack(_EXACT_SIZES.partitions(identity[None]))
+        drawn = [pack(one.partitions(rng.permuted(players, axis=1))) for one in strata]
+        rounds = rng.permuted(np.tile(np.arange(len(strata)), (n_rounds, 1)), axis=1)
+        units = [exact[0], *(drawn[i][n] for n, order in enumerate(rounds) for i in order)]
+        of_unit = np.array([-1, *rounds.ravel()])
+        return _select_within_budget(request, units, of_unit, len(strata))
+
+    def solve(self, design: SVARMDesign, values: ValueArray) -> Solution:
+        """Add up the means of the strata; errors from the spread between partitions."""
+        coalitions = design.table.coalitions[0]
+        slopes, remainder = self._centred(design, values)
+        strata = [
+            _differences(coalitions[indices], remainder[:, indices])
+            for indices in design.partitions
+        ]
+        ends = (remainder[:, 1] - remainder[:, 0])[:, None] / coalitions.shape[1]
+        certain = slopes + ends + strata[0][:, 0]
+        return solution_by_strata(certain, strata[1:], values, self.efficient)
+
+    def _strata(self, n_players: int) -> list[_Stratum]:
+        """Return the sizes that are drawn."""
+        strata = []
+        for size in range(2, n_players // 2 + 1):
+            if 2 * size == n_players:  # a coalition comes with its complement in any case
+                strata.append(_Stratum(size, (False,)))
+            elif self.paired:
+                strata.append(_Stratum(size, (False, True)))
+            else:
+                strata += [_Stratum(size, (False,)), _Stratum(size, (True,))]
+        return strata
+
+    def _centred(
+        self, design: SVARMDesign, values: ValueArray
+    ) -> tuple[AttributionArray, ValueArray]:
+        """Return the values of an additive game for the players, and the values less that game."""
+        coalitions = design.table.coalitions[0]
+        if not self.centred:
+            return np.zeros((len(values), coalitions.shape[1], values.shape[2])), values
+        of_one, of_all_but_one = design.partitions[0][0]
+        first = values[:, of_one] - values[:, :1]
+        last = values[:, 1:2] - values[:, of_all_but_one]
+        slopes = (first + last) / 2
+        remainder: FloatArray = values - values[:, :1] - coalitions @ slopes
+        return slopes, remainder
+
+
+@dataclass(frozen=True)
+class _Stratum:
+    """Coalitions of one size, their complements, or both.
+
+    Attributes
+    ----------
+    size : int
+        Number of players of the coalitions; at most M / 2.
+    complements : tuple of bool
+        (False,) for the coalitions, (True,) for their complements, (False, True) for both.
+    """
+
+    size: int
+    complements: tuple[bool, ...]
+
+    def cost(self, n_players: int) -> int:
+        """Return the number of coalitions of a partition."""
+        return len(self.complements) * -(-n_players // self.size)
+
+    def partitions(self, orders: IntArray) -> CoalitionArray:
+        """Cut orders of the players, (n, M), into coalitions, (n, D, C, M)."""
+        n_players = orders.shape[1]
+        starts = np.arange(0, n_players, self.size)
+        starts = np.minimum(starts, n_players - self.size)[:, None]  # the last one may overlap
+        ranks = orders[:, None]
+        chunks = (starts <= ranks) & (ranks < starts + self.size)
+        return np.stack([chunks ^ flag for flag in self.complements], axis=1)
+
+
+_EXACT_SIZES = _Stratum(1, (False, True))
+
+
+def _select_within_budget(
+    request: DesignRequest, units: Sequence[WordArray], of_unit: IntArray, n_strata: int
+) -> SVARMDesign:
+    """Return the design of the first units, (D, C, W) each, that the budget pays for.
+
+    `of_unit` holds the stratum of each unit, −1 for the exact sizes.
+    """
+    n_coalitions = np.array([unit.shape[0] * unit.shape[1] for unit in units])
+    words = np.concatenate([unit.reshape(-1, unit.shape[2]) for unit in units])
+    purchase = buy_uneven(request.known, words, n_coalitions, request.budget)
+    n = purchase.n_units
+    of_coalition = np.repeat(of_unit[:n], n_coalitions[:n])
+    partitions = []
+    for stratum in range(-1, n_strata):
+        shape = units[np.flatnonzero(of_unit == stratum)[0]].shape[:2]
+        partitions.append(purchase.positions[of_coalition == stratum].reshape(-1, *shape))
+    return SVARMDesign(purchase.table, partitions)
+
+
+def _differences(members: CoalitionArray, values: ValueArray) -> FloatArray:
+    """Return by how much coalitions with a player are worth more, per partition, (R, n, M, K).
+
+    Parameters
+    ----------
+    members : array, (n, D, C, M)
+        The coalitions; for each of the D sizes, every player is in some of the C, but not in all.
+    values : array, (R, n, D, C, K)
+        Their values.
+
+    Returns
+    -------
+    array
+        Means over the coalitions with the player less means over those without, added over the
+        sizes, divided by M.
+    """
+    n, n_sizes, n_coalitions, n_players = members.shape
+    n_with = members.sum(axis=2, keepdims=True)
+    weights = np.where(members, 1 / n_with, -1 / (n_coalitions - n_with)) / n_players
+    by_player = weights.reshape(n, n_sizes * n_coalitions, n_players).transpose(0, 2, 1)
+    differences: FloatArray = by_player @ values.reshape(len(values), n, -1, values.shape[4])
+    return differences

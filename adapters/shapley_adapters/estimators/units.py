@@ -1,0 +1,60 @@
+"""Designs of units: coalitions that are of use only together, the same for all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..array_types import CoalitionArray, IntArray
+from ..coalitions.tables import CoalitionTable, buy, pack, units_within
+from .protocol import DesignRequest
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class UnitDesign:
+    """Units of S coalitions each, such as a coalition and its complement.
+
+    Estimators that need more than the coalitions inherit from it and add arrays of their own. Of
+    these, only the entries of the first `len(positions)` units belong to the design.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The distinct coalitions, shared by all rows.
+    positions : array, (U, S)
+        Indices of the coalitions of each unit into the table.
+    """
+
+    table: CoalitionTable
+    positions: IntArray
+
+    def within(self, n_coalitions: int) -> Self:
+        """Return the design of the units whose coalitions are among the first of the table."""
+        n_units = int(units_within(self.positions[None], n_coalitions)[0])
+        table = self.table.first(n_coalitions)
+        return replace(self, table=table, positions=self.positions[:n_units])
+
+    def of_rows(self, _: IntArray) -> Self:
+        """Return the design itself: all rows share it."""
+        return self
+
+
+def select_within_budget(request: DesignRequest, units: CoalitionArray) -> UnitDesign:
+    """Return the design of the first units that the budget pays for.
+
+    Each distinct coalition counts once. Those of `request.known` and of earlier units cost
+    nothing, so that the budget usually pays for more units than their size suggests: offer about
+    twice as many.
+
+    Parameters
+    ----------
+    request : DesignRequest
+        The request that `Estimator.design` received.
+    units : array of bool, (U, S, M)
+        The units in the order in which they are to be evaluated: S coalitions of M players each.
+    """
+    purchase = buy(request.known, pack(units)[None], request.budget)
+    return UnitDesign(purchase.table, purchase.positions[0, : purchase.n_units[0]])

@@ -1,0 +1,38 @@
+"""Explainers made from the estimators of other packages."""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+from typing import Any
+
+from shapley_adapters.estimators.protocol import Estimator, OnGraph
+from shapley_adapters.estimators.registered import MadeFromEstimator, class_from_estimator
+
+from .graph_explainer import GraphExplainer
+from .sampling_explainer import SamplingExplainer
+
+
+class _ExplainerClass(MadeFromEstimator):
+    name: str
+
+
+@functools.cache
+def explainer_class(name: str, estimator: type[Estimator[Any]]) -> type[SamplingExplainer]:
+    """Return the explainer whose options are those of an estimator class.
+
+    `name` is the name of the method in messages and on progress bars.
+    """
+    is_on_graph = isinstance(estimator, type) and issubclass(estimator, OnGraph)
+    base = GraphExplainer if is_on_graph else SamplingExplainer
+    class_name = f"{getattr(estimator, '__name__', '')}Explainer"
+    explainer: Any = class_from_estimator(_ExplainerClass, class_name, base, estimator)
+    explainer.name = name
+    return explainer  # type: ignore[no-any-return]
+
+
+def _how_to_make(explainer: _ExplainerClass) -> tuple[Any, ...]:
+    return explainer_class, (explainer.name, explainer.estimator_class)
+
+
+copyreg.pickle(_ExplainerClass, _how_to_make)
