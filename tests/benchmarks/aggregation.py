@@ -104,7 +104,7 @@ class Judge:
 
     def __call__(self, answers: Answers) -> FloatArray:
         """Return the four criteria of each row, (4, R)."""
-        moved = sensitivity(answers.rows, answers.near, kept=self.kept)
+        moved = sensitivity(answers.rows, answers.near, is_neighbour=self.kept)
         faithful = faithfulness(answers.rows, self.game, seed=self.seed)
         return np.array([moved.maximum, moved.average, faithful, complexity(answers.rows)])
 

@@ -91,7 +91,9 @@ def test_sensitivity_of_an_explainer():
     assert found.maximum.shape == (4, 2)
     assert (found.maximum >= found.average).all()
     near, _ = around.around(X, 0)
-    kept = around.kept(probability(X), probability(near.reshape(-1, 5)).reshape(4, 6, 2))
+    kept = around.keeps_prediction(
+        probability(X), probability(near.reshape(-1, 5)).reshape(4, 6, 2)
+    )
     own = explainer(X, silent=True).values[..., 0]
     for row in range(4):
         others = explainer(near[row][kept[row]], silent=True).values[..., 0]
