@@ -10,7 +10,7 @@ from typing import Any
 import captum.attr
 
 import shapley_adapters.aggregation as core
-from shapley_adapters.aggregation.members import name_of
+from shapley_adapters.aggregation.base_explainers import name_of
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 

@@ -11,7 +11,7 @@ import numpy as np
 import shap
 
 from shapley_adapters.aggregation import Aggregate
-from shapley_adapters.aggregation.members import share_of_budget
+from shapley_adapters.aggregation.base_explainers import share_of_budget
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError

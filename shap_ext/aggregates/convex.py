@@ -34,12 +34,12 @@ class ConvexExplainer(CandidateExplainer):
     weights : sequence of float, criterion, or callable, optional
         One number for each explainer, not negative; they are divided by their sum; equal by
         default. Or what they are learned for: `"complexity"`; `"sensitivity"`, on average over
-        neighbours; `"faithfulness"`; `"trade_off"`, sensitivity plus `strength` times complexity;
-        or a function of explanations, (R, M), to one number each, less of which is better.
+        neighbours; `"faithfulness"`; `"trade_off"`, sensitivity plus `complexity_weight` times
+        complexity; or a function of explanations, (R, M), to one number each, lower is better.
     dataset : array or DataFrame, optional
         The rows on which weights are learned, at the first call or by `learn`; by default those of
         `masker`.
-    strength : float
+    complexity_weight : float
         λ of `"trade_off"`, in units of the output for a nat.
     neighbourhood : shapley_adapters.criteria.Neighbourhood, optional
         Where sensitivity looks for neighbours; needed for it and for `"trade_off"`.
@@ -84,7 +84,7 @@ class ConvexExplainer(CandidateExplainer):
         explainers: Sequence[Any] | None = None,
         weights: Any = None,
         dataset: Any = None,
-        strength: float = 1.0,
+        complexity_weight: float = 1.0,
         neighbourhood: Neighbourhood | None = None,
         scale: str = "none",
     ) -> None:
@@ -92,11 +92,15 @@ class ConvexExplainer(CandidateExplainer):
             model, masker, link, feature_names, output_names, linearize_link, seed, algorithm
         )
         self.explainers, self.weights, self.dataset = explainers, weights, dataset
-        self.strength, self.neighbourhood, self.scale = strength, neighbourhood, scale
+        self.complexity_weight, self.neighbourhood, self.scale = (
+            complexity_weight,
+            neighbourhood,
+            scale,
+        )
         self.learned: core.LearnedWeights | None = None
         n_explainers = len(self._specs())
         if self._is_learned:
-            LearningMaterial.check(weights, neighbourhood, strength)
+            LearningMaterial.check(weights, neighbourhood, complexity_weight)
             core.Convex(None, scale)
         else:
             core.Convex(weights, scale)(np.zeros((n_explainers, 1, 1)))
@@ -116,25 +120,27 @@ class ConvexExplainer(CandidateExplainer):
             Arguments of the explainers, such as `max_evals`; each gets those that it takes.
         """
         material = self._material(X, arguments)
-        loss = material.loss(self.weights, self.strength)
+        loss = material.loss(self.weights, self.complexity_weight)
         self.learned = core.learned_weights(loss, len(self._specs()), seed=self.seed)
         return self.learned
 
-    def trade_off(self, X: Any = None, strengths: Any = None, **arguments: Any) -> core.TradeOff:
-        """Return what sensitivity and complexity combinations reach together, to be plotted.
+    def trade_off(
+        self, X: Any = None, complexity_weights: Any = None, **arguments: Any
+    ) -> core.TradeOff:
+        """Return the curve of sensitivity against complexity over all combinations, to be plotted.
 
         Parameters
         ----------
         X : array or DataFrame, (R, …), optional
             The rows; by default `dataset`.
-        strengths : sequence of float, optional
+        complexity_weights : sequence of float, optional
             λ; by default 16 over three decades.
         **arguments
             Arguments of the explainers, such as `max_evals`.
         """
         material = self._material(X, arguments)
         return core.trade_off(
-            material.complexity(), material.sensitivity(), strengths, seed=self.seed
+            material.complexity(), material.sensitivity(), complexity_weights, seed=self.seed
         )
 
     def _aggregator(self, rows: Any, arguments: Mapping[str, Any]) -> core.Convex:

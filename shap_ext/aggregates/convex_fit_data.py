@@ -45,7 +45,7 @@ class LearningMaterial:
     rows: Any
 
     @staticmethod
-    def check(weights: Any, neighbourhood: Any, strength: Any) -> None:
+    def check(weights: Any, neighbourhood: Any, complexity_weight: Any) -> None:
         """Refuse options that nothing can be learned with."""
         if isinstance(weights, str):
             checked_choice("weights", weights, LEARNED)
@@ -59,9 +59,13 @@ class LearningMaterial:
                 "neighbourhood must be a shapley_adapters.criteria.Neighbourhood; got "
                 f"{type(neighbourhood).__name__}."
             )
-        if not isinstance(strength, numbers.Real) or not 0 <= float(strength) < np.inf:
+        if (
+            not isinstance(complexity_weight, numbers.Real)
+            or not 0 <= float(complexity_weight) < np.inf
+        ):
             raise InvalidArgumentError(
-                f"strength must be a finite number, not negative; got {strength!r}."
+                "complexity_weight must be a finite number, not negative; got "
+                f"{complexity_weight!r}."
             )
 
     @classmethod
@@ -73,7 +77,7 @@ class LearningMaterial:
             )
         return cls(explainer, explain, plain_array_of(rows, "dataset"))
 
-    def loss(self, weights: Any, strength: float) -> Loss:
+    def loss(self, weights: Any, complexity_weight: float) -> Loss:
         """Return the loss that the name of a criterion, or a function, stands for."""
         if not isinstance(weights, str):
             return CriterionLoss(self._candidates(self.rows), weights)
@@ -84,7 +88,7 @@ class LearningMaterial:
         if weights == "faithfulness":
             return self.unfaithfulness()
         complexity, sensitivity = self.complexity(), self.sensitivity()
-        return lambda w: sensitivity(w) + strength * complexity(w)
+        return lambda w: sensitivity(w) + complexity_weight * complexity(w)
 
     def complexity(self) -> ComplexityLoss:
         """Return the complexity of combinations for the rows."""

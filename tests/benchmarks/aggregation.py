@@ -235,7 +235,7 @@ def _ava(explained: ExplainedSet, explain: Explain, n_neighbors: int) -> Explain
 
     def by_neighbours(rows: FloatArray, classes: FloatArray) -> FloatArray:
         near = index.nearest(rows.reshape(len(rows), -1).astype(np.float64))
-        pairs = np.stack([near.places, np.broadcast_to(classes[:, None], near.places.shape)], 2)
+        pairs = np.stack([near.indices, np.broadcast_to(classes[:, None], near.indices.shape)], 2)
         wanted = [tuple(map(int, pair)) for pair in np.unique(pairs.reshape(-1, 2), axis=0)]
         new = [pair for pair in wanted if pair not in known]
         if new:
