@@ -13,7 +13,7 @@ from torch import Tensor
 
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtError
-from shapley_adapters.torch_support.array_module import how_to_pick
+from shapley_adapters.torch_support.array_module import wrapping_advice
 
 from ..captum_internals import select_targets
 
@@ -152,7 +152,7 @@ def dense_output(output: Any) -> Tensor:
     """Return an output that is a dense tensor of real numbers; refuse all others."""
     if not isinstance(output, Tensor):
         raise ModelOutputError(
-            f"forward_func must return a tensor or a number; {how_to_pick(output)}"
+            f"forward_func must return a tensor or a number; {wrapping_advice(output)}"
         )
     kinds = {
         "complex": output.is_complex(),
