@@ -9,13 +9,13 @@ from typing import Any
 from shapley_adapters.array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.games.value_functions import Reduction
 
-from ..inputs.models import OutputReader
+from ..inputs.models import GameOfModel, OutputReader
 from ..shap_internals import is_identity
 from .links import LinkedAverage
 
 
 @dataclass(kw_only=True)
-class MaskedTable:
+class MaskedTable(GameOfModel):
     """Rows whose absent columns take the values of background rows.
 
     Attributes
@@ -66,16 +66,6 @@ class MaskedTable:
     def has_common_empty_value(self) -> bool:
         """Rows whose columns are all absent are the background, whichever they are."""
         return True
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known not to be deterministic, which users are warned of."""
-        return bool(getattr(self.predict, "is_in_training_mode", False))
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of the model's output, where it is known."""
-        return float(getattr(self.predict, "rounding", 0.0))
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), averaged over the background."""

@@ -135,9 +135,9 @@ class MaskerRow(MaskedRow):
         if self.is_own:
             masked = self.masker(mask, *self.inputs)
         else:
-            # The masker may reuse the memory of its result, for this or another thread.
+            # The masker may write into the row, and later into its result.
             with lock_of(self.masker):
-                masked = self.masker(mask, *self.inputs)
+                masked = self.masker(mask, *_copied(self.inputs))
                 if not getattr(self.masker, "immutable_outputs", False):
                     masked = _copied(masked)
         return self._checked(masked)
@@ -146,7 +146,7 @@ class MaskerRow(MaskedRow):
         if self.is_own:
             return method(*self.inputs)
         with lock_of(self.masker):
-            return copy.deepcopy(method(*self.inputs))
+            return copy.deepcopy(method(*_copied(self.inputs)))
 
     def _checked(self, masked: Any) -> tuple[Any, ...]:
         if masked is None:

@@ -144,6 +144,14 @@ class Solution:
     degrees_of_freedom: FloatArray | float = np.inf
 
 
+@dataclass(frozen=True)
+class PlannedDesign:
+    """A design, and why it leaves out all neighbours of the players; None if it does not."""
+
+    design: Design
+    shortfall: str | None = None
+
+
 DesignT = TypeVar("DesignT", bound=Design)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import BudgetError, warn_user
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator, OnGraph
-from .memory_bounds import memory_limit
+from ..memory_bounds import memory_limit
 from .settings import Settings
 
 _LOOKS_FROM = 4
@@ -111,6 +111,8 @@ class RowBudgets:
             If the design of a row needs more than `memory_limit`.
         """
         budget = min(self.of(n_players), 2**n_players)  # no coalition is evaluated twice
+        if self.are_on_graph:  # a small graph may need less than a large budget pays for
+            budget = min(budget, default_budget(n_players))
         needed, limit = self.estimator.memory(n_players, budget), memory_limit()
         if needed > limit:
             name = self.settings.name
@@ -119,6 +121,16 @@ class RowBudgets:
                 f"and {budget} evaluations a row; {limit / 2**30:.3g} GiB, half of what there is, "
                 f"may be used. {_FEWER_PLAYERS}, or lower {self.settings.budget_name}."
             )
+
+    def memory_error(self, n_players: int) -> BudgetError:
+        """Return the error for coalitions of a graph that do not fit into memory."""
+        name, budget, limit = self.settings.budget_name, self.settings.budget, memory_limit()
+        given = f"{name}={budget} is too large: " if budget else ""
+        return BudgetError(
+            f"{given}{self.settings.name} needs more than {limit / 2**30:.3g} GiB of memory, half "
+            f"of what there is, for the coalitions of {n_players} players on their graph. Lower "
+            f"{name} or the order, if there is one. {_FEWER_PLAYERS}."
+        )
 
     def warn_of_small(self, n_players: int) -> bool:
         """Warn of a budget with which the estimator says little; tell whether it is one."""

@@ -14,11 +14,13 @@ from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import BudgetError, InvalidArgumentTypeError, warn_user
 from ..estimators.exact import FullDesign, full_design, solve_full
+from ..estimators.graph.linear_design import DesignMemoryError
 from ..estimators.protocol import (
     Design,
     DesignRequest,
     Estimator,
     OnGraph,
+    PlannedDesign,
     Solution,
     WholeDesign,
 )
@@ -82,7 +84,7 @@ class _Run:
     budgets: RowBudgets
     _graphs: Sequence[PlayerGraph] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
-    _shared: dict[Hashable, Design] = field(default_factory=dict)
+    _shared: dict[Hashable, PlannedDesign] = field(default_factory=dict)
     _drawn: set[Hashable] = field(default_factory=set)
     _missed: list[tuple[int, float]] = field(default_factory=list)
     _largest: float = 0.0
@@ -147,6 +149,7 @@ class _Run:
             return groups
         return [replace(group, own_words=self._own_words[group.rows]) for group in groups]
 
+    @one_blas_thread()
     def _refuse_budget_early(self, active: BoolArray) -> None:
         """Refuse a budget before anything is evaluated.
 
@@ -161,16 +164,18 @@ class _Run:
         self, groups: list[RowGroup], evaluate: Evaluator, result: Estimate
     ) -> None:
         scored = self._scored(groups, evaluate)
-        open_rows = [rows for group in scored for rows in self._with_designs(group)]
+        with one_blas_thread():  # once for all rows, also where each has a design of its own
+            open_rows = [rows for group in scored for rows in self._with_designs(group)]
         while open_rows:
             # All groups in one go, so that batches are full however few rows a group has.
             found = evaluate([rows.request() for rows in open_rows])
             self._note_largest(found)
-            open_rows = [
-                left
-                for rows, values in zip(open_rows, found, strict=True)
-                for left in self._left_open(rows.with_values(values), result)
-            ]
+            with one_blas_thread():
+                open_rows = [
+                    left
+                    for rows, values in zip(open_rows, found, strict=True)
+                    for left in self._left_open(rows.with_values(values), result)
+                ]
 
     def _with_designs(self, group: RowGroup) -> list[OpenRows]:
         """Open the rows of a group: all with one design, or each with its own where it is drawn."""
@@ -179,10 +184,10 @@ class _Run:
         if group.own_words is None:
             return [self._opened(group, self._design(group))]
         first, *others = group.one_by_one()
-        design = self._design(first)
-        if isinstance(design, WholeDesign):
-            return [self._opened(group, design)]
-        opened = self._opened(first, design)
+        planned = self._design(first)
+        if isinstance(planned.design, WholeDesign):
+            return [self._opened(group, planned)]
+        opened = self._opened(first, planned)
         return [opened, *(self._opened(other, self._design(other)) for other in others)]
 
     def _relabelled(self, group: RowGroup) -> RowGroup:
@@ -197,12 +202,13 @@ class _Run:
             highest, lowest = values.max(initial=0.0), values.min(initial=0.0)
             self._largest = max(self._largest, highest, -lowest)
 
-    def _opened(self, group: RowGroup, design: Design) -> OpenRows:
+    def _opened(self, group: RowGroup, planned: PlannedDesign) -> OpenRows:
+        design = planned.design
         is_whole = self.settings.tolerance is None or isinstance(design, WholeDesign)
         limit = (
             int(design.table.counts.max()) if is_whole else self.budgets.planned(group.n_players)
         )
-        return OpenRows(group, design, group.known_values, limit)
+        return OpenRows(group, design, group.known_values, limit, planned.shortfall)
 
     def _left_open(self, rows: OpenRows, result: Estimate) -> list[OpenRows]:
         """Record the rows that are done, and return the others with their next round."""
@@ -241,7 +247,7 @@ class _Run:
             scored += find(group, evaluate)
         return scored
 
-    def _design(self, group: RowGroup) -> Design:
+    def _design(self, group: RowGroup) -> PlannedDesign:
         """Return the design of a group, or of its only row; made once where rows share it."""
         n_players = group.n_players
         key: Hashable = n_players
@@ -250,17 +256,17 @@ class _Run:
         if key in self._shared:
             return self._shared[key]
         if self.budgets.pay_for_all_at_once(n_players):
-            design: Design = full_design(n_players, group.known)
+            planned = PlannedDesign(full_design(n_players, group.known))
         else:
-            design = self._made(self._design_request(group, must_draw=key in self._drawn))
-        if group.scores is None and (group.own_words is None or isinstance(design, WholeDesign)):
-            self._shared[key] = design
+            planned = self._made(self._design_request(group, must_draw=key in self._drawn))
+        is_whole = isinstance(planned.design, WholeDesign)
+        if group.scores is None and (group.own_words is None or is_whole):
+            self._shared[key] = planned
         else:
             self._drawn.add(key)
-        return design
+        return planned
 
-    @one_blas_thread()
-    def _made(self, request: DesignRequest) -> Design:
+    def _made(self, request: DesignRequest) -> PlannedDesign:
         try:
             design: Design = kept_designs.design(
                 self.estimator,
@@ -268,11 +274,16 @@ class _Run:
                 lambda: self.estimator.design(request),
                 keeps_drawn=self._own_words is None,
             )
+        except DesignMemoryError as error:
+            raise self.budgets.memory_error(request.n_players) from error
         except BudgetError as error:
             name, budget = self.settings.budget_name, self.settings.budget
             spoken = f"{name}={budget} is too small" if budget else f"{name} has to be given"
             raise BudgetError(f"{spoken}: {self.settings.name} {error}") from error
-        return design
+        shortfall = None
+        if isinstance(self.estimator, OnGraph):
+            shortfall = self.estimator.shortfall(design, request)
+        return PlannedDesign(design, shortfall)
 
     def _design_request(self, group: RowGroup, must_draw: bool) -> DesignRequest:
         n_players = group.n_players
@@ -294,7 +305,6 @@ class _Run:
             must_draw=must_draw,
         )
 
-    @one_blas_thread()
     def _solve(self, rows: OpenRows) -> Solution:
         if isinstance(rows.design, FullDesign):
             return solve_full(rows.design, rows.values)
@@ -314,7 +324,7 @@ class _Run:
         freedom = np.broadcast_to(solution.degrees_of_freedom, errors.shape)
         result.degrees_of_freedom[rows[:, None], group.recipients] = freedom[places]
         result.orders[rows] = getattr(open_rows.design, "order", -1)
-        self._note_shortfall(open_rows.group, open_rows.design, len(rows))
+        self._note_shortfall(open_rows, len(rows))
         evaluations = open_rows.evaluations
         result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[places]
         if group.sources is not None and group.backward_passes is not None:
@@ -332,18 +342,15 @@ class _Run:
                 f"{name} or the tolerance."
             )
 
-    def _note_shortfall(self, group: RowGroup, design: Design, n_rows: int) -> None:
+    def _note_shortfall(self, open_rows: OpenRows, n_rows: int) -> None:
         """Count the rows whose players have no neighbours, or lose them for want of budget."""
-        if not isinstance(self.estimator, OnGraph) or group.n_players < 2:
+        place = open_rows.group.place
+        if place is None or open_rows.group.n_players < 2:
             return
-        request = self._design_request(group, must_draw=False)
-        place = request.on_graph
         if not place.graph.degrees[place.players].any():
             self._unjoined += n_rows
-            return
-        reason = self.estimator.shortfall(design, request)
-        if reason is not None:
-            self._shortfalls += [reason] * n_rows
+        elif open_rows.shortfall is not None:
+            self._shortfalls += [open_rows.shortfall] * n_rows
 
     def _warn_of_left_out_neighbours(self) -> None:
         name, n_rows = self.settings.name, self.game.n_rows

@@ -30,12 +30,15 @@ class OpenRows:
         The values of the design's first coalitions.
     limit : int
         Up to how many coalitions the present round goes.
+    shortfall : str, optional
+        Why the design leaves out all neighbours of the players, if it does.
     """
 
     group: RowGroup
     design: Design
     values: ValueArray
     limit: int
+    shortfall: str | None = None
 
     @property
     def is_last_round(self) -> bool:
