@@ -1,4 +1,4 @@
-"""Every piece of captum that is not public and that we use. Checked with captum 0.8 and 0.9."""
+"""All private parts of captum that we use. Checked with captum 0.8 and 0.9."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def select_targets(output: Tensor, target: Target) -> Any:
 
 
 class SecondStep:
-    """A language model that stops at the second token of a target, to see what captum gives it.
+    """A language model that stops at the second token, to check which inputs captum passes to it.
 
     Parameters
     ----------
     model : Module
-        The model itself, which runs for the first token.
+        The model, which runs for the first token.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -52,7 +52,7 @@ class SecondStep:
         return getattr(self._model, name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the model once; note how many tokens it was given."""
+        """Run the model once; store the number of its input tokens."""
         ids = args[0] if args else kwargs["input_ids"]
         self._lengths.append(ids.shape[1])
         if len(self._lengths) == 2:
@@ -60,10 +60,10 @@ class SecondStep:
         return self._model.forward(*args, **kwargs)
 
     def holds_one_token(self, run: Callable[[], Any]) -> bool:
-        """Tell whether the second step of `run` gives the model the new token only.
+        """Return whether the second step of `run` passes only the new token to the model.
 
-        False also where captum cannot run so, because the model lacks the methods of transformers
-        or their arguments. Other faults of the model come up again without a cache.
+        It is also False if captum cannot use the cache, because the model lacks the methods of
+        transformers or their arguments. Other errors of the model occur again without a cache.
         """
         try:
             with torch.no_grad():

@@ -1,7 +1,7 @@
-"""Criteria of captum's attributions: how complex, sensitive, faithful and accurate they are.
+"""Criteria of captum's attributions: complexity, sensitivity, faithfulness and accuracy.
 
-Attributions have the shape of the inputs, a tensor or a tuple of them; criteria are tensors with a
-number for each example, (B,), in double precision. Infidelity is captum's.
+Attributions have the shape of the inputs, a tensor or a tuple of tensors. Criteria are tensors with
+one number per example, (B,), in double precision. `infidelity` is captum's function.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OF_GROUPS = ("shared", "sum")
 
 
 def complexity(attributions: Attributions) -> Tensor:
-    """Return the entropy of the features' shares, in nats; less is simpler.
+    """Return the entropy of the features' shares, in nats; lower is simpler.
 
     See `shapley_adapters.criteria.complexity`.
 
@@ -62,14 +62,14 @@ def complexity(attributions: Attributions) -> Tensor:
 
 
 def absolute_error(attributions: Attributions, exact: Attributions) -> Tensor:
-    """Return the sum of the absolute errors of all features; less is better."""
+    """Return the sum of the absolute errors of all features; lower is better."""
     return _tensor(core.absolute_error(_flat(attributions), _flat(exact)))
 
 
 def ranking_accuracy(
     attributions: Attributions, exact: Attributions, *, order: str = "value"
 ) -> Tensor:
-    """Return the share of places of the ranking that are right, the m-th weighted by 1/m.
+    """Return the share of ranks that are right, where rank m has the weight 1/m.
 
     See `shapley_adapters.criteria.ranking_accuracy`.
     """
@@ -90,28 +90,30 @@ def faithfulness(
     seed: int | None = 0,
     of_groups: str = "shared",
 ) -> Tensor:
-    """Return how well sums of attributions follow what the output loses; more is better.
+    """Return how well sums of attributions correlate with losses of output; higher is better.
 
     See `shapley_adapters.criteria.faithfulness`, also for the other parameters.
 
     Parameters
     ----------
     attributions : Tensor or tuple of Tensors
-        Of one output, in the shape of the inputs.
+        Attributions of one output, in the shape of the inputs.
     forward_func, inputs, baselines, target, additional_forward_args, feature_mask
-        As captum's methods take them.
+        As in captum's methods.
     of_groups : {"shared", "sum"}
-        What the attribution of a group of `feature_mask` is: the one number that all its features
-        have, as perturbation methods give it; or the sum of theirs, for methods that know no
-        groups.
+        How to compute the attribution of a group of `feature_mask`. `"shared"`: all features of the
+        group have the same number, as perturbation methods return it. `"sum"`: the sum over the
+        group's features, for methods without groups.
     """
     game, values = _judged(
         attributions,
         _call(forward_func, inputs, baselines, target, additional_forward_args, feature_mask),
         of_groups,
     )
-    found = core.faithfulness(values, game, subset_size=subset_size, n_subsets=n_subsets, seed=seed)
-    return _tensor(found)
+    correlations = core.faithfulness(
+        values, game, subset_size=subset_size, n_subsets=n_subsets, seed=seed
+    )
+    return _tensor(correlations)
 
 
 def monotonicity(
@@ -125,7 +127,7 @@ def monotonicity(
     *,
     of_groups: str = "shared",
 ) -> Tensor:
-    """Return how often the next feature adds no more than the one before; more is better.
+    """Return how often a feature adds no more than the feature before it; higher is better.
 
     See `shapley_adapters.criteria.monotonicity`, and `faithfulness` for the parameters.
     """
@@ -147,7 +149,7 @@ def insertion_curve(
     order: str = "value",
     of_groups: str = "shared",
 ) -> Curve:
-    """Return the output as features come in, the largest attributions first, with its area.
+    """Return the curve of the output while features join, the largest attributions first.
 
     See `shapley_adapters.criteria.insertion_curve`, and `faithfulness` for the parameters. The
     curve holds arrays.
@@ -170,7 +172,7 @@ def deletion_curve(
     order: str = "value",
     of_groups: str = "shared",
 ) -> Curve:
-    """Return the output as features go, the largest attributions first, with its area.
+    """Return the curve of the output while features leave, the largest attributions first.
 
     See `shapley_adapters.criteria.deletion_curve`, and `faithfulness` for the parameters. The curve
     holds arrays.
@@ -201,11 +203,17 @@ def masked_log_odds(
     Parameters
     ----------
     value_function : "log_probability" or ValueFunction
-        Of the class that `target` names, by default that which the model predicts.
+        For the class `target`, by default the class that the model predicts.
     """
-    made = checked_log_probability(value_function)
+    log_probability = checked_log_probability(value_function)
     call = _call(
-        forward_func, inputs, baselines, target, additional_forward_args, feature_mask, made
+        forward_func,
+        inputs,
+        baselines,
+        target,
+        additional_forward_args,
+        feature_mask,
+        log_probability,
     )
     game, values = _judged(attributions, call, of_groups)
     return core.masked_log_odds(values, game, n_steps=n_steps, order=order)
@@ -224,7 +232,7 @@ def sensitivity(
     rows_per_call: int = 1000,
     **arguments: Any,
 ) -> Sensitivity:
-    """Attribute inputs and their neighbours, and return how far the attributions differ.
+    """Attribute inputs and their neighbours, and return the distances between the attributions.
 
     μ_M and μ_A of Bhatt, Weller and Moura; see `shapley_adapters.criteria.sensitivity`. With
     `Neighbourhood(radius, keep="all")` and `relative=True` the maximum is the quantity of
@@ -235,35 +243,35 @@ def sensitivity(
     attribute : callable
         A method's `attribute`.
     inputs : Tensor
-        The inputs, of floating point.
+        The inputs, of floating-point type.
     neighbourhood : Neighbourhood
-        Radius, norm, how many neighbours are drawn, and which keep the prediction.
+        The distance and the number of neighbours, and which of them count.
     forward_func : callable, optional
-        By whose outputs, all classes of them, neighbours are kept; needed unless `keep="all"`.
+        Its outputs, for all classes, decide which neighbours count; required unless `keep="all"`.
     target : optional
-        As captum takes it; neighbours are explained for the target of their example.
+        As in captum; neighbours are explained for the target of their example.
     distance, relative, seed, rows_per_call
         As in `shapley_adapters.criteria.measured_sensitivity`.
     **arguments
-        Are passed on to `attribute`; none may belong to the examples.
+        Arguments of `attribute`; none may have one value per example.
 
     Returns
     -------
     Sensitivity
-        Of arrays.
+        With NumPy arrays.
     """
-    drawn = DrawnInputs(inputs, target, forward_func, arguments, [attribute])
-    drawn.check(neighbourhood)
+    drawn_inputs = DrawnInputs(inputs, target, forward_func, arguments, [attribute])
+    drawn_inputs.check(neighbourhood)
 
     def explain(rows: FloatArray, owners: IntArray) -> FloatArray:
-        own = {} if target is None else {"target": drawn.target_of(owners)}
-        others = arguments_for(attribute, drawn.arguments)
-        return _flat(attribute(drawn.tensor(rows), **own, **others))
+        targets = {} if target is None else {"target": drawn_inputs.target_of(owners)}
+        further = arguments_for(attribute, drawn_inputs.arguments)
+        return _flat(attribute(drawn_inputs.tensor(rows), **targets, **further))
 
     return core.measured_sensitivity(
         explain,
-        drawn.predict,
-        drawn.rows,
+        drawn_inputs.predict,
+        drawn_inputs.rows,
         neighbourhood,
         distance=distance,
         relative=relative,
@@ -291,26 +299,27 @@ def _judged(attributions: Attributions, call: Call, of_groups: str) -> tuple[Any
     checked_choice("of_groups", of_groups, OF_GROUPS)
     inputs, groups = call.game.inputs, call.game.groups
     arrays = arrays_of("attributions", attributions)
-    wanted = [tuple(tensor.shape) for tensor in inputs]
-    if [array.shape for array in arrays] != wanted:
+    input_shapes = [tuple(tensor.shape) for tensor in inputs]
+    if [array.shape for array in arrays] != input_shapes:
         raise InvalidArgumentError(
-            f"attributions have shapes {[array.shape for array in arrays]}; those of one output "
-            f"have the shapes of the inputs, {wanted}."
+            f"attributions have shapes {[array.shape for array in arrays]}; attributions of one "
+            f"output must have the shapes of the inputs, {input_shapes}."
         )
     n_rows = len(arrays[0])
     total = np.zeros((n_rows, groups.n_players))
     count = np.zeros((n_rows, groups.n_players))
     rows = np.arange(n_rows)[:, None]
     flat = [array.reshape(n_rows, -1) for array in arrays]
-    for own, players in zip(flat, groups.players, strict=True):
-        np.add.at(total, (rows, players), own)
+    for values, players in zip(flat, groups.players, strict=True):
+        np.add.at(total, (rows, players), values)
         np.add.at(count, (rows, players), 1.0)
     game = call.game if call.valued is None else call.valued
     if of_groups == "sum":
         return game, total
     shared = total / np.maximum(count, 1)
-    for own, players in zip(flat, groups.players, strict=True):
-        if not np.allclose(shared[rows, players], own, rtol=1e-4, atol=1e-6 * np.abs(own).max()):
+    for values, players in zip(flat, groups.players, strict=True):
+        rounding = 1e-6 * np.abs(values).max()
+        if not np.allclose(shared[rows, players], values, rtol=1e-4, atol=rounding):
             raise InvalidArgumentError(
                 "attributions differ within groups of feature_mask. Pass of_groups='sum', which "
                 "adds them up."

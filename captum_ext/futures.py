@@ -16,12 +16,12 @@ from shapley_adapters.errors import FutureError
 CALLS_IN_FLIGHT = 8
 """How many calls of the forward function `attribute_future` starts before it waits for the first.
 
-Enough to hide the delay of a remote model; the masked inputs of all of them are in memory.
+Enough to hide the delay of a remote model. The masked inputs of all calls are in memory.
 """
 
 
 def waited(output: object) -> Any:
-    """Return the result of a Future that the forward function returned; other outputs as they are.
+    """Return the result of an output that is a Future; return other outputs unchanged.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def in_background(function: Callable[[], Any], inputs: Sequence[Tensor]) -> Futu
     Parameters
     ----------
     function : callable
-        What to call.
+        The function to call.
     inputs : sequence of tensors
         The result is on their devices.
     """

@@ -1,7 +1,7 @@
-"""Criteria of shap's explanations: how complex, sensitive, faithful and accurate they are.
+"""Criteria of shap's explanations: complexity, sensitivity, faithfulness and accuracy.
 
 Each takes Explanations or arrays in shap's order of axes, (R, M) or (R, M, K), and returns one
-number for each row, (R,), or for each row and output, (R, K).
+number per row, (R,), or per row and output, (R, K).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def complexity(explanation: Explanation | Values) -> FloatArray:
-    """Return the entropy of the features' shares, in nats; less is simpler.
+    """Return the entropy of the features' shares, in nats; lower is simpler.
 
     See `shapley_adapters.criteria.complexity`.
 
@@ -71,14 +71,14 @@ def complexity(explanation: Explanation | Values) -> FloatArray:
 
 
 def absolute_error(explanation: Explanation | Values, exact: Explanation | Values) -> FloatArray:
-    """Return the sum of the absolute errors of all features; less is better."""
+    """Return the sum of the absolute errors of all features; lower is better."""
     return core.absolute_error(_values(explanation), _values(exact))
 
 
 def ranking_accuracy(
     explanation: Explanation | Values, exact: Explanation | Values, *, order: str = "value"
 ) -> FloatArray:
-    """Return the share of places of the ranking that are right, the m-th weighted by 1/m.
+    """Return the share of ranks that are right, where rank m has the weight 1/m.
 
     See `shapley_adapters.criteria.ranking_accuracy`.
     """
@@ -97,7 +97,7 @@ def faithfulness(
     link: Callable[[Any], Any] = shap.links.identity,
     groups: Mapping[str, Sequence[Any]] | None = None,
 ) -> FloatArray:
-    """Return how well sums of attributions follow what the output loses; more is better.
+    """Return how well sums of attributions correlate with losses of output; higher is better.
 
     See `shapley_adapters.criteria.faithfulness`, also for the other parameters.
 
@@ -106,7 +106,7 @@ def faithfulness(
     explanation : shap.Explanation or array
         Values for all outputs of the model.
     model, masker, link, groups
-        As the explainer has them. Absent features take their values from the masker.
+        The arguments of the explainer. Absent features take their values from the masker.
     X : array or DataFrame, (R, …), optional
         The explained rows; by default the data of the explanation.
     """
@@ -128,7 +128,7 @@ def monotonicity(
     link: Callable[[Any], Any] = shap.links.identity,
     groups: Mapping[str, Sequence[Any]] | None = None,
 ) -> FloatArray:
-    """Return how often the next feature adds no more than the one before; more is better.
+    """Return how often a feature adds no more than the feature before it; higher is better.
 
     See `shapley_adapters.criteria.monotonicity`, and `faithfulness` for the parameters.
     """
@@ -147,7 +147,7 @@ def insertion_curve(
     link: Callable[[Any], Any] = shap.links.identity,
     groups: Mapping[str, Sequence[Any]] | None = None,
 ) -> Curve:
-    """Return the output as features come in, the largest attributions first, with its area.
+    """Return the curve of the output while features join, the largest attributions first.
 
     See `shapley_adapters.criteria.insertion_curve`, and `faithfulness` for the parameters.
     """
@@ -166,7 +166,7 @@ def deletion_curve(
     link: Callable[[Any], Any] = shap.links.identity,
     groups: Mapping[str, Sequence[Any]] | None = None,
 ) -> Curve:
-    """Return the output as features go, the largest attributions first, with its area.
+    """Return the curve of the output while features leave, the largest attributions first.
 
     See `shapley_adapters.criteria.deletion_curve`, and `faithfulness` for the parameters.
     """
@@ -192,17 +192,17 @@ def masked_log_odds(
     Parameters
     ----------
     explanation : shap.Explanation or array, (R, M)
-        Attributions of one output, the class that `value_function` names.
+        Attributions of one output, the class of `value_function`.
     model, masker, X, n_steps, order, groups
         As in `insertion_curve`; the model returns probabilities or logits of all classes.
     value_function : "log_probability" or ValueFunction
-        By default the class that the model predicts for the row.
+        The class; by default the class that the model predicts for the row.
     """
-    made = checked_log_probability(value_function)
+    log_probability = checked_log_probability(value_function)
     game = _game(explanation, model, masker, X, shap.links.identity, groups)
     return core.masked_log_odds(
         _values(explanation),
-        ValuedGame(game, made, background_weights=game.background_weights),
+        ValuedGame(game, log_probability, background_weights=game.background_weights),
         n_steps=n_steps,
         order=order,
     )
@@ -220,40 +220,42 @@ def sensitivity(
     rows_per_call: int = 1000,
     **arguments: Any,
 ) -> Sensitivity:
-    """Explain rows and their neighbours, and return how far their explanations differ.
+    """Explain rows and their neighbours, and return the distances between the explanations.
 
     μ_M and μ_A of Bhatt, Weller and Moura; see `shapley_adapters.criteria.sensitivity`.
 
     Parameters
     ----------
     explainer : explainer or function
-        What explains rows, as arrays.
+        Takes rows and returns an Explanation or an array.
     X : array or DataFrame of numbers, (R, …)
         The rows.
     neighbourhood : Neighbourhood
-        Radius, norm, how many neighbours are drawn, and which keep the prediction.
+        The distance and the number of neighbours, and which of them count.
     model : callable, torch module or estimator, optional
-        By whose outputs neighbours are kept; by default that of the explainer.
+        Its outputs decide which neighbours count; by default the explainer's model.
     distance, relative, seed, rows_per_call
         As in `shapley_adapters.criteria.measured_sensitivity`.
     **arguments
-        Are passed on to the explainer, such as `max_evals`.
+        Arguments of the explainer, such as `max_evals`.
     """
-    judged = getattr(explainer, "model", None) if model is None else model
-    if judged is None:
-        raise InvalidArgumentError("model= is needed: the explainer does not hold one.")
-    predict = prediction_function(judged)
-    given = plain_array_of(X, "X")
-    _check_numbers(given)
+    predictor = getattr(explainer, "model", None) if model is None else model
+    if predictor is None:
+        raise InvalidArgumentError(
+            "model= is missing, and the explainer has no model. Pass model=."
+        )
+    predict = prediction_function(predictor)
+    table = plain_array_of(X, "X")
+    _check_numbers(table)
 
     def explain(rows: FloatArray) -> FloatArray:
-        values = plain_array("explanations", explainer(in_form_of(given, rows), **arguments))
+        values = plain_array("explanations", explainer(in_form_of(table, rows), **arguments))
         return folded(values, has_outputs(values, rows))
 
     return core.measured_sensitivity(
         explain,
-        lambda rows: as_outputs(predict(in_form_of(given, rows)), len(rows)),
-        given,
+        lambda rows: as_outputs(predict(in_form_of(table, rows)), len(rows)),
+        table,
         neighbourhood,
         distance=distance,
         relative=relative,
@@ -263,12 +265,12 @@ def sensitivity(
 
 
 def _check_numbers(rows: Table) -> None:
-    """Refuse columns between whose values there is no distance."""
+    """Refuse columns whose values have no distance."""
     for name, kind in getattr(rows, "dtypes", {}).items() if hasattr(rows, "columns") else ():
         if kind.kind not in "biuf":
             raise InvalidArgumentError(
-                f"X: column {name!r} holds {kind}, near which no neighbours can be drawn. Encode "
-                "it as numbers, and leave these out of Neighbourhood(columns=)."
+                f"X: column {name!r} holds {kind}, for which no neighbours can be drawn. Encode it "
+                "as numbers, and set these to False in Neighbourhood(columns=)."
             )
 
 
@@ -280,8 +282,8 @@ def _values(explanation: Explanation | Values) -> FloatArray:
             f"explanation has shape {values.shape}; rows and features are needed. For one row of "
             "an Explanation use explanation[:1]."
         )
-    is_told = isinstance(explanation, shap.Explanation)
-    return folded(values, with_outputs(explanation if is_told else values))
+    is_explanation = isinstance(explanation, shap.Explanation)
+    return folded(values, with_outputs(explanation if is_explanation else values))
 
 
 def _game(
@@ -295,5 +297,5 @@ def _game(
     if rows is None and isinstance(explanation, shap.Explanation):
         rows = explanation.data
     if rows is None:
-        raise InvalidArgumentError("X is needed, the explained rows: the explanation has no data.")
+        raise InvalidArgumentError("X is missing, and the explanation has no data. Pass X=rows.")
     return game_of(model, masker, rows, link, groups)

@@ -1,8 +1,8 @@
 """Our algorithms in `shap.Explainer(model, masker, algorithm=…)`.
 
-shap has no place to add algorithms: its `Explainer.__init__` compares names in a chain of ifs. We
+shap has no registry of algorithms: its `Explainer.__init__` compares names in a chain of ifs. We
 wrap that method once. The registry is an attribute of `shap.Explainer`, read at each call, so that
-reloading this module or wrapping by others does no harm.
+this module may be reloaded, and other packages may wrap the method too.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _as_shap_declares_it(
     seed: int | None = None,
     **kwargs: Any,
 ) -> None:
-    """Stand for `shap.Explainer.__init__`, whose own signature a foreign wrapper may hide."""
+    """Has the signature of `shap.Explainer.__init__`, which another package's wrapper may hide."""
 
 
 _SIGNATURE = inspect.signature(_as_shap_declares_it)
@@ -66,7 +66,7 @@ def algorithms() -> dict[str, type[SavedExplainer]]:
 
 
 def register() -> None:
-    """Make `shap.Explainer` know our algorithms; doing it again changes nothing."""
+    """Register our algorithms in `shap.Explainer`; a second call changes nothing."""
     for name in _ALGORITHMS:
         if name in BUILT_IN_ALGORITHMS:
             raise InvalidArgumentError(f"algorithm {name!r} is shap's own.")
@@ -146,10 +146,10 @@ def unregister_estimator(name: str) -> None:
 
 
 def unregister() -> None:
-    """Make `shap.Explainer` forget our algorithms, and those of `register_estimator`.
+    """Remove our algorithms from `shap.Explainer`, and those of `register_estimator`.
 
-    Its `__init__` is put back, unless someone else has wrapped it after us; then ours stays
-    underneath and passes everything on.
+    Its `__init__` is restored. If another package has wrapped it after us, our wrapper remains
+    inside, and calls the original.
     """
     with _lock:
         setattr(shap.Explainer, _REGISTRY, {})
@@ -183,7 +183,7 @@ def _set_registry(registry: dict[str, type[SavedExplainer]]) -> None:
 
 
 def _is_ours(function: Any) -> bool:
-    # Wrappers of others may carry copies of our attributes.
+    # Wrappers of other packages may have copies of our attributes.
     return getattr(function, "_shapley_ext_wrapper", None) is function
 
 
@@ -213,11 +213,11 @@ def _wrapped(original: Any) -> Any:
                     raise
                 raise InvalidAlgorithmError(f"{error} {_known_names()}") from None
             return
-        given = dict(signature.bind(self, *args, **kwargs).arguments)
-        given.update(given.pop("kwargs", {}))
-        del given["self"], given["algorithm"]
+        arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+        arguments.update(arguments.pop("kwargs", {}))
+        del arguments["self"], arguments["algorithm"]
         self.__class__ = explainer
-        explainer.__init__(self, **given)
+        explainer.__init__(self, **arguments)
 
     # shap's `load` reads the signature of the function itself, past `__wrapped__`.
     __init__.__signature__ = signature  # type: ignore[attr-defined]
@@ -226,14 +226,14 @@ def _wrapped(original: Any) -> Any:
 
 
 def _known_names() -> str:
-    own, shaps = ", ".join(sorted(algorithms())), ", ".join(sorted(BUILT_IN_ALGORITHMS))
-    return f"Known to shap: {shaps}. Known to shap_ext: {own}."
+    our_names, shap_names = ", ".join(sorted(algorithms())), ", ".join(sorted(BUILT_IN_ALGORITHMS))
+    return f"Known to shap: {shap_names}. Known to shap_ext: {our_names}."
 
 
 def _explainer_for(
     explainer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> type[SavedExplainer] | None:
-    """Return our class where `shap.Explainer` itself is built with one of our names."""
+    """Return our class, if `shap.Explainer` itself is created with one of our names."""
     if type(explainer) is not shap.Explainer:
         return None
     algorithm = args[3] if len(args) > 3 else kwargs.get("algorithm")

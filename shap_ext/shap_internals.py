@@ -1,4 +1,4 @@
-"""Every piece of shap that is not public and that we use. Checked with shap 0.46 to 0.54."""
+"""All private parts of shap that we use. Checked with shap 0.46 to 0.54."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
     "is_identity",
     "is_op_chain",
     "keeps_row_between_calls",
-    "masks_each_place_alone",
+    "masks_entries_independently",
     "masks_neighbours",
     "names_of_summary",
     "needed_evaluations",
@@ -54,15 +54,15 @@ BUILT_IN_ALGORITHMS = frozenset(
 
 
 SUMMARIES = (DenseData, SparseData)
-"""What `shap.kmeans` returns: background rows with a weight each, as KernelExplainer takes them."""
+"""Results of `shap.kmeans`: background rows with weights, for KernelExplainer."""
 
 
 def background_of(masker: Masker) -> Any:
-    """Return the background of a masker that only puts background values in, (B, D), else None.
+    """Return the background, (B, D), of a masker that only inserts background values, else None.
 
-    Arrays that shap leaves as they are, such as images, are backgrounds themselves. shap's tabular
-    maskers keep state between calls and multiply by the mask, so that NaN leaks; their background
-    is all that is needed to mask without them.
+    Arrays, such as images, are backgrounds themselves. shap's tabular maskers have state between
+    calls and multiply by the mask, so that NaN stays NaN; we mask with their background instead of
+    calling them.
     """
     if isinstance(masker, np.ndarray):
         return masker.reshape(len(masker), -1)
@@ -78,24 +78,24 @@ def background_of(masker: Masker) -> Any:
 
 
 def names_of_summary(summary: DenseData | SparseData) -> Any:
-    """Return the names of the columns of a frame that `shap.kmeans` made a summary of, or None."""
+    """Return the names of columns that `shap.kmeans` took from a frame, or None."""
     names = getattr(summary, "group_names", None)
-    is_numbered = names is not None and list(names) == [str(place) for place in range(len(names))]
+    is_numbered = names is not None and list(names) == [str(i) for i in range(len(names))]
     return None if is_numbered else names
 
 
 def is_identity(link: object) -> bool:
-    """Tell whether `link` is shap's identity."""
+    """Return whether `link` is shap's identity."""
     return link is shap.links.identity
 
 
 def is_op_chain(outputs: object) -> TypeGuard[OpChain]:
-    """Tell whether `outputs` is a chain such as `shap.Explanation.argsort.flip[:2]`."""
+    """Return whether `outputs` is a chain such as `shap.Explanation.argsort.flip[:2]`."""
     return isinstance(outputs, OpChain)
 
 
 def chosen_by(chain: OpChain, values: FloatArray) -> Any:
-    """Return the places that a chain picks among the outputs of one row."""
+    """Return the indices that a chain selects among the outputs of one row."""
     return chain.apply(shap.Explanation(values)).values
 
 
@@ -113,20 +113,20 @@ def prepared_attributes(model: Model, masker: Masker, **arguments: Any) -> dict[
 
 
 def own_copy(masker: Any) -> Any:
-    """Return a copy that nobody else calls, of a masker of shap; None for a user's.
+    """Return a separate copy of a masker of shap; None for a masker of the user.
 
-    shap's maskers remember the latest row: texts are tokenized anew at each change of rows, and
-    Image tells rows apart by `id`, which another row may get. What they remember is replaced, never
-    written into, so that a shallow copy will do.
+    shap's maskers store the latest row: Text tokenizes again whenever the row changes, and Image
+    recognises a row by its `id`, which another row may get. The stored objects are replaced, never
+    changed, so that a shallow copy is enough.
     """
     if type(masker) is shap.maskers.Text:
-        own = copy.copy(masker)
-        own._s = None
-        return own
+        masker_copy = copy.copy(masker)
+        masker_copy._s = None
+        return masker_copy
     if type(masker) is shap.maskers.Image:
-        own = copy.copy(masker)
-        own.last_xid = None
-        return own
+        masker_copy = copy.copy(masker)
+        masker_copy.last_xid = None
+        return masker_copy
     if type(masker) is shap.maskers.Fixed:
         return masker
     return None
@@ -139,47 +139,47 @@ def inner_masker(masker: Any) -> Any:
 
 
 def arguments_of(composite: shap.maskers.Composite) -> list[int]:
-    """Return how many inputs each masker of a Composite takes."""
+    """Return the number of inputs of each masker of a Composite."""
     return list(composite.arg_counts)
 
 
 def image_shape(masker: object) -> tuple[int, ...] | None:
-    """Return the shape of the images that an Image masker is built for, else None."""
+    """Return the shape of the images of an Image masker, else None."""
     return tuple(masker.input_shape) if isinstance(masker, shap.maskers.Image) else None
 
 
 def inpaints(masker: Any) -> bool:
-    """Tell whether a masker fills in images, for which it brings them to 8 bits."""
+    """Return whether a masker inpaints images, for which it converts them to 8 bits."""
     is_image = isinstance(masker, shap.maskers.Image)
     return is_image and isinstance(masker.mask_value, str) and masker.blur_kernel is None
 
 
-def masks_each_place_alone(masker: object) -> bool:
-    """Tell whether what an absent place becomes does not depend on the other places."""
+def masks_entries_independently(masker: object) -> bool:
+    """Return whether the value of an absent entry does not depend on the other entries."""
     return type(masker) is shap.maskers.Image and not inpaints(masker)
 
 
 def masks_neighbours(masker: object) -> bool:
-    """Tell whether the places of a masker stand in an order that means something."""
+    """Return whether adjacent entries of a masker are neighbours."""
     return isinstance(masker, (shap.maskers.Text, shap.maskers.Image))
 
 
 def keeps_row_between_calls(model: object) -> bool:
-    """Tell whether a model of shap takes all rows of a call for variants of one explained row."""
+    """Return whether a model of shap treats all rows of a call as variants of one row."""
     return isinstance(model, (shap.models.TeacherForcing, shap.models.TopKLM))
 
 
 def row_output_names(
     model: shap.models.TeacherForcing | shap.models.TopKLM, fixed: npt.NDArray[Any]
 ) -> list[str]:
-    """Make a model that keeps its row learn it; return the names of the row's outputs.
+    """Pass its row to a model that stores one; return the names of the row's outputs.
 
     Parameters
     ----------
     model : TeacherForcing or TopKLM
         A copy for this row.
     fixed : array, (1, …)
-        What the model gets beside the masked row: the target, or the row as it is.
+        The model's input besides the masked row: the target, or the unmasked row.
     """
     if isinstance(model, shap.models.TeacherForcing):
         model.update_output_names(fixed)
@@ -189,24 +189,24 @@ def row_output_names(
 
 
 def needed_evaluations(error: ValueError) -> int | None:
-    """Return how many evaluations shap's explainers ask for in an error, None in other errors."""
+    """Return the number of evaluations in an error of shap's explainers; None for other errors."""
     text = str(error)
-    asked = re.search(r"It takes (\d+) masked evaluations", text) or re.search(
+    match = re.search(r"It takes (\d+) masked evaluations", text) or re.search(
         r"max_evals=\d+ is too low .* = (\d+)!?$", text
     )
-    return None if asked is None else int(asked[1])
+    return None if match is None else int(match[1])
 
 
 def loader_of(loader: object) -> Any:
-    """Return a user's loader, or None for shap 0.46's default, which reads no pickles."""
+    """Return a user's loader, or None for shap 0.46's default, which does not read pickles."""
     is_default = loader in (shap.models.Model.load, shap.maskers.Masker.load)
     return None if is_default else loader
 
 
 def saver_of(value: object, saver: str | Callable[..., Any]) -> Any:
-    """Return what writes a model or masker: itself only where it can, else pickle.
+    """Return the saver of a model or masker; "auto", for pickle, if it has no method `save`.
 
-    shap 0.46 takes for granted that it can.
+    shap 0.46 assumes that it has one.
     """
     return "auto" if saver == ".save" and not hasattr(value, "save") else saver
 
@@ -217,9 +217,9 @@ def set_bounds(
     upper: npt.NDArray[Any] | None,
     errors: npt.NDArray[Any] | None,
 ) -> None:
-    """Give an Explanation other bounds and standard errors, or None; shap has no setters for them.
+    """Set bounds and standard errors of an Explanation, or None; shap has no setters for them.
 
-    The slicer keeps the axes of what it replaces, unless a new `Obj` tells it to look again.
+    The slicer assumes the axes of the old object, unless it gets a new `Obj`.
     """
     fields = {"lower_bounds": lower, "upper_bounds": upper, "error_std": errors}
     for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""Checks of what users pass, shared by both hosts."""
+"""Checks of arguments, shared by both hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import InvalidArgumentError, InvalidArgumentTypeError
 
 
 def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """Return `value` if it is one of `choices`, else say which there are."""
+    """Return `value` if it is one of `choices`; else raise an error that lists the choices."""
     if not isinstance(value, str):
         raise InvalidArgumentTypeError(
             f"{name} must be one of {', '.join(map(repr, choices))}; got {type(value).__name__}."
@@ -44,21 +44,20 @@ def checked_count(name: str, value: Any, minimum: int = 1) -> int:
 
 
 def check_unmasked(name: str, value: Any) -> None:
-    """Refuse masked arrays of NumPy with masked entries, which have no value."""
+    """Refuse NumPy masked arrays that have masked entries: these have no value."""
     if np.ma.is_masked(value):
         n_masked = int(np.ma.getmaskarray(value).sum())
         raise InvalidArgumentError(
-            f"{name} is a masked array, {n_masked} of whose entries are masked and have no value. "
+            f"{name} is a masked array with {n_masked} masked entries, which have no value. "
             "Fill them, for example by .filled(0), or by .filled(np.nan) if the model takes "
             "missing values, or leave their rows out."
         )
 
 
 def checked_seed(seed: Any) -> int:
-    """Return `seed`, or a fresh one from the operating system where it is None.
+    """Return `seed`, or a new one from the operating system if it is None.
 
-    The drawn seed is kept by the caller, so that an explanation can be repeated even when nobody
-    chose a seed.
+    The caller stores the new seed, so that every explanation can be repeated.
     """
     if seed is None:
         return secrets.randbits(63)
@@ -66,7 +65,7 @@ def checked_seed(seed: Any) -> int:
 
 
 def checked_probability(name: str, value: Any) -> float:
-    """Return `value` as a float between 0 and 1, neither of which it may be."""
+    """Return `value` as a float between 0 and 1, both excluded."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidArgumentTypeError(
             f"{name} must be a number between 0 and 1, not {type(value).__name__}."

@@ -23,12 +23,12 @@ class InvalidArgumentTypeError(ShapleyExtError, TypeError):
 
 
 class BudgetError(InvalidArgumentError):
-    """The number of evaluations is too small for what was asked, or too large to be carried out.
+    """The number of evaluations is too small for the method, or too large to be carried out.
 
     Attributes
     ----------
     needed : int or None
-        How many evaluations a row needs at least, where this is known.
+        The smallest number of evaluations per row, where it is known.
     """
 
     def __init__(self, message: str, needed: int | None = None) -> None:
@@ -37,7 +37,7 @@ class BudgetError(InvalidArgumentError):
 
 
 class DerivativeError(ShapleyExtError, RuntimeError):
-    """The derivatives that were asked for cannot be taken of this model."""
+    """The requested derivatives cannot be computed for this model."""
 
 
 class NonFiniteValueError(ShapleyExtError, ArithmeticError):
@@ -49,11 +49,11 @@ class SingularSystemError(ShapleyExtError, ArithmeticError):
 
 
 class AdditivityError(ShapleyExtError, ArithmeticError):
-    """Attributions and base value do not sum to the model's output, although it was asked for."""
+    """Attributions and base value do not sum to the model's output, although this was required."""
 
 
 class NoExpectedValueError(ShapleyExtError, AttributeError):
-    """The value without any feature is not known, or differs from row to row."""
+    """The value without any feature is unknown, or differs between rows."""
 
 
 class ModelOutputError(ShapleyExtError, ValueError):
@@ -65,14 +65,14 @@ class FutureError(ShapleyExtError, RuntimeError):
 
 
 class ShapleyExtWarning(UserWarning):
-    """Something that the user should know about the explanation."""
+    """A warning about an explanation or about the training of a network."""
 
 
 _PASSED_OVER = frozenset(["shapley_adapters", "shap_ext", "captum_ext", "shap", "captum"])
 
 
 def warn_user(message: str) -> None:
-    """Warn with `ShapleyExtWarning`, at the line by which the user entered us or a host."""
+    """Warn with `ShapleyExtWarning`, at the line of the user's code that called us or a host."""
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
         level, frame = level + 1, frame.f_back

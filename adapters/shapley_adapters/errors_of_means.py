@@ -1,4 +1,4 @@
-"""Means over draws, and how far they may be off."""
+"""Means over draws, and their standard errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .array_types import FloatArray
 
 
 def mean_and_error(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over axis 1 and its standard error; NaN where draws are too few to tell."""
+    """Return the mean over axis 1 and its standard error; NaN where there are too few draws."""
     n = draws.shape[1]
     unknown = np.full((len(draws), *draws.shape[2:]), np.nan)
     mean = draws.mean(axis=1) if n else unknown

@@ -18,8 +18,8 @@ from shapley_adapters.aggregation import (
     NeighbourSearch,
     averaged_over_neighbours,
 )
-from shapley_adapters.aggregation.known_rows import KnownRows
-from shapley_adapters.aggregation.members import name_of
+from shapley_adapters.aggregation.base_explainers import name_of
+from shapley_adapters.aggregation.row_cache import RowCache
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
@@ -120,7 +120,7 @@ class AVA(NamedAttribution):
         """Drop the neighbours' attributions."""
         self._terms: Any = None
         self._layouts: dict[Any, Layout] = {}
-        self._found: dict[Any, KnownRows] = {}
+        self._found: dict[Any, RowCache] = {}
 
     @attribute_method
     def attribute(
@@ -170,13 +170,13 @@ class AVA(NamedAttribution):
         near = self._index.nearest(self._embedded(tensors))
         weights = self._index.search.weights(near.distances)
         for one in dict.fromkeys(targets):
-            found = self._found.setdefault(one, KnownRows(len(self.dataset[0])))
-            places = near.places[[own == one for own in targets]]
-            found.learn(places, partial(self._attributed, one, arguments))
+            found = self._found.setdefault(one, RowCache(len(self.dataset[0])))
+            places = near.indices[[own == one for own in targets]]
+            found.fill(places, partial(self._attributed, one, arguments))
         explained = np.concatenate(
             [
                 self._found[own].at(places[None])[0]
-                for own, places in zip(targets, near.places, strict=True)
+                for own, places in zip(targets, near.indices, strict=True)
             ]
         )
         values = averaged_over_neighbours(weights, explained)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.futures import Future
 
-from shapley_adapters.aggregation.members import name_of, parameters_of, share_of_budget
+from shapley_adapters.aggregation.base_explainers import name_of, parameters_of, share_of_budget
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError

@@ -101,24 +101,27 @@ class Convex(AggregateAttribution):
         self,
         inputs: TensorOrTupleOfTensorsGeneric,
         neighbourhood: Neighbourhood,
-        strengths: FloatArray | None = None,
+        complexity_weights: FloatArray | None = None,
         *,
         target: TargetType = None,
         seed: int = 0,
         **kwargs: Any,
     ) -> core.TradeOff:
-        """Return what sensitivity and complexity combinations reach together, to be plotted.
+        """Return the curve of sensitivity against complexity over all combinations, to be plotted.
 
         Parameters
         ----------
         inputs, target, neighbourhood, seed, **kwargs
             As in `learn`.
-        strengths : sequence of float, optional
-            How much a nat of complexity weighs; by default 16 values over three decades.
+        complexity_weights : sequence of float, optional
+            λ, in units of sensitivity per nat of complexity; by default 16 values over three
+            decades.
         """
         explained = self._explained(inputs, target, kwargs)
         sensitivity = explained.sensitivity(neighbourhood, self.forward_func, seed)
-        return core.trade_off(core.ComplexityLoss(explained()), sensitivity, strengths, seed=seed)
+        return core.trade_off(
+            core.ComplexityLoss(explained()), sensitivity, complexity_weights, seed=seed
+        )
 
     def _explained(self, inputs: Inputs, target: Target, kwargs: dict[str, Any]) -> ExplainedInputs:
         arguments = shared_arguments(self.attribution_methods, kwargs)

@@ -119,7 +119,7 @@ class Surrogate(SurrogateModel):
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return the outputs, (B,) or (B, K), of examples whose absent numbers are NaN."""
-        told = torch.as_tensor(self._told(readable(inputs).numpy()))
+        told = torch.as_tensor(self._predict(readable(inputs).numpy()))
         dtype = inputs.dtype if inputs.is_floating_point() else torch.get_default_dtype()
         told = told.to(inputs.device, dtype)
         return told[:, 0] if told.shape[1] == 1 else told

@@ -20,19 +20,19 @@ from ..inputs.forward_arguments import copied
 
 
 class DataLoaderAttribution(captum.attr.DataLoaderAttribution):  # type: ignore[misc]
-    """`captum.attr.DataLoaderAttribution` that takes the methods of this package, too.
+    """`captum.attr.DataLoaderAttribution` that also accepts the methods of this package.
 
-    Explains one metric of a whole data set, such as its accuracy, by the features of its examples:
-    an absent feature takes the baseline in all of them. An evaluation is a pass over the data;
-    `perturbations_per_pass` of them share it. Attributions have the shape (1, metric shape, shape
-    of an example). What was spent is in `attr_method.last_estimate`.
+    It explains one metric of a whole data set, such as the accuracy, by the features of the
+    examples. An absent feature takes the baseline in all examples. An evaluation is a pass over the
+    data; `perturbations_per_pass` evaluations share a pass. Attributions have the shape (1, metric
+    shape, shape of an example). The number of evaluations is in `attr_method.last_estimate`.
 
     Parameters
     ----------
     attr_method : Attribution
         `captum.attr.FeatureAblation` or a method of this package.
     n_samples : int, optional
-        The budget of a method of this package; its own default where None.
+        The budget of a method of this package; None for the method's default.
     """
 
     attr_method: Any
@@ -47,24 +47,25 @@ class DataLoaderAttribution(captum.attr.DataLoaderAttribution):  # type: ignore[
             super().__init__(attr_method)
             return
         refuse_trained(attr_method, "a metric")
-        # captum allows its own class only, so that one stands in while it sets itself up.
+        # captum's constructor accepts only its own class, so that it gets one, replaced below.
         forward_func = _with_copies(attr_method.forward_func)
         super().__init__(captum.attr.FeatureAblation(forward_func))
         method: Any = copy.copy(attr_method)
-        # captum's masks have derivatives for some of the features only.
+        # captum's masks let derivatives through for some of the features only.
         method.forward_func = torch.no_grad()(self.attr_method.forward_func)
         if n_samples is not None:
-            # captum's `attribute` does not pass anything on.
+            # captum's `attribute` has no n_samples to pass on.
             checked_count("n_samples", n_samples)
             method.attribute = functools.partial(method.attribute, n_samples=n_samples)
         self.attr_method = method
 
 
 def _with_copies(forward_func: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives copies to a forward function, and returns copies.
+    """Return the forward function with copies of its inputs and of its output.
 
-    captum hands over the tensors of the data loader themselves, and keeps the output of the first
-    batch: the forward function may write into its inputs, and reuse the memory of its output.
+    captum passes the original tensors of the data loader, and stores the output of the first batch.
+    Without copies, a forward function that writes into its inputs, or that reuses the memory of its
+    output, would change them.
     """
 
     def forward(*inputs: Any) -> Any:

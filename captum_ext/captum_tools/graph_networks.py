@@ -1,4 +1,4 @@
-"""Networks of graphs, as functions of the features of their nodes."""
+"""Graph networks as functions of the features of the nodes."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
 
 
 class StackedGraphs(nn.Module):
-    """A network of one graph as a function of its nodes' features, many copies in one pass.
+    """A graph network as a function of the nodes' features, for many copies of one graph.
 
-    Attribution methods evaluate a model on many masked copies of the features, but the networks of
-    PyTorch Geometric take a batch as one large graph of which the graphs are parts. This lays the
-    copies out so: `model(x, edge_index)` gets the features of all nodes of all copies and the edges
-    within each copy, and, if its forward method has an argument of that name, `batch`, the number
-    of the copy that each node belongs to.
+    Attribution methods evaluate a model on many masked copies of the features. The networks of
+    PyTorch Geometric take a batch of graphs as one large graph. This class arranges the copies in
+    this form: `model(x, edge_index)` gets the features of the nodes of all copies, and the edges
+    within each copy. If the forward method has an argument `batch`, it gets the index of each
+    node's copy.
 
     Parameters
     ----------
     model : torch.nn.Module or callable
-        Returns one entry for each graph, or, with `node`, one for each node.
+        Returns one entry per graph, or, with `node`, one per node.
     edge_index : Tensor, (2, E)
         The edges of the graph, such as `data.edge_index`.
     edge_arguments : mapping of str to Tensor, optional
-        What else the model takes, one entry for each edge, by the names of its arguments:
+        Further arguments of the model with one entry per edge, by their names:
         `{"edge_attr": data.edge_attr}`.
     node : int, optional
-        Whose output is explained, where the model returns one for each node.
+        The node whose output is explained, if the model returns one entry per node.
 
     Raises
     ------
     InvalidArgumentError
-        If the arguments do not make a graph, or an example has no such node.
+        If the edges are not those of a graph, or an example has no such node.
     ModelOutputError
-        If the model returns neither one entry for each graph nor, with `node`, for each node.
+        If the model does not return one entry per graph or, with `node`, one per node.
 
     Examples
     --------
     >>> import torch
     >>> from captum_ext import Myerson, StackedGraphs
-    >>> def model(x, edge_index, batch):  # what neighbours have in common, summed
+    >>> def model(x, edge_index, batch):  # sum of products of neighbours
     ...     sources, sinks = edge_index
     ...     messages = (x[sources] * x[sinks]).sum(1)
     ...     return torch.zeros(int(batch.max()) + 1).index_add(0, batch[sinks], messages)
@@ -67,9 +67,10 @@ class StackedGraphs(nn.Module):
         super().__init__()
         if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or len(edge_index) != 2:
             shape = getattr(edge_index, "shape", None)
-            came = type(edge_index).__name__ if shape is None else f"shape {tuple(shape)}"
+            received = type(edge_index).__name__ if shape is None else f"shape {tuple(shape)}"
             raise InvalidArgumentError(
-                f"edge_index must be a tensor of shape (2, E); got {came}. Pass data.edge_index."
+                f"edge_index must be a tensor of shape (2, E); got {received}. Pass "
+                "data.edge_index."
             )
         if edge_index.numel() and int(edge_index.min()) < 0:
             raise InvalidArgumentError(
@@ -86,11 +87,11 @@ class StackedGraphs(nn.Module):
 
     def _check_edge_arguments(self) -> None:
         n_edges = self.edge_index.shape[1]
-        for name, given in self.edge_arguments.items():
-            if len(given) != n_edges:
+        for name, values in self.edge_arguments.items():
+            if len(values) != n_edges:
                 raise InvalidArgumentError(
                     f"edge_arguments[{name!r}] must hold one entry for each of the {n_edges} edges "
-                    f"of edge_index; got {len(given)}."
+                    f"of edge_index; got {len(values)}."
                 )
 
     def forward(self, nodes: Tensor) -> Tensor:
@@ -107,8 +108,8 @@ class StackedGraphs(nn.Module):
         edges = self.edge_index.to(nodes.device)
         stacked = edges[:, None] + n_nodes * copies[:, None]  # (2, P, E)
         arguments = {
-            name: torch.cat([given.to(nodes.device)] * n_copies)
-            for name, given in self.edge_arguments.items()
+            name: torch.cat([values.to(nodes.device)] * n_copies)
+            for name, values in self.edge_arguments.items()
         }
         if self._takes_batch:
             arguments["batch"] = copies.repeat_interleave(n_nodes)
@@ -127,21 +128,21 @@ class StackedGraphs(nn.Module):
             )
 
     def _selected(self, output: Any, n_copies: int, n_nodes: int) -> Tensor:
-        wanted = n_copies if self.node is None else n_copies * n_nodes
-        found = len(output) if isinstance(output, Tensor) and output.dim() else None
-        if found != wanted:
+        n_expected = n_copies if self.node is None else n_copies * n_nodes
+        n_entries = len(output) if isinstance(output, Tensor) and output.dim() else None
+        if n_entries != n_expected:
             hint = (
-                "Name the node that is explained by node=."
-                if self.node is None and found == n_copies * n_nodes
+                "Pass the node to explain as node=."
+                if self.node is None and n_entries == n_copies * n_nodes
                 else "Pool over the nodes of each graph by the model's argument batch."
                 if self.node is None
                 else "Leave node= out for models that return one entry for each graph."
             )
-            each = "graph" if self.node is None else "node"
-            came = type(output).__name__ if found is None else f"{found} entries"
+            entry = "graph" if self.node is None else "node"
+            received = type(output).__name__ if n_entries is None else f"{n_entries} entries"
             raise ModelOutputError(
-                f"The model must return one entry for each {each}, {wanted} for {n_copies} copies "
-                f"of {n_nodes} nodes; it returned {came}. {hint}"
+                f"The model must return one entry for each {entry}, {n_expected} for {n_copies} "
+                f"copies of {n_nodes} nodes; it returned {received}. {hint}"
             )
         selected: Tensor = output
         if self.node is not None:

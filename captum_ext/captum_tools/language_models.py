@@ -19,26 +19,26 @@ from ..captum_internals import SecondStep
 
 
 class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ignore[misc] # captum is untyped
-    """`captum.attr.LLMAttribution` that takes the methods of this package, too.
+    """`captum.attr.LLMAttribution` that also accepts the methods of this package.
 
-    Everything else is captum's: its methods, inputs, arguments and results. A method of this
-    package explains the whole target and each of its tokens from the same evaluations. One of them
-    is a forward pass of a single prompt, or, with captum's default `forward_in_tokens=True`, one
-    for each token of the target. Pass `n_samples` to `attribute` to say how many. What was spent,
-    and the standard errors, are in `attr_method.last_estimate`.
+    Methods, inputs, arguments and results are otherwise those of captum. A method of this package
+    explains the whole target and each of its tokens with the same evaluations. An evaluation is a
+    forward pass of a single prompt, or, with captum's default `forward_in_tokens=True`, one forward
+    pass per token of the target. Pass the number of evaluations as `n_samples` to `attribute`. The
+    number that was used and the standard errors are in `attr_method.last_estimate`.
 
     By default captum runs the target token by token with the model's cache
-    (`use_cached_outputs=True`). With transformers 5 it gives the model all earlier tokens again,
-    beside the cache, and the numbers are wrong. This class first looks at one such step, which
-    costs a forward pass. Where the step holds more than the new token, no cache is used, and
-    `use_cached_outputs=True` is refused; for captum's methods, too.
+    (`use_cached_outputs=True`). With transformers 5 it passes all earlier tokens to the model in
+    addition to the cache, and the results are wrong. This class first checks one such step, which
+    costs a forward pass. If the step has more than the new token, no cache is used, and
+    `use_cached_outputs=True` is refused, also for captum's methods.
 
     Parameters
     ----------
     attr_method : PerturbationAttribution
-        One of captum's methods or of this package's, made with the model as its `forward_func`.
+        A method of captum or of this package, with the model as its `forward_func`.
     tokenizer : tokenizer
-        The model's.
+        The tokenizer of the model.
     attr_target : {"log_prob", "prob"}
         Whether log-probabilities or probabilities of the target are explained.
     """
@@ -50,9 +50,9 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
     )
 
     _is_cache_asked_for = False
-    _is_cache_right: bool | None = None  # not known yet
+    _is_cache_right: bool | None = None  # None before the check
 
-    # Its arguments differ between versions of captum.
+    # The arguments differ between versions of captum.
     @functools.wraps(captum.attr.LLMAttribution.attribute)
     def attribute(self, *args: Any, **kwargs: Any) -> Any:
         """Attribute the probability of a target to the parts of a prompt, as captum does."""
@@ -92,7 +92,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         )
 
     def _uses_cache(self, perturbed_tensor: Any, inp: Any, target_tokens: Tensor) -> bool:
-        """Tell whether to use the model's cache; refuse where that was asked for and is wrong."""
+        """Return whether to use the model's cache; refuse it if it is requested and wrong."""
         if len(target_tokens) < 2:
             return self._is_cache_asked_for
         if self._is_cache_right is None:
@@ -105,8 +105,8 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             )
         if self._is_cache_asked_for and not self._is_cache_right:
             raise InvalidArgumentError(
-                "use_cached_outputs=True cannot be used: captum gives the model all earlier tokens "
-                "again, beside its cache of them, as with transformers 5; or the model lacks the "
+                "use_cached_outputs=True cannot be used: captum passes all earlier tokens to the "
+                "model in addition to the cache, as with transformers 5, or the model lacks the "
                 "methods for it. Leave use_cached_outputs out. In captum 0.9, "
                 "forward_in_tokens=False is faster: one forward pass for the whole target."
             )
@@ -116,7 +116,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
 if hasattr(captum.attr, "RemoteLLMAttribution"):  # since captum 0.9
 
     class RemoteLLMAttribution(LLMAttribution, captum.attr.RemoteLLMAttribution):  # type: ignore[misc]
-        """`captum.attr.RemoteLLMAttribution` that takes the methods of this package, too."""
+        """`captum.attr.RemoteLLMAttribution` that also accepts the methods of this package."""
 
 
 def _of_single_prompts(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _of_single_prompts(arguments: dict[str, Any]) -> dict[str, Any]:
         )
     if arguments.get("return_standard_error", False):
         raise InvalidArgumentError(
-            "return_standard_error has no place in captum's LLMAttributionResult; leave it out, "
-            "and read attr_method.last_estimate.standard_errors."
+            "return_standard_error is not supported: captum's LLMAttributionResult has no standard "
+            "errors. Leave it out, and read attr_method.last_estimate.standard_errors."
         )
     return {**arguments, "perturbations_per_eval": 1}

@@ -14,7 +14,7 @@ from torch import Tensor
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtError
 from shapley_adapters.games.output_shapes import OutputShape
-from shapley_adapters.torch_support.array_module import how_to_pick
+from shapley_adapters.torch_support.array_module import wrapping_advice
 
 from ..argument_types import Target
 from ..captum_internals import select_targets
@@ -146,7 +146,7 @@ def dense_output(output: object) -> Tensor:
     """Return an output that is a dense tensor of real numbers; refuse all others."""
     if not isinstance(output, Tensor):
         raise ModelOutputError(
-            f"forward_func must return a tensor or a number; {how_to_pick(output)}"
+            f"forward_func must return a tensor or a number; {wrapping_advice(output)}"
         )
     kinds = {
         "complex": output.is_complex(),

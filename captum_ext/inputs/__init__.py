@@ -1,1 +1,1 @@
-"""What users pass to attribution methods: inputs, baselines, feature masks."""
+"""Arguments of attribution methods: inputs, baselines, feature masks, further arguments."""

@@ -1,4 +1,4 @@
-"""What absent numbers of the inputs are: one baseline, one for each example, or a distribution."""
+"""Baselines: the values of absent features, as one row, one row per example, or a distribution."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _KNOWN_TO_NUMPY = frozenset(
 
 
 class BaselineDistribution(Tensor):
-    """Baselines over which the output is averaged, however many there are.
+    """Baselines over which the output is averaged.
 
-    A plain tensor whose first dimension is neither 1 nor the number of examples is read as a
-    distribution, too. If it is the number of examples, captum's convention holds, and each example
-    has a baseline of its own; this class says that all examples share all rows all the same. Use it
-    where batches differ in length, and inside `sensitivity_max`, which explains longer batches.
+    A plain tensor is also a distribution, if its first dimension is neither 1 nor the number of
+    examples. If it is the number of examples, captum's convention applies: each example has its own
+    baseline. With this class all examples share all rows in that case too. Use it if batches differ
+    in length, and inside `sensitivity_max`, which explains longer batches.
 
     Parameters
     ----------
     rows : Tensor
-        The baselines; the first dimension counts them, the others are those of an example.
+        The baselines, one per entry of the first dimension; other dimensions as in an example.
 
     Examples
     --------
@@ -59,8 +59,8 @@ class BaselineDistribution(Tensor):
                 f"rows must hold at least one baseline along its first dimension; got the shape "
                 f"{tuple(rows.shape)}."
             )
-        marked: BaselineDistribution = rows.as_subclass(cls)
-        return marked
+        distribution: BaselineDistribution = rows.as_subclass(cls)
+        return distribution
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BaselineDistribution:
         """Copy the rows; captum's metrics copy their arguments."""
@@ -74,66 +74,70 @@ class Baselines:
     Attributes
     ----------
     tensors : tuple of tensors
-        One for each input: with one row, with one for each example, or with one for each draw.
+        One for each input: with one row, with one row per example, or with one row per draw.
     are_drawn : tuple of bool
-        Which of them hold a row for each draw. The draws of several inputs belong together.
+        Which of them have one row per draw. The draws of several inputs belong together.
     n_draws : int
-        How many baselines the output is averaged over; 1 where none is drawn.
+        Number of baselines over which the output is averaged; 1 without distributions.
     """
 
     tensors: tuple[Tensor, ...]
     are_drawn: tuple[bool, ...]
     n_draws: int = 1
 
-    def differ_from(self, given: Tensor, index: int) -> npt.NDArray[np.bool_]:
-        """Tell which numbers of an input differ from any of their baselines, (B, size).
+    def differ_from(self, inputs: Tensor, index: int) -> npt.NDArray[np.bool_]:
+        """Return which numbers of an input differ from any of their baselines, (B, size).
 
-        NaN differs from all but NaN.
+        NaN equals NaN only.
         """
         absent = self.tensors[index]
         if self.are_drawn[index]:
             varies = _differ(absent, absent[:1]).any(dim=0, keepdim=True)
-            differs = _differ(given, absent[:1]) | varies
+            differs = _differ(inputs, absent[:1]) | varies
         else:
-            differs = _differ(given, absent)
-        return differs.reshape(len(given), given[0].numel()).cpu().numpy()
+            differs = _differ(inputs, absent)
+        return differs.reshape(len(inputs), inputs[0].numel()).cpu().numpy()
 
     def of_examples(self) -> list[Tensor]:
-        """Return the baselines that have a row for each example, or one for all of them."""
+        """Return the baselines that have one row per example, or one row for all of them."""
         pairs = zip(self.tensors, self.are_drawn, strict=True)
         return [tensor for tensor, is_drawn in pairs if not is_drawn]
 
     def filled(
         self,
-        given: Tensor,
+        inputs: Tensor,
         index: int,
         rows: IntArray,
         draws: IntArray | None,
         absent: npt.NDArray[np.bool_],
     ) -> Tensor:
-        """Return the rows of an input with the baseline's numbers where they are absent.
+        """Return the rows of an input with absent numbers replaced by the baseline.
 
-        Numbers are selected, not multiplied: NaN and infinities of the other side must not leak.
+        Numbers are selected, not multiplied by 0 and 1, because 0 times NaN or infinity is NaN.
         """
-        shape = (len(rows), *given.shape[1:])
-        if given.device.type != "cpu" or given.dtype not in _KNOWN_TO_NUMPY:
-            where = torch.as_tensor(absent.reshape(shape), device=given.device)
-            return torch.where(where, self.of_rows(index, rows, draws), given[rows])
+        shape = (len(rows), *inputs.shape[1:])
+        if inputs.device.type != "cpu" or inputs.dtype not in _KNOWN_TO_NUMPY:
+            is_absent = torch.as_tensor(absent.reshape(shape), device=inputs.device)
+            return torch.where(is_absent, self.of_rows(index, rows, draws), inputs[rows])
         # NumPy gathers and copies several times faster than torch does on a CPU.
-        filled = given.numpy()[rows]
-        source, places = self.tensors[index].numpy(), self._places(index, rows, draws)
-        np.copyto(filled, source if places is None else source[places], where=absent.reshape(shape))
+        filled = inputs.numpy()[rows]
+        source, baseline_rows = self.tensors[index].numpy(), self._baseline_rows(index, rows, draws)
+        np.copyto(
+            filled,
+            source if baseline_rows is None else source[baseline_rows],
+            where=absent.reshape(shape),
+        )
         return torch.from_numpy(filled)
 
     def of_rows(self, index: int, rows: IntArray, draws: IntArray | None) -> Tensor:
         """Return the baselines of an input for examples `rows` and draws `draws`."""
-        baseline, places = self.tensors[index], self._places(index, rows, draws)
-        if places is None:
+        baseline, baseline_rows = self.tensors[index], self._baseline_rows(index, rows, draws)
+        if baseline_rows is None:
             return baseline.expand(len(rows), *baseline.shape[1:])
-        return baseline[places]
+        return baseline[baseline_rows]
 
-    def _places(self, index: int, rows: IntArray, draws: IntArray | None) -> IntArray | None:
-        """Return which rows of a tensor are meant; None for its only one."""
+    def _baseline_rows(self, index: int, rows: IntArray, draws: IntArray | None) -> IntArray | None:
+        """Return the row of the baseline for each entry; None if the baseline has one row."""
         if len(self.tensors[index]) == 1:
             return None
         return draws if self.are_drawn[index] else rows
@@ -147,7 +151,7 @@ def readable(tensor: Tensor) -> Tensor:
 
 
 def at_least_half(tensor: Tensor) -> Tensor:
-    """Return a tensor of floating point in a type that torch computes with: not of eight bits."""
+    """Convert floating-point tensors of 8 bits, with which torch cannot compute, to float32."""
     return tensor.float() if tensor.element_size() == 1 else tensor
 
 
@@ -155,7 +159,7 @@ def _differ(first: Tensor, second: Tensor) -> Tensor:
     differs = first != second
     if first.is_floating_point():
         differs &= ~(first.isnan() & second.isnan())
-        # A model may tell zeros of two signs apart.
+        # The output of a model may depend on the sign of zero.
         first, second = at_least_half(first), at_least_half(second)
         differs |= (first == 0) & (second == 0) & (first.signbit() != second.signbit())
     return differs

@@ -1,4 +1,4 @@
-"""Checks of captum's arguments, in captum's words."""
+"""Checks of captum's arguments, with messages in captum's terms."""
 
 from __future__ import annotations
 
@@ -63,27 +63,27 @@ def check_plain(name: str, tensor: Tensor) -> None:
 
 
 def checked_baselines(
-    baselines: object, inputs: tuple[Tensor, ...], given: object = None
+    baselines: object, inputs: tuple[Tensor, ...], user_inputs: object = None
 ) -> Baselines:
     """Return `baselines` in the inputs' types and on their devices.
 
     Parameters
     ----------
     baselines : None, number, tensor, function, or tuple of the first three
-        What the user passed. A function is called once, with the inputs if it takes an argument.
+        The argument of the user. A function is called once, with the inputs if it has parameters.
     inputs : tuple of tensors
         The checked inputs.
-    given : tensor or tuple of tensors, optional
-        The inputs in the user's container, for a function.
+    user_inputs : tensor or tuple of tensors, optional
+        The inputs as the user passed them, for a function.
 
     Raises
     ------
     InvalidArgumentError
-        If there are too few or too many, if a shape does not fit, or if an input of whole numbers
-        would have to cut a fractional baseline.
+        If there are too few or too many baselines, if a shape does not fit, or if a fractional
+        baseline would be rounded to the whole numbers of an input.
     """
     if callable(baselines):
-        baselines = _made(baselines, inputs if given is None else given)
+        baselines = _called(baselines, inputs if user_inputs is None else user_inputs)
     if baselines is None:
         parts: tuple[Any, ...] = (None,) * len(inputs)
     else:
@@ -94,20 +94,20 @@ def checked_baselines(
             f"{len(parts)}."
         )
     tensors = tuple(
-        _baseline(one, tensor, index)
-        for index, (one, tensor) in enumerate(zip(parts, inputs, strict=True))
+        _baseline(part, tensor, index)
+        for index, (part, tensor) in enumerate(zip(parts, inputs, strict=True))
     )
     are_drawn = tuple(
         len(baseline) > 1
-        and (isinstance(one, BaselineDistribution) or len(baseline) != len(tensor))
-        for one, baseline, tensor in zip(parts, tensors, inputs, strict=True)
+        and (isinstance(part, BaselineDistribution) or len(baseline) != len(tensor))
+        for part, baseline, tensor in zip(parts, tensors, inputs, strict=True)
     )
     return Baselines(tensors, are_drawn, _n_draws(tensors, are_drawn))
 
 
-def _made(function: Callable[..., Any], given: object) -> Any:
-    """Call a function that makes baselines, as captum's DeepLiftShap does."""
-    baselines = function() if takes_nothing(function) else function(copied(given))
+def _called(function: Callable[..., Any], user_inputs: object) -> Any:
+    """Call a function that returns baselines, as captum's DeepLiftShap does."""
+    baselines = function() if takes_nothing(function) else function(copied(user_inputs))
     if baselines is None or callable(baselines):
         raise InvalidArgumentTypeError(
             "baselines, a function, must return numbers or tensors; it returned "
@@ -117,11 +117,13 @@ def _made(function: Callable[..., Any], given: object) -> Any:
 
 
 def _n_draws(tensors: tuple[Tensor, ...], are_drawn: tuple[bool, ...]) -> int:
-    counts = {len(one) for one, drawn in zip(tensors, are_drawn, strict=True) if drawn}
+    counts = {
+        len(baseline) for baseline, is_drawn in zip(tensors, are_drawn, strict=True) if is_drawn
+    }
     if len(counts) > 1:
         raise InvalidArgumentError(
             f"baselines holds distributions of {' and '.join(map(str, sorted(counts)))} rows for "
-            "several inputs. Their rows belong together, so that there must be as many of each."
+            "several inputs. Their rows belong together, so that their numbers must be equal."
         )
     return counts.pop() if counts else 1
 
@@ -131,7 +133,7 @@ def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
     if baseline is None:
         return torch.zeros_like(tensor[:1])
     if isinstance(baseline, numbers.Real):
-        # In double precision, so that a float64 input gets the number that was written.
+        # In double precision, so that a float64 input gets the exact number.
         dtype = torch.float64 if isinstance(baseline, float) else None
         number = torch.as_tensor(baseline, dtype=dtype)
         return _cast(number, tensor, index).expand(1, *tensor.shape[1:])
@@ -154,7 +156,7 @@ def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
 
 
 def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
-    """Bring a baseline to its input's type, unless that would do more than round it."""
+    """Convert a baseline to its input's type; refuse it if this does more than round it."""
     cast = baseline.to(device=tensor.device, dtype=tensor.dtype)
     if tensor.is_floating_point():
         is_kept = bool((_are_finite(cast) | ~_are_finite(baseline)).all())
@@ -162,8 +164,8 @@ def _cast(baseline: Tensor, tensor: Tensor, index: int) -> Tensor:
         is_kept = torch.equal(cast.to(baseline.dtype), baseline.to(tensor.device))
     if not is_kept:
         raise InvalidArgumentError(
-            f"baselines[{index}] holds values that {tensor.dtype} cannot; convert the inputs to "
-            "floating point, or choose a baseline of their type."
+            f"baselines[{index}] holds values that {tensor.dtype} cannot represent; convert the "
+            "inputs to floating point, or choose a baseline of their type."
         )
     return cast
 
@@ -175,7 +177,7 @@ def _are_finite(tensor: Tensor) -> Tensor:
 def checked_target(target: object, n_examples: int) -> Any:
     """Return `target` if it has one of captum's forms and fits the number of examples.
 
-    NumPy's whole numbers become ints and its arrays become tensors, which captum's selection takes.
+    NumPy's whole numbers become ints and its arrays become tensors, as captum's selection needs.
     """
     for entry in target if isinstance(target, (list, tuple)) else [target]:
         check_unmasked("target", entry)
@@ -221,20 +223,20 @@ def _without_numpy(target: Any) -> Any:
 def _entry_without_numpy(entry: Any) -> Any:
     """Return an entry of a list or tuple of targets: an int, or a tuple of ints."""
     if isinstance(entry, tuple):
-        return tuple(_entry_without_numpy(one) for one in entry)
+        return tuple(_entry_without_numpy(index) for index in entry)
     is_number = isinstance(entry, (np.integer, np.ndarray, Tensor)) and entry.ndim == 0
     return int(entry) if is_number and not _is_fraction(entry) else entry
 
 
 def _is_fraction(number: Any) -> bool:
-    """Tell whether a number has a type for fractions or for truth values."""
+    """Return whether a number has a floating-point, complex or boolean type."""
     if isinstance(number, Tensor):
         return number.is_floating_point() or number.is_complex() or number.dtype == torch.bool
     return number.dtype.kind not in "iu"
 
 
 def takes_nothing(function: Callable[..., Any]) -> bool:
-    """Tell whether a function has no parameters."""
+    """Return whether a function has no parameters."""
     try:
         return len(inspect.signature(function).parameters) == 0
     except ValueError:  # builtins have no signature; they do take inputs

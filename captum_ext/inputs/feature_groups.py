@@ -1,4 +1,4 @@
-"""Feature masks as players, and back."""
+"""Conversion of feature masks to players, and of results per player to the shape of the inputs."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .checks import check_plain
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 _MAX_GAPS = 100
-"""How many columns there may be for each id where a result has a column for every id."""
+"""Largest number of columns per id, for results with a column for every id."""
 
 
 @dataclass(frozen=True)
 class FeatureGroups:
-    """Which player each number of the inputs belongs to.
+    """The player of each number of the inputs.
 
     Attributes
     ----------
     n_players : int
-        How many different ids the mask holds; players are numbered in the order of their ids.
+        Number of different ids in the mask; players are numbered in the order of their ids.
     players : tuple of arrays, (1 or B, size of one example) each
-        The player of each number, for each input tensor; the first dimension is 1 where all
-        examples have the same groups.
+        The player of each number, for each input tensor; the first dimension is 1 if all examples
+        have the same groups.
     is_plain : bool
-        Whether there is one input tensor, of which each number is a player, in order.
+        Whether there is one input tensor and each of its numbers is a player, in order.
     ids : array, (n_players,)
         The id of each player in the mask.
     """
@@ -46,19 +46,19 @@ class FeatureGroups:
 
     @property
     def differ_by_example(self) -> bool:
-        """Whether examples have groups of their own."""
+        """Whether examples have different groups."""
         return any(len(players) > 1 for players in self.players)
 
     def columns(self, per_player: npt.NDArray[ScalarT]) -> npt.NDArray[ScalarT]:
-        """Return (R, columns, K): a column for each id from the smallest to the largest."""
-        places = self.ids - self.ids[0]
-        shape = len(per_player), int(places[-1]) + 1, per_player.shape[2]
+        """Return (R, columns, K), with a column for each id from the smallest to the largest."""
+        offsets = self.ids - self.ids[0]
+        shape = len(per_player), int(offsets[-1]) + 1, per_player.shape[2]
         columns = np.zeros(shape, per_player.dtype)
-        columns[:, places] = per_player
+        columns[:, offsets] = per_player
         return columns
 
     def check_columns(self) -> None:
-        """Refuse masks of which most columns would be empty.
+        """Refuse masks for which most columns would be empty.
 
         Raises
         ------
@@ -75,16 +75,16 @@ class FeatureGroups:
     def spread(
         self, per_player: npt.NDArray[ScalarT], rows: IntArray, index: int
     ) -> npt.NDArray[ScalarT]:
-        """Give each number of input tensor `index` what belongs to its player.
+        """Return the entry of its player for each number of input tensor `index`.
 
         Parameters
         ----------
         per_player : array, (P, M) or (P, M, K)
-            Something for each player.
+            Entries per player.
         rows : array, (P,)
-            The example that each entry is of.
+            The example of each entry.
         index : int
-            Which input tensor.
+            Index of the input tensor.
 
         Returns
         -------
@@ -95,11 +95,11 @@ class FeatureGroups:
             return per_player
         if len(players) == 1:
             return per_player[:, players[0]]
-        own = players[rows]
-        return per_player[np.arange(len(own))[:, None], own]
+        players_of_rows = players[rows]
+        return per_player[np.arange(len(players_of_rows))[:, None], players_of_rows]
 
     def layouts(self, shapes: Sequence[tuple[int, ...]]) -> list[list[IntArray]]:
-        """Return the player of each place of each input, for each example or for all together.
+        """Return the player of each number of each input, per example or once for all of them.
 
         Parameters
         ----------
@@ -116,29 +116,31 @@ class FeatureGroups:
         ]
 
     def spread_tensor(self, per_player: Tensor, rows: IntArray, index: int) -> Tensor:
-        """Do the same for a tensor, (P, M), on its device and with its derivatives."""
+        """Do the same as `spread` for a tensor, (P, M), on its device and with derivatives."""
         players = self.players[index]
         if self.is_plain:
             return per_player
-        own = torch.as_tensor(players if len(players) == 1 else players[rows])
-        return per_player.gather(1, own.to(per_player.device).expand(len(per_player), -1))
+        players_of_rows = torch.as_tensor(players if len(players) == 1 else players[rows])
+        return per_player.gather(
+            1, players_of_rows.to(per_player.device).expand(len(per_player), -1)
+        )
 
     def any_of(self, flags: npt.NDArray[np.bool_], index: int) -> npt.NDArray[np.bool_]:
-        """Tell for each example which players have a true flag in input tensor `index`, (B, M)."""
-        found = np.zeros((len(flags), self.n_players), dtype=bool)
-        example, place = np.nonzero(flags)
+        """Return which players have a true flag in input tensor `index`, per example, (B, M)."""
+        has_flag = np.zeros((len(flags), self.n_players), dtype=bool)
+        example, entry = np.nonzero(flags)
         players = self.players[index]
-        found[example, players[example if len(players) > 1 else 0, place]] = True
-        return found
+        has_flag[example, players[example if len(players) > 1 else 0, entry]] = True
+        return has_flag
 
 
 def from_feature_mask(
     feature_mask: Tensor | tuple[Tensor, ...] | None, inputs: tuple[Tensor, ...]
 ) -> FeatureGroups:
-    """Read captum's `feature_mask`; without one, each number of an example is a player.
+    """Convert captum's `feature_mask`; without one, each number of an example is a player.
 
     Ids may be any whole numbers, in any order, with gaps. The same id in several tensors is the
-    same player. A player that an example does not have gets 0 there.
+    same player. A player that an example does not have gets 0 for this example.
     """
     masks = _consecutive(inputs) if feature_mask is None else _checked(feature_mask, inputs)
     ids, positions = np.unique(np.concatenate([m.ravel() for m in masks]), return_inverse=True)
@@ -194,6 +196,6 @@ def _flat(mask: Tensor, tensor: Tensor, index: int) -> IntArray:
             f"feature_mask[{index}] has shape {tuple(mask.shape)}, which does not broadcast to "
             f"its input's {tuple(tensor.shape)}."
         )
-    own = wide.expand(wide.shape[0], *tensor.shape[1:])
-    flat: IntArray = own.reshape(wide.shape[0], tensor[0].numel()).cpu().numpy()
+    expanded = wide.expand(wide.shape[0], *tensor.shape[1:])
+    flat: IntArray = expanded.reshape(wide.shape[0], tensor[0].numel()).cpu().numpy()
     return flat

@@ -1,4 +1,4 @@
-"""Further arguments of the forward function: which of them belong to examples, and copies."""
+"""Further arguments of the forward function: their entries per example, and copies of them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _INDEX_TYPES = (torch.int64, torch.int32)
 class Shared:
     """An argument of the forward function that is the same for all examples.
 
-    The forward function gets `value` as it is, whatever its shape. Without the mark, captum's
-    convention holds: a tensor whose first dimension is the number of examples has an entry for
-    each example. The edges of a graph, (2, E), look the same where there are two examples.
+    The forward function gets `value` unchanged, for any shape. Without this mark, captum's
+    convention applies: a tensor whose first dimension is the number of examples has one entry per
+    example. With two examples, the edges of a graph, (2, E), would be such a tensor.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ class Shared:
 class PerExample(Tensor):
     """An argument of the forward function with one entry for each example.
 
-    Each masked copy of an example goes with the entry of the example. Plain tensors whose first
-    dimension is the number of examples are taken so, too, except whole numbers of shape (2, L)
-    with two examples, which may be the edges of a graph. Needed for these, and for tensors within
-    lists, tuples and dicts.
+    Each masked copy of an example is evaluated with the entry of the example. Plain tensors whose
+    first dimension is the number of examples are treated in the same way. The mark is required for
+    two kinds of tensors: whole numbers of shape (2, L) with two examples, which may be the edges of
+    a graph; and tensors within lists, tuples and dicts.
 
     Parameters
     ----------
     values : Tensor
-        The first dimension counts the examples.
+        One entry per example, along the first dimension.
 
     Examples
     --------
@@ -84,8 +84,8 @@ class PerExample(Tensor):
             raise InvalidArgumentError(
                 "values has no dimensions; the first one must count the examples."
             )
-        marked: PerExample = values.as_subclass(cls)
-        return marked
+        per_example: PerExample = values.as_subclass(cls)
+        return per_example
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PerExample:
         """Copy the entries; captum's metrics copy their arguments."""
@@ -98,8 +98,8 @@ def checked_additional(additional: object, n_examples: int) -> tuple[Any, ...]:
     Raises
     ------
     InvalidArgumentError
-        If a tensor may belong to the examples or not, or has not as many entries as there are
-        examples.
+        If it is unclear whether a tensor has entries per example, or if the number of entries is
+        not the number of examples.
     """
     arguments = as_tuple(additional)
     for index, argument in enumerate(arguments):
@@ -108,7 +108,7 @@ def checked_additional(additional: object, n_examples: int) -> tuple[Any, ...]:
             raise InvalidArgumentError(
                 f"{name} holds whole numbers of shape {tuple(argument.shape)}, with {n_examples} "
                 "examples: it may be the edges of a graph, whose rows captum's NoiseTunnel and "
-                "metrics repeat, or hold a row for each example. Pass "
+                "metrics repeat, or have one row per example. Pass "
                 "captum_ext.Shared(edge_index) for edges, or captum_ext.PerExample(rows)."
             )
         _check_lengths(name, argument, n_examples)
@@ -131,11 +131,17 @@ def arguments_of_rows(
 
 
 def entries_of_examples(arguments: tuple[Any, ...], n_examples: int) -> list[Tensor]:
-    """Return the tensors among the further arguments with an entry for each example, or one."""
+    """Return the tensors among the further arguments with one entry per example, or one for all."""
     lengths = (n_examples,), (1,)
-    plain = [one for one in arguments if _is_unmarked(one) and one.shape[:1] in lengths]
-    marked = [one for one in _parts(list(arguments)) if isinstance(one, PerExample)]
-    return [*plain, *(one.as_subclass(Tensor) for one in marked)]
+    plain = [
+        argument
+        for argument in arguments
+        if _is_unmarked(argument) and argument.shape[:1] in lengths
+    ]
+    per_example = [
+        argument for argument in _parts(list(arguments)) if isinstance(argument, PerExample)
+    ]
+    return [*plain, *(argument.as_subclass(Tensor) for argument in per_example)]
 
 
 def as_tuple(additional: object) -> tuple[Any, ...]:
@@ -148,48 +154,48 @@ def as_tuple(additional: object) -> tuple[Any, ...]:
 def shared_arguments_only(additional: object, n_examples: int) -> tuple[Any, ...]:
     """Return `additional_forward_args`, marked as the same for all examples.
 
-    For calls that explain other rows than the examples: a tensor must not be taken for theirs
-    because it happens to have as many entries as there are rows.
+    For calls that explain other rows than the examples: a tensor does not belong to these rows just
+    because its number of entries is the number of rows.
 
     Raises
     ------
     InvalidArgumentError
-        If one belongs to the examples, or looks so and is not marked.
+        If an argument has one entry per example, or may have, without a mark.
     """
     arguments = as_tuple(additional)
     for index, argument in enumerate(arguments):
         name = f"additional_forward_args[{index}]"
         is_alike = _is_unmarked(argument) and argument.shape[:1] == (n_examples,) != (1,)
-        if is_alike or any(isinstance(one, PerExample) for one in _parts(argument)):
+        if is_alike or any(isinstance(part, PerExample) for part in _parts(argument)):
             raise InvalidArgumentError(
                 f"{name} has a row for each of the {n_examples} examples, but rows other than "
-                "these are explained. Pass one row for all; or mark what is the same for all "
-                "examples, as captum_ext.Shared(edge_index)."
+                "these are explained. Pass one row for all examples; or, if the argument is the "
+                "same for all examples, mark it by captum_ext.Shared."
             )
-    return tuple(Shared(one) if _is_unmarked(one) else one for one in arguments)
+    return tuple(Shared(part) if _is_unmarked(part) else part for part in arguments)
 
 
 def are_marked(additional: object) -> bool:
-    """Tell whether an argument holds `Shared` or `PerExample`."""
-    return any(isinstance(one, (Shared, PerExample)) for one in _parts(additional))
+    """Return whether an argument holds `Shared` or `PerExample`."""
+    return any(isinstance(part, (Shared, PerExample)) for part in _parts(additional))
 
 
-def unmarked(given: object) -> Any:
-    """Return arguments without their marks, as the forward function takes them."""
-    if isinstance(given, Shared):
-        return given.value
-    if isinstance(given, PerExample):
-        return given.as_subclass(Tensor)
-    return _mapped(unmarked, given)
+def unmarked(argument: object) -> Any:
+    """Return arguments without their marks, for the forward function."""
+    if isinstance(argument, Shared):
+        return argument.value
+    if isinstance(argument, PerExample):
+        return argument.as_subclass(Tensor)
+    return _mapped(unmarked, argument)
 
 
-def copied(given: object) -> Any:
+def copied(argument: object) -> Any:
     """Copy tensors and arrays, also within lists, tuples and dicts; return other things as is."""
-    if isinstance(given, Tensor):
-        return given.detach().clone().requires_grad_(given.requires_grad)
-    if isinstance(given, np.ndarray):
-        return given.copy()
-    return _mapped(copied, given)
+    if isinstance(argument, Tensor):
+        return argument.detach().clone().requires_grad_(argument.requires_grad)
+    if isinstance(argument, np.ndarray):
+        return argument.copy()
+    return _mapped(copied, argument)
 
 
 def _of_rows(argument: object, rows: IntArray) -> Any:
@@ -203,20 +209,20 @@ def _of_rows(argument: object, rows: IntArray) -> Any:
     return _mapped(lambda part: _of_rows(part, rows), argument)
 
 
-def _mapped(function: Callable[[Any], Any], given: Any) -> Any:
+def _mapped(function: Callable[[Any], Any], argument: Any) -> Any:
     """Apply a function to the parts of a plain list, tuple or dict; return other things as is."""
-    if type(given) in (list, tuple):
-        return type(given)(map(function, given))
-    if type(given) is dict:
-        return {name: function(part) for name, part in given.items()}
-    return given
+    if type(argument) in (list, tuple):
+        return type(argument)(map(function, argument))
+    if type(argument) is dict:
+        return {name: function(part) for name, part in argument.items()}
+    return argument
 
 
-def _parts(given: Any) -> Iterator[Any]:
-    """Go through an argument and all parts of plain lists, tuples and dicts."""
-    yield given
-    if type(given) in (list, tuple, dict):
-        for part in given.values() if type(given) is dict else given:
+def _parts(argument: Any) -> Iterator[Any]:
+    """Yield an argument and all parts of plain lists, tuples and dicts."""
+    yield argument
+    if type(argument) in (list, tuple, dict):
+        for part in argument.values() if type(argument) is dict else argument:
             yield from _parts(part)
 
 
@@ -225,10 +231,10 @@ def _is_unmarked(argument: object) -> bool:
 
 
 def _may_be_edges(argument: Any, n_examples: int) -> bool:
-    """Tell whether a tensor may be the edges of a graph, (2, E), and also rows of examples.
+    """Return whether a tensor may be the edges of a graph, (2, E), or have one row per example.
 
-    NoiseTunnel and captum's metrics repeat examples and each row of such a tensor alike: one of
-    two different halves, each of equal rows, may be edges, too.
+    NoiseTunnel and captum's metrics repeat each example and each row of such a tensor. Hence a
+    tensor of two different halves, each with equal rows, may also be edges.
     """
     if not _is_unmarked(argument) or argument.dtype not in _INDEX_TYPES or argument.dim() != 2:
         return False

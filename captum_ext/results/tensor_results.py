@@ -18,16 +18,16 @@ def as_tensors(
     output_shape: tuple[int, ...],
     output_dtype: torch.dtype,
 ) -> tuple[Tensor, ...]:
-    """Give each number of the inputs what its player gets.
+    """Return the attribution of its player for each number of the inputs.
 
     Parameters
     ----------
     per_player : array, (R, M, K)
-        Attributions, or their standard errors; R is 1 where the batch has one value.
+        Attributions, or their standard errors; R is 1 if the whole batch has one value.
     groups, inputs
         The players and the input tensors.
     output_shape : tuple of int
-        Shape of one row's output, K numbers in all.
+        Shape of one row's output, with K numbers.
     output_dtype : torch.dtype
         Type of the model's output, for inputs that are not floating point.
 

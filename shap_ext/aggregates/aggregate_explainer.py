@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shapley_adapters.aggregation import Aggregate
-from shapley_adapters.aggregation.members import share_of_budget
+from shapley_adapters.aggregation.base_explainers import share_of_budget
 from shapley_adapters.arguments import checked_count, checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor

@@ -14,7 +14,7 @@ from shapley_adapters.aggregation import (
     NeighbourSearch,
     averaged_over_neighbours,
 )
-from shapley_adapters.aggregation.known_rows import KnownRows
+from shapley_adapters.aggregation.row_cache import RowCache
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
@@ -113,7 +113,7 @@ class AVAExplainer(AggregateExplainer):
 
         Changes of the parameters of torch modules are noticed without.
         """
-        self._known = KnownRows(len(self.dataset))
+        self._known = RowCache(len(self.dataset))
         self._terms: Any = None
         self._template: Any = None
 
@@ -136,8 +136,8 @@ class AVAExplainer(AggregateExplainer):
         weights = search.weights(near.distances)
         (member,) = self._members()
         self._renew(arguments)
-        self._known.learn(near.places, lambda new: self._explained(new, member, arguments))
-        found = self._known.at(near.places)
+        self._known.fill(near.indices, lambda new: self._explained(new, member, arguments))
+        found = self._known.at(near.indices)
         means: list[Any] = [
             None if one is None else averaged_over_neighbours(weights, one) for one in found
         ]

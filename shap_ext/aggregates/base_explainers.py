@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import shap
 
-from shapley_adapters.aggregation.members import name_of, parameters_of
+from shapley_adapters.aggregation.base_explainers import name_of, parameters_of
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError

@@ -38,12 +38,12 @@ class ConvexExplainer(CandidateExplainer):
     weights : sequence of float, criterion, or callable, optional
         One number for each explainer, not negative; they are divided by their sum; equal by
         default. Or what they are learned for: `"complexity"`; `"sensitivity"`, on average over
-        neighbours; `"faithfulness"`; `"trade_off"`, sensitivity plus `strength` times complexity;
-        or a function of explanations, (R, M), to one number each, less of which is better.
+        neighbours; `"faithfulness"`; `"trade_off"`, sensitivity plus `complexity_weight` times
+        complexity; or a function of explanations, (R, M), to one number each, lower is better.
     dataset : array or DataFrame, optional
         The rows on which weights are learned, at the first call or by `learn`; by default those of
         `masker`.
-    strength : float
+    complexity_weight : float
         λ of `"trade_off"`, in units of the output for a nat.
     neighbourhood : shapley_adapters.criteria.Neighbourhood, optional
         Where sensitivity looks for neighbours; needed for it and for `"trade_off"`.
@@ -77,7 +77,7 @@ class ConvexExplainer(CandidateExplainer):
 
     weights: Any = None
     dataset: Any = None
-    strength: float = 1.0
+    complexity_weight: float = 1.0
     neighbourhood: Neighbourhood | None = None
     scale: str = "none"
 
@@ -86,7 +86,7 @@ class ConvexExplainer(CandidateExplainer):
         self.learned: core.LearnedWeights | None = None
         n_explainers = len(self._specs())
         if self._is_learned:
-            LearningMaterial.check(self.weights, self.neighbourhood, self.strength)
+            LearningMaterial.check(self.weights, self.neighbourhood, self.complexity_weight)
             core.Convex(None, self.scale)
         else:
             core.Convex(self.weights, self.scale)(np.zeros((n_explainers, 1, 1)))
@@ -106,27 +106,30 @@ class ConvexExplainer(CandidateExplainer):
             Arguments of the explainers, such as `max_evals`; each gets those that it takes.
         """
         material = self._material(X, arguments)
-        loss = material.loss(self.weights, self.strength)
+        loss = material.loss(self.weights, self.complexity_weight)
         self.learned = core.learned_weights(loss, len(self._specs()), seed=checked_seed(self.seed))
         return self.learned
 
     def trade_off(
-        self, X: Rows | None = None, strengths: FloatArray | None = None, **arguments: Any
+        self, X: Rows | None = None, complexity_weights: FloatArray | None = None, **arguments: Any
     ) -> core.TradeOff:
-        """Return what sensitivity and complexity combinations reach together, to be plotted.
+        """Return the curve of sensitivity against complexity over all combinations, to be plotted.
 
         Parameters
         ----------
         X : array or DataFrame, (R, …), optional
             The rows; by default `dataset`.
-        strengths : sequence of float, optional
+        complexity_weights : sequence of float, optional
             λ; by default 16 over three decades.
         **arguments
             Arguments of the explainers, such as `max_evals`.
         """
         material = self._material(X, arguments)
         return core.trade_off(
-            material.complexity(), material.sensitivity(), strengths, seed=checked_seed(self.seed)
+            material.complexity(),
+            material.sensitivity(),
+            complexity_weights,
+            seed=checked_seed(self.seed),
         )
 
     def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.Convex:

@@ -46,7 +46,7 @@ class LearningMaterial:
     rows: Any
 
     @staticmethod
-    def check(weights: object, neighbourhood: object, strength: object) -> None:
+    def check(weights: object, neighbourhood: object, complexity_weight: object) -> None:
         """Refuse options that nothing can be learned with."""
         if isinstance(weights, str):
             checked_choice("weights", weights, LEARNED)
@@ -60,9 +60,13 @@ class LearningMaterial:
                 "neighbourhood must be a shapley_adapters.criteria.Neighbourhood; got "
                 f"{type(neighbourhood).__name__}."
             )
-        if not isinstance(strength, numbers.Real) or not 0 <= float(strength) < np.inf:
+        if (
+            not isinstance(complexity_weight, numbers.Real)
+            or not 0 <= float(complexity_weight) < np.inf
+        ):
             raise InvalidArgumentError(
-                f"strength must be a finite number, not negative; got {strength!r}."
+                "complexity_weight must be a finite number, not negative; got "
+                f"{complexity_weight!r}."
             )
 
     @classmethod
@@ -74,7 +78,7 @@ class LearningMaterial:
             )
         return cls(explainer, explain, plain_array_of(rows, "dataset"))
 
-    def loss(self, weights: str | Callable[[FloatArray], Any], strength: float) -> Loss:
+    def loss(self, weights: str | Callable[[FloatArray], Any], complexity_weight: float) -> Loss:
         """Return the loss that the name of a criterion, or a function, stands for."""
         if not isinstance(weights, str):
             return CriterionLoss(self._candidates(self.rows), weights)
@@ -85,7 +89,7 @@ class LearningMaterial:
         if weights == "faithfulness":
             return self.unfaithfulness()
         complexity, sensitivity = self.complexity(), self.sensitivity()
-        return lambda w: sensitivity(w) + strength * complexity(w)
+        return lambda w: sensitivity(w) + complexity_weight * complexity(w)
 
     def complexity(self) -> ComplexityLoss:
         """Return the complexity of combinations for the rows."""

@@ -104,7 +104,7 @@ class Surrogate(SurrogateModel):
 
     def __call__(self, rows: Table) -> FloatArray:
         """Return the outputs, (R,) or (R, K), of rows whose absent values are NaN."""
-        told = self._told(network_inputs(rows, self.network))
+        told = self._predict(network_inputs(rows, self.network))
         return told[:, 0] if told.shape[1] == 1 else told
 
     @property

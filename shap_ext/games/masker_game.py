@@ -19,7 +19,7 @@ from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
 
 from ..inputs.locks import lock_of
-from ..inputs.masked_rows import AccompaniedRow, MaskedRow
+from ..inputs.masked_rows import MaskedRow, RowWithTarget
 from ..inputs.models import GameOfModel, OutputReader, as_outputs
 from ..shap_internals import is_identity, row_output_names
 from .links import LinkedAverage
@@ -90,7 +90,7 @@ class MaskerGame(GameOfModel):
         """Tell which players a row has and its masker does something to."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
         for row, (masked_row, places) in enumerate(zip(self.rows, self.places, strict=True)):
-            active[row, places[~masked_row.null_places()]] = True
+            active[row, places[~masked_row.null_entries()]] = True
         return active
 
     def row_fingerprints(self) -> list[bytes]:
@@ -243,7 +243,7 @@ class RowBoundGame(MaskerGame):
 
 
 def _fixed(row: MaskedRow) -> tuple[Any, ...]:
-    if not isinstance(row, AccompaniedRow):
+    if not isinstance(row, RowWithTarget):
         raise InvalidArgumentError(
             "masker must give the model its target beside the masked row, as "
             "shap.maskers.OutputComposite and FixedComposite do."

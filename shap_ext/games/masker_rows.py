@@ -19,7 +19,7 @@ from ..inputs.backgrounds import Background, dresser
 from ..inputs.datasets import Dataset
 from ..inputs.imputation import ImputedRow, LinearImputer
 from ..inputs.locks import lock_of
-from ..inputs.masked_rows import AccompaniedRow, CalledRow, JointRow, MaskedRow, TabularRow
+from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow
 from ..shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
 from .game_choice import table_and_background
 
@@ -89,10 +89,10 @@ def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> 
         return _tabular(background, datasets, is_module)
     _check_called(masker, datasets)
 
-    def called(row: int) -> CalledRow:
+    def called(row: int) -> MaskerRow:
         own = own_copy(masker)
         inputs = _inputs(datasets, row)
-        return CalledRow(inputs, masker if own is None else own, is_own=own is not None)
+        return MaskerRow(inputs, masker if own is None else own, is_own=own is not None)
 
     return called
 
@@ -135,7 +135,7 @@ def _accompanied(
             parts = made if isinstance(made, tuple) else (made,)
             return tuple(copy.deepcopy(array_of(part)) for part in parts)
 
-    return lambda row: AccompaniedRow(_inputs(datasets, row), make(row), lambda: companions(row))
+    return lambda row: RowWithTarget(_inputs(datasets, row), make(row), lambda: companions(row))
 
 
 def _tabular(background: Background, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
@@ -207,7 +207,7 @@ def _check_readable(row: MaskedRow, place: int) -> None:
     try:
         row.shapes  # noqa: B018 # it is read to see whether it can be
     except Exception as error:
-        if isinstance(row, CalledRow) and not row.is_own:
+        if isinstance(row, MaskerRow) and not row.is_own:
             raise
         raise InvalidArgumentError(
             f"X, row {place}: the masker cannot read {_brief(row.inputs)} "

@@ -115,7 +115,7 @@ class TaskMaker:
         masker, explained = with_targets(self.masker, datasets)
         rows = masked_rows(masker, explained, is_torch_module(inner_model(self.model)))
         shapes = [list(of_input) for of_input in zip(*(row.shapes for row in rows), strict=True)]
-        if all(row.n_places == 0 for row in rows):
+        if all(row.n_entries == 0 for row in rows):
             raise InvalidArgumentError(
                 f"masker {type(self.masker).__name__} has no players; there is nothing to explain."
             )
@@ -213,7 +213,7 @@ def _parts(
     if groups.any_joint:
         if len(datasets) > 1:
             raise InvalidArgumentError("groups needs a model with one input.")
-        data = datasets[0].shown()
+        data = datasets[0].plot_values()
         numbers, labels = groups.summarize(data.reshape(len(data), -1))
         of_groups = [(len(groups.names),)] * len(data)
         return [Part(0, of_groups, numbers, labels, groups.names)]
@@ -221,7 +221,7 @@ def _parts(
     for place, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
         size = int(np.prod(of_input[0]))
         names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
-        data = dataset.shown() if rows is None else _shown(dataset, rows, place)
+        data = dataset.plot_values() if rows is None else _shown(dataset, rows, place)
         parts.append(Part(first, of_input, data, None, names))
         first += size
     return parts
@@ -229,9 +229,9 @@ def _parts(
 
 def _shown(dataset: Dataset, rows: Sequence[MaskedRow], place: int) -> Any:
     """Return what plots show: the rows, or what the masker makes of them, as shap packs it."""
-    shown = [row.shown[place] for row in rows]
+    shown = [row.plot_data[place] for row in rows]
     if any(one is None for one in shown):
-        return dataset.shown()
+        return dataset.plot_values()
     return tuple(packed(one) for one in shown)
 
 

@@ -1,1 +1,1 @@
-"""What users pass to explainers: models, rows, background rows, maskers."""
+"""Arguments of explainers: models, rows, background rows, maskers."""

@@ -1,4 +1,4 @@
-"""What absent columns take their values from."""
+"""Background rows, from which absent columns take their values."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from .datasets import (
 from .summaries import checked_summary, unequal_weights
 
 _MAX_BACKGROUND = 100
-"""How many rows shap keeps of a table that is handed over as a masker."""
+"""Number of rows that shap samples from a table that is passed as a masker."""
 
 
 @dataclass(frozen=True)
 class Background:
-    """The rows that absent columns take their values from.
+    """The rows from which absent columns take their values.
 
     Attributes
     ----------
     values : array or sparse matrix, (B, D)
         The rows.
     columns : pandas Index, or None
-        Names of the columns where the model is to see DataFrames.
+        Names of the columns, if the model takes DataFrames.
     dtypes : pandas Series, or None
-        Their types, where they are known.
+        Types of the columns, if they are known.
     weights : array, (B,), or None
-        How much each row counts, 1 in all; None where all count the same.
+        Weight of each row, with sum 1; None if they are equal.
     """
 
     values: Any
@@ -59,7 +59,7 @@ class Background:
 
     @classmethod
     def of_masker(cls, masker: Masker, dtypes: pd.Series | None = None) -> Background | None:
-        """Return the background of a masker that only puts background values in."""
+        """Return the background of a masker that only inserts background values, else None."""
         values = background_of(masker)
         if values is None:
             return None
@@ -70,14 +70,14 @@ class Background:
         if not scipy.sparse.issparse(values):
             values = np.asarray(plain_array_of(values, "masker"))
         if columns is not None and not isinstance(columns, pd.Index):
-            columns = pd.Index(columns)  # of a MultiIndex it would make an Index of tuples
+            columns = pd.Index(columns)  # which would convert a MultiIndex to tuples
         return cls(values, columns, dtypes, weights)
 
 
 def bounded_background(masker: Any) -> tuple[Any, Any]:
     """Return the masker, and the column types of a DataFrame.
 
-    A table of many rows is sampled as shap does it, but not in silence.
+    A table with many rows is sampled as in shap, but with a warning.
     """
     masker = plain_array_of(array_of(masker), "masker")
     if isinstance(masker, SUMMARIES):
@@ -101,12 +101,12 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
         masker = masker.tocsr(copy=True)
         masker.sum_duplicates()
     if isinstance(masker, np.ndarray):
-        # shap itself samples tables only. A copy, because its maskers keep the very array.
+        # shap samples tables only. A copy, because its maskers store the array itself.
         is_sampled_here = masker.ndim > 2 and n_rows > _MAX_BACKGROUND
         masker = shap.sample(masker, _MAX_BACKGROUND) if is_sampled_here else masker.copy()
     if isinstance(masker, pd.DataFrame):
-        # Values as `frame_values` gives them, so that rows and background have one type.
-        # Their type is told to pandas, which makes strings of objects and NaN of None else.
+        # Values by `frame_values`, so that rows and background have the same type. The type is
+        # passed to pandas, which would otherwise convert objects to strings and None to NaN.
         values = frame_values(masker).copy()
         check_cells(values, "masker")
         masker = pd.DataFrame(values, columns=masker.columns, dtype=values.dtype)
@@ -114,7 +114,7 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
 
 
 def first_rows(masker: Masker, background: Background, n_rows: int = 1) -> Any:
-    """Return the first rows of a masker's background, in the form in which users pass rows."""
+    """Return the first rows of a masker's background, as an array or a DataFrame for the model."""
     if isinstance(masker, np.ndarray):
         return masker[:n_rows]
     values = background.values[:n_rows]
@@ -125,7 +125,7 @@ def first_rows(masker: Masker, background: Background, n_rows: int = 1) -> Any:
 
 
 def check_masker(masker: Any) -> None:
-    """Refuse what is neither background rows nor callable."""
+    """Refuse a masker that is neither background rows nor callable."""
     if isinstance(masker, np.ndarray) and masker.ndim < 2:
         raise InvalidArgumentError(
             f"masker has shape {masker.shape}; background rows make a table. For one row pass "
@@ -137,8 +137,8 @@ def check_masker(masker: Any) -> None:
         )
     if masker is not None and background_of(masker) is None and not callable(masker):
         raise InvalidArgumentTypeError(
-            "masker must be background rows (an array, a DataFrame, a sparse matrix or what "
-            "shap.kmeans returns), a shap masker, or a function of a mask and a row; got "
+            "masker must be background rows (an array, a DataFrame, a sparse matrix or the result "
+            "of shap.kmeans), a shap masker, or a function of a mask and a row; got "
             f"{type(masker).__name__}."
         )
 
@@ -159,14 +159,15 @@ def check_columns(n_columns: int, dataset: Dataset, background: Background) -> N
             )
         missing = [c for c in background.columns if c not in dataset.columns]
         raise InvalidArgumentError(
-            f"X lacks columns of the masker's background, or names them otherwise: {missing[:5]}."
+            f"X lacks columns of the masker's background, or has other names for them: "
+            f"{missing[:5]}."
         )
 
 
 def dresser(
     background: Background, dataset: Dataset, row_shape: tuple[int, ...], is_module: bool
 ) -> Callable[[npt.NDArray[Any]], Any]:
-    """Return the function that gives masked rows the form that the model takes."""
+    """Return the function that converts masked rows to inputs of the model."""
     columns = background.columns
     if columns is None or is_module:
         if len(row_shape) == 1:
@@ -182,45 +183,53 @@ def dresser(
 
 
 def _column_dtypes(background: Background, dataset: Dataset) -> dict[Any, Any] | None:
-    """Return the type of each column, unless all have that of the array.
+    """Return the type of each column; None if all columns have the type of the array.
 
-    A column keeps the type that rows and background share; numbers of two types are promoted.
+    If rows and background have the same type, it is the type of the column; otherwise types of
+    numbers are promoted.
     """
     if background.columns is None:
         return None
     values = np.asarray(dataset.values)
     common = np.result_type(values, background.values)
     dtypes = {}
-    for place, column in enumerate(background.columns):
-        own = _column_dtype(dataset.dtypes, values, place)
-        other = _column_dtype(background.dtypes, background.values, place)
-        if dataset.dtypes is None and not is_number(other):
-            own = other
-        if background.dtypes is None and not is_number(own):
-            other = own
-        dtype = _common_dtype(own, other)
+    for index, column in enumerate(background.columns):
+        row_dtype = _column_dtype(dataset.dtypes, values, index)
+        background_dtype = _column_dtype(background.dtypes, background.values, index)
+        if dataset.dtypes is None and not is_number(background_dtype):
+            row_dtype = background_dtype
+        if background.dtypes is None and not is_number(row_dtype):
+            background_dtype = row_dtype
+        dtype = _common_dtype(row_dtype, background_dtype)
         if dtype != common:
             dtypes[column] = dtype
     return dtypes or None
 
 
-def _common_dtype(own: Dtype, other: Dtype) -> Any:
+def _common_dtype(row_dtype: Dtype, background_dtype: Dtype) -> Any:
     """Return the type that holds the values of two without loss."""
-    if own == other:
-        return own
-    if isinstance(own, np.dtype) and isinstance(other, np.dtype) and own.kind == other.kind == "M":
-        return np.result_type(own, other)
-    if is_number(own) and is_number(other):
-        return np.result_type(own, other)
-    if isinstance(own, pd.CategoricalDtype) and isinstance(other, pd.CategoricalDtype):
-        is_ordered = own.ordered or other.ordered
-        if not is_ordered and own.categories.dtype == other.categories.dtype:
-            return pd.CategoricalDtype(other.categories.append(own.categories).unique())
+    if row_dtype == background_dtype:
+        return row_dtype
+    if (
+        isinstance(row_dtype, np.dtype)
+        and isinstance(background_dtype, np.dtype)
+        and row_dtype.kind == background_dtype.kind == "M"
+    ):
+        return np.result_type(row_dtype, background_dtype)
+    if is_number(row_dtype) and is_number(background_dtype):
+        return np.result_type(row_dtype, background_dtype)
+    if isinstance(row_dtype, pd.CategoricalDtype) and isinstance(
+        background_dtype, pd.CategoricalDtype
+    ):
+        is_ordered = row_dtype.ordered or background_dtype.ordered
+        if not is_ordered and row_dtype.categories.dtype == background_dtype.categories.dtype:
+            categories = background_dtype.categories.append(row_dtype.categories)
+            return pd.CategoricalDtype(categories.unique())
     return np.dtype(object)
 
 
-def _column_dtype(dtypes: pd.Series | None, values: npt.NDArray[Any], place: int) -> Any:
-    """Return a column's type as its frame tells it, or else as its values do."""
+def _column_dtype(dtypes: pd.Series | None, values: npt.NDArray[Any], index: int) -> Any:
+    """Return a column's type in its frame, or, without a frame, the type of its values."""
     if dtypes is not None:
-        return dtypes.iloc[place]
-    return np.asarray(values[:, place].tolist()).dtype if values.dtype == object else values.dtype
+        return dtypes.iloc[index]
+    return np.asarray(values[:, index].tolist()).dtype if values.dtype == object else values.dtype

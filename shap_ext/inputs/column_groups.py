@@ -1,4 +1,4 @@
-"""Columns that go together as one player, such as the block of a one-hot encoding."""
+"""Groups of columns that are one player, such as the columns of a one-hot encoding."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class ColumnGroups:
     def summarize(
         self, data: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.object_]]:
-        """Return one number and one label for each player and row, for plots to show.
+        """Return one number and one label per player and row, for plots.
 
-        A single column keeps its value. A block in which exactly one column is 1 and the others
-        are 0 becomes the place of that column and its name; other blocks are NaN, labelled by
-        their size.
+        For a single column it is its value. For a block in which exactly one column is 1 and the
+        others are 0, it is the index of that column, and the label is its name. For other blocks
+        the number is NaN, and the label is the number of columns.
         """
         shape = (len(data), len(self.columns))
         numbers, labels = np.full(shape, np.nan), np.empty(shape, dtype=object)
@@ -71,14 +71,14 @@ class ColumnGroups:
         return numbers, labels
 
     def _label(self, player: int, column: int) -> str:
-        """Return a column's name without the player's, which often opens it."""
+        """Return a column's name, without the player's name if it begins with it."""
         name, prefix = self.column_names[column], self.names[player]
-        rest = name.removeprefix(prefix).lstrip("_=:. ")
-        return rest or name
+        suffix = name.removeprefix(prefix).lstrip("_=:. ")
+        return suffix or name
 
 
 def _numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return columns as numbers; NaN where they hold none."""
+    """Return columns as numbers; NaN for cells that are not numbers."""
     if columns.dtype.kind in "biuf":
         return columns.astype(np.float64)
     frame = pd.DataFrame(columns).apply(pd.to_numeric, errors="coerce")
@@ -89,21 +89,21 @@ def _numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 def make_groups(
     groups: Mapping[str, Sequence[Any]] | None, column_names: Sequence[Any]
 ) -> ColumnGroups:
-    """Turn the user's `groups` into players; columns in no group are players of their own.
+    """Convert the user's `groups` to players; each column without a group is a player.
 
     Parameters
     ----------
     groups : mapping of names to columns, or None
-        Columns by name, or by place.
+        Columns by name, or by index.
     column_names : sequence
         Names of all columns.
     """
     names = [str(name) for name in column_names]
-    by_name = {name: place for place, name in enumerate(column_names)}
+    by_name = {name: index for index, name in enumerate(column_names)}
     owner: dict[int, str] = {}
     for group, members in checked_groups(groups):
         for member in members:
-            column = _place(member, by_name, group)
+            column = _column_index(member, by_name, group)
             if column in owner:
                 raise InvalidArgumentError(
                     f"groups puts column {names[column]!r} into both {owner[column]!r} and "
@@ -113,18 +113,20 @@ def make_groups(
     alone = {names[column] for column in range(len(names)) if column not in owner}
     for group in owner.values():
         if group in alone:
-            raise InvalidArgumentError(f"groups names a player {group!r}, which is a column, too.")
-    # Players stand in the order of their first columns; a column of its own is keyed by its place.
+            raise InvalidArgumentError(
+                f"groups names a player {group!r}, which is also the name of a column."
+            )
+    # Players are in the order of their first columns; a single column has its index as key.
     columns: dict[str | int, list[int]] = {}
     for column in range(len(names)):
         columns.setdefault(owner.get(column, column), []).append(column)
     player_names = [names[key] if isinstance(key, int) else key for key in columns]
-    members_of = [np.array(places, dtype=np.intp) for places in columns.values()]
-    return ColumnGroups(player_names, members_of, names)
+    columns_of_players = [np.array(members, dtype=np.intp) for members in columns.values()]
+    return ColumnGroups(player_names, columns_of_players, names)
 
 
 def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
-    """Return names and columns if `groups` has the right form, whatever the columns are."""
+    """Return names and columns of `groups`, if it has the right form; columns are not checked."""
     if groups is None:
         return []
     if not isinstance(groups, Mapping):
@@ -144,7 +146,7 @@ def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
 
 
 def _check_different_names(names: Sequence[Any]) -> None:
-    """Refuse names that plots and messages would show as one, such as 1 and "1"."""
+    """Refuse names that look the same in plots and messages, such as 1 and "1"."""
     first: dict[str, Any] = {}
     for name in names:
         if str(name) in first:
@@ -155,10 +157,10 @@ def _check_different_names(names: Sequence[Any]) -> None:
         first[str(name)] = name
 
 
-def _place(member: object, by_name: Mapping[Any, int], group: str) -> int:
+def _column_index(member: object, by_name: Mapping[Any, int], group: str) -> int:
     if not isinstance(member, Hashable):
         raise InvalidArgumentTypeError(
-            f"groups[{group!r}] must hold names or places of columns; got {member!r}."
+            f"groups[{group!r}] must hold names or indices of columns; got {member!r}."
         )
     if member in by_name:
         return by_name[member]
@@ -166,5 +168,5 @@ def _place(member: object, by_name: Mapping[Any, int], group: str) -> int:
         return int(member)
     raise InvalidArgumentError(
         f"groups[{group!r}] names column {member!r}, which is not among the {len(by_name)} "
-        "columns. Use names of the DataFrame's columns, feature_names, or places from 0."
+        "columns. Use names of the DataFrame's columns, feature_names, or indices from 0."
     )

@@ -1,4 +1,4 @@
-"""The rows that users pass to an explainer's call."""
+"""The rows that an explainer is called with."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Dataset:
             return (int(self.values.shape[1]),)
         return tuple(np.shape(self.values[0]))
 
-    def shown(self) -> npt.NDArray[Any]:
-        """Return the rows for plots: a copy, because users may change theirs later."""
+    def plot_values(self) -> npt.NDArray[Any]:
+        """Return a copy of the rows for plots, because users may change the original later."""
         if self.is_sparse:
             dense: npt.NDArray[Any] = self.values.toarray()
             return dense
@@ -69,24 +69,24 @@ class Dataset:
 def ragged(rows: Sequence[Any]) -> npt.NDArray[np.object_]:
     """Return rows of different shapes as an array of arrays."""
     together = np.empty(len(rows), dtype=object)
-    for place, row in enumerate(rows):
-        together[place] = row
+    for i, row in enumerate(rows):
+        together[i] = row
     return together
 
 
-def checked_dataset(data: object, place: int = 0, is_table: bool = True) -> Dataset:
-    """Read what a user passes as rows to explain.
+def checked_dataset(data: object, input_index: int = 0, is_table: bool = True) -> Dataset:
+    """Return the rows to explain, checked.
 
     Parameters
     ----------
     data : object
         The rows.
-    place : int
-        Which input of the model they are.
+    input_index : int
+        The index of the model's input.
     is_table : bool
-        Whether each row has to have columns; else a row may be a single thing, such as a text.
+        Whether each row must have columns; otherwise a row may be a single object, such as a text.
     """
-    name = "X" if place == 0 else f"input {place}"
+    name = "X" if input_index == 0 else f"input {input_index}"
     dataset = _read(plain_array_of(data, name), name, is_table)
     if getattr(dataset.values, "ndim", 1) == 0:
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
@@ -103,7 +103,7 @@ def plain_array_of(data: object, name: str) -> Any:
     Raises
     ------
     InvalidArgumentError
-        If it is a masked array of which values are masked.
+        If it is a masked array with masked values.
     """
     for row in data if isinstance(data, (list, tuple)) else [data]:
         check_unmasked(name, row)
@@ -119,12 +119,12 @@ def check_cells(table: Any, name: str) -> None:
         )
     if getattr(getattr(table, "dtype", None), "kind", "") != "O":
         return
-    for place, cell in zip(np.ndindex(*shape), table.flat, strict=True):
+    for position, cell in zip(np.ndindex(*shape), table.flat, strict=True):
         if isinstance(cell, (np.ndarray, pd.Series, pd.DataFrame)) or is_tensor(cell):
             raise InvalidArgumentTypeError(
-                f"{name} holds {type(cell).__name__} in row {place[0]}, column {place[1:][0]}: a "
-                "cell must be a number, a text or another single value. Give each number a column "
-                "of its own, and join the columns by groups=."
+                f"{name} holds {type(cell).__name__} in row {position[0]}, column "
+                f"{position[1:][0]}: a cell must be a number, a text or another single "
+                "value. Use one column per number, and join the columns by groups=."
             )
 
 
@@ -162,7 +162,7 @@ def _read(data: Any, name: str, is_table: bool) -> Dataset:
 
 
 def _holds_texts(data: object) -> bool:
-    """Tell whether `data` has a column of texts, as Hugging Face's datasets have."""
+    """Return whether `data` has a column of texts, like data sets of Hugging Face."""
     names = data if isinstance(data, Mapping) else getattr(data, "column_names", ())
     return "text" in (names or ())
 
@@ -185,14 +185,14 @@ def _checked_sparse(matrix: scipy.sparse.spmatrix, name: str) -> Any:
 
 
 def frame_values(frame: pd.DataFrame) -> npt.NDArray[Any]:
-    """Return a frame as one array: numbers where all columns hold numbers, else objects."""
+    """Return a frame as one array: of numbers if all columns hold numbers, else of objects."""
     is_numeric = all(map(is_number, frame.dtypes))
-    # pandas itself turns numbers and booleans into objects.
+    # pandas converts mixed numbers and booleans to objects.
     dtype = np.result_type(*frame.dtypes) if is_numeric and frame.shape[1] else object
     values: npt.NDArray[Any] = frame.to_numpy(dtype=dtype)
     return values
 
 
 def is_number(dtype: Dtype) -> bool:
-    """Tell whether a column's type is one of NumPy's numbers or booleans."""
+    """Return whether a column's type is one of NumPy's numbers or booleans."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"

@@ -1,4 +1,4 @@
-"""Equality of values, where missing ones are equal to each other."""
+"""Exact equality of values; missing values are equal to each other."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from shapley_adapters.array_types import BoolArray
 
 
 def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
-    """Compare exactly; missing values are the same as each other, 0.0 and -0.0 are not.
+    """Return where values are equal; missing values are equal, 0.0 and -0.0 are not.
 
-    A model tells zeros of two signs apart where it divides by them or takes their angle.
+    The output of a model may depend on the sign of zero, for example after a division.
     """
     if "O" not in first.dtype.kind + second.dtype.kind:
         same_values: BoolArray = np.equal(first, second)
@@ -23,9 +23,9 @@ def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
         if first.dtype.kind in "fcmM" and second.dtype.kind in "fcmM":
             same_values |= pd.isna(first) & pd.isna(second)
         return same_values
-    either, both = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
+    any_missing, both_missing = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
     equal = np.equal(first, second, dtype=object) & _same_signs(first, second)
-    result: BoolArray = np.where(either, both, equal).astype(bool)
+    result: BoolArray = np.where(any_missing, both_missing, equal).astype(bool)
     return result
 
 
@@ -34,7 +34,7 @@ def _sign_of_zero(value: object) -> bool:
 
 
 def _same_signs(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
-    """Tell where objects are not two zeros of different signs."""
+    """Return where objects are not two zeros with different signs."""
     negative = np.frompyfunc(_sign_of_zero, 1, 1)
     signs: BoolArray = negative(first) == negative(second)
     return signs.astype(bool)

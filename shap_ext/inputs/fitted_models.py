@@ -1,4 +1,4 @@
-"""Which function of a fitted estimator or Booster is explained."""
+"""The function of a fitted estimator or Booster that is explained."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _INDICATOR = "lambda x: (model.predict(x) == label).astype(float)"
 def estimator_function(model: object) -> Callable[..., Any]:
     """Return the function of a fitted estimator that is explained.
 
-    The first that the estimator has: `predict_proba`; `decision_function`, where `predict` returns
-    numbers or labels of classes; `predict`, where it does not.
+    It is the first one that the estimator has: `predict_proba`; then `decision_function` if
+    `predict` returns numbers or labels of classes, and `predict` otherwise.
 
     Raises
     ------
@@ -55,10 +55,10 @@ def estimator_function(model: object) -> Callable[..., Any]:
 
 
 def predicts_classes(model: object) -> bool:
-    """Tell whether `predict` of an estimator returns numbers or labels of classes."""
+    """Return whether `predict` of an estimator returns numbers or labels of classes."""
     catboost = sys.modules.get("catboost")
     if catboost is not None and type(model) is catboost.CatBoost:
-        return False  # it counts itself a classifier, but predicts raw scores
+        return False  # its tags are those of a classifier, but it predicts raw scores
     kind = _kind(model)
     return kind in _OF_CLASS_NUMBERS or (kind is None and hasattr(model, "classes_"))
 
@@ -81,7 +81,7 @@ def warn_of_classes(model: object) -> None:
 
 
 class BoosterPrediction:
-    """The predictions of an `xgboost.Booster`, which takes matrices of its own in place of arrays.
+    """The predictions of an `xgboost.Booster`, which takes a DMatrix instead of an array.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def _is_xgboost_booster(model: object) -> TypeGuard[Any]:
 
 
 def _kind(model: object) -> str | None:
-    """Return "classifier", "regressor", "clusterer", …, as scikit-learn's estimators say it."""
+    """Return scikit-learn's kind of an estimator: "classifier", "regressor", "clusterer", …."""
     tags = getattr(model, "__sklearn_tags__", None)  # from scikit-learn 1.6 on
     try:
         kind = None if tags is None else tags().estimator_type
@@ -129,7 +129,7 @@ def _kind(model: object) -> str | None:
 
 
 def _remedy(model: object) -> str:
-    """Return a first remedy that some estimators have."""
+    """Return a remedy for the error message, if the estimator has one."""
     if getattr(model, "voting", None) == "hard":
         return " With voting='soft' it has predict_proba."
     if _kind(model) == "clusterer" and callable(getattr(model, "transform", None)):

@@ -1,4 +1,4 @@
-"""Absent values told from present ones."""
+"""Imputation: absent values predicted from present ones."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CACHE_BYTES = 2**26
 
 @dataclass(frozen=True)
 class LinearImputer:
-    """Expects absent values given present ones, as if the data were normally distributed.
+    """Replaces absent values by their expectation, as if the data were normally distributed.
 
     Attributes
     ----------
     mean, covariance : arrays, (D,) and (D, D)
-        Of the data.
+        Mean and covariance of the data.
     columns : pandas Index, or None
-        Names of the columns where the model is to see DataFrames.
+        Names of the columns, if the model takes DataFrames.
     """
 
     mean: FloatArray
@@ -41,14 +41,14 @@ class LinearImputer:
     @classmethod
     @one_blas_thread()
     def of_masker(cls, masker: shap.maskers.Masker) -> LinearImputer:
-        """Read a `shap.maskers.Impute`, of which shap itself only knows the arguments."""
+        """Convert a `shap.maskers.Impute`, which in shap only stores its arguments."""
         if masker.method != "linear":
             raise InvalidArgumentError(
-                f"masker Impute has method={masker.method!r}; only 'linear' is known. Pass a "
+                f"masker Impute has method={masker.method!r}; only 'linear' is supported. Pass a "
                 "function of a mask and a row as masker= for another imputation."
             )
         data = masker.data
-        if getattr(masker, "cov", None) is not None:  # as shap keeps a dict from 0.52 on
+        if getattr(masker, "cov", None) is not None:  # the attributes of a dict since shap 0.52
             data = {"mean": masker.mean, "cov": masker.cov}
         if isinstance(data, Mapping):
             if not {"mean", "cov"} <= set(data):
@@ -60,8 +60,8 @@ class LinearImputer:
         rows = _numbers(data)
         if rows.ndim != 2 or len(rows) < 2:
             raise InvalidArgumentError(
-                f"masker Impute holds data of shape {rows.shape}; a table of two rows at least is "
-                "needed to tell how columns vary together."
+                f"masker Impute holds data of shape {rows.shape}; a table of at least two rows is "
+                "needed to compute the covariance of the columns."
             )
         return cls._checked(rows.mean(axis=0), np.cov(rows.T).reshape(rows.shape[1], -1), columns)
 
@@ -76,49 +76,49 @@ class LinearImputer:
             )
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
             raise InvalidArgumentError(
-                "masker Impute holds missing or infinite values, from which none can be told. "
-                "Drop those rows."
+                "masker Impute holds missing or infinite values, from which no covariance can be "
+                "computed. Drop those rows."
             )
         return cls(mean, covariance, columns)
 
     @one_blas_thread()
     def __call__(self, row: FloatArray, mask: Mask) -> FloatArray:
-        """Return the row, (D,), with absent values as expected; missing ones tell nothing."""
-        known = mask & ~np.isnan(row)
+        """Return the row, (D,), with absent values replaced; missing ones are not used."""
+        is_known = mask & ~np.isnan(row)
         filled: FloatArray = row.copy()
         expected = self.mean[~mask]
-        if known.any() and not mask.all():
-            slopes = self._slopes(known.tobytes())[~mask[~known]]
-            expected = expected + slopes @ (row - self.mean)[known]
+        if is_known.any() and not mask.all():
+            slopes = self._slopes(is_known.tobytes())[~mask[~is_known]]
+            expected = expected + slopes @ (row - self.mean)[is_known]
         filled[~mask] = expected
         return filled
 
     @cached_property
     def _slopes(self) -> Callable[[bytes], FloatArray]:
-        """How much each unknown value changes with each known one, of latest sets of columns."""
+        """The regression of unknown values on known ones, cached for the latest sets of columns."""
 
-        def slopes(known_bytes: bytes) -> FloatArray:
-            known = np.frombuffer(known_bytes, dtype=bool)
-            among = self.covariance[np.ix_(known, known)]
-            across: FloatArray = self.covariance[np.ix_(~known, known)]
-            return across @ np.linalg.pinv(among, hermitian=True)
+        def slopes(is_known_bytes: bytes) -> FloatArray:
+            is_known = np.frombuffer(is_known_bytes, dtype=bool)
+            known_covariance = self.covariance[np.ix_(is_known, is_known)]
+            cross_covariance: FloatArray = self.covariance[np.ix_(~is_known, is_known)]
+            return cross_covariance @ np.linalg.pinv(known_covariance, hermitian=True)
 
-        # Rows share coalitions, which come one after the other.
+        # Rows share coalitions, and the same coalition of several rows comes in succession.
         return lru_cache(max(1, _CACHE_BYTES // (8 * self.covariance.size)))(slopes)
 
 
 @dataclass
 class ImputedRow(MaskedRow):
-    """A row whose absent values are told from its present ones.
+    """A row whose absent values are predicted from its present ones.
 
     Attributes
     ----------
     row : array, (D,)
         Present values.
     imputer : LinearImputer
-        Tells the others.
+        Predicts the absent values.
     as_frame : bool
-        Whether the model gets DataFrames.
+        Whether the model takes DataFrames.
     """
 
     row: FloatArray
@@ -127,7 +127,7 @@ class ImputedRow(MaskedRow):
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """One place for each column."""
+        """One entry of the mask per column."""
         return [self.row.shape]
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
@@ -141,6 +141,6 @@ def _numbers(values: Table) -> npt.NDArray[np.float64]:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentTypeError(
-            "masker Impute holds values that are not numbers, which cannot be told from others. "
-            "Encode them, or pass background rows as masker=."
+            "masker Impute holds values that are not numbers, which cannot be predicted. Encode "
+            "them, or pass background rows as masker=."
         ) from error

@@ -1,4 +1,4 @@
-"""Locks for what belongs to users and keeps state between calls."""
+"""Locks for objects of users that have state between calls."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ _locks: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 def lock_of(thing: object) -> Any:
     """Return the lock of an object: the same for all explainers and threads that share it.
 
-    The caller keeps `thing` alive while it holds the lock, so that no other object can take over
-    its identity. A thread may take the lock again, as a masker does that explains something.
+    The caller must keep a reference to `thing` while it holds the lock, so that no other object can
+    have the same id. A thread may take the lock twice, for example in a masker that calls an
+    explainer.
     """
     with _registering:
         lock = _locks.get(id(thing))

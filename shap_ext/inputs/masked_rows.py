@@ -1,4 +1,4 @@
-"""Rows to explain, each with what masks it."""
+"""Rows to explain, each with its masker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pandas as pd
 from shapley_adapters.array_types import BoolArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from ..shap_internals import masks_each_place_alone, masks_neighbours
+from ..shap_internals import masks_entries_independently, masks_neighbours
 from .exact_comparison import same
 from .locks import lock_of
 
@@ -24,12 +24,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass
 class MaskedRow:
-    """A row whose inputs stay as they are, as `shap.maskers.Fixed` has it.
+    """A row whose inputs are not masked, as with `shap.maskers.Fixed`.
 
     Attributes
     ----------
     inputs : tuple
-        The row's own inputs of the model.
+        The model's inputs for the row.
     """
 
     inputs: tuple[Any, ...]
@@ -41,43 +41,43 @@ class MaskedRow:
 
     @property
     def names(self) -> list[list[str] | None]:
-        """Names of each input's features, where the masker knows them."""
+        """Names of each input's features, if the masker has them."""
         return [None for _ in self.inputs]
 
     @property
-    def shown(self) -> list[Any]:
-        """What plots show of each input, such as the tokens of a text; None for it as it is."""
+    def plot_data(self) -> list[Any]:
+        """Data of each input for plots, such as the tokens of a text; None for the input itself."""
         return [None for _ in self.inputs]
 
     @property
     def has_neighbours(self) -> list[bool]:
-        """Whether places of each input that are next to each other are neighbours, as words are."""
+        """Whether adjacent entries of each input are neighbours, like words."""
         return [False for _ in self.inputs]
 
     @cached_property
-    def n_places(self) -> int:
+    def n_entries(self) -> int:
         """Length of the mask."""
         return int(sum(np.prod(shape) for shape in self.shapes))
 
-    def null_places(self) -> BoolArray:
-        """Tell which places of the mask change nothing, by equality of what they mask."""
-        return np.zeros(self.n_places, dtype=bool)
+    def null_entries(self) -> BoolArray:
+        """Return which entries of the mask change nothing, because masked values are equal."""
+        return np.zeros(self.n_entries, dtype=bool)
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
-        """Return the masked inputs, each with any number of rows, which nobody writes to."""
-        return tuple([one] for one in self.inputs)
+        """Return the masked inputs, each with any number of rows; they are not changed later."""
+        return tuple([part] for part in self.inputs)
 
 
 @dataclass
-class CalledRow(MaskedRow):
-    """A row masked by a masker that is called.
+class MaskerRow(MaskedRow):
+    """A row masked by calling a masker.
 
     Attributes
     ----------
     masker : callable
         Takes a mask and the inputs.
     is_own : bool
-        Whether nobody else calls the masker, and what it returns is not written to later.
+        Whether the masker is used for this row only, and does not change its results later.
     """
 
     masker: Any
@@ -85,25 +85,23 @@ class CalledRow(MaskedRow):
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Shape of the mask of each input; that of the input where the masker does not tell."""
+        """Shape of the mask of each input; the shape of the input if the masker has no shapes."""
         if callable(getattr(self.masker, "mask_shapes", None)):
-            return [tuple(shape) for shape in self._asked(self.masker.mask_shapes)]
-        return [tuple(np.shape(one)) for one in self.inputs]
+            return [tuple(shape) for shape in self._ask(self.masker.mask_shapes)]
+        return [tuple(np.shape(part)) for part in self.inputs]
 
     @property
     def names(self) -> list[list[str] | None]:
-        """Names that the masker gives, such as tokens."""
+        """Names of features by the masker, such as tokens."""
         if callable(getattr(self.masker, "feature_names", None)):
-            return [
-                [str(name) for name in names] for names in self._asked(self.masker.feature_names)
-            ]
+            return [[str(name) for name in names] for names in self._ask(self.masker.feature_names)]
         return [None for _ in self.inputs]
 
     @property
-    def shown(self) -> list[Any]:
-        """What the masker makes of the inputs for plots."""
+    def plot_data(self) -> list[Any]:
+        """Data of the inputs for plots, by the masker."""
         if callable(getattr(self.masker, "data_transform", None)):
-            return list(self._asked(self.masker.data_transform))
+            return list(self._ask(self.masker.data_transform))
         return [None for _ in self.inputs]
 
     @property
@@ -111,37 +109,40 @@ class CalledRow(MaskedRow):
         """Whether the masker is for texts or images."""
         return [masks_neighbours(self.masker) for _ in self.shapes]
 
-    def null_places(self) -> BoolArray:
-        """Confirm what the masker claims; where places are masked alone, compare them all."""
-        if masks_each_place_alone(self.masker):
-            (hidden,) = self(np.zeros(self.n_places, dtype=bool))
+    def null_entries(self) -> BoolArray:
+        """Return which entries change nothing: the masker's claims, confirmed by comparison.
+
+        If entries are masked independently, all of them are compared at once.
+        """
+        if masks_entries_independently(self.masker):
+            (hidden,) = self(np.zeros(self.n_entries, dtype=bool))
             return same(hidden.ravel(), np.asarray(self.inputs[0]).ravel())
-        null = np.zeros(self.n_places, dtype=bool)
+        null = np.zeros(self.n_entries, dtype=bool)
         if callable(getattr(self.masker, "invariants", None)):
-            # shap's own claims are made by np.isclose, and for separators that it does mask.
-            claimed = np.asarray(self._asked(self.masker.invariants), dtype=bool)
-            null |= claimed.reshape(-1, self.n_places).all(axis=0)
-            everything = np.ones(self.n_places, dtype=bool)
-            whole = self(everything) if null.any() else ()
-            for place in np.flatnonzero(null):
-                but_one = everything.copy()
-                but_one[place] = False
-                null[place] = _are_same(self(but_one), whole)
+            # shap claims by np.isclose, and also claims separators that it does mask.
+            claimed = np.asarray(self._ask(self.masker.invariants), dtype=bool)
+            null |= claimed.reshape(-1, self.n_entries).all(axis=0)
+            full_mask = np.ones(self.n_entries, dtype=bool)
+            full_inputs = self(full_mask) if null.any() else ()
+            for position in np.flatnonzero(null):
+                mask_without = full_mask.copy()
+                mask_without[position] = False
+                null[position] = _are_same(self(mask_without), full_inputs)
         return null
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
-        """Return what the masker makes of the inputs."""
+        """Return the inputs as the masker masks them."""
         if self.is_own:
             masked = self.masker(mask, *self.inputs)
         else:
-            # It may write into the row, and later into what it returned.
+            # The masker may write into the row, and later into its result.
             with lock_of(self.masker):
                 masked = self.masker(mask, *_copied(self.inputs))
                 if not getattr(self.masker, "immutable_outputs", False):
                     masked = _copied(masked)
         return self._checked(masked)
 
-    def _asked(self, method: Callable[..., Any]) -> Any:
+    def _ask(self, method: Callable[..., Any]) -> Any:
         if self.is_own:
             return method(*self.inputs)
         with lock_of(self.masker):
@@ -153,11 +154,12 @@ class CalledRow(MaskedRow):
                 f"masker {type(self.masker).__name__} returned None instead of masked rows."
             )
         parts = masked if isinstance(masked, tuple) else (masked,)
-        for part, own in zip(parts, self.inputs, strict=False):
-            if np.ndim(own) > 0 and np.ndim(part) == np.ndim(own):
+        for part, model_input in zip(parts, self.inputs, strict=False):
+            if np.ndim(model_input) > 0 and np.ndim(part) == np.ndim(model_input):
                 raise InvalidArgumentError(
                     f"masker must return masked rows, one more dimension than its input's "
-                    f"{np.shape(own)}; it returned {np.shape(part)}. Add it by masked[None]."
+                    f"{np.shape(model_input)}; it returned {np.shape(part)}. Add it by "
+                    "masked[None]."
                 )
         return parts
 
@@ -171,7 +173,7 @@ class TabularRow(MaskedRow):
     row, background : arrays, (D,) and (B, D)
         Present and absent values, of one type.
     dress : callable
-        Turns masked rows into what the model takes.
+        Converts masked rows to inputs of the model.
     """
 
     row: npt.NDArray[Any]
@@ -180,11 +182,11 @@ class TabularRow(MaskedRow):
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """One place for each column."""
+        """One entry of the mask per column."""
         return [self.row.shape]
 
-    def null_places(self) -> BoolArray:
-        """Tell which columns equal all background rows."""
+    def null_entries(self) -> BoolArray:
+        """Return which columns equal all background rows."""
         return np.asarray(same(self.background, self.row[None]).all(axis=0))
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
@@ -200,87 +202,87 @@ class JointRow(MaskedRow):
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of all."""
+        """Shapes of the masks of all inputs."""
         return [shape for row in self.rows for shape in row.shapes]
 
     @property
     def names(self) -> list[list[str] | None]:
-        """Names of all."""
+        """Names of the features of all inputs."""
         return [names for row in self.rows for names in row.names]
 
     @property
-    def shown(self) -> list[Any]:
-        """What plots show of all."""
-        return [shown for row in self.rows for shown in row.shown]
+    def plot_data(self) -> list[Any]:
+        """Data of all inputs for plots."""
+        return [data for row in self.rows for data in row.plot_data]
 
     @property
     def has_neighbours(self) -> list[bool]:
-        """Whether places of each are neighbours."""
+        """Whether adjacent entries of each input are neighbours."""
         return [has for row in self.rows for has in row.has_neighbours]
 
-    def null_places(self) -> BoolArray:
-        """Join the null places of all."""
-        return np.concatenate([row.null_places() for row in self.rows])
+    def null_entries(self) -> BoolArray:
+        """Return the null entries of all inputs."""
+        return np.concatenate([row.null_entries() for row in self.rows])
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
-        """Mask each with its part of the mask."""
+        """Return all inputs, each masked by its part of the mask."""
         masked: tuple[Any, ...] = ()
         start = 0
         for row in self.rows:
-            masked += row(mask[start : start + row.n_places])
-            start += row.n_places
+            masked += row(mask[start : start + row.n_entries])
+            start += row.n_entries
         return masked
 
 
 @dataclass
-class AccompaniedRow(MaskedRow):
-    """A masked row, beside which the model gets something that depends on the row alone.
+class RowWithTarget(MaskedRow):
+    """A masked row with further inputs of the model that are not masked, such as a target text.
 
     Attributes
     ----------
     row : MaskedRow
-        What is masked.
+        The row to mask.
     companions : callable
-        Returns what goes with it; called once, when it is first needed.
+        Returns the further inputs; called once, when they are first needed.
     """
 
     row: MaskedRow
     companions: Callable[[], tuple[Any, ...]]
-    _found: tuple[Any, ...] | None = field(default=None, init=False)
+    _companion_inputs: tuple[Any, ...] | None = field(default=None, init=False)
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of what is masked."""
+        """Shapes of the masks of the row."""
         return self.row.shapes
 
     @property
     def names(self) -> list[list[str] | None]:
-        """Names of what is masked."""
+        """Names of the features of the row."""
         return self.row.names
 
     @property
-    def shown(self) -> list[Any]:
-        """What plots show of what is masked."""
-        return self.row.shown
+    def plot_data(self) -> list[Any]:
+        """Data of the row for plots."""
+        return self.row.plot_data
 
     @property
     def fixed(self) -> tuple[Any, ...]:
-        """What goes with the row."""
-        if self._found is None:
-            self._found = self.companions()
-        return self._found
+        """The further inputs."""
+        if self._companion_inputs is None:
+            self._companion_inputs = self.companions()
+        return self._companion_inputs
 
     @property
     def has_neighbours(self) -> list[bool]:
-        """Whether places of what is masked are neighbours."""
+        """Whether adjacent entries of the row are neighbours."""
         return self.row.has_neighbours
 
-    def null_places(self) -> BoolArray:
-        """Return the null places of what is masked."""
-        return self.row.null_places()
+    def null_entries(self) -> BoolArray:
+        """Return the null entries of the row."""
+        return self.row.null_entries()
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
-        """Return the masked row and what goes with it."""
+        """Return the masked row and the further inputs."""
         return self.row(mask) + self.fixed
 
 
@@ -288,14 +290,15 @@ def _copied(masked: Any) -> Any:
     if isinstance(masked, tuple):
         return tuple(map(_copied, masked))
     if isinstance(masked, np.ndarray) and masked.dtype != object:
-        return masked.copy()  # deepcopy takes thrice as long for small rows
+        return masked.copy()  # deepcopy takes three times as long for small rows
     return copy.deepcopy(masked)
 
 
 def _are_same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     return all(
-        np.shape(one) == np.shape(other) and bool(same(_array(one), _array(other)).all())
-        for one, other in zip(first, second, strict=True)
+        np.shape(part) == np.shape(second_part)
+        and bool(same(_array(part), _array(second_part)).all())
+        for part, second_part in zip(first, second, strict=True)
     )
 
 

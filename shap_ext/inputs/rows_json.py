@@ -1,4 +1,4 @@
-"""Rows as JSON, as exactly as they were: by them files tell whether a model is the same."""
+"""Exact conversion of rows to JSON and back. Files store rows to recognise the model by them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from shapley_adapters.errors import InvalidArgumentError
 from ..argument_types import Table
 
 _MOST_NUMBERS = 200_000
-"""A file keeps no rows of more numbers in all."""
+"""Rows with more numbers in total are not stored."""
 
 _MOST_BYTES = 2**26
-"""Of an array, by which a changed type cannot take much memory."""
+"""Largest size of an array, so that a changed type in a file cannot use much memory."""
 
 _DTYPES = re.compile(
     r"object|str|string(\[\w+\])?|bool(ean)?|[uU]?[iI]nt(8|16|32|64)|[fF]loat(16|32|64)"
@@ -31,22 +31,22 @@ _CANNOT_BE_MADE = (
     *(ArithmeticError, AttributeError, ImportError, LookupError),
     *(RuntimeError, TypeError, ValueError),
 )
-"""What NumPy and pandas raise for values that do not fit their type."""
+"""Errors of NumPy and pandas for values that do not fit their type."""
 
 
 def rows_as_json(rows: Table) -> dict[str, Any] | None:
-    """Return rows, an array or DataFrame, as what JSON can hold; None where it cannot.
+    """Convert rows, an array or DataFrame, to JSON; None if this is impossible.
 
-    None, too, where they are more than a file should hold.
+    None also if there are too many numbers for a file.
     """
     if np.size(rows) > _MOST_NUMBERS:
         return None
     try:
-        made = _frame_as_json(rows) if isinstance(rows, pd.DataFrame) else _array_as_json(rows)
-        json.dumps(made)
+        encoded = _frame_as_json(rows) if isinstance(rows, pd.DataFrame) else _array_as_json(rows)
+        json.dumps(encoded)
     except TypeError:
         return None
-    return made
+    return encoded
 
 
 def _array_as_json(rows: Table) -> dict[str, Any]:
@@ -56,24 +56,24 @@ def _array_as_json(rows: Table) -> dict[str, Any]:
 
 def _frame_as_json(rows: pd.DataFrame) -> dict[str, Any]:
     columns = [
-        [name, _column_as_json(rows.iloc[:, place])] for place, name in enumerate(rows.columns)
+        [name, _column_as_json(rows.iloc[:, index])] for index, name in enumerate(rows.columns)
     ]
     return {"columns": columns}
 
 
-def rows_of_json(made: Any, path: str = "the file", n_rows: int | None = None) -> Any:
-    """Undo `rows_as_json`.
+def rows_of_json(encoded: Any, path: str = "the file", n_rows: int | None = None) -> Any:
+    """Convert JSON of the file at `path` to rows, the inverse of `rows_as_json`.
 
     Raises
     ------
     InvalidArgumentError
-        If `made`, which stands in the file at `path`, holds no rows, or others than `n_rows`.
+        If it does not hold rows, or not `n_rows` of them.
     """
     try:
-        rows = _array_of_json(made) if "array" in made else _frame_of_json(made)
+        rows = _array_of_json(encoded) if "array" in encoded else _frame_of_json(encoded)
     except _CANNOT_BE_MADE as error:
         raise InvalidArgumentError(
-            f"{path} cannot be used: the rows in its header are none ({error}). The file was "
+            f"{path} cannot be used: its header does not hold valid rows ({error}). The file was "
             "changed after it was saved; train and save again."
         ) from error
     if n_rows is not None and len(rows) != n_rows:
@@ -84,38 +84,38 @@ def rows_of_json(made: Any, path: str = "the file", n_rows: int | None = None) -
     return rows
 
 
-def _array_of_json(made: dict[str, Any]) -> Any:
-    dtype = np.dtype(_text(made, "dtype"))
-    array = np.array(made["array"], dtype=object)
+def _array_of_json(encoded: dict[str, Any]) -> Any:
+    dtype = np.dtype(_text(encoded, "dtype"))
+    array = np.array(encoded["array"], dtype=object)
     if dtype.kind not in "biufSUO" or dtype.itemsize * array.size > _MOST_BYTES or array.ndim < 1:
-        raise ValueError(f"dtype {reprlib.repr(made['dtype'])}")
+        raise ValueError(f"dtype {reprlib.repr(encoded['dtype'])}")
     return array.astype(dtype)
 
 
-def _frame_of_json(made: dict[str, Any]) -> pd.DataFrame:
-    columns = [_column_of_json(column) for _, column in made["columns"]]
+def _frame_of_json(encoded: dict[str, Any]) -> pd.DataFrame:
+    columns = [_column_of_json(column) for _, column in encoded["columns"]]
     if len({len(column) for column in columns}) != 1:
         raise ValueError("columns of different lengths")
     frame = pd.concat(columns, axis=1)
-    frame.columns = columns_of_json([name for name, _ in made["columns"]])
+    frame.columns = columns_of_json([name for name, _ in encoded["columns"]])
     return frame
 
 
 def columns_of_json(names: Sequence[Any]) -> pd.Index[Any]:
-    """Return names of columns as an index, of several levels where they are lists or tuples."""
-    # JSON has no tuples, which name columns of several levels.
-    made = [tuple(name) if isinstance(name, list) else name for name in names]
-    hash(tuple(made))  # pandas takes objects, which name nothing
-    return pd.Index(made)
+    """Return names of columns as an index; lists or tuples are names with several levels."""
+    # JSON stores tuples, the names of columns with several levels, as lists.
+    labels = [tuple(name) if isinstance(name, list) else name for name in names]
+    hash(tuple(labels))  # pandas also accepts unhashable objects, which are not names
+    return pd.Index(labels)
 
 
 def named_rows(rows: Table, names: Any) -> pd.DataFrame:
-    """Return rows, (R, C), as a frame with the names of its columns, as a file has them.
+    """Return rows, (R, C), as a frame, with names of columns from a file.
 
     Raises
     ------
     InvalidArgumentError
-        If these are no names of as many columns.
+        If the names are invalid, or their number is not C.
     """
     if isinstance(names, list) and (len(rows), len(names)) == np.shape(rows):
         try:
@@ -129,11 +129,11 @@ def named_rows(rows: Table, names: Any) -> pd.DataFrame:
     )
 
 
-def _text(made: dict[str, Any], name: str) -> str:
-    found = made[name]
-    if not isinstance(found, str):
-        raise TypeError(f"{name} {reprlib.repr(found)}")
-    return found
+def _text(encoded: dict[str, Any], name: str) -> str:
+    text = encoded[name]
+    if not isinstance(text, str):
+        raise TypeError(f"{name} {reprlib.repr(text)}")
+    return text
 
 
 def _column_as_json(column: pd.Series[Any]) -> dict[str, Any]:
@@ -145,26 +145,26 @@ def _column_as_json(column: pd.Series[Any]) -> dict[str, Any]:
     if dtype.kind in "mM":
         return {"times": column.astype("int64").tolist(), "dtype": str(dtype)}
     if not _DTYPES.fullmatch(str(dtype)):
-        raise TypeError(f"columns of {dtype} are not kept")
-    # pandas' own mark of what is missing is no JSON; NaN is, for Python.
-    values = [None if one is pd.NA else one for one in column.tolist()]
+        raise TypeError(f"columns of {dtype} are not stored")
+    # pandas.NA is not JSON, so that None replaces it; Python writes NaN.
+    values = [None if value is pd.NA else value for value in column.tolist()]
     return {"values": values, "dtype": str(dtype)}
 
 
-def _column_of_json(made: dict[str, Any]) -> pd.Series[Any]:
-    if "codes" in made:
-        categories = made["categories"]
+def _column_of_json(encoded: dict[str, Any]) -> pd.Series[Any]:
+    if "codes" in encoded:
+        categories = encoded["categories"]
         if "codes" in categories:
             raise ValueError("categories of categories")
         index = pd.Index(_column_of_json(categories))
-        codes = pd.Categorical.from_codes(made["codes"], index, ordered=made["ordered"])
+        codes = pd.Categorical.from_codes(encoded["codes"], index, ordered=encoded["ordered"])
         return pd.Series(codes)
-    dtype = _text(made, "dtype")
-    pattern = _TIMES if "times" in made else _DTYPES
+    dtype = _text(encoded, "dtype")
+    pattern = _TIMES if "times" in encoded else _DTYPES
     if not pattern.fullmatch(dtype):
         raise ValueError(f"dtype {reprlib.repr(dtype)}")
-    if "times" in made:
-        return pd.Series(made["times"], dtype="int64").astype(dtype)
-    if not isinstance(made["values"], list):
-        raise TypeError(f"values {reprlib.repr(made['values'])}")
-    return pd.Series(made["values"], dtype=dtype)
+    if "times" in encoded:
+        return pd.Series(encoded["times"], dtype="int64").astype(dtype)
+    if not isinstance(encoded["values"], list):
+        raise TypeError(f"values {reprlib.repr(encoded['values'])}")
+    return pd.Series(encoded["values"], dtype=dtype)

@@ -1,4 +1,4 @@
-"""One row in place of a table: a Series, or anything of one dimension."""
+"""A single row instead of a table: a Series, or an object with one dimension."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..argument_types import Dtype
 
 
 def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
-    """Return a table that holds one row, or None where `row` is not a single row of cells.
+    """Return a table with one row, or None if `row` is not a single row of cells.
 
     Parameters
     ----------
     row : object
         A Series becomes a DataFrame. Arrays, tensors and lists of one dimension become arrays.
     dtypes : Series, optional
-        The column types of the background. A Series has one type for all cells, so the columns get
-        these types back where no cell changes by it.
+        The column types of the background. A Series has one type for all cells, so that its cells
+        are converted to these types, unless this changes a value.
     """
     if isinstance(row, pd.Series):
         frame = pd.DataFrame([row.tolist()], columns=row.index)
@@ -34,19 +34,19 @@ def table_of_row(row: Any, dtypes: pd.Series | None = None) -> Any:
 
 
 def _holds_more(cell: object) -> bool:
-    """Tell whether a cell is a row itself."""
+    """Return whether a cell is itself a row."""
     return hasattr(cell, "__len__") and not isinstance(cell, (str, bytes))
 
 
 def _in_types(frame: pd.DataFrame, dtypes: pd.Series) -> pd.DataFrame:
     if list(frame.columns) != list(dtypes.index):
         return frame  # refused later, with the names
-    columns = [_in_type(frame.iloc[:, place], dtypes.iloc[place]) for place in range(len(dtypes))]
+    columns = [_in_type(frame.iloc[:, i], dtypes.iloc[i]) for i in range(len(dtypes))]
     return pd.concat(columns, axis=1)
 
 
 def _in_type(column: pd.Series, dtype: Dtype) -> pd.Series:
-    """Return a column of one cell in a type, or as it is where the cell has no place in it."""
+    """Convert a column of one cell to a type; return it unchanged if this changes the value."""
     try:
         converted = column.astype(dtype)
     except (TypeError, ValueError, OverflowError):

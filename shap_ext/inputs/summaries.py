@@ -1,4 +1,4 @@
-"""Summaries of data, as `shap.kmeans` makes them: background rows with a weight each."""
+"""Summaries of data by `shap.kmeans`: background rows with weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..shap_internals import DenseData, SparseData
 
 
 def unequal_weights(summary: DenseData | SparseData) -> FloatArray | None:
-    """Return the weights of the rows of a summary of shap, 1 in all; None if they are equal."""
+    """Return the weights of the rows of a summary, with sum 1; None if they are equal."""
     weights = np.asarray(summary.weights, dtype=np.float64)
     if weights.min() == weights.max():
         return None

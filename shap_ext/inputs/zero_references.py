@@ -27,13 +27,15 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
     values = dataset.values if dataset.is_sparse else one_array(dataset.values)
     if len(datasets) > 1:
         raise InvalidArgumentError(_no_reference(f"{len(datasets)} inputs were passed."))
-    others = [
+    unusable = [
         column
         for column, dtype in zip(dataset.columns or [], _dtypes(dataset), strict=True)
         if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
     ]
-    if others:
-        raise InvalidArgumentError(_no_reference(f"The columns {others[:5]} hold no real numbers."))
+    if unusable:
+        raise InvalidArgumentError(
+            _no_reference(f"The columns {unusable[:5]} hold no real numbers.")
+        )
     if dataset.columns is None and values.dtype.kind not in "biuf":
         raise InvalidArgumentError(_no_reference(f"X holds {values.dtype}, not real numbers."))
     warn_user(
@@ -53,6 +55,6 @@ def _dtypes(dataset: Dataset) -> list[Any]:
 
 def _no_reference(reason: str) -> str:
     return (
-        f"masker=None leaves open which values absent features take: {reason} Pass background "
+        f"masker=None does not define the values of absent features: {reason} Pass background "
         "rows as masker=, such as a sample of the training data."
     )

@@ -1,4 +1,4 @@
-"""Explanations whose error bounds stay true under shap's arithmetic."""
+"""Explanations whose error bounds remain valid under shap's arithmetic."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     shap copies `lower_bounds`, `upper_bounds` and `error_std` unchanged when it changes `values`.
     Here they follow the values. Numbers and arrays that scale or shift the values scale and shift
     the bounds. Selecting rows, features or outputs selects their bounds. All other operations
-    remove them: the error of a mean, or of a difference of two explanations, depends on how the
-    errors of its terms are correlated, which no Explanation says.
+    remove them: the error of a mean, or of a difference of two explanations, depends on the
+    correlation of errors, which an Explanation does not store.
     """
 
     @property
     def values(self) -> Any:
-        """The attributions. Assigning others removes the bounds, which belong to the old ones."""
+        """The attributions. Assigning new ones removes the bounds, which belong to the old ones."""
         return super().values
 
     @values.setter
@@ -68,22 +68,24 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         return self._changed_by("__truediv__", other)
 
     def _changed_by(self, name: str, other: object) -> Any:
-        """Apply shap's operator to the values, and to the bounds where `other` is a constant."""
+        """Apply shap's operator to the values, and to the bounds if `other` is a constant."""
         if name.startswith("__r") and isinstance(other, shap.Explanation):
-            # Python asks a subclass on the right first; shap's answer would have the other sign.
+            # Python calls a subclass on the right first; shap's result would have the wrong sign.
             return NotImplemented
         operator = getattr(shap.Explanation, name)
         changed = operator(self, other)
         has_bounds = self.lower_bounds is not None
         keeps_shape = np.shape(changed.values) == np.shape(self.values)
         if has_bounds and keeps_shape and _is_constant(other, self.lower_bounds):
-            set_bounds(changed, *self._bounds_under(lambda one: operator(one, other).values, name))
+            set_bounds(
+                changed, *self._bounds_under(lambda bound: operator(bound, other).values, name)
+            )
         return changed
 
     def _bounds_under(self, change: Callable[[Any], Any], name: str) -> tuple[Any, Any, Any]:
         """Return lower bounds, upper bounds and standard errors under a linear change."""
         bounds = (self.lower_bounds, self.upper_bounds)
-        ends = [change(shap.Explanation(_as_values(one))) for one in bounds]
+        ends = [change(shap.Explanation(_as_values(bound))) for bound in bounds]
         errors: Any = _as_values(self.error_std)
         if name not in _SHIFTS:
             errors = change(shap.Explanation(errors))
@@ -95,20 +97,20 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
 
 
 def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> Any:
-    """Return an Explanation of shap: a `BoundedExplanation` where there are bounds."""
+    """Return an Explanation of shap: a `BoundedExplanation` if there are bounds."""
     kind = shap.Explanation if lower_bounds is None else BoundedExplanation
     return kind(values, lower_bounds=lower_bounds, **fields)
 
 
 def _is_constant(other: object, bounds: object) -> bool:
-    """Tell whether `other` is a number, or an array where all rows have the same shape."""
+    """Return whether `other` is a number, or an array if all rows have the same shape."""
     if isinstance(other, np.ndarray):
         return other.dtype.kind in "biuf" and (other.ndim == 0 or isinstance(bounds, np.ndarray))
     return isinstance(other, Real)
 
 
 def _as_values(bounds: Any) -> Any:
-    """Return bounds in the form of values: those of rows of different lengths are lists."""
+    """Return bounds in the form of values: an array of arrays for rows of different lengths."""
     if not isinstance(bounds, list):
         return bounds
     rows = np.empty(len(bounds), dtype=object)
@@ -117,7 +119,7 @@ def _as_values(bounds: Any) -> Any:
 
 
 def _by_row(function: Callable[..., Any], *arrays: Any) -> Any:
-    """Apply a function to arrays, or to each row where rows have different lengths."""
+    """Apply a function to arrays, or to each row if rows have different lengths."""
     if arrays[0].dtype != object:
         return function(*arrays)
     return [function(*rows) for rows in zip(*arrays, strict=True)]

@@ -21,18 +21,18 @@ from .bounded_explanation import explanation
 
 @dataclass(frozen=True)
 class Part:
-    """One model input's share of the players.
+    """The players and data of one model input.
 
     Attributes
     ----------
     first : int
-        Its first player.
+        The first player of the input.
     shapes : sequence of tuples
         The shape of each row's attributions.
     data, display_data : arrays
-        The explained rows, and how plots are to show them.
+        The explained rows, and their data for plots.
     feature_names : list of str, list of lists of str, or None
-        Names of the features, of all rows or of each.
+        Names of the features, for all rows or per row.
     """
 
     first: int
@@ -42,21 +42,21 @@ class Part:
     feature_names: list[Any] | None
 
     def of(self, per_player: Sequence[FloatArray] | FloatArray) -> Any:
-        """Return the part of something given for all players, (R, M, …), in the rows' shapes."""
+        """Return the input's part of numbers per player, (R, M, …), in the rows' shapes."""
         if isinstance(per_player, np.ndarray) and len(set(self.shapes)) == 1:
             size = int(np.prod(self.shapes[0]))
-            own = per_player[:, self.first : self.first + size]
-            return own.reshape(len(own), *self.shapes[0], *own.shape[2:])
+            part_values = per_player[:, self.first : self.first + size]
+            return part_values.reshape(len(part_values), *self.shapes[0], *part_values.shape[2:])
         return packed([self._of_row(row, values) for row, values in enumerate(per_player)])
 
     def _of_row(self, row: int, values: FloatArray) -> FloatArray:
         shape = self.shapes[row]
-        own = values[self.first : self.first + int(np.prod(shape))]
-        return own.reshape(*shape, *values.shape[1:])
+        part_values = values[self.first : self.first + int(np.prod(shape))]
+        return part_values.reshape(*shape, *values.shape[1:])
 
 
 def packed(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Return values of rows as one array; as an array of arrays where their shapes differ."""
+    """Return values of rows as one array, or as an array of arrays if their shapes differ."""
     shapes = {np.shape(value) for value in values}
     return np.array(values) if len(shapes) == 1 else ragged(values)
 
@@ -71,9 +71,9 @@ def explanations(
     clustering: FloatArray | None,
     compute_time: float,
 ) -> Any:
-    """Return one Explanation, or a list with one for each model input.
+    """Return one Explanation, or a list with one per model input.
 
-    Models with one output get values (R, M) and base values (R,), as shap's plots want them.
+    Models with one output get values (R, M) and base values (R,), as shap's plots require.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ def explanations(
     parts : sequence of Part
         The inputs.
     error_bounds : bool
-        Whether standard errors and intervals are shown.
+        Whether to include standard errors and intervals.
     outputs : sequence of int, chain of operations, or None
-        Which outputs to show, or how each row chooses.
+        The outputs to include, or the operations that select them per row.
     output_names : sequence of str, or of lists of str, or None
-        Names of the outputs, the same for all rows or for each row.
+        Names of the outputs, for all rows or per row.
     clustering : array, or None
         The clustering of the features of each row.
     compute_time : float
@@ -94,16 +94,16 @@ def explanations(
     """
     selection = _Selection.of(estimate, outputs, output_names)
     values = selection.values(estimate.values)
-    shown = (estimate.standard_errors, *estimate.interval()) if error_bounds else ()
-    bounds = [selection.values(of_players) for of_players in shown]
+    statistics = (estimate.standard_errors, *estimate.interval()) if error_bounds else ()
+    bounds = [selection.values(of_players) for of_players in statistics]
     empty = [row[0] for row in selection.values(estimate.empty_values[:, None])]
-    made = []
+    results = []
     for part in parts:
-        own = part.of(values)
+        part_values = part.of(values)
         errors, lower, upper = map(part.of, bounds) if bounds else (None, None, None)
-        made.append(
+        results.append(
             explanation(
-                own,
+                part_values,
                 base_values=packed(empty),
                 data=part.data,
                 display_data=part.display_data,
@@ -116,24 +116,24 @@ def explanations(
                 compute_time=compute_time,
             )
         )
-    return made[0] if len(made) == 1 else made
+    return results[0] if len(results) == 1 else results
 
 
 @dataclass(frozen=True)
 class _Selection:
-    """Which outputs are shown, and under which names.
+    """The selected outputs and their names.
 
     Attributes
     ----------
-    places : list of arrays, or array
+    output_indices : list of arrays, or array
         The outputs of each row, or those of all rows.
     is_single : bool
-        Whether the model has one output, which has no axis of its own.
+        Whether the model has one output; explanations then have no axis of outputs.
     names : array, list of arrays, or None
-        Names of all rows' outputs, or of each row's.
+        Names of the outputs, for all rows or per row.
     """
 
-    places: Any
+    output_indices: Any
     is_single: bool
     names: Any
 
@@ -149,49 +149,51 @@ class _Selection:
                     np.arange(n_outputs), False, None if names is None else [*map(str, names)]
                 )
             all_names = _numbered(n_outputs) if names is None else names
-            chosen_names = [str(all_names[place]) for place in outputs]
+            chosen_names = [str(all_names[index]) for index in outputs]
             return cls(np.asarray(outputs), False, chosen_names)
         shared = _numbered(n_outputs) if names is None else names
         of_rows = shared if are_of_rows else [shared] * n_rows
-        chosen = [
-            _places(outputs, estimate.grand_values[row, : len(own)], row)
-            for row, own in enumerate(of_rows)
+        indices_of_rows = [
+            _output_indices(outputs, estimate.grand_values[row, : len(row_names)], row)
+            for row, row_names in enumerate(of_rows)
         ]
-        return cls(chosen, False, _chosen_names(of_rows, chosen))
+        return cls(indices_of_rows, False, _chosen_names(of_rows, indices_of_rows))
 
     def values(self, per_output: FloatArray) -> Any:
-        """Return the shown ones of (R, M, K): an array, or a list where rows choose."""
+        """Return the selected entries of (R, M, K): an array, or a list if rows differ."""
         if self.is_single:
             return per_output[..., 0]
-        if isinstance(self.places, np.ndarray):
-            return per_output[..., self.places]
-        return [row[:, places] for row, places in zip(per_output, self.places, strict=True)]
+        if isinstance(self.output_indices, np.ndarray):
+            return per_output[..., self.output_indices]
+        return [
+            row[:, indices] for row, indices in zip(per_output, self.output_indices, strict=True)
+        ]
 
 
 def _numbered(n_outputs: int) -> list[str]:
-    """Return the names that shap gives outputs without names."""
-    return [f"Output {place}" for place in range(n_outputs)]
+    """Return shap's names of outputs without names."""
+    return [f"Output {index}" for index in range(n_outputs)]
 
 
-def _places(outputs: Outputs, grand: FloatArray, row: int) -> npt.NDArray[np.intp]:
+def _output_indices(outputs: Outputs, grand: FloatArray, row: int) -> npt.NDArray[np.intp]:
     if outputs is None:
         return np.arange(len(grand))
     if is_op_chain(outputs):
         return np.atleast_1d(np.asarray(chosen_by(outputs, grand), dtype=np.intp))
     if max(outputs) >= len(grand):
         raise InvalidArgumentError(
-            f"outputs={list(outputs)} names outputs beyond the {len(grand)} of row {row}, counted "
-            "from 0."
+            f"outputs={list(outputs)} has indices beyond the {len(grand)} outputs of row {row}, "
+            "counted from 0."
         )
     return np.asarray(outputs, dtype=np.intp)
 
 
-def _chosen_names(of_rows: Any, chosen: Sequence[Any]) -> Any:
-    """Return the names of what each row chose, as shap does: one list where all are the same."""
-    named = [
-        np.array([str(name) for name in names])[places]
-        for names, places in zip(of_rows, chosen, strict=True)
+def _chosen_names(of_rows: Any, indices_of_rows: Sequence[Any]) -> Any:
+    """Return the names of each row's outputs; one list, as in shap, if all rows have the same."""
+    selected_names = [
+        np.array([str(name) for name in names])[indices]
+        for names, indices in zip(of_rows, indices_of_rows, strict=True)
     ]
-    if all(np.array_equal(names, named[0]) for names in named):
-        return list(named[0])
-    return packed(named)
+    if all(np.array_equal(names, selected_names[0]) for names in selected_names):
+        return list(selected_names[0])
+    return packed(selected_names)

@@ -1,4 +1,4 @@
-"""Where outputs stand: last in shap's arrays, before the features in the core's."""
+"""The axis of outputs: the last one in shap's arrays, before the features in the core's."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..argument_types import Explanation, Table, Values
 
 
 def has_outputs(values: FloatArray, rows: Table) -> bool:
-    """Tell whether the last axis of attributions of rows counts outputs."""
+    """Return whether the last axis of attributions of rows is the outputs'."""
     return bool(values.ndim > np.ndim(rows))
 
 
 def with_outputs(explanation: Explanation | Values) -> bool:
-    """Tell whether the last axis of an Explanation's values, or of an array, counts outputs."""
+    """Return whether the last axis of an Explanation's values, or of an array, is the outputs'."""
     values = explanation.values if isinstance(explanation, shap.Explanation) else explanation
     if isinstance(explanation, shap.Explanation) and explanation.data is not None:
         return bool(np.ndim(values) == np.ndim(explanation.data) + 1)
@@ -32,7 +32,7 @@ def folded(values: FloatArray, has_outputs: bool) -> FloatArray:
 
 
 def unfolded(values: FloatArray, shape: tuple[int, ...], has_outputs: bool) -> FloatArray:
-    """Undo `folded`."""
+    """Return values in their original shape, the inverse of `folded`."""
     if not has_outputs:
         return values.reshape(shape)
     return np.moveaxis(values.reshape(len(values), shape[-1], *shape[1:-1]), 1, -1)

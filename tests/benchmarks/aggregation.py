@@ -104,7 +104,7 @@ class Judge:
 
     def __call__(self, answers: Answers) -> FloatArray:
         """Return the four criteria of each row, (4, R)."""
-        moved = sensitivity(answers.rows, answers.near, kept=self.kept)
+        moved = sensitivity(answers.rows, answers.near, is_neighbour=self.kept)
         faithful = faithfulness(answers.rows, self.game, seed=self.seed)
         return np.array([moved.maximum, moved.average, faithful, complexity(answers.rows)])
 
@@ -235,7 +235,7 @@ def _ava(explained: ExplainedSet, explain: Explain, n_neighbors: int) -> Explain
 
     def by_neighbours(rows: FloatArray, classes: FloatArray) -> FloatArray:
         near = index.nearest(rows.reshape(len(rows), -1).astype(np.float64))
-        pairs = np.stack([near.places, np.broadcast_to(classes[:, None], near.places.shape)], 2)
+        pairs = np.stack([near.indices, np.broadcast_to(classes[:, None], near.indices.shape)], 2)
         wanted = [tuple(map(int, pair)) for pair in np.unique(pairs.reshape(-1, 2), axis=0)]
         new = [pair for pair in wanted if pair not in known]
         if new:

@@ -402,7 +402,9 @@ def test_nodes_that_may_be_any_feature_are_refused(kind):
     """Inputs have no names. The nodes were taken in the order in which the graph had been made."""
     not_from_0 = nx.Graph([(3, 1), (1, 2), (2, 5), (5, 4), (4, 6)])
     for graph in (not_from_0, nx.relabel_nodes(not_from_0, str), nx.grid_2d_graph(2, 3)):
-        with pytest.raises(InvalidArgumentError, match="not known which node is which.*nodelist"):
+        with pytest.raises(
+            InvalidArgumentError, match="the player of each node is unknown.*nodelist"
+        ):
             kind(smooth, graph=graph).attribute(examples(2, 6))
     given = PlayerGraph.of_networkx(not_from_0, nodelist=[1, 2, 3, 4, 5, 6])
     sorted_nodes = nx.convert_node_labels_to_integers(not_from_0, ordering="sorted")

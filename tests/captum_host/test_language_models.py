@@ -420,7 +420,9 @@ def test_caches_asked_for_are_right_or_refused(kind):
     explainer = LLMAttribution(Exact(model), TOKENIZER)
     wanted = shapley_of(model)
     if int(pytest.importorskip("transformers").__version__.partition(".")[0]) >= 5:
-        with pytest.raises(InvalidArgumentError, match="use_cached_outputs=True cannot.*again"):
+        with pytest.raises(
+            InvalidArgumentError, match="use_cached_outputs=True cannot.*in addition"
+        ):
             explainer.attribute(text_tokens(), as_given(TARGET), use_cached_outputs=True)
     else:
         result = explainer.attribute(text_tokens(), as_given(TARGET), use_cached_outputs=True)
@@ -467,7 +469,9 @@ def test_caches_are_used_where_each_step_holds_one_token(cuts):
     if cuts:
         explainer.attribute(text_tokens(), as_given(TARGET), use_cached_outputs=True)
     else:
-        with pytest.raises(InvalidArgumentError, match=r"use_cached_outputs=True cannot.*again"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"use_cached_outputs=True cannot.*in addition"
+        ):
             explainer.attribute(text_tokens(), as_given(TARGET), use_cached_outputs=True)
 
 

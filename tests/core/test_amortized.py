@@ -546,7 +546,7 @@ def test_cells_of_the_grid_stand_where_they_are_in_the_image():
         ("mpl", (4,), {}, "network.*mlp.*unet"),
         ("unet", (4,), {}, "images"),
         ("unet", (8, 8), {"grid": (3, 3)}, "grid.*4 players"),
-        ("tokens", (9,), {}, "9 places.*4 players"),
+        ("tokens", (9,), {}, "9 tokens.*4 players"),
     ],
 )
 def test_networks_that_do_not_fit_are_named(name, shape, options, words):

@@ -212,13 +212,13 @@ def test_masked_log_odds():
 def test_sensitivity_by_definition():
     own, others = numbers(4, 5), numbers(4, 6, 5, seed=1)
     kept = numbers(4, 6, seed=2) > 0
-    found = sensitivity(own, others, kept=kept)
+    found = sensitivity(own, others, is_neighbour=kept)
     for row in range(4):
         largest, mean = criteria_oracle.sensitivities(own[row], others[row][kept[row]])
         np.testing.assert_allclose(found.maximum[row], largest, **EXACT)
         np.testing.assert_allclose(found.average[row], mean, **EXACT)
     np.testing.assert_array_equal(found.n_neighbours, kept.sum(axis=1))
-    shares = sensitivity(own, others, kept=kept, relative=True)
+    shares = sensitivity(own, others, is_neighbour=kept, relative=True)
     np.testing.assert_allclose(shares.maximum, found.maximum / np.linalg.norm(own, axis=1))
 
 

@@ -21,7 +21,7 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.estimators.linear_algebra import fit_sparse
 from shapley_adapters.estimators.protocol import DesignRequest, GraphPlace
-from shapley_adapters.graphs.connected_sets import part_of
+from shapley_adapters.graphs.connected_sets import subgraph_of
 from shapley_adapters.pipeline.design_cache import KeptDesigns
 from shapley_adapters.pipeline.estimate import kept_designs
 from tests.helpers import graph_oracles as oracle
@@ -589,7 +589,7 @@ def test_the_mean_over_all_orders_of_a_neighbourhood_is_c_shapley(graph, margina
     wanted = oracle.c_shapley(graph, value, 2, marginals=marginals)[:, 0]
     estimator = core.CShapley(2, marginals=marginals)
     for node in (0, 3):
-        part = part_of(players, players.neighbourhood(node, 2))
+        part = subgraph_of(players, players.neighbourhood(node, 2))
         orders = np.array(list(permutations(range(len(part.nodes)))))
         drawn = estimator._components_on_arrival(part, orders)
         sets = [frozenset(part.nodes[row].tolist()) for row in drawn.members]

@@ -20,7 +20,7 @@ from shapley_adapters.graphs.connected_sets import (
     components_of,
     connected_sets,
     n_sets_at_least,
-    part_of,
+    subgraph_of,
 )
 from shapley_adapters.graphs.player_graph import PlayerGraph, boxes
 from shapley_adapters.graphs.reading import read_graph
@@ -172,7 +172,7 @@ NOT_FROM_0 = nx.Graph([(3, 1), (1, 2), (2, 5), (5, 4), (4, 6)])  # a path, in an
 def test_nodes_that_may_be_any_player_are_refused(graph, names):
     """Their own order is the players' only where users say so."""
     remedy = "csr_array" if isinstance(graph, pd.DataFrame) else "PlayerGraph.of_networkx.*nodelist"
-    with pytest.raises(InvalidArgumentError, match=f"not known which node is which.*{remedy}"):
+    with pytest.raises(InvalidArgumentError, match=f"the player of each node is unknown.*{remedy}"):
         read_graph(graph, 6, names)
 
 
@@ -209,7 +209,7 @@ def test_frames_of_adjacency_go_by_their_names():
 def test_edges_go_by_names_or_by_places():
     names = ["age", "income", "city"]
     assert edges_of(read_graph([("city", "age")], 3, names)) == {(0, 2)}
-    with pytest.raises(InvalidArgumentError, match="'town', which is the name of no pla"):
+    with pytest.raises(InvalidArgumentError, match="'town', which is not the name of a pla"):
         read_graph([("town", "age"), ("age", "income")], 3, names)
     with pytest.raises(InvalidArgumentError, match="must hold pairs"):
         read_graph([("city", "age", "income")], 3, names)
@@ -220,7 +220,7 @@ def test_edges_go_by_names_or_by_places():
 @pytest.mark.parametrize("names", [["1", "2", "3"], [2, 1, 0], [10, 20, 30]])
 def test_numbers_that_may_be_names_or_places_are_refused(names):
     for edges in ([(0, 1), (1, 2)], np.array([[0, 1], [1, 2]]), [[0, 1], [1, 2]]):
-        with pytest.raises(InvalidArgumentError, match="name or a place.*nx.Graph.*of_edges"):
+        with pytest.raises(InvalidArgumentError, match="name or an index.*nx.Graph.*of_edges"):
             read_graph(edges, 3, names)
     assert read_graph(PlayerGraph.line(3), 3, names) == PlayerGraph.line(3)
     for plain in (None, [0, 1, 2], ["0", "1", "2"], ["Feature 0", "Feature 1", "Feature 2"]):
@@ -230,8 +230,8 @@ def test_numbers_that_may_be_names_or_places_are_refused(names):
 @pytest.mark.parametrize(
     ("nodes", "words"),
     [
-        (["a", "B", "c"], "node 'B' is the name of no player, and player 'b' has no node"),
-        ([10, "a", "b"], "node 10 is the name of no player, and player 'c' has no node"),
+        (["a", "B", "c"], "node 'B' is not the name of a player, and player 'b' has no node"),
+        ([10, "a", "b"], "node 10 is not the name of a player, and player 'c' has no node"),
     ],
 )
 def test_nodes_of_networkx_that_are_names_in_part(nodes, words):
@@ -351,13 +351,13 @@ def test_sets_around_a_node_within_a_neighbourhood_up_to_a_size():
         graph = of_networkx(wanted)
         for node in wanted:
             for order in (0, 1, 2):
-                part = part_of(graph, graph.neighbourhood(node, order))
+                part = subgraph_of(graph, graph.neighbourhood(node, order))
                 inside = wanted.subgraph(part.nodes.tolist())
                 every = {pair for pair in by_enumeration(inside) if node in pair[0]}
                 for largest in (1, 2, 3, None):
                     found = [
                         tuple(frozenset(part.nodes[list(bits(one))].tolist()) for one in pair)
-                        for pair in connected_sets(part.links, 0, largest=largest)
+                        for pair in connected_sets(part.neighbour_sets, 0, largest=largest)
                     ]
                     small = {p for p in every if largest is None or len(p[0]) <= largest}
                     assert len(found) == len(set(found))
@@ -384,8 +384,10 @@ def test_known_numbers():
     assert len(sets_of(PlayerGraph.grid((4, 4)))) == 11506
     # Fixed polyominoes of 1, …, 5 cells that contain a given cell: size times their number.
     wide = PlayerGraph.grid((11, 11))
-    part = part_of(wide, wide.neighbourhood(60, 4))
-    sizes = [bin(members).count("1") for members, _ in connected_sets(part.links, 0, largest=5)]
+    part = subgraph_of(wide, wide.neighbourhood(60, 4))
+    sizes = [
+        bin(members).count("1") for members, _ in connected_sets(part.neighbour_sets, 0, largest=5)
+    ]
     assert np.bincount(sizes)[1:].tolist() == [1, 2 * 2, 3 * 6, 4 * 19, 5 * 63]
 
 
@@ -395,7 +397,7 @@ def test_the_lower_bound_on_the_number_of_sets():
     for wanted in ATLAS[5::5]:
         graph, n = of_networkx(wanted), len(wanted)
         first = graph.neighbourhood(0, n)
-        part = part_of(graph, first)
+        part = subgraph_of(graph, first)
         inside = wanted.subgraph(first.tolist())
         for is_active in (np.ones(len(first), dtype=bool), rng.random(len(first)) < 0.6):
             nulls = set(first[~is_active].tolist())
@@ -411,20 +413,20 @@ def test_the_lower_bound_on_the_number_of_sets():
 
 def test_the_component_of_a_node():
     for wanted in ATLAS[7::17]:
-        part = part_of(of_networkx(wanted), np.arange(len(wanted)))
+        part = subgraph_of(of_networkx(wanted), np.arange(len(wanted)))
         for members in range(1, 2 ** len(wanted)):
-            for component in components_of(part.links, members):
+            for component in components_of(part.neighbour_sets, members):
                 for node in bits(component):
-                    assert component_around(part.links, node, members) == component
+                    assert component_around(part.neighbour_sets, node, members) == component
 
 
 def test_memory_does_not_grow_with_the_number_of_sets():
     grid = PlayerGraph.grid((20, 20))
-    part = part_of(grid, grid.neighbourhood(210, 12))
+    part = subgraph_of(grid, grid.neighbourhood(210, 12))
 
     def peak(n):
         tracemalloc.start()
-        assert sum(1 for _ in islice(connected_sets(part.links), n)) == n
+        assert sum(1 for _ in islice(connected_sets(part.neighbour_sets), n)) == n
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
@@ -448,9 +450,9 @@ def test_time_for_a_set_does_not_grow_with_the_graph():
 
 
 def test_components_of_sets():
-    part = part_of(PlayerGraph.line(8), np.arange(8))
-    assert sorted(components_of(part.links, 0b11011001)) == [0b1, 0b11000, 0b11000000]
-    assert list(components_of(part.links, 0)) == []
+    part = subgraph_of(PlayerGraph.line(8), np.arange(8))
+    assert sorted(components_of(part.neighbour_sets, 0b11011001)) == [0b1, 0b11000, 0b11000000]
+    assert list(components_of(part.neighbour_sets, 0)) == []
 
 
 def test_sets_as_rows():

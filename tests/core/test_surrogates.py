@@ -187,7 +187,7 @@ def test_rows_may_be_views_in_any_order():
     [
         ({"predict": lambda x: -model(x)}, "outputs"),
         ({"rows": ROWS[:-1]}, "set of rows"),
-        ({"players": np.array([0, 1, 2, 2])}, "together"),
+        ({"players": np.array([0, 1, 2, 2])}, "player of each entry"),
         ({"options": {"widths": (8,)}}, "network"),
         ({"coalitions": 8}, "coalitions was 4 and is 8"),
     ],

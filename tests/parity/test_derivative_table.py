@@ -162,7 +162,10 @@ def test_faults_of_the_network_come_up_as_they_are(way, explain):
 
 @pytest.mark.parametrize(
     ("error", "words"),
-    [(torch.OutOfMemoryError("CUDA out of memory"), "even one row"), (MemoryError(), "one row")],
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), "a single row"),
+        (MemoryError(), "a single row"),
+    ],
     ids=["device", "host"],
 )
 def test_lack_of_memory_for_derivatives_only(error, words, explain):

@@ -91,7 +91,9 @@ def test_sensitivity_of_an_explainer():
     assert found.maximum.shape == (4, 2)
     assert (found.maximum >= found.average).all()
     near, _ = around.around(X, 0)
-    kept = around.kept(probability(X), probability(near.reshape(-1, 5)).reshape(4, 6, 2))
+    kept = around.keeps_prediction(
+        probability(X), probability(near.reshape(-1, 5)).reshape(4, 6, 2)
+    )
     own = explainer(X, silent=True).values[..., 0]
     for row in range(4):
         others = explainer(near[row][kept[row]], silent=True).values[..., 0]
@@ -137,10 +139,10 @@ def test_errors_rankings_and_log_odds():
     ("call", "words"),
     [
         (lambda: criteria.complexity(np.ones(3)), r"explanation\[:1\]"),
-        (lambda: criteria.monotonicity(VALUES, curved, BACKGROUND), "X is needed"),
+        (lambda: criteria.monotonicity(VALUES, curved, BACKGROUND), "X is missing"),
         (
             lambda: criteria.sensitivity(lambda x: x, X, Neighbourhood(1.0)),
-            "model= is needed",
+            "model= is missing",
         ),
         (
             lambda: criteria.masked_log_odds(

@@ -138,7 +138,7 @@ NOT_FROM_0 = nx.Graph([(3, 1), (1, 2), (2, 5), (5, 4)])
 def test_nodes_that_may_be_any_feature_are_refused(method, graph):
     """They were taken in the order in which the graph had been made."""
     explainer, _ = build(method, curved, BACKGROUND, graph=graph)
-    with pytest.raises(InvalidArgumentError, match="not known which node is which"):
+    with pytest.raises(InvalidArgumentError, match="the player of each node is unknown"):
         explainer(X)
 
 

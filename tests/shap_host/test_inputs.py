@@ -597,7 +597,7 @@ def test_no_masker_for_what_is_no_table_of_numbers_is_refused():
         (np.array([[np.datetime64("2020-01-01")]]), "X holds datetime64"),
     ):
         with pytest.raises(
-            ValueError, match=f"masker=None leaves open .*{words}.* Pass background"
+            ValueError, match=f"masker=None does not define .*{words}.* Pass background"
         ):
             explainer(x)
 

@@ -1,4 +1,4 @@
-"""Making one explanation of several, on arrays with features last."""
+"""Combining several explanations into one, on arrays with features last."""
 
 from .aggregators import Aggregate, Aggregator, Centroid, Convex, LowComplexity
 from .candidates import on_one_scale

@@ -1,4 +1,4 @@
-"""The aggregators: each is its options, and makes one explanation of several."""
+"""The aggregators. Each holds its options and combines several explanations into one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..array_types import FloatArray
-from ..criteria.orders import ORDERS
+from ..criteria.ranking import ORDERS
 from ..errors import InvalidArgumentError
 from ..threads.blas_threads import one_blas_thread
 from .candidates import SCALES, checked_candidates, on_one_scale
@@ -19,23 +19,23 @@ from .centroids import centroid, checked_order, checked_power
 from .kemeny import KemenyRanking, kemeny_young
 from .learning import checked_weights
 from .losses import combined
-from .lowering import Lowered, descend, shrink
+from .low_complexity import LowComplexityResult, descend, shrink
 
 METHODS = ("descent", "shrinking")
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One explanation made of several.
+    """One explanation combined from several.
 
     Attributes
     ----------
     values : array, (…, M)
         The explanation.
     weights : array, (G,) or (…, G), or None
-        What each candidate contributes, where the explanation is a convex combination of them.
+        The weight of each candidate, if the explanation is a convex combination of them.
     rankings : list of KemenyRanking, or None
-        The consensus ranking of each input with its proof, in the order of the inputs flattened.
+        The consensus ranking of each input, with its proof, in the order of the flattened inputs.
     """
 
     values: FloatArray
@@ -44,28 +44,30 @@ class Aggregate:
 
     @property
     def shared_weights(self) -> FloatArray | None:
-        """The weights of the candidates, (G,), where all inputs have the same."""
+        """The weights of the candidates, (G,), if all inputs share them."""
         return None if self.weights is None or self.weights.ndim > 1 else self.weights
 
-    def base_values(self, given: Sequence[FloatArray | None]) -> FloatArray:
-        """Return the values without any feature, (…), of those that the candidates have.
+    def base_values(self, candidate_values: Sequence[FloatArray | None]) -> FloatArray:
+        """Return the value without any feature, (…), from those of the candidates.
 
-        Their mean, with the weights of a convex combination; zero for rankings, and where no
-        candidate tells its own.
+        It is their mean, with the weights of a convex combination. It is zero for rankings, and
+        if no candidate has such a value.
         """
-        known = [place for place, one in enumerate(given) if one is not None]
-        if self.rankings is not None or not known:
+        indices = [i for i, values in enumerate(candidate_values) if values is not None]
+        if self.rankings is not None or not indices:
             return np.zeros(self.values.shape[:-1])
         weights = self.shared_weights
-        shares = np.ones(len(known)) if weights is None else weights[known]
+        shares = np.ones(len(indices)) if weights is None else weights[indices]
         if shares.sum() == 0:
-            shares = np.ones(len(known))
-        mean: FloatArray = np.average([given[place] for place in known], axis=0, weights=shares)
+            shares = np.ones(len(indices))
+        mean: FloatArray = np.average(
+            [candidate_values[i] for i in indices], axis=0, weights=shares
+        )
         return mean
 
 
 class Aggregator(Protocol):
-    """Makes one explanation of several."""
+    """Combines several explanations into one."""
 
     def __call__(self, candidates: Any) -> Aggregate:
         """Combine candidates, (G, …, M), or a sequence of arrays, tensors and Explanations."""
@@ -75,23 +77,23 @@ class Aggregator(Protocol):
 class Centroid:
     """The explanation nearest to all candidates, by a power of a distance.
 
-    argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura). With the Euclidean distance and p = 2 the
-    mean, with ℓ1 and p = 1 the median of each feature, with Kendall's distance of the rankings the
-    Kemeny–Young rule.
+    argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura). It is the mean for the Euclidean distance
+    and p = 2, the median of each feature for ℓ1 and p = 1, and the ranking of the Kemeny–Young rule
+    for Kendall's distance.
 
     Attributes
     ----------
     distance : "l2", "l1", "kendall", or float
         D; a number q ≥ 1 is the order of the norm ℓq.
     power : float, optional
-        p ≥ 1; by default q, which treats each feature by itself. p = 1 with ℓ2 is the geometric
-        median. With ℓ1 and Kendall's distance only p = 1.
+        p ≥ 1; by default q, so that features are independent of each other. p = 1 with ℓ2 is the
+        geometric median. With ℓ1 and with Kendall's distance p must be 1.
     scale : {"none", "l1", "l2", "max"}
-        How candidates are first brought to one size; see `on_one_scale`.
+        How candidates are first scaled to the same size; see `on_one_scale`.
     order : {"value", "magnitude"}
-        What Kendall's distance ranks features by.
+        Whether Kendall's distance ranks features by attributions or by their absolute values.
     approximate : bool
-        Whether rankings of more than 60 features that no majority tells apart may be approximate.
+        Whether a ranking may be approximate if more than 60 features are tied by majorities.
     """
 
     distance: Any = "l2"
@@ -120,23 +122,25 @@ class Centroid:
         InvalidArgumentError
             If the candidates' shapes differ, or a ranking is too long to be exact.
         """
-        given = on_one_scale(checked_candidates(candidates), self.scale)
+        values = on_one_scale(checked_candidates(candidates), self.scale)
         if self.distance == "kendall":
-            return self._ranked(given)
+            return self._ranked(values)
         order = checked_order(self.distance)
         power = checked_power(self.power, order)
         is_mean = order == power == 2
-        weights = np.full(len(given), 1 / len(given)) if is_mean and self.scale == "none" else None
-        return Aggregate(centroid(given, order, power), weights)
+        weights = (
+            np.full(len(values), 1 / len(values)) if is_mean and self.scale == "none" else None
+        )
+        return Aggregate(centroid(values, order, power), weights)
 
-    def _ranked(self, given: FloatArray) -> Aggregate:
-        keys = np.abs(given) if self.order == "magnitude" else given
+    def _ranked(self, values: FloatArray) -> Aggregate:
+        keys = np.abs(values) if self.order == "magnitude" else values
         flat = keys.reshape(len(keys), -1, keys.shape[-1])
         rankings = [
             kemeny_young(flat[:, row], approximate=self.approximate) for row in range(flat.shape[1])
         ]
         scores = np.array([ranking.scores for ranking in rankings])
-        return Aggregate(scores.reshape(given.shape[1:]), rankings=rankings)
+        return Aggregate(scores.reshape(values.shape[1:]), rankings=rankings)
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class Convex:
     weights : sequence of float, optional
         One for each candidate, not negative; they are divided by their sum. Equal by default.
     scale : {"none", "l1", "l2", "max"}
-        How candidates are first brought to one size; see `on_one_scale`.
+        How candidates are first scaled to the same size; see `on_one_scale`.
     """
 
     weights: Any = None
@@ -162,36 +166,37 @@ class Convex:
     @one_blas_thread()
     def __call__(self, candidates: Any) -> Aggregate:
         """Return Σ_i w_i g_i."""
-        given = on_one_scale(checked_candidates(candidates), self.scale)
-        weights = checked_weights(self.weights, len(given))
-        return Aggregate(combined(weights, given), weights if self.scale == "none" else None)
+        values = on_one_scale(checked_candidates(candidates), self.scale)
+        weights = checked_weights(self.weights, len(values))
+        return Aggregate(combined(weights, values), weights if self.scale == "none" else None)
 
 
 @dataclass(frozen=True)
 class LowComplexity:
-    """An explanation no more complex than any candidate, from the region that they span.
+    """An explanation that is no more complex than any candidate, from the region that they span.
 
-    Two readings of the algorithms that Bhatt, Weller and Moura show as a figure; see `descend` and
-    `shrink`.
+    Bhatt, Weller and Moura show two algorithms in a figure only; `descend` and `shrink` are our
+    interpretations of them.
 
     Attributes
     ----------
     method : {"descent", "shrinking"}
-        `"descent"`: from each candidate towards their mean, and back, one coordinate at a time; the
-        answer lies in the box that the candidates span. `"shrinking"`: the convex hull, drawn in
-        towards points of low complexity; the answer is a convex combination. It is below the
-        lowest candidate only where candidates disagree in sign.
+        `"descent"` moves from each candidate towards the mean, and from the mean towards each
+        candidate, one coordinate at a time. The result lies in the box that the candidates span.
+        `"shrinking"` shrinks the convex hull of the candidates towards points of low complexity.
+        The result is a convex combination. Its complexity is below that of every candidate only if
+        candidates differ in the sign of a feature.
     scale : {"none", "l1", "l2", "max"}
-        How candidates are first brought to one size; see `on_one_scale`. The complexity does not
-        depend on the size, but the mean and the region do.
+        How candidates are first scaled to the same size; see `on_one_scale`. The complexity does
+        not depend on the size, but the mean and the region do.
     n_steps : int
-        Steps of each coordinate on its whole way (descent).
+        Number of steps of each coordinate from start to end (descent).
     n_rounds : int
-        Rounds at most (shrinking).
+        Largest number of rounds (shrinking).
     tolerance : float
-        The part of its first width at which the region is small (shrinking).
+        Rounds end when the region has shrunk to this share of its first width (shrinking).
     n_points : int
-        Zeros of coordinates looked at on a segment, at most (shrinking).
+        Largest number of points compared on a segment (shrinking).
     """
 
     method: str = "descent"
@@ -215,16 +220,16 @@ class LowComplexity:
     @one_blas_thread()
     def __call__(self, candidates: Any) -> Aggregate:
         """Return the explanation of low complexity."""
-        given = on_one_scale(checked_candidates(candidates), self.scale)
-        flat = given.reshape(len(given), -1, given.shape[-1])
-        found = self._lowered(flat)
-        weights = found.weights
+        values = on_one_scale(checked_candidates(candidates), self.scale)
+        flat = values.reshape(len(values), -1, values.shape[-1])
+        result = self._lowered(flat)
+        weights = result.weights
         if weights is not None:
-            weights = weights.reshape(*given.shape[1:-1], len(given))
+            weights = weights.reshape(*values.shape[1:-1], len(values))
         is_of_given = self.scale == "none"
-        return Aggregate(found.values.reshape(given.shape[1:]), weights if is_of_given else None)
+        return Aggregate(result.values.reshape(values.shape[1:]), weights if is_of_given else None)
 
-    def _lowered(self, flat: FloatArray) -> Lowered:
+    def _lowered(self, flat: FloatArray) -> LowComplexityResult:
         if self.method == "descent":
             return descend(flat, self.n_steps)
         return shrink(flat, self.n_rounds, self.tolerance, self.n_points)

@@ -1,4 +1,4 @@
-"""Several explanations of the same inputs, ready to be combined."""
+"""Several explanations of the same inputs: checks and scaling before they are combined."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ SCALES = ("none", "l1", "l2", "max")
 _ORDERS = {"l1": 1, "l2": 2, "max": np.inf}
 
 
-def checked_candidates(given: Any) -> FloatArray:
-    """Return candidates, (G, …, M), of an array or of a sequence of explanations of one shape."""
-    if isinstance(given, Sequence):
-        arrays = [checked_attributions(f"candidates[{i}]", one) for i, one in enumerate(given)]
+def checked_candidates(candidates: Any) -> FloatArray:
+    """Return an array, or a sequence of explanations of one shape, as candidates, (G, …, M)."""
+    if isinstance(candidates, Sequence):
+        arrays = [
+            checked_attributions(f"candidates[{i}]", candidate)
+            for i, candidate in enumerate(candidates)
+        ]
         shapes = [array.shape for array in arrays]
         if len(set(shapes)) > 1:
             raise InvalidArgumentError(
                 f"candidates must explain the same rows and features; their shapes are {shapes}."
             )
-        given = np.stack(arrays) if arrays else np.zeros((0, 1, 1))
-    if len(given) == 0:
+        candidates = np.stack(arrays) if arrays else np.zeros((0, 1, 1))
+    if len(candidates) == 0:
         raise InvalidArgumentError("candidates are missing: pass at least one explanation.")
-    values = checked_attributions("candidates", given)
+    values = checked_attributions("candidates", candidates)
     if values.ndim < 2:
         raise InvalidArgumentError(
             f"candidates have shape {values.shape}; (candidates, …, features) is needed."
@@ -37,19 +40,19 @@ def checked_candidates(given: Any) -> FloatArray:
 
 
 def on_one_scale(candidates: FloatArray, scale: str) -> FloatArray:
-    """Bring the candidates of each input to the same size.
+    """Scale the candidates of each input to the same size.
 
-    Explainers may answer in units of their own: a gradient is no difference of outputs.
+    Explainers may use different units: a gradient, for example, is not a difference of outputs.
 
     Parameters
     ----------
     candidates : array, (G, …, M)
         The candidates.
     scale : {"none", "l1", "l2", "max"}
-        What is made equal: nothing, the sum of the absolute attributions, their Euclidean length,
-        or the largest of them. Each candidate is divided by its size and multiplied by the mean
-        size of the candidates of that input, so that the units stay near those of the candidates.
-        A candidate that is zero throughout stays so, and does not count.
+        The size that is made equal: none, the sum of the absolute attributions, their Euclidean
+        length, or the largest absolute attribution. Each candidate is divided by its size and
+        multiplied by the mean size of the candidates of that input. A candidate of zeros stays
+        zero and does not count in the mean.
     """
     checked_choice("scale", scale, SCALES)
     if scale == "none":

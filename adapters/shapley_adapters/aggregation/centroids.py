@@ -1,4 +1,4 @@
-"""Centroids: the explanation nearest to several by a power of a distance."""
+"""Centroids: the explanation with the least sum of powers of distances to several others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BISECTIONS = 200
 
 
 def checked_order(distance: Any) -> float:
-    """Return q of the distance ℓq that a user names."""
+    """Return q of the distance ℓq."""
     if isinstance(distance, str):
         if distance not in ("l1", "l2"):
             raise InvalidArgumentError(
@@ -38,7 +38,7 @@ def checked_order(distance: Any) -> float:
 
 
 def checked_power(power: Any, order: float) -> float:
-    """Return the power of the distance, by default that which is convex feature by feature."""
+    """Return the power of the distance; by default q, so that features are independent."""
     if power is None:
         return order
     if isinstance(power, bool) or not isinstance(power, numbers.Real):
@@ -49,7 +49,7 @@ def checked_power(power: Any, order: float) -> float:
         )
     if order == 1 and power != 1:
         raise InvalidArgumentError(
-            f"distance='l1' with power={power!r} is not offered; pass power=1 for the median, or "
+            f"distance='l1' with power={power!r} is not supported; pass power=1 for the median, or "
             "another distance, such as 1.1."
         )
     return float(power)
@@ -58,9 +58,9 @@ def checked_power(power: Any, order: float) -> float:
 def centroid(candidates: FloatArray, order: float, power: float) -> FloatArray:
     """Return argmin_g Σ_i ‖g − g_i‖_q^p for candidates, (G, …, M).
 
-    The mean for q = p = 2; the median of each feature for q = p = 1, the middle of the two central
-    ones where G is even; for q = p in general each feature by itself, by bisection; elsewhere by
-    convex optimisation for each input.
+    For q = p = 2 it is the mean. For q = p = 1 it is the median of each feature, or the middle of
+    the two central values if G is even. For other q = p each feature is solved alone by bisection.
+    Otherwise each input is solved by convex optimisation.
     """
     if order == power == 2:
         mean: FloatArray = candidates.mean(axis=0)
@@ -72,12 +72,12 @@ def centroid(candidates: FloatArray, order: float, power: float) -> FloatArray:
         return _of_each_feature(candidates, power)
     flat = candidates.reshape(len(candidates), -1, candidates.shape[-1])
     nearest = [_of_one_input(flat[:, row], order, power) for row in range(flat.shape[1])]
-    found: FloatArray = np.array(nearest).reshape(candidates.shape[1:])
-    return found
+    centroids: FloatArray = np.array(nearest).reshape(candidates.shape[1:])
+    return centroids
 
 
 def _of_each_feature(candidates: FloatArray, power: float) -> FloatArray:
-    """Find where the derivative Σ sign(g − g_i)|g − g_i|^(p−1), which increases, is zero."""
+    """Return the zero of the increasing derivative Σ sign(g − g_i)|g − g_i|^(p−1)."""
     low, high = candidates.min(axis=0), candidates.max(axis=0)
     scale = np.where(high > low, high - low, 1.0)
     for _ in range(_BISECTIONS):
@@ -88,12 +88,12 @@ def _of_each_feature(candidates: FloatArray, power: float) -> FloatArray:
         low, high = np.where(slope == 0, middle, low), np.where(slope == 0, middle, high)
         if ((high - low) <= 4 * np.finfo(float).eps * scale).all():
             break
-    found: FloatArray = low + (high - low) / 2
-    return found
+    root: FloatArray = low + (high - low) / 2
+    return root
 
 
 def _of_one_input(points: FloatArray, order: float, power: float) -> FloatArray:
-    """Minimise for one input, (G, M); on a scale of one, within the box of the candidates."""
+    """Return the minimum for one input, (G, M), within the box that the candidates span."""
     middle: FloatArray = points.mean(axis=0)
     scale = float(np.abs(points - middle).max())
     if scale == 0:
@@ -105,8 +105,8 @@ def _of_one_input(points: FloatArray, order: float, power: float) -> FloatArray:
             candidate: FloatArray = points[kink]
             return candidate
     start = scaled[_total(scaled, scaled, order, power).argmin()]
-    # Away from the candidate itself, at which the distance may have no derivative.
-    found = scipy.optimize.minimize(
+    # Not at the candidate itself, because the distance may have no derivative there.
+    optimum = scipy.optimize.minimize(
         _total_and_slope,
         0.9 * start,
         args=(scaled, order, power),
@@ -115,9 +115,9 @@ def _of_one_input(points: FloatArray, order: float, power: float) -> FloatArray:
         bounds=list(zip(scaled.min(axis=0), scaled.max(axis=0), strict=True)),
         options={"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10},
     )
-    if not np.isfinite(found.fun):
-        raise ShapleyExtError(f"The centroid was not found: {found.message}")
-    nearest: FloatArray = middle + scale * found.x
+    if not np.isfinite(optimum.fun):
+        raise ShapleyExtError(f"The centroid could not be computed: {optimum.message}")
+    nearest: FloatArray = middle + scale * optimum.x
     return nearest
 
 
@@ -146,15 +146,15 @@ def _total_and_slope(
 
 
 def _optimal_candidate(points: FloatArray, order: float) -> int | None:
-    """Return a candidate that is itself the minimum of Σ_i ‖g − g_i‖_q, if there is one.
+    """Return the index of a candidate that minimises Σ_i ‖g − g_i‖_q, if there is one.
 
-    There the pull of the others, in the dual norm, is no more than how often the candidate stands
-    among the points.
+    A candidate is the minimum if the sum of the other slopes, in the dual norm, is at most the
+    number of points equal to the candidate.
     """
     dual = order / (order - 1)
-    for place, point in enumerate(points):
+    for i, point in enumerate(points):
         n_here = int((points == point).all(axis=1).sum())
         pull = _slopes(point, points, order, 1.0).sum(axis=0)
         if np.linalg.norm(pull, ord=dual) <= n_here * (1 + 1e-12):
-            return place
+            return i
     return None

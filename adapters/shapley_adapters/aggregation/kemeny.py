@@ -1,4 +1,4 @@
-"""The Kemeny–Young rule: the ranking nearest to given ones by Kendall's distance."""
+"""The Kemeny–Young rule: the ranking with the least sum of Kendall distances to several others."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ..array_types import FloatArray, IntArray
 from ..errors import InvalidArgumentError, ShapleyExtError
 
 _LARGEST_EXACT = 60
-"""Features that no majority tells apart, of which all orders are still decided exactly."""
+"""Size of the largest block of features that is ranked exactly."""
 
 _PROOF = 1e-6
-"""The distance is a multiple of 1/2, so that a bound this near proves optimality."""
+"""The distance is a multiple of 1/2, so that a bound within this gap proves optimality."""
 
 
 @dataclass(frozen=True)
 class KemenyRanking:
-    """A consensus ranking, and how good it is known to be.
+    """A consensus ranking, and a bound of its distance to the best one.
 
     Attributes
     ----------
     order : array, (M,)
         The features, the first-ranked first.
     distance : float
-        Σ_g of Kendall's distances to the given rankings: pairs ranked otherwise; a tie in a given
-        ranking counts half.
+        Sum of Kendall's distances to the candidates' rankings: the number of pairs in the opposite
+        order. A tie of a candidate counts half.
     bound : float
-        No ranking has a smaller distance.
+        A lower bound of the distance of every ranking.
     """
 
     order: IntArray
@@ -40,12 +40,12 @@ class KemenyRanking:
 
     @property
     def gap(self) -> float:
-        """How far the distance may be from the smallest one."""
+        """The largest possible difference between this distance and the smallest one."""
         return max(0.0, self.distance - self.bound)
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the bound proves that no ranking is nearer."""
+        """Whether the bound proves that no ranking has a smaller distance."""
         return self.gap <= _PROOF
 
     @property
@@ -59,23 +59,25 @@ class KemenyRanking:
 def kemeny_young(keys: FloatArray, *, approximate: bool = False) -> KemenyRanking:
     """Return the ranking of least total Kendall distance to the rankings of several keys.
 
-    Features are first split into blocks such that all of an earlier block beat all of a later one
-    by majority; every optimal ranking keeps the blocks' order. Each block is then ranked by integer
-    programming (one variable a pair, transitivity as constraints; HiGHS), with its bound as proof.
+    Features are first split into blocks: a majority ranks each feature of a block before each
+    feature of the later blocks, so that every optimal ranking keeps the order of the blocks. Each
+    block is then ranked by integer programming (HiGHS), with one variable per pair and transitivity
+    as constraints. The solver's bound is the proof.
 
     Parameters
     ----------
     keys : array, (G, M)
-        What each of G candidates ranks by, the largest first; equal keys are a tie.
+        Numbers by which each of G candidates ranks the features, the largest first; equal keys are
+        a tie.
     approximate : bool
-        Whether blocks of more than 60 features may be ranked by Borda counts, improved by moving
-        single features as long as that helps. The bound then counts, for every pair, the candidates
-        outvoted at least.
+        Whether blocks of more than 60 features may be ranked by Borda counts and then improved by
+        moves of single features. The bound is then the sum over pairs of the smaller number of
+        votes.
 
     Returns
     -------
     KemenyRanking
-        Of several optimal rankings, one.
+        If several rankings are optimal, one of them.
 
     Raises
     ------
@@ -86,19 +88,19 @@ def kemeny_young(keys: FloatArray, *, approximate: bool = False) -> KemenyRankin
     order: list[int] = []
     inside = bound_inside = 0.0
     for block in _blocks(prefers):
-        own = prefers[np.ix_(block, block)]
+        block_prefers = prefers[np.ix_(block, block)]
         if len(block) <= _LARGEST_EXACT:
-            ranked, bound = _exact(own)
+            ranked, bound = _exact(block_prefers)
         elif approximate:
-            ranked, bound = _by_moves(own)
+            ranked, bound = _by_moves(block_prefers)
         else:
             raise InvalidArgumentError(
-                f"{len(block)} features are not told apart by majorities, and the exact consensus "
-                f"ranking goes up to {_LARGEST_EXACT}. Pass approximate=True for one that is near, "
-                "with a bound, or group features."
+                f"Majorities do not order a block of {len(block)} features, and the exact "
+                f"consensus ranking is limited to {_LARGEST_EXACT}. Pass approximate=True for an "
+                "approximate ranking with a bound, or group features."
             )
         order += [int(feature) for feature in block[ranked]]
-        inside += _distance(own, ranked)
+        inside += _distance(block_prefers, ranked)
         bound_inside += bound
     ranking = np.array(order)
     distance = _distance(prefers, ranking)
@@ -120,10 +122,11 @@ def _distance(prefers: FloatArray, order: IntArray) -> float:
 
 
 def _blocks(prefers: FloatArray) -> list[IntArray]:
-    """Return the features in blocks, the winners first.
+    """Return the features in blocks, from the first-ranked to the last-ranked block.
 
-    They are the strongly connected parts of the graph in which i leads to j unless j beats i.
-    Between any two features there is an edge at least one way, so that the blocks stand in line.
+    The blocks are the strongly connected components of the graph with an edge from i to j unless a
+    majority ranks j before i. Every two features are joined by an edge, so that the blocks have a
+    linear order.
     """
     leads = prefers >= prefers.T
     np.fill_diagonal(leads, False)
@@ -131,7 +134,7 @@ def _blocks(prefers: FloatArray) -> list[IntArray]:
         scipy.sparse.csr_array(leads), directed=True, connection="strong"
     )
     blocks = [np.flatnonzero(labels == label) for label in range(n_blocks)]
-    # Whoever leads to more features outside stands earlier.
+    # Features of an earlier block have more outgoing edges.
     return sorted(blocks, key=lambda block: -int(leads[block[0]].sum()))
 
 
@@ -143,42 +146,42 @@ def _exact(prefers: FloatArray) -> tuple[IntArray, float]:
     first, second = np.triu_indices(m, 1)
     pair = np.full((m, m), -1)
     pair[first, second] = np.arange(len(first))
-    # x = 1 where the first of a pair is ranked before the second; then the others are outvoted.
+    # x = 1 if the first of a pair is ranked before the second, against the votes for the second.
     against = prefers[second, first]
     gain = against - prefers[first, second]
-    found = scipy.optimize.milp(
+    solution = scipy.optimize.milp(
         gain,
         integrality=np.ones(len(gain)),
         bounds=scipy.optimize.Bounds(0, 1),
         constraints=_transitivity(pair) if m > 2 else (),
         options={"mip_rel_gap": 0.0},
     )
-    if found.x is None:
-        raise ShapleyExtError(f"No consensus ranking was found: {found.message}")
+    if solution.x is None:
+        raise ShapleyExtError(f"The consensus ranking could not be computed: {solution.message}")
     before = np.zeros((m, m), dtype=bool)
-    before[first, second] = found.x > 0.5
-    before[second, first] = found.x <= 0.5
+    before[first, second] = solution.x > 0.5
+    before[second, first] = solution.x <= 0.5
     order = np.argsort(-before.sum(axis=1), kind="stable")
-    bound = float(found.mip_dual_bound) + float(prefers[first, second].sum())
+    bound = float(solution.mip_dual_bound) + float(prefers[first, second].sum())
     return order, bound
 
 
 def _transitivity(pair: IntArray) -> scipy.optimize.LinearConstraint:
-    """Return 0 ≤ x_ij + x_jk − x_ik ≤ 1 for all i < j < k: no circle of three."""
+    """Return 0 ≤ x_ij + x_jk − x_ik ≤ 1 for all i < j < k, which excludes cycles of three."""
     triples = np.array(list(combinations(range(len(pair)), 3)))
     i, j, k = triples.T
     columns = np.stack([pair[i, j], pair[j, k], pair[i, k]], axis=1)
     signs = np.tile([1.0, 1.0, -1.0], len(triples))
     rows = np.repeat(np.arange(len(triples)), 3)
     n_pairs = int(pair.max()) + 1
-    # Places in 32 bits: SciPy before 1.12 hands longer ones on to a solver that refuses them.
-    places = (rows.astype(np.int32), columns.ravel().astype(np.int32))
-    matrix = scipy.sparse.csr_array((signs, places), (len(triples), n_pairs))
+    # Indices of 32 bits, because the solver in SciPy before 1.12 refuses longer ones.
+    indices = (rows.astype(np.int32), columns.ravel().astype(np.int32))
+    matrix = scipy.sparse.csr_array((signs, indices), (len(triples), n_pairs))
     return scipy.optimize.LinearConstraint(matrix, 0, 1)
 
 
 def _by_moves(prefers: FloatArray) -> tuple[IntArray, float]:
-    """Return an order that no move of a single feature improves, and a bound."""
+    """Return an order that no move of a single feature improves, and a lower bound."""
     order = np.argsort(-prefers.sum(axis=1), kind="stable")
     improved = True
     while improved:
@@ -192,14 +195,14 @@ def _by_moves(prefers: FloatArray) -> tuple[IntArray, float]:
 
 
 def _best_move(prefers: FloatArray, order: IntArray, feature: int) -> IntArray | None:
-    """Return the order with a feature where the fewest votes are against it, if that helps."""
-    others = order[order != feature]
-    place = int(np.flatnonzero(order == feature)[0])
-    # Votes against the feature at each place: of those that are before it, and of those after.
-    ahead = np.concatenate([[0.0], np.cumsum(prefers[feature, others])])
-    behind = np.concatenate([[0.0], np.cumsum(prefers[others, feature])])
+    """Return the order after the best move of a feature; None if no move reduces the votes."""
+    other_features = order[order != feature]
+    rank = int(np.flatnonzero(order == feature)[0])
+    # Votes against the feature at each rank, from pairs with features before and after it.
+    ahead = np.concatenate([[0.0], np.cumsum(prefers[feature, other_features])])
+    behind = np.concatenate([[0.0], np.cumsum(prefers[other_features, feature])])
     against = ahead + (behind[-1] - behind)
     best = int(np.argmin(against))
-    if against[best] >= against[place]:
+    if against[best] >= against[rank]:
         return None
-    return np.insert(others, best, feature)
+    return np.insert(other_features, best, feature)

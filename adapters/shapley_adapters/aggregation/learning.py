@@ -19,7 +19,7 @@ _NEAR_VERTEX = 0.95
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """Weights and what they reach on the inputs on which they were learned.
+    """Learned weights, and their losses on the inputs that they were learned from.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class LearnedWeights:
     loss : array, (R,)
         The loss of the combination for each input.
     candidate_losses : array, (G, R)
-        Those of the candidates alone. On average none is below the combination's.
+        The losses of single candidates. No candidate has a lower mean loss than the combination.
     """
 
     weights: FloatArray
@@ -41,14 +41,15 @@ def learned_weights(
 ) -> LearnedWeights:
     """Minimise the mean of a loss over the weights of a convex combination.
 
-    Sequential quadratic programming from the middle, from near each candidate and from a few random
-    weights. The candidates themselves are among the answers, so that the result is at least as good
-    as the best of them on these inputs. For a convex loss, such as sensitivity, it is the minimum.
+    Sequential quadratic programming starts from equal weights, from weights close to each
+    candidate, and from a few random weights. The candidates themselves are compared too, so that
+    the result is at least as good as the best of them on these inputs. For a convex loss, such as
+    sensitivity, it is the minimum.
 
     Parameters
     ----------
     loss : callable
-        Weights (G,) to losses (R,).
+        Takes weights (G,), returns losses (R,).
     n_candidates : int
         G.
     starts : sequence of arrays, (G,)
@@ -65,7 +66,7 @@ def learned_weights(
 def weight_pool(
     loss: Loss, n_candidates: int, *, starts: Sequence[FloatArray] = (), seed: int = 0
 ) -> list[FloatArray]:
-    """Return the candidates' own weights and all that a search for the minimum found."""
+    """Return the weights of single candidates, equal weights, and the optimised weights."""
     vertices = np.eye(n_candidates)
     if n_candidates == 1:
         return [vertices[0]]
@@ -77,14 +78,14 @@ def weight_pool(
         *rng.dirichlet(np.ones(n_candidates), size=_RANDOM_STARTS),
         *starts,
     ]
-    return [*vertices, middle, *(_descended(loss, start) for start in begin)]
+    return [*vertices, middle, *(_descend(loss, start) for start in begin)]
 
 
-def _descended(loss: Loss, start: FloatArray) -> FloatArray:
-    """Return weights of lower loss than those at the start, or the start."""
-    # So that the tolerance is one of the loss, whatever its unit.
+def _descend(loss: Loss, start: FloatArray) -> FloatArray:
+    """Return weights of lower loss than those at the start, or the start itself."""
+    # The tolerance of the solver is relative to this, so that the unit of the loss does not matter.
     unit = float(np.abs(loss(start)).mean()) or 1.0
-    found = scipy.optimize.minimize(
+    optimum = scipy.optimize.minimize(
         lambda weights: float(loss(_on_simplex(weights)).mean()) / unit,
         start,
         method="SLSQP",
@@ -92,12 +93,12 @@ def _descended(loss: Loss, start: FloatArray) -> FloatArray:
         constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
         options={"maxiter": 200, "ftol": 1e-12},
     )
-    end = _on_simplex(found.x)
-    return end if loss(end).mean() <= loss(start).mean() else start
+    optimised = _on_simplex(optimum.x)
+    return optimised if loss(optimised).mean() <= loss(start).mean() else start
 
 
 def _on_simplex(start: FloatArray) -> FloatArray:
-    """Undo what rounding and finite differences put outside."""
+    """Return the weights on the simplex; rounding or a finite difference may have moved them."""
     positive = np.clip(start, 0.0, None)
     total = positive.sum()
     on_simplex: FloatArray = (
@@ -107,19 +108,19 @@ def _on_simplex(start: FloatArray) -> FloatArray:
 
 
 def checked_weights(weights: FloatArray | None, n_candidates: int) -> FloatArray:
-    """Return the weights of a user, divided by their sum; equal ones by default."""
+    """Return the weights divided by their sum; equal weights by default."""
     if weights is None:
         return np.full(n_candidates, 1 / n_candidates)
     check_unmasked("weights", weights)
-    given = np.asarray(weights, dtype=np.float64)
-    if given.shape != (n_candidates,):
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n_candidates,):
         raise InvalidArgumentError(
             f"weights must hold one number for each of the {n_candidates} candidates; got shape "
-            f"{given.shape}."
+            f"{array.shape}."
         )
-    if not np.isfinite(given).all() or (given < 0).any() or given.sum() == 0:
+    if not np.isfinite(array).all() or (array < 0).any() or array.sum() == 0:
         raise InvalidArgumentError(
-            f"weights must be finite and not negative, at least one positive; got {given.tolist()}."
+            f"weights must be finite and not negative, at least one positive; got {array.tolist()}."
         )
-    shares: FloatArray = given / given.sum()
+    shares: FloatArray = array / array.sum()
     return shares

@@ -1,6 +1,6 @@
-"""What a convex combination of explanations is to be good at, as functions of its weights.
+"""Losses of a convex combination of explanations, as functions of its weights.
 
-A loss takes weights, (G,), and returns one number for each input, (R,); less is better.
+A loss takes weights, (G,), and returns one number per input, (R,); lower is better.
 """
 
 from __future__ import annotations
@@ -46,33 +46,35 @@ class ComplexityLoss:
 
 @dataclass(frozen=True)
 class SensitivityLoss:
-    """How far the combinations for neighbours lie from those for the inputs; convex in the weights.
+    """Distances between combinations for inputs and for neighbours; convex in the weights.
 
     Attributes
     ----------
     differences : array, (G, R, n, M)
-        Each candidate's explanation of an input less those of its neighbours.
-    kept : array, (R, n)
-        Which neighbours count; at least one for each input.
+        Each candidate's explanation of an input minus those of the input's neighbours.
+    is_neighbour : array, (R, n)
+        Which neighbours count; at least one per input.
     largest : bool
         Whether the largest distance is taken instead of the mean.
     """
 
     differences: FloatArray
-    kept: BoolArray
+    is_neighbour: BoolArray
     largest: bool = False
 
     @classmethod
-    def of(cls, rows: FloatArray, neighbours: FloatArray, kept: BoolArray) -> SensitivityLoss:
-        """Return the loss of several candidates' explanations; rows without neighbours drop out.
+    def of(
+        cls, rows: FloatArray, neighbours: FloatArray, is_neighbour: BoolArray
+    ) -> SensitivityLoss:
+        """Return the loss of several candidates' explanations; leaves out rows without neighbours.
 
         Parameters
         ----------
         rows : array, (R, G, K, M)
-            Explanations of K outputs by G candidates; each output counts as an input of its own.
+            Explanations of K outputs by G candidates; each output counts as a separate input.
         neighbours : array, (R, n, G, K, M)
-            Those of the neighbours.
-        kept : array, (R, n)
+            Explanations of the neighbours.
+        is_neighbour : array, (R, n)
             Which neighbours count.
 
         Raises
@@ -80,37 +82,39 @@ class SensitivityLoss:
         InvalidArgumentError
             If no neighbour counts.
         """
-        has_any = kept.any(axis=1)
+        has_any = is_neighbour.any(axis=1)
         if not has_any.any():
             raise InvalidArgumentError(
-                "no row has a neighbour that keeps the prediction; draw more, or change the radius."
+                "No row has a neighbour that keeps the prediction; draw more, or change the radius."
             )
         moved = rows[has_any, None] - neighbours[has_any]
         _, n, n_candidates, n_outputs, n_features = moved.shape
         per_output = np.moveaxis(moved, (2, 3), (0, 2))  # (G, R, K, n, M)
         flat = per_output.reshape(n_candidates, -1, n, n_features)
-        return cls(flat, np.repeat(kept[has_any], n_outputs, axis=0))
+        return cls(flat, np.repeat(is_neighbour[has_any], n_outputs, axis=0))
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return μ_A, or μ_M, (R,)."""
-        away = np.linalg.norm(combined(weights, self.differences), axis=2)
+        distances = np.linalg.norm(combined(weights, self.differences), axis=2)
         if self.largest:
-            largest: FloatArray = np.where(self.kept, away, 0.0).max(axis=1)
+            largest: FloatArray = np.where(self.is_neighbour, distances, 0.0).max(axis=1)
             return largest
-        mean: FloatArray = np.where(self.kept, away, 0.0).sum(axis=1) / self.kept.sum(axis=1)
+        mean: FloatArray = np.where(self.is_neighbour, distances, 0.0).sum(
+            axis=1
+        ) / self.is_neighbour.sum(axis=1)
         return mean
 
 
 @dataclass(frozen=True)
 class UnfaithfulnessLoss:
-    """One less the faithfulness of the combination.
+    """One minus the faithfulness of the combination.
 
     Attributes
     ----------
     sums : array, (G, R, n)
         Sums of each candidate's attributions over n subsets.
     losses : array, (R, n)
-        What the output loses with each subset.
+        Loss of output without each subset.
     """
 
     sums: FloatArray
@@ -137,19 +141,19 @@ class CriterionLoss:
     candidates : array, (G, R, M)
         Explanations of the inputs.
     criterion : callable
-        Explanations (R, M) to one number for each, (R,); less is better.
+        Takes explanations (R, M), returns one number for each, (R,); lower is better.
     """
 
     candidates: FloatArray
     criterion: Callable[[FloatArray], Any]
 
     def __call__(self, weights: FloatArray) -> FloatArray:
-        """Return what the criterion says, (R,)."""
-        found = np.asarray(self.criterion(combined(weights, self.candidates)), dtype=np.float64)
+        """Return the criterion of each input's combination, (R,)."""
+        losses = np.asarray(self.criterion(combined(weights, self.candidates)), dtype=np.float64)
         n_rows = self.candidates.shape[1]
-        if found.shape != (n_rows,) or not np.isfinite(found).all():
+        if losses.shape != (n_rows,) or not np.isfinite(losses).all():
             raise InvalidArgumentError(
                 f"the criterion must return {n_rows} finite numbers, one for each explanation; it "
-                f"returned shape {found.shape}."
+                f"returned shape {losses.shape}."
             )
-        return found
+        return losses

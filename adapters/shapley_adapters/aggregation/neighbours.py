@@ -1,4 +1,4 @@
-"""AVA, the aggregate valuation of antecedents: a row in terms of its neighbours' explanations."""
+"""AVA, the aggregate valuation of antecedents: a row explained by its neighbours' explanations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ AT_ZERO = ("only", "leave_out")
 _EUCLIDEAN = ("euclidean", "l2")
 
 _MOST_NUMBERS = 2**23
-"""How many numbers the points of one query hold at most, 64 MiB."""
+"""Largest number of entries of the points of one query, 64 MiB."""
 
 _ROUNDING = 1e-9
-"""By how much of a distance scikit-learn may confuse the order of points."""
+"""Relative error of scikit-learn's distances, within which the order of points may be wrong."""
 
 
 @dataclass(frozen=True)
@@ -29,39 +29,38 @@ class Neighbours:
 
     Attributes
     ----------
-    places : array, (R, k)
-        Which points, the nearest first.
+    indices : array, (R, k)
+        Indices of the points, the nearest first.
     distances : array, (R, k)
-        How far they are.
+        Their distances.
     """
 
-    places: IntArray
+    indices: IntArray
     distances: FloatArray
 
 
 @dataclass(frozen=True)
 class NeighbourSearch:
-    """How the nearest points of a row are found and weighted.
+    """How the nearest points of a row are searched and weighted.
 
     Attributes
     ----------
     n_neighbors : int
-        k, how many points explain a row.
+        k, the number of points that explain a row.
     metric : str or callable
         Any distance of scikit-learn's `NearestNeighbors`, or a function of two rows. A function
-        need not obey the triangle inequality: all points are compared then.
+        may violate the triangle inequality, because it is computed for all points.
     metric_params : mapping, optional
         Further arguments of the distance.
     normalized : bool
-        Whether the weights 1/ρ are divided by their sum. The poster prints them undivided, which
-        makes sums of values whose size depends on how far the neighbours are.
+        Whether the weights 1/ρ are divided by their sum. The poster does not divide them; the size
+        of the result then depends on the distances of the neighbours.
     at_zero : {"only", "leave_out"}
-        What a point at distance 0 means, where 1/ρ is infinite. `"only"`: the limit, in which
-        nothing else counts; several such points share the weight. Only normalised weights have
-        that limit. `"leave_out"`: the point is passed over, so that a row of the data is explained
-        by others.
+        How to treat a point at distance 0, where 1/ρ is infinite. `"only"`: the limit, in which
+        only such points count, with equal weights; normalised weights only. `"leave_out"`: the
+        point is left out, so that a row of the data is explained by other rows.
     smoothing : float
-        Is added to all distances: 1/(ρ + smoothing). With a positive one no weight is infinite, and
+        Is added to all distances: 1/(ρ + smoothing). If it is positive, no weight is infinite, and
         `at_zero="only"` has no effect.
     """
 
@@ -95,16 +94,16 @@ class NeighbourSearch:
         InvalidArgumentError
             If a weight is infinite and has no limit.
         """
-        away = distances + self.smoothing
-        here = away == 0
-        is_here = here.any(axis=1)
-        if is_here.any() and not self.normalized:
+        shifted = distances + self.smoothing
+        is_zero = shifted == 0
+        has_zero = is_zero.any(axis=1)
+        if has_zero.any() and not self.normalized:
             raise InvalidArgumentError(
-                f"row {int(np.argmax(is_here))} is one of the data, at distance 0, where the "
+                f"row {int(np.argmax(has_zero))} is one of the data, at distance 0, where the "
                 "weight 1/distance is infinite. Pass at_zero='leave_out', a positive smoothing=, "
                 "or normalized=True."
             )
-        weights = np.where(is_here[:, None], here, 1 / np.where(here, 1.0, away))
+        weights = np.where(has_zero[:, None], is_zero, 1 / np.where(is_zero, 1.0, shifted))
         if self.normalized:
             weights = weights / weights.sum(axis=1, keepdims=True)
         return weights
@@ -112,14 +111,14 @@ class NeighbourSearch:
 
 @dataclass
 class NeighbourIndex:
-    """Points to find neighbours among, in scikit-learn's index.
+    """Points among which neighbours are searched, in scikit-learn's index.
 
     Attributes
     ----------
     points : array, (D, F)
         The points.
     search : NeighbourSearch
-        What counts as near.
+        The number of neighbours and their distance.
     """
 
     points: FloatArray
@@ -129,16 +128,16 @@ class NeighbourIndex:
     def __post_init__(self) -> None:
         from sklearn.neighbors import NearestNeighbors  # slow to import
 
-        n_points, wanted = len(self.points), self.search.n_neighbors
-        if n_points < wanted:
+        n_points, n_neighbors = len(self.points), self.search.n_neighbors
+        if n_points < n_neighbors:
             raise InvalidArgumentError(
-                f"n_neighbors={wanted}, but the data have {n_points} rows. Pass more rows, or "
+                f"n_neighbors={n_neighbors}, but the data have {n_points} rows. Pass more rows, or "
                 f"n_neighbors={n_points} at most."
             )
-        # A tree rules points out by the triangle inequality, which not every function obeys.
+        # A tree excludes points by the triangle inequality, which a function may violate.
         algorithm = "brute" if callable(self.search.metric) else "auto"
         params = dict(self.search.metric_params or {})
-        power = params.pop("p", 2)  # scikit-learn has a place of its own for it
+        power = params.pop("p", 2)  # a separate argument in scikit-learn
         index = NearestNeighbors(
             algorithm=algorithm, metric=self.search.metric, p=power, metric_params=params or None
         )
@@ -155,65 +154,69 @@ class NeighbourIndex:
             raise InvalidArgumentError(
                 f"rows hold {rows.shape[1]} numbers each, but the data hold {self.points.shape[1]}."
             )
-        wanted, n_points = self.search.n_neighbors, len(self.points)
-        places = np.empty((len(rows), wanted), dtype=np.intp)
-        distances = np.empty((len(rows), wanted))
-        n_asked, left = min(wanted + 1, n_points), np.arange(len(rows))
-        while len(left):
-            size = max(1, _MOST_NUMBERS // (n_asked * max(1, rows.shape[1])))
-            still = []
-            for first in range(0, len(left), size):
-                asked = left[first : first + size]
-                found = self._query(rows[asked], n_asked)
-                kept, is_done = self._kept(found, asked)
-                places[asked] = np.take_along_axis(found.places, kept, axis=1)
-                distances[asked] = np.take_along_axis(found.distances, kept, axis=1)
-                still.append(asked[~is_done])
-            left, n_asked = np.concatenate(still), min(2 * n_asked, n_points)
-        return Neighbours(places, distances)
+        n_neighbors, n_points = self.search.n_neighbors, len(self.points)
+        indices = np.empty((len(rows), n_neighbors), dtype=np.intp)
+        distances = np.empty((len(rows), n_neighbors))
+        n_requested, open_rows = min(n_neighbors + 1, n_points), np.arange(len(rows))
+        while len(open_rows):
+            size = max(1, _MOST_NUMBERS // (n_requested * max(1, rows.shape[1])))
+            unfinished = []
+            for first in range(0, len(open_rows), size):
+                batch = open_rows[first : first + size]
+                neighbours = self._query(rows[batch], n_requested)
+                columns, is_done = self._nearest_columns(neighbours, batch)
+                indices[batch] = np.take_along_axis(neighbours.indices, columns, axis=1)
+                distances[batch] = np.take_along_axis(neighbours.distances, columns, axis=1)
+                unfinished.append(batch[~is_done])
+            open_rows, n_requested = np.concatenate(unfinished), min(2 * n_requested, n_points)
+        return Neighbours(indices, distances)
 
-    def _kept(self, found: Neighbours, asked: IntArray) -> tuple[IntArray, BoolArray]:
-        """Return which of the points found are nearest, (R, k), and for which rows that is sure.
+    def _nearest_columns(
+        self, neighbours: Neighbours, rows: IntArray
+    ) -> tuple[IntArray, BoolArray]:
+        """Return the columns of the k nearest points, (R, k), and for which rows they are final.
 
-        As long as all points found are as near as the k-th, others may be so, too, that come
-        earlier in the data: it is the row's points that decide, not how many other rows need.
+        They are not final while all points have the distance of the k-th: further points may have
+        the same distance and come earlier in the data. Whether a row is final depends on its own
+        points only, not on those of other rows.
         """
-        wanted, has_all = self.search.n_neighbors, found.places.shape[1] == len(self.points)
-        counts = np.ones(found.distances.shape, dtype=bool)
+        n_neighbors = self.search.n_neighbors
+        has_all = neighbours.indices.shape[1] == len(self.points)
+        counts = np.ones(neighbours.distances.shape, dtype=bool)
         if self.search.at_zero == "leave_out":
-            counts = found.distances > 0
-        is_short = counts.sum(axis=1) < wanted
+            counts = neighbours.distances > 0
+        is_short = counts.sum(axis=1) < n_neighbors
         if has_all and is_short.any():
             row = int(np.argmax(is_short))
             raise InvalidArgumentError(
-                f"row {asked[row]} has only {int(counts[row].sum())} rows of the data at a "
-                f"positive distance, but n_neighbors={wanted}. Pass a smaller number."
+                f"row {rows[row]} has only {int(counts[row].sum())} rows of the data at a "
+                f"positive distance, but n_neighbors={n_neighbors}. Pass a smaller number."
             )
-        kept = np.argsort(~counts, axis=1, kind="stable")[:, :wanted]
-        cut = np.take_along_axis(found.distances, kept[:, -1:], axis=1)[:, 0]
-        is_beyond = found.distances[:, -1] > cut * (1 + _ROUNDING)
-        return kept, ~is_short & (is_beyond | has_all)
+        columns = np.argsort(~counts, axis=1, kind="stable")[:, :n_neighbors]
+        largest_distance = np.take_along_axis(neighbours.distances, columns[:, -1:], axis=1)[:, 0]
+        is_beyond = neighbours.distances[:, -1] > largest_distance * (1 + _ROUNDING)
+        return columns, ~is_short & (is_beyond | has_all)
 
     def _query(self, rows: FloatArray, n: int) -> Neighbours:
-        distances, places = self._index.kneighbors(rows, n_neighbors=n)
-        near = self.points[places]
+        distances, indices = self._index.kneighbors(rows, n_neighbors=n)
+        neighbours = self.points[indices]
         if self.search.metric in _EUCLIDEAN and self.search.metric_params is None:
-            # scikit-learn's comes from squares, in which small distances drown.
-            distances = np.linalg.norm(near - rows[:, None], axis=2)
+            # scikit-learn computes it from squares, where rounding hides small distances.
+            distances = np.linalg.norm(neighbours - rows[:, None], axis=2)
         else:
-            distances = np.where((near == rows[:, None]).all(axis=2), 0.0, distances)
-        # Ties in the order of the points, so that the answer does not depend on the index.
-        order = np.lexsort((places, distances), axis=1)
+            distances = np.where((neighbours == rows[:, None]).all(axis=2), 0.0, distances)
+        # Ties are ordered by index, so that the result does not depend on the search tree.
+        order = np.lexsort((indices, distances), axis=1)
         return Neighbours(
-            np.take_along_axis(places, order, axis=1), np.take_along_axis(distances, order, axis=1)
+            np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
         )
 
 
 def averaged_over_neighbours(weights: FloatArray, explained: FloatArray) -> FloatArray:
     """Return AVA: Σ_z w_z φ(v_z), the Shapley values of the game Σ_z w_z v_z.
 
-    The Shapley value is linear in the game, so that this explains one game, the neighbours'
-    averaged (Bhatt, Weller and Moura, Theorem 1).
+    The Shapley value is linear in the game, so that this explains one game: the weighted sum of the
+    neighbours' games (Bhatt, Weller and Moura, Theorem 1).
 
     Parameters
     ----------

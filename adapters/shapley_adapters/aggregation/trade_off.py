@@ -1,7 +1,7 @@
-"""Explanations that trade sensitivity against complexity, and the curve of what there is to have.
+"""Explanations that trade sensitivity against complexity, and the curve of this trade-off.
 
-Bhatt, Weller and Moura leave it to future work to minimise E[μ_A + λ μ_C]. Here it is minimised
-over the convex combinations of the candidates.
+Bhatt, Weller and Moura leave the minimisation of E[μ_A + λ μ_C] to future work. Here it is
+minimised over the convex combinations of the candidates.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _PER_DECADE = 5
 
 @dataclass(frozen=True)
 class TradeOff:
-    """The learned combinations, one for each strength λ, and the candidates.
+    """The learned combinations, one for each weight λ of the complexity, and the candidates.
 
     Attributes
     ----------
-    strengths : array, (L,)
-        λ, in units of sensitivity for a nat of complexity, increasing.
+    complexity_weights : array, (L,)
+        λ, in units of sensitivity per nat of complexity, increasing.
     weights : array, (L, G)
         Weights of the candidates.
     sensitivity, complexity : array, (L, R)
         μ_A and μ_C of each combination for each input. Along the curve, the mean sensitivity never
-        falls and the mean complexity never rises.
+        decreases and the mean complexity never increases.
     candidate_sensitivity, candidate_complexity : array, (G, R)
-        Those of the candidates.
+        μ_A and μ_C of the candidates.
     """
 
-    strengths: FloatArray
+    complexity_weights: FloatArray
     weights: FloatArray
     sensitivity: FloatArray
     complexity: FloatArray
@@ -71,10 +71,10 @@ class TradeOff:
             label="learned, from λ small (right) to large (left)",
         )
         n_candidates = len(self.candidate_complexity)
-        given = [f"candidate {i}" for i in range(n_candidates)] if names is None else list(names)
-        for place, name in enumerate(given):
-            x = self.candidate_complexity[place].mean()
-            y = self.candidate_sensitivity[place].mean()
+        labels = [f"candidate {i}" for i in range(n_candidates)] if names is None else list(names)
+        for i, name in enumerate(labels):
+            x = self.candidate_complexity[i].mean()
+            y = self.candidate_sensitivity[i].mean()
             ax.plot(x, y, marker="s", linestyle="none", label=name)
         ax.set_xlabel("mean complexity (nats)")
         ax.set_ylabel("mean average sensitivity")
@@ -85,39 +85,42 @@ class TradeOff:
 def trade_off(
     complexity: ComplexityLoss,
     sensitivity: SensitivityLoss,
-    strengths: FloatArray | None = None,
+    complexity_weights: FloatArray | None = None,
     *,
     seed: int = 0,
 ) -> TradeOff:
-    """Learn the combination of least E[μ_A + λ μ_C] for each strength λ.
+    """Learn the combination of least E[μ_A + λ μ_C] for each weight λ of the complexity.
 
-    Every combination found for any λ is considered for all of them, so that along the curve
-    sensitivity and complexity move in opposite directions, as they do for exact minima.
+    The combinations of all λ are compared for each λ, so that along the curve sensitivity and
+    complexity move in opposite directions, as they do for exact minima.
 
     Parameters
     ----------
     complexity, sensitivity
         The losses, of the same candidates and inputs.
-    strengths : array, (L,), optional
+    complexity_weights : array, (L,), optional
         λ; by default 16 of them, over three decades around the sensitivity of the candidates.
     seed : int
         Seed of the random starts.
     """
     n_candidates = len(complexity.candidates)
-    wanted = _checked(strengths) if strengths is not None else _spread(sensitivity, n_candidates)
+    if complexity_weights is None:
+        lambdas = _default_weights(sensitivity, n_candidates)
+    else:
+        lambdas = _checked(complexity_weights)
     pool: list[FloatArray] = []
-    for strength in wanted:
+    for complexity_weight in lambdas:
         pool += weight_pool(
-            lambda w, s=strength: sensitivity(w) + s * complexity(w),  # type: ignore[misc]
+            lambda w, s=complexity_weight: sensitivity(w) + s * complexity(w),  # type: ignore[misc]
             n_candidates,
             seed=seed,
         )
-    reached = np.array([[sensitivity(w).mean(), complexity(w).mean()] for w in pool])
-    chosen = [int(np.argmin(reached @ [1.0, strength])) for strength in wanted]
-    weights = np.array([pool[place] for place in chosen])
+    objectives = np.array([[sensitivity(w).mean(), complexity(w).mean()] for w in pool])
+    best = [int(np.argmin(objectives @ [1.0, weight])) for weight in lambdas]
+    weights = np.array([pool[i] for i in best])
     vertices = np.eye(n_candidates)
     return TradeOff(
-        strengths=wanted,
+        complexity_weights=lambdas,
         weights=weights,
         sensitivity=np.array([sensitivity(w) for w in weights]),
         complexity=np.array([complexity(w) for w in weights]),
@@ -126,16 +129,16 @@ def trade_off(
     )
 
 
-def _checked(strengths: Any) -> FloatArray:
-    wanted = np.sort(np.asarray(strengths, dtype=np.float64).ravel())
-    if len(wanted) == 0 or not np.isfinite(wanted).all() or wanted[0] < 0:
+def _checked(complexity_weights: Any) -> FloatArray:
+    lambdas = np.sort(np.asarray(complexity_weights, dtype=np.float64).ravel())
+    if len(lambdas) == 0 or not np.isfinite(lambdas).all() or lambdas[0] < 0:
         raise InvalidArgumentError(
-            f"strengths must be finite numbers, none negative; got {strengths!r}."
+            f"complexity_weights must be finite numbers, none negative; got {complexity_weights!r}."
         )
-    return wanted
+    return lambdas
 
 
-def _spread(sensitivity: SensitivityLoss, n_candidates: int) -> FloatArray:
+def _default_weights(sensitivity: SensitivityLoss, n_candidates: int) -> FloatArray:
     level = np.mean([sensitivity(vertex).mean() for vertex in np.eye(n_candidates)])
     if level == 0:
         return np.ones(1)

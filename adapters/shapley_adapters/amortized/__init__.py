@@ -1,4 +1,4 @@
-"""Networks that explain in one pass, trained on games. Needs torch, lightning and safetensors."""
+"""Networks that predict Shapley values, trained on games. Needs torch, lightning, safetensors."""
 
 try:
     import lightning

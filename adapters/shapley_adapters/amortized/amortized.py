@@ -1,4 +1,4 @@
-"""The amortized explainer that both hosts translate to and from."""
+"""The amortized explainer of both hosts: training, explaining, saving and loading."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from .fitting import outside_inference_mode, seeded
 from .networks import build
 from .objectives import TARGETS
 from .progress import Progress
-from .storage import Description, Saved, load, save
-from .training import Trained, Training, train
+from .storage import Description, SavedExplainer, load, save
+from .training import TrainedNetwork, Training, train
 from .training_rows import SomeRows, TrainingRows
 
 _ROUNDING = 1e-3
-"""Of v(∅), or of the rise from it: by how much it may differ from what it was in training."""
+"""Largest relative difference between v(∅) and its value in training."""
 
 
 @dataclass(frozen=True)
-class Explained:
-    """Attributions, and by how much the network's own missed the sum that they should have.
+class NetworkExplanation:
+    """Attributions of a network, and the errors of their sums.
 
     Attributes
     ----------
     estimate : Estimate
         The attributions.
     efficiency_gaps : array, (R, K)
-        v(N) − v(∅) − Σφ of what the network said; NaN where v(N) was not evaluated.
+        v(N) − v(∅) − Σφ of the network's predictions φ; NaN if v(N) was not evaluated.
     unlike_rows : array of int
-        The rows whose gaps are far beyond those of held-out rows, and which were warned of.
+        The rows with gaps far larger than those of held-out rows. A warning names them.
     """
 
     estimate: Estimate
@@ -54,28 +54,28 @@ class Explained:
 
 @dataclass(frozen=True)
 class AmortizedShapley:
-    """A network trained to tell Shapley values.
+    """A network trained to predict Shapley values.
 
-    Explaining a row costs one pass of the network, and an evaluation of v(∅), for the first row
-    only where it is the same for all; with `efficient`, one of v(N). Biased: the network's error is
-    its bias, and what `trained.history` says of held-out rows is its size.
+    Explaining a row costs one pass of the network and one evaluation of v(∅), or one for all rows
+    if v(∅) is the same for all. With `efficient`, it also costs one evaluation of v(N) per row. The
+    attributions are biased; `trained.history` has their errors on held-out rows.
     """
 
-    saved: Saved
+    saved: SavedExplainer
 
     @property
-    def trained(self) -> Trained:
+    def trained(self) -> TrainedNetwork:
         """The network and the history of its training."""
         return self.saved.trained
 
     @property
     def evaluations(self) -> int:
-        """Coalitions evaluated for the rows trained on, v(∅) and v(N) included."""
+        """Coalitions evaluated for the training rows, v(∅) and v(N) included."""
         return self.trained.evaluations
 
     @property
     def validation_evaluations(self) -> int:
-        """The same for the rows that were held out."""
+        """Coalitions evaluated for the held-out rows, v(∅) and v(N) included."""
         return self.trained.validation_evaluations
 
     @classmethod
@@ -89,25 +89,25 @@ class AmortizedShapley:
         n_real: int | None = None,
         progress: Progress | None = None,
     ) -> AmortizedShapley:
-        """Train a network on the games of some rows, given what it sees of them, (R, …).
+        """Train a network on the games of rows and on its inputs for these rows, (R, …).
 
         Parameters
         ----------
         game : Game
             The games of all training rows.
         inputs : array or Tensor, (R, …)
-            What the network sees of the rows.
+            The network's inputs.
         training : Training
-            How to train.
+            Options of the training.
         network : str or Module
-            A name of `NETWORKS`, or a module from inputs to (rows, players, outputs), of which a
-            copy is trained.
+            A name of `NETWORKS`, or a module that maps inputs to (rows, players, outputs). A copy
+            of the module is trained.
         options : mapping, optional
             Options of a network given by its name.
         n_real : int, optional
-            How many of the rows, the first ones, are real; all by default.
+            Number of real rows, which come first; all by default.
         progress : Progress, optional
-            Shows how far the training is; nothing by default.
+            Progress bars of the training; none by default.
 
         Raises
         ------
@@ -122,44 +122,54 @@ class AmortizedShapley:
 
     @classmethod
     def _fitted(
-        cls, rows: TrainingRows, training: Training, network: str | nn.Module, given: dict[str, Any]
+        cls,
+        rows: TrainingRows,
+        training: Training,
+        network: str | nn.Module,
+        options: dict[str, Any],
     ) -> AmortizedShapley:
         n_players = rows.game.n_players
-        shape, n_outputs = list(rows.inputs.shape[1:]), rows.rise.shape[1]
+        shape, n_outputs = list(rows.inputs.shape[1:]), rows.grand_minus_empty.shape[1]
         if isinstance(network, nn.Module):
-            # What it is given is in single precision.
-            name, bare = type(network).__name__, copy.deepcopy(network).float()
+            # The inputs are in single precision.
+            name, module = type(network).__name__, copy.deepcopy(network).float()
         else:
             name = network
-            bare = seeded(training.seed, lambda: build(name, shape, n_players, n_outputs, given))
-        explainer = ExplainerNetwork.around(bare, rows.inputs, rows.rise, rows.empty)
+            module = seeded(
+                training.seed, lambda: build(name, shape, n_players, n_outputs, options)
+            )
+        explainer = ExplainerNetwork.around(module, rows.inputs, rows.grand_minus_empty, rows.empty)
         _check_shape(explainer, rows, n_players)
-        trained = train(rows, explainer, training, network_digest(name, given, bare))
+        trained = train(rows, explainer, training, network_digest(name, options, module))
         about = Description(
-            name, given, shape, n_players, n_outputs, training.target, training.seed
+            name, options, shape, n_players, n_outputs, training.target, training.seed
         )
-        return cls(Saved(trained, about, Fingerprint.of(rows.inputs, rows.empty, rows.rise)))
+        return cls(
+            SavedExplainer(
+                trained, about, Fingerprint.of(rows.inputs, rows.empty, rows.grand_minus_empty)
+            )
+        )
 
     def with_host(self, host: Mapping[str, Any]) -> AmortizedShapley:
-        """Return this with what the host wants to find again in the file, such as JSON holds."""
+        """Return a copy with data of the host for the file, which must be valid JSON."""
         about = replace(self.saved.description, host=dict(host))
         return AmortizedShapley(replace(self.saved, description=about))
 
     def explain(
         self, game: Game, inputs: Any, efficient: bool, batch_size: int | None = None
-    ) -> Explained:
+    ) -> NetworkExplanation:
         """Explain all rows of `game`; there are no standard errors.
 
         Raises
         ------
         InvalidArgumentError
-            If the rows have another shape than those of the training or hold NaN, or v(∅) is not
-            what it was for all of those.
+            If the rows have another shape than the training rows or hold NaN, or if v(∅) was the
+            same for all training rows and is different now.
 
         Warns
         -----
         ShapleyExtWarning
-            With `efficient`, of rows whose efficiency gaps are far beyond those of held-out rows.
+            With `efficient`, if efficiency gaps are far larger than those of held-out rows.
         """
         self.check(game.n_players, inputs.shape[1:])
         active = game.active_players()
@@ -190,20 +200,20 @@ class AmortizedShapley:
             seed=self.saved.description.seed,
             method="trained network",
         )
-        return Explained(estimate, gaps, unlike)
+        return NetworkExplanation(estimate, gaps, unlike)
 
     def stream(
         self, inputs: Any, active: BoolArray, batch_size: int | None = None, first: int = 0
     ) -> Iterator[AttributionArray]:
-        """Yield the network's attributions batch after batch; costs no evaluations.
+        """Yield the network's attributions in batches; costs no evaluations.
 
-        `first` is the number of the first row, where inputs are part of more, for messages.
+        `first` is the number of the first row for messages, if the inputs are part of a stream.
         """
         self.check(active.shape[1], inputs.shape[1:])
         yield from self.trained.network.explained(inputs, active, batch_size, first)
 
     def check(self, n_players: int, input_shape: Any) -> None:
-        """Refuse rows of another shape than those that were trained on."""
+        """Refuse rows of another shape than the training rows."""
         about = self.saved.description
         if list(input_shape) != about.input_shape or n_players != about.n_players:
             raise InvalidArgumentError(
@@ -223,49 +233,49 @@ class AmortizedShapley:
         network: nn.Module | None = None,
         targets: Sequence[str] = TARGETS,
     ) -> AmortizedShapley:
-        """Read what `save` wrote.
+        """Read a file that `save` wrote.
 
-        `network` is needed where it was a module of the user's own. A network that was trained
-        towards none of `targets` is refused.
+        `network` is required if it was a module of the user. A network whose target is none of
+        `targets` is refused.
         """
         return cls(load(path, network, targets))
 
     def _ends(self, game: Game, efficient: bool) -> tuple[ValueArray, ValueArray, IntArray]:
-        """Return v(∅) and v(N) of all rows, and the evaluations of each.
+        """Return v(∅) and v(N) of all rows, and the number of evaluations per row.
 
-        v(∅) of the first row stands for all where it was the same for all rows of the training;
-        without `efficient`, v(∅) stands for v(N).
+        If v(∅) was the same for all training rows, it is evaluated for the first row only. Without
+        `efficient`, v(N) is not evaluated and v(∅) is returned instead.
         """
-        nobody, everyone = end_points(game.n_players)
+        empty_coalition, full_coalition = end_points(game.n_players)
         is_common = bool(np.isfinite(self.trained.network.empty.numpy()).all())
         rows: IntArray = np.arange(game.n_rows)
-        asked = rows[:1] if is_common else rows
-        requests = [Request(asked, _table_of(nobody))]
-        evaluations = np.isin(rows, asked).astype(np.intp)
+        rows_of_empty = rows[:1] if is_common else rows
+        requests = [Request(rows_of_empty, _table_of(empty_coalition))]
+        evaluations = np.isin(rows, rows_of_empty).astype(np.intp)
         if efficient:
-            requests.append(Request(rows, _table_of(everyone)))
+            requests.append(Request(rows, _table_of(full_coalition)))
             evaluations += 1
-        ends = [values[:, 0] for values in Evaluator(game)(requests)]
-        empty = np.broadcast_to(ends[0], (game.n_rows, ends[0].shape[1])).copy()
-        return empty, ends[-1] if efficient else empty, evaluations
+        values_of_ends = [values[:, 0] for values in Evaluator(game)(requests)]
+        empty = np.broadcast_to(values_of_ends[0], (game.n_rows, values_of_ends[0].shape[1])).copy()
+        return empty, values_of_ends[-1] if efficient else empty, evaluations
 
     def _check_reference(self, empty: ValueArray) -> None:
-        """Refuse v(∅), (R, K), other than it was for all rows of the training."""
+        """Refuse v(∅), (R, K), that differs from the one of all training rows."""
         network = self.trained.network
-        known, scale = network.empty.numpy(), network.scale.double().numpy()
-        if empty.shape[1] != len(known):
+        training_empty, scale = network.empty.numpy(), network.scale.double().numpy()
+        if empty.shape[1] != len(training_empty):
             raise InvalidArgumentError(
-                f"The network was trained on a model with {len(known)} outputs; this one has "
-                f"{empty.shape[1]}."
+                f"The network was trained on a model with {len(training_empty)} outputs; this one "
+                f"has {empty.shape[1]}."
             )
-        gaps = np.nan_to_num(np.abs(empty - known))  # NaN: it was not the same
-        if (gaps > _ROUNDING * np.maximum(np.abs(np.nan_to_num(known)), scale)).any():
+        gaps = np.nan_to_num(np.abs(empty - training_empty))  # NaN: it differed between rows
+        if (gaps > _ROUNDING * np.maximum(np.abs(np.nan_to_num(training_empty)), scale)).any():
             row, output = np.unravel_index(np.argmax(gaps), gaps.shape)
             raise InvalidArgumentError(
-                "The reference is not that of the training: where all features are absent, the "
-                f"model returns {empty[row, output]:.6g}, and it returned {known[output]:.6g} when "
-                "the network was trained. Pass the same baselines (captum) or masker (shap), or "
-                "train anew."
+                "The reference is not the one of the training: with all features absent, the "
+                f"model returns {empty[row, output]:.6g}, but it returned "
+                f"{training_empty[output]:.6g} in training. Pass the same baselines (captum) or "
+                "masker (shap), or train again."
             )
 
 
@@ -285,21 +295,21 @@ def with_residual(
 
 def ends_of(game: Game, n_rows: int) -> ValueArray:
     """Return v(∅) and v(N) of the first rows, (R, 2, K)."""
-    some = SomeRows(game, np.arange(n_rows))
+    first_rows = SomeRows(game, np.arange(n_rows))
     table = CoalitionTable(end_points(game.n_players)[None], np.array([2]))
-    (values,) = Evaluator(some)([Request(np.arange(n_rows), table)])
+    (values,) = Evaluator(first_rows)([Request(np.arange(n_rows), table)])
     return values
 
 
 def _check_shape(explainer: ExplainerNetwork, rows: TrainingRows, n_players: int) -> None:
     import torch
 
-    some = np.arange(min(2, rows.game.n_rows))
+    first_rows = np.arange(min(2, rows.game.n_rows))
     with torch.no_grad():
-        told = explainer.network(rows.batch(some))
-    wanted = (len(some), n_players, rows.rise.shape[1])
-    if tuple(told.shape) != wanted:
+        prediction = explainer.network(rows.batch(first_rows))
+    expected_shape = (len(first_rows), n_players, rows.grand_minus_empty.shape[1])
+    if tuple(prediction.shape) != expected_shape:
         raise InvalidArgumentError(
-            f"network must return (rows, players, outputs) = {wanted} for {len(some)} rows; it "
-            f"returned {tuple(told.shape)}."
+            f"network must return (rows, players, outputs) = {expected_shape} for "
+            f"{len(first_rows)} rows; it returned {tuple(prediction.shape)}."
         )

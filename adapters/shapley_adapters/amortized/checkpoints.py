@@ -1,4 +1,4 @@
-"""What a training is of: its checkpoints say it, and those of another one are refused."""
+"""Fingerprints of trainings, stored in checkpoints: those of another training are refused."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _UNREADABLE = (
     *(OSError, RuntimeError, TypeError, ValueError),
     pickle.UnpicklingError,
 )
-"""What `torch.load` raises for a file that is cut short, or none of its own."""
+"""Errors that `torch.load` raises for a truncated file or one that is not a checkpoint."""
 
 _ROUNDING = 1e-3
-"""Of the largest: by how much numbers of the same model may differ from one run to the next."""
+"""Largest difference between two runs of the same model, relative to its largest output."""
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What a training is of.
+class TrainingFingerprint:
+    """The options, data and model outputs of a training, by which it is recognised.
 
     Attributes
     ----------
     options : mapping of str to str
-        What must be the same.
+        Options, which must be equal.
     digests : mapping of str to str
-        The same, of what is too large to be shown: by its `digest`.
+        Digests of the network and of the data, which must be equal.
     numbers : mapping of str to array
-        What must be the same but for rounding: what the model said.
+        Outputs of the model, which must be equal up to rounding.
     """
 
     options: Mapping[str, str]
@@ -59,14 +59,14 @@ class Subject:
             "numbers": numbers,
         }
 
-    def read(self, path: Path) -> dict[str, Any]:
-        """Return a checkpoint of this training; nothing in it is run.
+    def read_checkpoint(self, path: Path) -> dict[str, Any]:
+        """Return a checkpoint of this training; no code in the file is run.
 
         Raises
         ------
         InvalidArgumentError
-            If the file is damaged, no checkpoint of ours, or one of other options, networks, rows
-            or models.
+            If the file is damaged, not one of our checkpoints, or one with other options, another
+            network, other rows or another model.
         """
         folder = f"folder={str(path.parent)!r}"
         data = io.BytesIO(path.read_bytes())
@@ -77,35 +77,38 @@ class Subject:
                 f"{folder}: {path.name} is damaged, or no checkpoint; it cannot be read. Delete "
                 "the file to train from the start, or pass another folder."
             ) from error
-        found = checkpoint.get(_KEY) if isinstance(checkpoint, dict) else None
-        if not isinstance(found, dict) or not set(_PARTS) <= set(checkpoint):
+        fingerprint = checkpoint.get(_KEY) if isinstance(checkpoint, dict) else None
+        if not isinstance(fingerprint, dict) or not set(_PARTS) <= set(checkpoint):
             raise InvalidArgumentError(
-                f"{folder}: {path.name} is no checkpoint of such a training. Pass another folder."
+                f"{folder}: {path.name} is not a checkpoint of such a training. Pass another "
+                "folder."
             )
-        differing = self._differing(found)
+        differing = self._differing(fingerprint)
         if differing:
             raise InvalidArgumentError(
-                f"{folder} holds checkpoints of another training: {'; '.join(differing)}. To go on "
-                "with that one, pass what it was started with; to train anew, pass another folder, "
-                "or empty this one."
+                f"{folder} holds checkpoints of another training: {'; '.join(differing)}. To "
+                "continue that training, pass its arguments. To start a new one, pass another "
+                "folder, or empty this one."
             )
-        made: dict[str, Any] = checkpoint
-        return made
+        checked_checkpoint: dict[str, Any] = checkpoint
+        return checked_checkpoint
 
     def _differing(self, saved: Mapping[str, Mapping[str, Any]]) -> list[str]:
         options, digests, numbers = (
             saved.get(part, {}) for part in ("options", "digests", "numbers")
         )
-        found = [
+        differences = [
             f"{name} was {options.get(name, 'not given')} and is {value}"
             for name, value in self.options.items()
             if options.get(name) != value
         ]
-        found += [f"{k} differs" for k, value in self.digests.items() if digests.get(k) != value]
+        differences += [
+            f"{k} differs" for k, value in self.digests.items() if digests.get(k) != value
+        ]
         for name, values in self.numbers.items():
             if name not in numbers or not _are_close(numbers[name].numpy(), values):
-                found.append(f"what the model said differs: {name}")
-        return found
+                differences.append(f"the model's outputs differ: {name}")
+        return differences
 
 
 def _are_close(first: ValueArray, second: ValueArray) -> bool:
@@ -116,20 +119,20 @@ def _are_close(first: ValueArray, second: ValueArray) -> bool:
 
 
 def digest(*parts: Any) -> str:
-    """Return a short digest of arrays, tensors and whatever prints alike."""
-    made = hashlib.blake2b(digest_size=6)
+    """Return a short digest of arrays, tensors, and other objects by their `repr`."""
+    hasher = hashlib.blake2b(digest_size=6)
     for part in parts:
         if isinstance(part, (np.ndarray, Tensor)):
             array = np.ascontiguousarray(np.asarray(part))
-            made.update(f"{array.dtype}{array.shape}".encode())
-            made.update(array.data.cast("B") if array.size else b"")
+            hasher.update(f"{array.dtype}{array.shape}".encode())
+            hasher.update(array.data.cast("B") if array.size else b"")
         else:
-            made.update(repr(part).encode())
-        made.update(b"\0")
-    return made.hexdigest()
+            hasher.update(repr(part).encode())
+        hasher.update(b"\0")
+    return hasher.hexdigest()
 
 
 def network_digest(name: str, options: Mapping[str, Any], network: nn.Module) -> str:
-    """Return what tells a network from others: its layers, not its weights, which change."""
-    shapes = {place: tuple(value.shape) for place, value in network.state_dict().items()}
+    """Return a digest of a network's layers, without the weights, which training changes."""
+    shapes = {layer: tuple(value.shape) for layer, value in network.state_dict().items()}
     return digest(name, dict(options), str(network), shapes)

@@ -1,4 +1,4 @@
-"""More rows to train on: two real ones each, player by player."""
+"""Additional training rows: each player's values come from one of two real rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..array_types import IntArray
 def crossed_rows(
     rows: npt.NDArray[np.generic], players: IntArray, n_crossed: int, seed: int
 ) -> npt.NDArray[np.generic]:
-    """Return rows, (n, …), in which each player is as in one or the other of two rows.
+    """Return rows, (n, …), that take the values of each player from one of two real rows.
 
-    What is learned are the values of a model, which are as right for rows that never occurred: a
-    network that has seen more of them errs less on those that do.
+    The network learns values of a model, and these are correct for artificial rows too. Training on
+    more rows reduces the error on real ones.
 
     Parameters
     ----------
@@ -23,13 +23,13 @@ def crossed_rows(
     players : array, (size of one row,)
         The player of each number.
     n_crossed : int
-        How many to make.
+        Number of rows to return.
     seed : int
         Seed of the choice of rows and players.
     """
     rng = np.random.default_rng([seed, 3])
     first, second = rng.integers(0, len(rows), size=(2, n_crossed))
     is_first = rng.random((n_crossed, int(players.max()) + 1)) < 0.5
-    chosen = is_first[:, players].reshape(n_crossed, *rows.shape[1:])
-    made: npt.NDArray[np.generic] = np.where(chosen, rows[first], rows[second])
-    return made
+    takes_first = is_first[:, players].reshape(n_crossed, *rows.shape[1:])
+    mixed_rows: npt.NDArray[np.generic] = np.where(takes_first, rows[first], rows[second])
+    return mixed_rows

@@ -1,7 +1,7 @@
-"""How far a network misses the sums of held-out rows, and which rows it misses by far more.
+"""Efficiency gaps of a network on held-out rows, and rows with far larger gaps.
 
-A network answers for any row, also for one unlike all that it was trained on. What its
-attributions miss of v(N) − v(∅) is known once v(N) is evaluated, and grows on such rows.
+A network returns attributions for every row, even for a row unlike all training rows. The gap
+v(N) − v(∅) − Σφ is known after v(N) is evaluated, and is larger for such rows.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from .training_rows import TrainingRows
 
 _FACTOR = 2.0
-"""Of the largest gap of held-out rows."""
+"""A warning needs a gap of at least this many times the largest gap of held-out rows."""
 
 _FALSE_ALARMS = 1e-6
-"""Share of the rows like those held out that would be warned of if gaps were normal."""
+"""Probability of a warning for a row like the held-out ones, if gaps were normal."""
 
 _FALSE_CALLS = 1e-4
-"""Share of the calls with rows like those held out in which the rows together are warned of."""
+"""Probability, for a call with rows like the held-out ones, of a warning for all rows together."""
 
 _ROUNDING = 1e-5
-"""Of an output's scale: gaps of this size are those of single precision."""
+"""Gaps from rounding in single precision, relative to the scale of an output."""
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True)
 class HeldOutGaps:
-    """The efficiency gaps of a network on rows that it was not trained on.
+    """The efficiency gaps of a network on held-out rows.
 
     Attributes
     ----------
     sizes : tuple of float, (K,)
-        Root of the mean square of the gaps of each output.
+        Root mean square of the gaps of each output.
     largest : float
-        The largest gap of all rows and outputs, in units of its output's size.
+        The largest gap of all rows and outputs, divided by its output's size.
     n_rows : int
-        How many rows were held out.
+        Number of held-out rows.
     """
 
     sizes: tuple[float, ...]
@@ -55,28 +55,30 @@ class HeldOutGaps:
     @classmethod
     def of(cls, network: ExplainerNetwork, rows: TrainingRows, held_out: IntArray) -> HeldOutGaps:
         """Compute the gaps of held-out rows; costs no evaluations."""
-        told = network.explained(rows.inputs[held_out], rows.active[held_out])
-        gaps = rows.rise[held_out] - np.concatenate([values.sum(axis=1) for values in told])
+        batches = network.explained(rows.inputs[held_out], rows.active[held_out])
+        gaps = rows.grand_minus_empty[held_out] - np.concatenate(
+            [values.sum(axis=1) for values in batches]
+        )
         rounding = _ROUNDING * network.scale.double().numpy()
         sizes = np.maximum(np.sqrt((gaps**2).mean(axis=0)), rounding)
         return cls(tuple(sizes.tolist()), float((np.abs(gaps) / sizes).max()), len(held_out))
 
     @property
     def limit(self) -> float:
-        """The largest gap that is not warned of, in units of the sizes."""
+        """The largest gap without a warning, divided by the sizes."""
         share = _FALSE_ALARMS / (2 * len(self.sizes))
         return max(-float(special.stdtrit(self.n_rows, share)), _FACTOR * self.largest)
 
     def relative(self, gaps: ValueArray) -> FloatArray:
-        """Return the gap of each row, (R,), in units of the sizes, of gaps (R, K)."""
-        found: FloatArray = (np.abs(gaps) / np.array(self.sizes)).max(axis=1, initial=0.0)
-        return found
+        """Return the largest of each row's gaps, (R, K), divided by the sizes, as (R,)."""
+        relative_gaps: FloatArray = (np.abs(gaps) / np.array(self.sizes)).max(axis=1, initial=0.0)
+        return relative_gaps
 
     def rows_beyond(self, gaps: ValueArray) -> IntArray:
-        """Return the rows with gaps, (R, K), beyond what is usual; none where gaps are NaN.
+        """Return the rows with unusually large gaps, (R, K); none if gaps are NaN.
 
-        These are the rows beyond `limit`. Where more rows than chance allows lie beyond the largest
-        gap of the held-out rows, it is all those.
+        These are the rows with gaps above `limit`. If the number of rows above the largest gap of
+        the held-out rows is too large for chance, all of those are returned.
         """
         relative = self.relative(gaps)
         beyond: IntArray = np.flatnonzero(relative > self.largest)
@@ -85,24 +87,24 @@ class HeldOutGaps:
         return beyond[relative[beyond] > self.limit]
 
     def _probability(self, n_beyond: int, n_rows: int) -> float:
-        """Return the probability of so many rows beyond the largest gap, were all rows alike.
+        """Return the probability of so many rows above the largest gap, if all rows are alike.
 
-        All orders of all gaps are then equally probable, whatever their distribution.
+        In that case all orders of the gaps have the same probability, for any distribution.
         """
-        left = n_rows - np.arange(n_beyond)
-        return float(np.prod(left / (left + self.n_rows)))
+        n_remaining = n_rows - np.arange(n_beyond)
+        return float(np.prod(n_remaining / (n_remaining + self.n_rows)))
 
 
-def warn_of_rows(rows: IntArray, gaps: ValueArray, known: HeldOutGaps) -> None:
-    """Warn of rows, found by their gaps, (R, K), for which the network was not trained."""
+def warn_of_rows(rows: IntArray, gaps: ValueArray, held_out_gaps: HeldOutGaps) -> None:
+    """Warn about rows that are unlike the training rows, with the gaps of all rows, (R, K)."""
     if not len(rows):
         return
-    shown = ", ".join(map(str, rows[:_SHOWN])) + (", …" if len(rows) > _SHOWN else "")
-    largest = known.relative(gaps).max()
+    row_numbers = ", ".join(map(str, rows[:_SHOWN])) + (", …" if len(rows) > _SHOWN else "")
+    largest = held_out_gaps.relative(gaps).max()
     warn_user(
-        f"{len(rows)} of {len(gaps)} rows are unlike those that the network was trained on: what "
-        f"its attributions miss of the model's output is up to {largest / known.largest:.3g} times "
-        f"the largest gap of {known.n_rows} held-out rows. Do not trust the attributions of rows "
-        f"{shown}. Explain these rows by oddgp, or train on rows like them; last_unlike_rows holds "
-        "the numbers of all of them."
+        f"{len(rows)} of {len(gaps)} rows are unlike the rows that the network was trained on: the "
+        "sum of their attributions differs from the model's output by up to "
+        f"{largest / held_out_gaps.largest:.3g} times the largest gap of {held_out_gaps.n_rows} "
+        f"held-out rows. Do not trust the attributions of rows {row_numbers}. Explain these rows "
+        "by oddgp, or train on rows like them; last_unlike_rows holds the indices of all of them."
     )

@@ -1,4 +1,4 @@
-"""Rows that go with a trained network, by which another model is told from its own."""
+"""Rows stored with a trained network, by which its model is recognised."""
 
 from __future__ import annotations
 
@@ -13,26 +13,36 @@ from ..array_types import ValueArray
 from ..errors import InvalidArgumentError
 
 PROBES = 8
-"""How many rows are kept."""
+"""Number of stored rows."""
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Some rows, and what the model made of them, such as v(∅) and v(N), by which files know it."""
+    """Some rows, and the model's values of them, such as v(∅) and v(N).
+
+    Attributes
+    ----------
+    inputs : Tensor, (R, …)
+        The network's inputs for the rows.
+    values : array, (R, n, K)
+        The model's values.
+    owner : str
+        "explainer" or "surrogate", for messages.
+    """
 
     inputs: Tensor
     values: ValueArray
     owner: str = "explainer"
 
     @classmethod
-    def of(cls, inputs: Any, empty: ValueArray, rise: ValueArray) -> Fingerprint:
-        """Take the first rows of those that were trained on."""
-        kept = torch.as_tensor(np.asarray(inputs[:PROBES]).copy())
-        values = np.stack([empty[:PROBES], empty[:PROBES] + rise[:PROBES]], axis=1)
-        return cls(kept, values)
+    def of(cls, inputs: Any, empty: ValueArray, grand_minus_empty: ValueArray) -> Fingerprint:
+        """Return the fingerprint of the first training rows."""
+        inputs_of_probes = torch.as_tensor(np.asarray(inputs[:PROBES]).copy())
+        values = np.stack([empty[:PROBES], empty[:PROBES] + grand_minus_empty[:PROBES]], axis=1)
+        return cls(inputs_of_probes, values)
 
     def check(self, values: ValueArray) -> None:
-        """Refuse a model that makes other values, (R, 2, K), of the same rows."""
+        """Refuse a model with other values, (R, 2, K), of the same rows."""
         if values.shape != self.values.shape:
             raise InvalidArgumentError(
                 f"The {self.owner} was trained on a model with {self.values.shape[2]} outputs; "
@@ -43,7 +53,7 @@ class Fingerprint:
         if not gap <= 1e-4 * size:
             raise InvalidArgumentError(
                 f"The {self.owner} was trained on another model, or with another reference: on "
-                f"{len(values)} rows that it keeps, values differ by up to {gap:.3g}, their size "
-                f"being {size:.3g}. Load it with the model and the reference it was trained with, "
-                "or train anew."
+                f"{len(values)} stored rows, values differ by up to {gap:.3g}; the largest value "
+                f"is {size:.3g}. Load it with the model and the reference it was trained with, or "
+                "train again."
             )

@@ -1,4 +1,4 @@
-"""Fitting networks on Lightning: rows by their numbers, one optimiser, the best epoch kept."""
+"""Fitting networks with Lightning: AdamW on row indices, and the weights of the best epoch."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from ..arguments import checked_count
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
-from .checkpoints import Subject
+from .checkpoints import TrainingFingerprint
 from .progress import Progress
 
 _ROWS_AT_ONCE = 1024
 
 _RATE, _STEPS_AT_RATE = 3e-3, 4000
-"""The learning rate, and up to how many steps."""
+"""The default learning rate, and the largest number of steps with it."""
 
 _LAST = "last.ckpt"
 
 _LARGEST_GRADIENT = 1.0
-"""Norm to which gradients are cut: without, wide networks diverge now and then."""
+"""Norm to which gradients are clipped: without clipping, wide networks sometimes diverge."""
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to fit, and by which rows to tell the best epoch.
+    """Epochs, learning rate and held-out rows of a training.
 
     Attributes
     ----------
     epochs, batch_size : int
-        Of the optimiser, AdamW.
+        Epochs and batch size of the optimiser, AdamW.
     learning_rate : float, optional
-        The highest of its one cycle; by default as `rate` says.
+        The largest learning rate of the one cycle; the default is computed by `rate`.
     validation_share : float
         Share of the rows that are held out.
     patience : int, optional
-        Epochs without a smaller validation error after which training ends, at least 1; half of
-        all, and at least 10, by default.
+        Number of epochs without a smaller validation error after which training ends, at least 1;
+        by default half of all epochs, and at least 10.
     seed : int
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go. If it holds some of the same training, it goes on from there; those
-        of another one are refused.
+        Folder of the checkpoints. If it holds a checkpoint of the same training, training continues
+        from it; a checkpoint of another training is refused.
     trainer_options : mapping
-        Handed to `lightning.Trainer`: `accelerator`, `devices`, `precision`, `logger`, …; with
-        `gradient_clip_val`, 1 by default, None for gradients as they are.
+        Passed to `lightning.Trainer`: `accelerator`, `devices`, `precision`, `logger`, …; also
+        `gradient_clip_val`, which is 1 by default and None for no clipping.
     """
 
     epochs: int = 100
@@ -84,66 +84,68 @@ class Schedule:
             raise InvalidArgumentError(f"learning_rate must be positive; got {self.learning_rate}.")
 
     def rate(self, n_steps: int) -> float:
-        """Return the highest learning rate for so many steps: the more there are, the smaller."""
+        """Return the largest learning rate for a number of steps; more steps have a smaller one."""
         if self.learning_rate is not None:
             return self.learning_rate
         return float(_RATE * min(1.0, np.sqrt(_STEPS_AT_RATE / n_steps)))
 
     def options(self) -> dict[str, str]:
         """Return the options that a network depends on."""
-        passed_over = {"folder", "trainer_options"}
-        names = [one.name for one in fields(self) if one.name not in passed_over]
+        excluded = {"folder", "trainer_options"}
+        names = [option.name for option in fields(self) if option.name not in excluded]
         return {name: str(getattr(self, name)) for name in names}
 
     def split(self, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
-        """Return the held-out rows, which are among the first, real ones, and all others."""
+        """Return the held-out rows, drawn from the real rows, and the training rows."""
         if n_real < 2:
             raise InvalidArgumentError(
                 f"Training needs at least 2 rows, one of which is held out; got {n_real}."
             )
         order = np.random.default_rng([self.seed, 0]).permutation(n_real)
         n_held_out = min(n_real - 1, max(1, round(self.validation_share * n_real)))
-        kept = np.concatenate([np.sort(order[n_held_out:]), np.arange(n_real, n_rows)])
-        return np.sort(order[:n_held_out]), kept
+        training_rows = np.concatenate([np.sort(order[n_held_out:]), np.arange(n_real, n_rows)])
+        return np.sort(order[:n_held_out]), training_rows
 
 
 class FittedModule(pl.LightningModule):
-    """What is fitted; steps are given the numbers of rows, and log the validation error as "error".
+    """The module to fit. Steps take row indices, and log the validation error as "error".
 
     Parameters
     ----------
     network : Module
-        Whose weights are sought.
+        The network to train.
     schedule : Schedule
-        How.
-    kept, held_out : arrays of int
+        The options of the training.
+    training_rows, held_out : arrays of int
         The rows to train on, and those to validate on.
-    subject : Subject
-        What checkpoints say they are of.
+    fingerprint : TrainingFingerprint
+        Is stored in the checkpoints, to recognise those of this training.
     """
 
     def __init__(
         self,
         network: nn.Module,
         schedule: Schedule,
-        kept: IntArray,
+        training_rows: IntArray,
         held_out: IntArray,
-        subject: Subject,
+        fingerprint: TrainingFingerprint,
     ) -> None:
         super().__init__()
-        self.network, self.subject = network, subject
-        self.schedule, self.kept, self.held_out = schedule, kept, held_out
+        self.network, self.fingerprint = network, fingerprint
+        self.schedule, self.training_rows, self.held_out = schedule, training_rows, held_out
         self._best_error, self._best_weights = float("inf"), dict[str, Tensor]()
 
     def prepare(self, checkpoint: Mapping[str, Any] | None) -> None:
-        """Compute what the first epoch needs, unless the checkpoint to resume from holds it."""
+        """Compute data for the first epoch, unless the checkpoint to resume from holds them."""
 
     def log_error(self, error: float) -> None:
-        """Log the validation error of an epoch, and keep the weights if it is the least so far."""
+        """Log the validation error of an epoch, and store the weights if it is the smallest."""
         self.log("error", error)
         if error < self._best_error:
             weights = self.network.state_dict()
-            self._best_weights = {name: one.detach().cpu().clone() for name, one in weights.items()}
+            self._best_weights = {
+                name: tensor.detach().cpu().clone() for name, tensor in weights.items()
+            }
             self._best_error = error
 
     def take_best_weights(self) -> None:
@@ -164,18 +166,18 @@ class FittedModule(pl.LightningModule):
         self.network.cpu().eval()
 
     def train_dataloader(self) -> DataLoader[Any]:
-        """Return the numbers of the rows to train on."""
-        order = _Order(len(self.kept), self.schedule.seed)
+        """Return the indices of the training rows."""
+        order = _Order(len(self.training_rows), self.schedule.seed)
         size = self.schedule.batch_size
-        return DataLoader(_Places(self.kept), batch_size=size, sampler=order)
+        return DataLoader(_RowNumbers(self.training_rows), batch_size=size, sampler=order)
 
     def val_dataloader(self) -> DataLoader[Any]:
-        """Return the places of the held-out rows among themselves."""
-        return DataLoader(_Places(np.arange(len(self.held_out))), batch_size=_ROWS_AT_ONCE)
+        """Return the positions 0, 1, … of the held-out rows."""
+        return DataLoader(_RowNumbers(np.arange(len(self.held_out))), batch_size=_ROWS_AT_ONCE)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Is called by Lightning."""
-        self.subject.write(checkpoint)
+        self.fingerprint.write(checkpoint)
         checkpoint["best_error"] = self._best_error
         checkpoint["best_weights"] = self._best_weights
 
@@ -187,7 +189,7 @@ class FittedModule(pl.LightningModule):
     @property
     def n_steps(self) -> int:
         """Steps of the optimiser in all epochs."""
-        return self.schedule.epochs * -(-len(self.kept) // self.schedule.batch_size)
+        return self.schedule.epochs * -(-len(self.training_rows) // self.schedule.batch_size)
 
     def _rate(self) -> float:
         return self.schedule.rate(self.n_steps)
@@ -206,20 +208,20 @@ class FittedModule(pl.LightningModule):
 
 
 def fit(module: FittedModule, progress: Progress) -> None:
-    """Fit a module, and leave its network with the weights of its best epoch.
+    """Fit a module; its network then has the weights of its best epoch.
 
     Raises
     ------
     InvalidArgumentError
         If the folder holds checkpoints of another training, or damaged ones.
     KeyboardInterrupt
-        If the user interrupts; with a folder, training can go on from its last epoch.
+        If the user interrupts; with a folder, training can continue from its last epoch.
     """
     schedule = module.schedule
     last = None if schedule.folder is None else Path(schedule.folder) / _LAST
     checkpoint = None
     if last is not None and last.is_file():
-        checkpoint = module.subject.read(last)
+        checkpoint = module.fingerprint.read_checkpoint(last)
     module.prepare(checkpoint)
     if checkpoint is not None and _has_stopped(checkpoint):
         module.on_load_checkpoint(checkpoint)
@@ -231,7 +233,7 @@ def fit(module: FittedModule, progress: Progress) -> None:
 
 
 def _run(module: FittedModule, last: Path | None, is_resumed: bool, progress: Progress) -> None:
-    """Run Lightning's trainer, and keep its last checkpoint; resume from that if asked to."""
+    """Run Lightning's trainer; write the last checkpoint to `last`, or resume from it."""
     schedule = module.schedule
     patience = schedule.patience
     if patience is None:
@@ -260,7 +262,7 @@ def _run(module: FittedModule, last: Path | None, is_resumed: bool, progress: Pr
 
 
 def _has_stopped(checkpoint: Mapping[str, Any]) -> bool:
-    """Tell whether training ended before its last epoch, because the error no longer fell."""
+    """Return whether training ended early, because the error no longer decreased."""
     states = checkpoint["callbacks"]
     return any(
         state["stopped_epoch"] > 0
@@ -271,25 +273,25 @@ def _has_stopped(checkpoint: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def _keyboard_interrupts(schedule: Schedule) -> Iterator[None]:
-    """Let Ctrl-C end training as it ends all else; Lightning would end the interpreter."""
+    """Let Ctrl-C raise KeyboardInterrupt as usual; Lightning would end the interpreter."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     except SystemExit as error:
         if not isinstance(error.__context__, KeyboardInterrupt):
             raise
-        signal.signal(signal.SIGINT, handler)  # Lightning has left it ignored
+        signal.signal(signal.SIGINT, handler)  # Lightning ignores the signal from then on
         if schedule.folder is None:
-            remedy = "With folder= and seed=, it could go on from its last epoch."
+            remedy = "With folder= and seed=, it could continue from its last epoch."
         else:
-            remedy = f"Call fit again to go on from the last epoch in {str(schedule.folder)!r}."
+            remedy = f"Call fit again to continue from the last epoch in {str(schedule.folder)!r}."
         raise KeyboardInterrupt(f"Training was interrupted. {remedy}") from None
 
 
 class _LastCheckpoint(Checkpoint):
-    """Keeps the checkpoint of the last epoch.
+    """Writes the checkpoint of the last epoch.
 
-    It holds the best weights, and names no other file: the folder may be moved. Lightning calls
+    It holds the best weights and no paths, so that the folder may be moved. Lightning calls
     checkpoints after all other callbacks, and replaces the file in one step.
     """
 
@@ -318,8 +320,8 @@ class _Bar(Callback):
             self._bar.close()
 
 
-class _Places(Dataset[int]):
-    """Rows by their numbers; what belongs to them is looked up where it is needed."""
+class _RowNumbers(Dataset[int]):
+    """A data set of row indices; the steps look up the data of the rows."""
 
     def __init__(self, rows: IntArray) -> None:
         self.rows = rows
@@ -327,12 +329,12 @@ class _Places(Dataset[int]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, place: int) -> int:
-        return int(self.rows[place])
+    def __getitem__(self, index: int) -> int:
+        return int(self.rows[index])
 
 
 class _Order(Sampler[int]):
-    """A new order of the rows in each epoch, the same for each seed."""
+    """A new order of the rows in each epoch, which depends on the seed only."""
 
     def __init__(self, n_rows: int, seed: int) -> None:
         self.n_rows, self.seed, self.epoch = n_rows, seed, 0
@@ -350,7 +352,7 @@ class _Order(Sampler[int]):
 
 
 class _quiet:  # noqa: N801  used as a function
-    """Keep Lightning's notes on workers, devices and tips to itself."""
+    """Silence Lightning's messages about workers, devices and tips."""
 
     def __enter__(self) -> None:
         self._logger = logging.getLogger("lightning.pytorch")
@@ -374,7 +376,7 @@ def seeded(seed: int, make: Callable[[], ModuleT]) -> ModuleT:
 
 
 def torch_seed(seed: int) -> int:
-    """Return `seed` as torch can take it; larger ones are mapped to 64 bits."""
+    """Return a seed that torch accepts; larger ones are mapped to 63 bits."""
     if seed < 2**63:
         return seed
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
@@ -382,7 +384,7 @@ def torch_seed(seed: int) -> int:
 
 @contextmanager
 def in_single_precision() -> Iterator[None]:
-    """Make layers in single precision, whatever torch's default is."""
+    """Build layers in single precision, independent of torch's default."""
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
@@ -393,7 +395,7 @@ def in_single_precision() -> Iterator[None]:
 
 @contextmanager
 def outside_inference_mode() -> Iterator[None]:
-    """Make tensors that can be trained, under `torch.inference_mode()` too."""
+    """Allow training even if the caller is inside `torch.inference_mode()`."""
     is_grad_enabled = torch.is_grad_enabled()
     with torch.inference_mode(False), torch.set_grad_enabled(is_grad_enabled):
         yield

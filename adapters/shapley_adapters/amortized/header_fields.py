@@ -1,4 +1,4 @@
-"""Plain checks of what the header of a file says, before anything is made of it."""
+"""Checks of the header of a file, before anything is built from it."""
 
 from __future__ import annotations
 
@@ -24,95 +24,97 @@ class Fields:
     ----------
     path : str
         The file.
-    place : str
-        Where in the header the object is, for messages.
+    location : str
+        Path of the object in the header, for messages.
     values : dict
         The fields.
     """
 
     path: str
-    place: str
+    location: str
     values: dict[str, Any]
 
     @classmethod
-    def of(cls, path: str, place: str, value: Any, names: Sequence[str] | None = None) -> Fields:
-        """Return the fields of `value`, which must be exactly those with these names, if given."""
+    def of(cls, path: str, location: str, value: Any, names: Sequence[str] | None = None) -> Fields:
+        """Return the fields of `value`; if `names` is given, they must have exactly these names."""
         if not isinstance(value, dict):
-            refuse_header(path, place, "an object", value)
+            refuse_header(path, location, "an object", value)
         if names is not None and set(value) != set(names):
-            refuse_header(path, place, f"an object of {', '.join(sorted(names))}", sorted(value))
-        return cls(path, place, value)
+            refuse_header(path, location, f"an object of {', '.join(sorted(names))}", sorted(value))
+        return cls(path, location, value)
 
     def part(self, name: str, names: Sequence[str] | None = None) -> Fields:
         """Return a field that is an object."""
-        return Fields.of(self.path, self._place(name), self.values.get(name), names)
+        return Fields.of(self.path, self._location(name), self.values.get(name), names)
 
     def parts(self, name: str, names: Sequence[str]) -> list[Fields]:
         """Return a field that is a list of objects."""
-        found: Any = self.values.get(name)
-        if not isinstance(found, list):
+        value: Any = self.values.get(name)
+        if not isinstance(value, list):
             self.refuse(name, "a list")
-        return [Fields.of(self.path, self._place(name), one, names) for one in found]
+        return [Fields.of(self.path, self._location(name), entry, names) for entry in value]
 
-    def whole(self, name: str, least: int = 0, most: int | None = _LARGEST) -> int:
+    def whole_number(self, name: str, smallest: int = 0, largest: int | None = _LARGEST) -> int:
         """Return a field that is a whole number."""
-        found: Any = self.values.get(name)
-        if not _is_whole(found) or found < least or (most is not None and found > most):
-            self.refuse(name, f"a whole number from {least} on")
-        return int(found)
+        value: Any = self.values.get(name)
+        if not _is_whole(value) or value < smallest or (largest is not None and value > largest):
+            self.refuse(name, f"a whole number from {smallest} on")
+        return int(value)
 
     def size(self, name: str) -> int:
         """Return a field that is the length of an axis."""
-        return self.whole(name, 1, _LARGEST_SIZE)
+        return self.whole_number(name, 1, _LARGEST_SIZE)
 
     def shape(self, name: str, n_numbers: int | None = None) -> list[int]:
-        """Return a field that is the shape of an array of any numbers, or of so many.
+        """Return a field that is the shape of an array, with `n_numbers` entries if given.
 
-        No axis has length 0. Unless the number of numbers is given, there is at least one axis.
+        No axis has length 0. If `n_numbers` is None, there is at least one axis.
         """
-        found: Any = self.values.get(name)
-        least = 0 if n_numbers is not None else 1
-        if not is_shape(found, least):
+        value: Any = self.values.get(name)
+        smallest = 0 if n_numbers is not None else 1
+        if not is_shape(value, smallest):
             self.refuse(name, "a shape")
-        if n_numbers is not None and math.prod(found) != n_numbers:
+        if n_numbers is not None and math.prod(value) != n_numbers:
             self.refuse(name, f"a shape of {n_numbers} numbers")
-        return list(found)
+        return list(value)
 
-    def number(self, name: str, least: float = -math.inf) -> float:
-        """Return a field that is a number; NaN is none unless there is no least one."""
-        found: Any = self.values.get(name)
-        if not _is_number(found) or (least > -math.inf and not least <= found < math.inf):
-            self.refuse(name, "a number" if least == -math.inf else f"a number from {least} on")
-        return float(found)
+    def number(self, name: str, smallest: float = -math.inf) -> float:
+        """Return a field that is a number; NaN is allowed only if `smallest` is −inf."""
+        value: Any = self.values.get(name)
+        if not _is_number(value) or (smallest > -math.inf and not smallest <= value < math.inf):
+            self.refuse(
+                name, "a number" if smallest == -math.inf else f"a number from {smallest} on"
+            )
+        return float(value)
 
     def numbers(self, name: str) -> list[float]:
         """Return a field that is a list of positive numbers."""
-        found: Any = self.values.get(name)
-        if not isinstance(found, list) or not all(
-            _is_number(one) and 0 < one < math.inf for one in found
+        value: Any = self.values.get(name)
+        if not isinstance(value, list) or not all(
+            _is_number(entry) and 0 < entry < math.inf for entry in value
         ):
             self.refuse(name, "a list of positive numbers")
-        return [float(one) for one in found]
+        return [float(entry) for entry in value]
 
     def text(self, name: str, choices: Sequence[str] | None = None) -> str:
-        """Return a field that is a text, one of `choices` if there are any."""
-        found: Any = self.values.get(name)
-        if not isinstance(found, str) or len(found) > _LONGEST_TEXT:
+        """Return a field that is a text; if `choices` is given, it must be one of them."""
+        value: Any = self.values.get(name)
+        if not isinstance(value, str) or len(value) > _LONGEST_TEXT:
             self.refuse(name, "a text")
-        if choices is not None and found not in choices:
+        if choices is not None and value not in choices:
             self.refuse(name, f"one of {', '.join(choices)}")
-        return str(found)
+        return str(value)
 
     def refuse(self, name: str, needed: str) -> NoReturn:
-        """Refuse the file for one of the fields."""
-        refuse_header(self.path, self._place(name), needed, self.values.get(name))
+        """Refuse the file because of one of the fields."""
+        refuse_header(self.path, self._location(name), needed, self.values.get(name))
 
-    def _place(self, name: str) -> str:
-        return f"{self.place}.{name}"
+    def _location(self, name: str) -> str:
+        return f"{self.location}.{name}"
 
 
-def refuse_header(path: str, place: str, needed: str, found: Any) -> NoReturn:
-    """Refuse a file for what its header says.
+def refuse_header(path: str, location: str, needed: str, value: Any) -> NoReturn:
+    """Refuse a file because of an entry of its header.
 
     Raises
     ------
@@ -120,17 +122,17 @@ def refuse_header(path: str, place: str, needed: str, found: Any) -> NoReturn:
         Always.
     """
     raise InvalidArgumentError(
-        f"{path} cannot be used: {place} in its header must be {needed}; it is "
-        f"{reprlib.repr(found)}. The file was changed after it was saved; train and save again."
+        f"{path} cannot be used: {location} in its header must be {needed}; it is "
+        f"{reprlib.repr(value)}. The file was changed after it was saved; train and save again."
     )
 
 
 def is_shape(value: Any, least_axes: int = 0) -> bool:
-    """Tell whether a value of JSON is the shape of an array that is not empty."""
+    """Return whether a JSON value is the shape of an array that is not empty."""
     return (
         isinstance(value, list)
         and least_axes <= len(value) <= _MOST_AXES
-        and all(_is_whole(one) and 1 <= one <= _LARGEST_SIZE for one in value)
+        and all(_is_whole(entry) and 1 <= entry <= _LARGEST_SIZE for entry in value)
     )
 
 

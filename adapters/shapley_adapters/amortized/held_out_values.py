@@ -1,4 +1,4 @@
-"""The values that a network is validated by, at a bounded share of the training's evaluations."""
+"""Shapley values of held-out rows for validation, with a bounded share of the evaluations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from .training import Training
 
 _SHARE = 0.25
-"""Of the training's evaluations: as many at most are spent on the values of held-out rows."""
+"""Evaluations for held-out rows, as a share of those for training rows."""
 
 _EXACT_PLAYERS = 12
-"""Up to here, the values are exact where the share pays for it."""
+"""Up to this number of players, the values are exact if the share is large enough."""
 
 _FEWEST_ROWS = 16
-"""The error of fewer rows says little about epochs; they are valued whatever the share."""
+"""Smallest number of rows with values, even above the share: fewer do not rank epochs reliably."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class HeldOutValues:
     values : array, (n, M, K)
         Exact or estimated values.
     evaluations : int
-        What they cost.
+        Number of evaluations for them.
     """
 
     rows: IntArray
@@ -45,16 +45,16 @@ class HeldOutValues:
 
 
 def held_out_values(
-    rows: TrainingRows, held_out: IntArray, training: Training, n_kept: int
+    rows: TrainingRows, held_out: IntArray, training: Training, n_training: int
 ) -> HeldOutValues:
-    """Return values of held-out rows, of a random part of them where all would cost too much."""
-    planned = training.evaluations_in_all(rows.game.n_players, n_kept)
+    """Return values of the held-out rows, or of random ones if all would cost too much."""
+    planned = training.evaluations_in_all(rows.game.n_players, n_training)
     budget, n_rows = training.validation_evaluations, len(held_out)
     if budget is None:
         budget, n_rows = _affordable(_SHARE * planned, rows.game.n_players, len(held_out))
     order = np.random.default_rng([training.seed, 6]).permutation(len(held_out))
-    valued = np.sort(held_out[order[:n_rows]])
-    # Weights learned for each row would take most of the time; who asks for a budget gets them.
+    selected = np.sort(held_out[order[:n_rows]])
+    # Weights learned per row would take most of the time; they are used with a budget of the user.
     estimator = OddGP("equal" if training.validation_evaluations is None else "learned")
     settings = Settings(
         seed=training.seed,
@@ -64,17 +64,18 @@ def held_out_values(
         progress_delay=rows.progress.remaining_delay,
         is_for_training=True,
     )
-    found = estimate(SomeRows(rows.game, valued), estimator, settings)
-    return HeldOutValues(valued, found.values, int(found.evaluations.sum()))
+    estimated = estimate(SomeRows(rows.game, selected), estimator, settings)
+    return HeldOutValues(selected, estimated.values, int(estimated.evaluations.sum()))
 
 
 def _affordable(total: float, n_players: int, n_held_out: int) -> tuple[int, int]:
-    """Return the evaluations of a row, and how many rows can have them, for a total.
+    """Return the evaluations per row and the number of rows for a total of evaluations.
 
-    Fewer evaluations of each row come first, down to 8 a player; then fewer rows.
+    If the total is small, first the evaluations per row are reduced, down to 8 per player, and then
+    the number of rows.
     """
-    most = 2**n_players if n_players <= _EXACT_PLAYERS else 32 * n_players
-    least = min(most, max(64, 8 * n_players))
-    budget = int(np.clip(total // n_held_out, least, most))
+    largest = 2**n_players if n_players <= _EXACT_PLAYERS else 32 * n_players
+    smallest = min(largest, max(64, 8 * n_players))
+    budget = int(np.clip(total // n_held_out, smallest, largest))
     n_rows = max(int(total // budget), _FEWEST_ROWS)
     return budget, min(n_held_out, n_rows)

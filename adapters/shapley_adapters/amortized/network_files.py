@@ -1,7 +1,7 @@
-"""Files of trained networks: tensors as safetensors, all else as JSON in the header, a checksum.
+"""Files of trained networks: tensors as safetensors, other data as JSON in the header, a checksum.
 
-Reading runs no code. The header is bounded and checked, and the checksum compared, before any
-tensor is read.
+Reading runs no code. The size and the content of the header and the checksum are checked before
+any tensor is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT = 2
 
 _MOST_HEADER_BYTES = 2**23
 _MOST_VALUES = 500_000
-"""Bounds of the header, by which no file can take much memory."""
+"""Bounds of the header, so that no file can use much memory."""
 
 _KEY, _CHECKSUM = "shapley_ext", "sha256"
 _NO_CHECKSUM = "0" * 64
@@ -59,9 +59,9 @@ class NetworkFile:
     Attributes
     ----------
     path : str
-        Where it is.
+        The path.
     about : dict
-        Its header, of which only the format and the kind have been checked.
+        The header. Only its format and its kind have been checked.
     shapes : dict
         Shape and type of each tensor.
     """
@@ -77,7 +77,7 @@ class NetworkFile:
     def check_tensor(
         self, name: str, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[torch.dtype]
     ) -> tuple[int, ...]:
-        """Refuse a tensor that has none of these shapes or types; returns its shape."""
+        """Return the shape of a tensor; refuse it if it has none of these shapes or types."""
         if name not in self.shapes:
             self.refuse(f"its tensor {name} is missing")
         shape, dtype = self.shapes[name]
@@ -85,14 +85,16 @@ class NetworkFile:
             self.refuse(f"its tensor {name} has shape {shape} and type {dtype}")
         return shape
 
-    def probe_shape(self, row_shape: Sequence[int], value_shape: Sequence[int], most: int) -> None:
-        """Refuse a file whose kept rows do not have these shapes; there are 1 to `most` rows."""
-        allowed = [(n, *row_shape) for n in range(1, most + 1)]
+    def probe_shape(
+        self, row_shape: Sequence[int], value_shape: Sequence[int], largest: int
+    ) -> None:
+        """Refuse a file unless it stores 1 to `largest` rows and values of these shapes."""
+        allowed = [(n, *row_shape) for n in range(1, largest + 1)]
         n_rows = self.check_tensor("probe.inputs", allowed, tuple(_DTYPES.values()))[0]
         self.check_tensor("probe.values", [(n_rows, *value_shape)], (torch.float64,))
 
     def tensors(self, may_be_missing: Sequence[str] = ()) -> dict[str, Tensor]:
-        """Return the tensors; refuses numbers that are not finite, but for those that may be."""
+        """Return the tensors; refuse NaN and infinite numbers, except in `may_be_missing`."""
         with safetensors.safe_open(self.path, "pt") as file:
             tensors = {name: file.get_tensor(name).clone() for name in self.shapes}
         for name, tensor in tensors.items():
@@ -117,22 +119,22 @@ class NetworkFile:
 def write_file(
     path: Path | str, kind: str, tensors: Mapping[str, Tensor], about: Mapping[str, Any]
 ) -> None:
-    """Write tensors, and what can be said of them in JSON, to a file of some kind.
+    """Write tensors and a header of JSON to a file of some kind.
 
     Raises
     ------
     InvalidArgumentTypeError
-        If something of `about` cannot be written as JSON.
+        If `about` cannot be written as JSON.
     InvalidArgumentError
         If the header is too large to be read again.
     """
-    whole = {"format": FORMAT, "kind": kind, **about}
+    content = {"format": FORMAT, "kind": kind, **about}
     try:
-        header = json.dumps(whole, default=_plain)
+        header = json.dumps(content, default=_plain)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentTypeError(
-            f"The network cannot be saved: {error}. Pass numbers, texts and lists as "
-            "network_options=, and tables whose columns have such names."
+            f"The network cannot be saved: {error}. Use only numbers, texts and lists in "
+            "network_options=, and only numbers and texts as names of columns."
         ) from error
     contiguous = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
     metadata = {_KEY: header, _CHECKSUM: _NO_CHECKSUM}
@@ -144,18 +146,18 @@ def write_file(
             f"{_MOST_HEADER_BYTES} can be read again."
         )
     start = data.index(_field(_NO_CHECKSUM), 0, 8 + n_header)
-    made = _field(hashlib.sha256(data).hexdigest())
-    data[start : start + len(made)] = made
+    checksum_field = _field(hashlib.sha256(data).hexdigest())
+    data[start : start + len(checksum_field)] = checksum_field
     Path(path).write_bytes(data)
 
 
 def read_file(path: Path | str, kind: str) -> NetworkFile:
-    """Return what `write_file` wrote.
+    """Read a file that `write_file` wrote.
 
     Raises
     ------
     InvalidArgumentError
-        If the file is none of ours, of another kind or version, or was changed.
+        If the file was not written by this package, has another kind or version, or was changed.
     """
     raw = _header(path, kind)
     entries = _parsed(raw, path, kind)
@@ -164,18 +166,18 @@ def read_file(path: Path | str, kind: str) -> NetworkFile:
     about = _parsed(texts.get(_KEY), path, kind)
     _check_format(about.get("format"), path, kind)
     _check_checksum(path, raw, texts.get(_CHECKSUM))
-    found = about.get("kind")
-    if found != kind:
-        loader = _LOADERS.get(found if isinstance(found, str) else "")
+    found_kind = about.get("kind")
+    if found_kind != kind:
+        loader = _LOADERS.get(found_kind if isinstance(found_kind, str) else "")
         remedy = f" Load it by {loader}." if loader else ""
         raise InvalidArgumentError(
-            f"{path} is not a file of a trained {kind}, but of a {found!s:.100}.{remedy}"
+            f"{path} is not a file of a trained {kind}, but of a {found_kind!s:.100}.{remedy}"
         )
     return NetworkFile(str(path), about, _shapes(path, kind))
 
 
 def _header(path: Path | str, kind: str) -> bytes:
-    """Return the bytes of the header, if it is there and not too long."""
+    """Return the bytes of the header; refuse files without a header, or with a too long one."""
     with open(path, "rb") as file:
         n_bytes = os.fstat(file.fileno()).st_size
         n_header = int.from_bytes(file.read(8), "little")
@@ -185,16 +187,16 @@ def _header(path: Path | str, kind: str) -> bytes:
 
 
 def _parsed(text: Any, path: Path | str, kind: str) -> dict[str, Any]:
-    """Return an object of JSON, whose size is looked at before it is parsed."""
+    """Return an object of JSON; its size is checked before it is parsed."""
     if not isinstance(text, (str, bytes)) or _n_values(text) > _MOST_VALUES:
         _refuse_foreign(path, kind)
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
         _refuse_foreign(path, kind, error)
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         _refuse_foreign(path, kind)
-    return found
+    return parsed
 
 
 def _n_values(text: str | bytes) -> int:
@@ -206,51 +208,51 @@ def _n_values(text: str | bytes) -> int:
 
 def _refuse_foreign(path: Path | str, kind: str, cause: Exception | None = None) -> NoReturn:
     raise InvalidArgumentError(
-        f"{path} is not a file of a trained {kind}, or it is damaged. Copy it again from where it "
-        "is whole, or train and save again."
+        f"{path} is not a file of a trained {kind}, or it is damaged. Copy the original file "
+        "again, or train and save again."
     ) from cause
 
 
-def _check_format(found: Any, path: Path | str, kind: str) -> None:
-    if not isinstance(found, int) or isinstance(found, bool):
+def _check_format(version: Any, path: Path | str, kind: str) -> None:
+    if not isinstance(version, int) or isinstance(version, bool):
         _refuse_foreign(path, kind)
-    if found > FORMAT:
+    if version > FORMAT:
         raise InvalidArgumentError(
-            f"{path} was written by a newer version (format {found}; this one reads format "
+            f"{path} was written by a newer version (format {version}; this one reads format "
             f"{FORMAT}). Update shapley-ext."
         )
-    if found < FORMAT:
+    if version < FORMAT:
         raise InvalidArgumentError(
-            f"{path} was written by an older version (format {found}; this one reads format "
+            f"{path} was written by an older version (format {version}; this one reads format "
             f"{FORMAT}), without a checksum. Train and save again."
         )
 
 
-def _check_checksum(path: Path | str, header: bytes, found: Any) -> None:
-    """Refuse a file of which any bit is not as it was written."""
-    if not isinstance(found, str) or _checksum(path, header, found) != found:
+def _check_checksum(path: Path | str, header: bytes, checksum: Any) -> None:
+    """Refuse a file if any bit of it was changed."""
+    if not isinstance(checksum, str) or _checksum(path, header, checksum) != checksum:
         raise InvalidArgumentError(
             f"{path} is damaged: its contents do not have the checksum that was saved with them. "
-            "Copy it again from where it is whole, or train and save again."
+            "Copy the original file again, or train and save again."
         )
 
 
-def _checksum(path: Path | str, header: bytes, found: str) -> str | None:
-    """Return the checksum of the contents, in which that of the file itself counts as zeros."""
-    if len(found) != len(_NO_CHECKSUM) or header.count(_field(found)) != 1:
+def _checksum(path: Path | str, header: bytes, checksum: str) -> str | None:
+    """Return the checksum of the contents, with zeros in place of the stored checksum."""
+    if len(checksum) != len(_NO_CHECKSUM) or header.count(_field(checksum)) != 1:
         return None
-    made = hashlib.sha256()
+    hasher = hashlib.sha256()
     with open(path, "rb") as file:
-        made.update(file.read(8))
-        made.update(header.replace(_field(found), _field(_NO_CHECKSUM)))
+        hasher.update(file.read(8))
+        hasher.update(header.replace(_field(checksum), _field(_NO_CHECKSUM)))
         file.seek(8 + len(header))
         while block := file.read(_BLOCK):
-            made.update(block)
-    return made.hexdigest()
+            hasher.update(block)
+    return hasher.hexdigest()
 
 
 def _field(checksum: str) -> bytes:
-    """Return how the checksum stands in the header."""
+    """Return the bytes of the checksum's field in the header."""
     return f'"{_CHECKSUM}":"{checksum}"'.encode()
 
 
@@ -260,15 +262,15 @@ def _shapes(path: Path | str, kind: str) -> dict[str, tuple[tuple[int, ...], tor
         with safetensors.safe_open(str(path), "pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             return {
-                name: (tuple(one.get_shape()), _DTYPES[one.get_dtype()])
-                for name, one in slices.items()
+                name: (tuple(tensor_slice.get_shape()), _DTYPES[tensor_slice.get_dtype()])
+                for name, tensor_slice in slices.items()
             }
     except (safetensors.SafetensorError, KeyError) as error:
         _refuse_foreign(path, kind, error)
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers and arrays of NumPy as JSON has them."""
+    """Return NumPy numbers and arrays as numbers and lists for JSON."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")

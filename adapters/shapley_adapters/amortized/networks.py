@@ -22,7 +22,7 @@ class MLP(nn.Module):
     input_shape : sequence of int
         Shape of one row.
     n_players, n_outputs : int
-        Shape of what is returned for a row.
+        Shape of the result for a row.
     widths : sequence of int
         Sizes of the hidden layers.
     """
@@ -48,12 +48,12 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return attributions, (B, M, K), of rows, (B, …)."""
-        found: Tensor = self.layers(x).unflatten(1, self.shape)
-        return found
+        attributions: Tensor = self.layers(x).unflatten(1, self.shape)
+        return attributions
 
 
 class UNet(nn.Module):
-    """Convolutions down to a coarse picture and up again, for images.
+    """A U-Net of convolutions, for images.
 
     The attributions form a grid of any size, such as 16 × 16 for the 2 × 2 superpixels of 32 × 32
     pixels.
@@ -63,13 +63,13 @@ class UNet(nn.Module):
     input_shape : (C, H, W), or (H, W)
         Shape of one image.
     n_players, n_outputs : int
-        Shape of what is returned for a row; players are the cells of the grid, row by row.
+        Shape of the result for a row; players are the cells of the grid, row by row.
     grid : (int, int), optional
         Rows and columns of the attributions; a square by default.
     width : int
-        Channels of the first level; they double with each.
+        Channels of the first level; each level has twice those of the level before.
     depth : int
-        How many times the picture is halved.
+        How many times the image is halved.
     """
 
     def __init__(
@@ -118,15 +118,15 @@ class TokenNetwork(nn.Module):
     Parameters
     ----------
     input_shape : (T,) or (T, D)
-        Shape of one row: whole numbers that name tokens, or their embeddings.
+        Shape of one row: token ids as whole numbers, or embeddings.
     n_players, n_outputs : int
-        Shape of what is returned for a row; there is a player for each of the T places.
+        Shape of the result for a row; there is one player per token.
     n_tokens : int
-        How many different tokens there are; 0 where rows are embeddings.
+        Number of different tokens; 0 if rows are embeddings.
     width : int
-        Channels.
+        Number of channels.
     reach : int
-        How many neighbours to either side each convolution sees.
+        Number of neighbours on each side that a convolution covers.
     """
 
     def __init__(
@@ -141,8 +141,8 @@ class TokenNetwork(nn.Module):
         super().__init__()
         if n_players != input_shape[0]:
             raise InvalidArgumentError(
-                f"A token network has a player for each of the {input_shape[0]} places; the game "
-                f"has {n_players} players. Use 'mlp', or a module of your own."
+                f"A token network has one player for each of the {input_shape[0]} tokens; the "
+                f"game has {n_players} players. Use 'mlp', or a module of your own."
             )
         self.embedding = nn.Embedding(n_tokens, width) if n_tokens else None
         first = width if n_tokens else input_shape[1]
@@ -158,8 +158,8 @@ class TokenNetwork(nn.Module):
         x = nn.functional.elu(self.near(x.transpose(1, 2)))
         x = x + nn.functional.elu(self.far(x))
         x = x + self.all(x.mean(dim=2))[:, :, None]
-        found: Tensor = self.head(nn.functional.elu(x)).transpose(1, 2)
-        return found
+        attributions: Tensor = self.head(nn.functional.elu(x)).transpose(1, 2)
+        return attributions
 
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
@@ -167,7 +167,7 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "unet": UNet,
     "tokens": TokenNetwork,
 }
-"""What `network=` names; the only classes that are built when an explainer is loaded."""
+"""The networks by their names. Loading a file builds networks of these classes only."""
 
 
 _OPTIONS = {
@@ -194,8 +194,8 @@ def build(
         If there is no such network, or its options cannot be used.
     """
     checked_network(name)
-    given = {option: _checked_option(name, option, value) for option, value in options.items()}
-    return NETWORKS[name](list(input_shape), n_players, n_outputs, **given)
+    checked = {option: _checked_option(name, option, value) for option, value in options.items()}
+    return NETWORKS[name](list(input_shape), n_players, n_outputs, **checked)
 
 
 def checked_network(name: str) -> str:
@@ -217,20 +217,20 @@ def _checked_option(network: str, option: str, value: Any) -> Any:
     if option == "grid" and value is None:
         return None
     sizes = list(value) if isinstance(value, (list, tuple)) else [value]
-    least = 1 if is_list else _LEAST.get(option, 0)
+    smallest = 1 if is_list else _LEAST.get(option, 0)
     are_sizes = all(
-        isinstance(one, numbers.Integral)
-        and not isinstance(one, bool)
-        and least <= int(one) <= _LARGEST
-        for one in sizes
+        isinstance(size, numbers.Integral)
+        and not isinstance(size, bool)
+        and smallest <= int(size) <= _LARGEST
+        for size in sizes
     )
     if not are_sizes or is_list != isinstance(value, (list, tuple)):
         needed = "a list of whole numbers" if is_list else "a whole number"
         raise InvalidArgumentError(
-            f"network_options={{{option!r}: …}} must be {needed} from {least} on; got "
+            f"network_options={{{option!r}: …}} must be {needed} from {smallest} on; got "
             f"{reprlib.repr(value)}."
         )
-    return [int(one) for one in sizes] if is_list else int(value)
+    return [int(size) for size in sizes] if is_list else int(value)
 
 
 def _block(n_inputs: int, n_outputs: int) -> nn.Module:

@@ -1,8 +1,8 @@
-"""What an amortized explainer is trained towards (Zhang et al., 2023, Definition 3).
+"""Training objectives of amortized explainers (Zhang et al., 2023, Definition 3).
 
-All are distances ‖g(x) − φ_x‖ in some metric. With M = I, the target φ_x is an unbiased estimate
-from some coalitions (SimSHAP), or a label made beforehand. With M = XᵀWX it is the loss of the
-regression itself (FastSHAP).
+All are distances ‖g(x) − φ_x‖_M between predictions g(x) and targets φ_x. With M = I, the target is
+an unbiased estimate from a few coalitions (SimSHAP), or a label that is computed before training.
+With M = XᵀWX it is the loss of the regression itself (FastSHAP).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 STOCHASTIC = ("controlled", "simsemivalue", "fastshap")
-"""Targets for which coalitions are drawn anew in each epoch."""
+"""Targets for which new coalitions are drawn in each epoch."""
 
 LABELS = ("oddgp", "leastsquares")
 """Targets that are estimated once for each row."""
@@ -28,25 +28,30 @@ _WEIGHT_OF_GAPS = 0.02
 """On digits, errors of 5.5, 4.9, 6.6 and 9.6 with 0, 0.02, 0.1 and 1; on Adult, .145 with all."""
 
 
-def efficient(attributions: Tensor, rise: Tensor, active: Tensor) -> Tensor:
+def efficient(attributions: Tensor, grand_minus_empty: Tensor, active: Tensor) -> Tensor:
     """Return attributions, (B, M, K), that sum to v(N) − v(∅), `rise`, (B, K).
 
-    What is missing is shared equally by the players that are `active`, (B, M).
+    The difference is shared equally by the `active` players, (B, M).
     """
     share = active[:, :, None].to(attributions.dtype)
     counts = share.sum(dim=1).clamp(min=1.0)
-    missing = (rise - attributions.sum(dim=1)) / counts
+    missing = (grand_minus_empty - attributions.sum(dim=1)) / counts
     return attributions + share * missing[:, None]
 
 
-def label_loss(told: Tensor, labels: Tensor, rise: Tensor, active: Tensor) -> Tensor:
+def label_loss(
+    attributions: Tensor, labels: Tensor, grand_minus_empty: Tensor, active: Tensor
+) -> Tensor:
     """Return the squared distance to labels, with attributions, (B, M, K), made efficient first.
 
-    What is missing to v(N) − v(∅), `rise`, is known when a row is explained and need not be
-    learned; it counts a little all the same, for those who explain by the network alone.
+    The gap to v(N) − v(∅), `grand_minus_empty`, is known when a row is explained, so that the
+    network need not learn it. It has a small weight in the loss nevertheless, for use of the
+    network without v(N).
     """
-    fair = efficient(told, rise, active)
-    return ((fair - labels) ** 2 + _WEIGHT_OF_GAPS * (told - fair) ** 2).sum(dim=(1, 2)).mean()
+    fair = efficient(attributions, grand_minus_empty, active)
+    return (
+        ((fair - labels) ** 2 + _WEIGHT_OF_GAPS * (attributions - fair) ** 2).sum(dim=(1, 2)).mean()
+    )
 
 
 def stochastic_loss(
@@ -54,7 +59,7 @@ def stochastic_loss(
     attributions: Tensor,
     coalitions: Tensor,
     values: Tensor,
-    rise: Tensor,
+    grand_minus_empty: Tensor,
     active: Tensor,
     kernel_total: Tensor,
 ) -> Tensor:
@@ -65,7 +70,7 @@ def stochastic_loss(
     target : str
         One of `STOCHASTIC`.
     attributions : Tensor, (B, M, K)
-        What the network says; 0 for players that are not active.
+        Predictions of the network; 0 for players that are not active.
     coalitions : Tensor, (B, S, M)
         Drawn by the Shapley kernel of each row's active players.
     values : Tensor, (B, S, K)
@@ -78,16 +83,18 @@ def stochastic_loss(
         γ of each row's active players.
     """
     if target == "fastshap":
-        told = efficient(attributions, rise, active)
-        return ((values - coalitions @ told) ** 2).mean(dim=1).sum(dim=1).mean()
-    known = torch.zeros_like(attributions)
+        efficient_attributions = efficient(attributions, grand_minus_empty, active)
+        return ((values - coalitions @ efficient_attributions) ** 2).mean(dim=1).sum(dim=1).mean()
+    control_variate = torch.zeros_like(attributions)
     if target == "controlled":
-        known = efficient(attributions.detach(), rise, active)
-    wanted = sim_semivalues(coalitions, values - coalitions @ known, active, kernel_total)
+        control_variate = efficient(attributions.detach(), grand_minus_empty, active)
+    targets = sim_semivalues(
+        coalitions, values - coalitions @ control_variate, active, kernel_total
+    )
     counts = active.sum(dim=1).clamp(min=1.0)[:, None]
-    left = (rise - known.sum(dim=1)) / counts
-    wanted = known + wanted + left[:, None] * active[:, :, None]
-    return ((attributions - wanted) ** 2).sum(dim=(1, 2)).mean()
+    remainder = (grand_minus_empty - control_variate.sum(dim=1)) / counts
+    targets = control_variate + targets + remainder[:, None] * active[:, :, None]
+    return ((attributions - targets) ** 2).sum(dim=(1, 2)).mean()
 
 
 def sim_semivalues(
@@ -95,7 +102,7 @@ def sim_semivalues(
 ) -> Tensor:
     """Return the mean of a_S v(S) over the coalitions, (B, M, K) (Zhang et al., 2023, Table 1).
 
-    a_S is γ (d − s) for members of S and −γ s for the others, d the number of active players.
+    a_S is γ (d − s) for members of S and −γ s for other players, with d active players.
     """
     sizes = coalitions.sum(dim=2, keepdim=True)
     counts = active.sum(dim=1)[:, None, None]

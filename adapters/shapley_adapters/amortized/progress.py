@@ -16,9 +16,9 @@ class Progress:
     Attributes
     ----------
     name : str
-        What is trained; each bar begins with it.
+        Name of the training, shown at the start of each bar.
     delay : float, optional
-        Seconds from now until bars appear; there are none where None.
+        Seconds from now until bars appear; None for no bars.
     """
 
     name: str = "training"
@@ -26,12 +26,12 @@ class Progress:
     _start: float = field(default_factory=time.monotonic)
 
     def description(self, part: str) -> str:
-        """Return what the bar of a part begins with."""
+        """Return the text at the start of the bar of a part."""
         return f"{self.name}: {part}"
 
     @property
     def remaining_delay(self) -> float | None:
-        """Seconds that are left until bars appear; None where there are none."""
+        """Remaining seconds until bars appear; None for no bars."""
         if self.delay is None:
             return None
         return max(0.0, self.delay - (time.monotonic() - self._start))

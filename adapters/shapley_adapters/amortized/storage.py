@@ -1,6 +1,6 @@
 """Trained explainers as files.
 
-Nothing in such a file is code: networks are built by name, or handed over by who loads.
+The files contain no code: networks are built by name, or passed by the user who loads a file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .header_fields import Fields
 from .network_files import NetworkFile, read_file, write_file
 from .objectives import TARGETS, method_of
 from .stored_weights import Blueprint, loaded_network, state_of
-from .training import Record, Trained
+from .training import EpochMetrics, TrainedNetwork
 
 _BUFFERS = ("centre", "spread", "scale", "empty")
 
@@ -33,7 +33,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class Description:
-    """What a trained explainer was built with.
+    """The network, the shapes and the target of a trained explainer.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class Description:
     input_shape : list of int
         Shape of one of its inputs.
     n_players, n_outputs : int
-        Shape of what it returns for a row.
+        Shape of its result for a row.
     target : str
-        What it was trained towards.
+        The target of the training, one of `TARGETS`.
     seed : int
-        Seed of the training, which makes the same network again.
+        Seed of the training; the same seed gives the same network.
     host : dict
-        What the host needs to know of the outputs.
+        Data of the host about the outputs.
     """
 
     network: str
@@ -72,21 +72,21 @@ class Description:
             header.size("n_players"),
             header.size("n_outputs"),
             header.text("target", TARGETS),
-            header.whole("seed", most=None),
+            header.whole_number("seed", largest=None),
             header.part("host").values,
         )
 
 
 @dataclass(frozen=True)
-class Saved:
-    """What a file holds."""
+class SavedExplainer:
+    """The contents of a file."""
 
-    trained: Trained
+    trained: TrainedNetwork
     description: Description
     fingerprint: Fingerprint
 
 
-def save(path: Path | str, saved: Saved) -> None:
+def save(path: Path | str, saved: SavedExplainer) -> None:
     """Write a trained explainer to a file."""
     trained = saved.trained
     tensors = {f"explainer.{k}": v for k, v in trained.network.state_dict().items()}
@@ -105,17 +105,17 @@ def save(path: Path | str, saved: Saved) -> None:
 
 def load(
     path: Path | str, network: nn.Module | None = None, targets: Sequence[str] = TARGETS
-) -> Saved:
+) -> SavedExplainer:
     """Read a trained explainer.
 
     Raises
     ------
     InvalidArgumentError
-        If the file is damaged, none of ours, of another version, trained towards none of
-        `targets`, or its weights do not fit `network`.
+        If the file is damaged, was not written by this version of the package, has another target
+        than `targets`, or its weights do not fit `network`.
     """
     file = read_file(path, "explainer")
-    header = file.fields(_names_of(Trained, "method", "description", without=["network"]))
+    header = file.fields(_names_of(TrainedNetwork, "method", "description", without=["network"]))
     description = Description.of(header.part("description", _names_of(Description)))
     method = header.text("method", [method_of(description.target)])
     if description.target not in targets:
@@ -124,17 +124,22 @@ def load(
             f"by {method_of(targets[0])} with {' or '.join(map(repr, targets))}. Load it by "
             f"{_REMEDIES[method]}."
         )
-    history = [_record(one) for one in header.parts("history", _names_of(Record))]
-    evaluations = header.whole("evaluations"), header.whole("validation_evaluations")
+    history = [
+        _record(fields_of_epoch)
+        for fields_of_epoch in header.parts("history", _names_of(EpochMetrics))
+    ]
+    evaluations = header.whole_number("evaluations"), header.whole_number("validation_evaluations")
     gaps = _gaps(header.part("gaps", _names_of(HeldOutGaps)), description.n_outputs)
     explainer, fingerprint = _network(file, description, network)
-    return Saved(Trained(explainer, history, *evaluations, gaps), description, fingerprint)
+    return SavedExplainer(
+        TrainedNetwork(explainer, history, *evaluations, gaps), description, fingerprint
+    )
 
 
 def _network(
-    file: NetworkFile, about: Description, own: nn.Module | None
+    file: NetworkFile, about: Description, user_module: nn.Module | None
 ) -> tuple[ExplainerNetwork, Fingerprint]:
-    """Return the network and the kept rows, once all shapes are known to fit the description."""
+    """Return the network and the stored rows, after checking all shapes by the description."""
     row, n_outputs = tuple(about.input_shape), about.n_outputs
     file.probe_shape(row, (2, n_outputs), PROBES)
     centre = file.check_tensor("explainer.centre", [row, (0,)], [torch.float32])
@@ -142,17 +147,17 @@ def _network(
     file.check_tensor("explainer.scale", [(n_outputs,)], [torch.float32])
     file.check_tensor("explainer.empty", [(n_outputs,)], [torch.float64])
     blueprint = Blueprint(about.network, about.options, row, about.n_players, n_outputs)
-    bare, tensors = loaded_network(file, "explainer", _BUFFERS, blueprint, own)
+    bare, tensors = loaded_network(file, "explainer", _BUFFERS, blueprint, user_module)
     state = state_of(tensors, "explainer.")
     explainer = ExplainerNetwork(bare, *(state[name] for name in _BUFFERS)).eval()
     fingerprint = Fingerprint(tensors["probe.inputs"], tensors["probe.values"].numpy())
     return explainer, fingerprint
 
 
-def _record(header: Fields) -> Record:
-    return Record(
-        header.whole("epoch", 1),
-        header.whole("evaluations"),
+def _record(header: Fields) -> EpochMetrics:
+    return EpochMetrics(
+        header.whole_number("epoch", 1),
+        header.whole_number("evaluations"),
         header.number("loss"),
         header.number("absolute_error"),
         header.number("squared_error"),
@@ -163,9 +168,18 @@ def _gaps(header: Fields, n_outputs: int) -> HeldOutGaps:
     sizes = header.numbers("sizes")
     if len(sizes) != n_outputs:
         header.refuse("sizes", f"{n_outputs} numbers")
-    return HeldOutGaps(tuple(sizes), header.number("largest", 0.0), header.whole("n_rows", 1))
+    return HeldOutGaps(
+        tuple(sizes), header.number("largest", 0.0), header.whole_number("n_rows", 1)
+    )
 
 
-def _names_of(kind: type, *more: str, without: Sequence[str] = ()) -> list[str]:
-    """Return the names of the fields of a record, and some more."""
-    return [*(one.name for one in fields(kind) if one.name not in without), *more]
+def _names_of(kind: type, *further: str, without: Sequence[str] = ()) -> list[str]:
+    """Return the names of the fields of a dataclass, and `further` ones."""
+    return [
+        *(
+            field_of_kind.name
+            for field_of_kind in fields(kind)
+            if field_of_kind.name not in without
+        ),
+        *further,
+    ]

@@ -1,7 +1,7 @@
-"""Weights of files, given to a network after their shapes have been compared.
+"""Loading weights of files into a network, after comparing their shapes.
 
-A header says how a network is built. It is built without memory first, so that one that does not
-fit the weights in the file is refused before it takes any.
+The header describes the network. It is first built without memory for weights, so that a network
+that does not fit the file is refused before it uses memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Blueprint:
     input_shape : sequence of int
         Shape of one input.
     n_players, n_outputs : int
-        Shape of what it returns for an input.
+        Shape of its result for an input.
     """
 
     name: str
@@ -48,7 +48,7 @@ def loaded_network(
     owner: str,
     buffers: Sequence[str],
     blueprint: Blueprint,
-    own: nn.Module | None,
+    user_module: nn.Module | None,
 ) -> tuple[nn.Module, dict[str, Tensor]]:
     """Return the bare network with its weights, and all tensors of the file.
 
@@ -57,34 +57,40 @@ def loaded_network(
     file : NetworkFile
         The file.
     owner : str
-        What the names of the weights begin with.
+        Prefix of the names of the weights.
     buffers : sequence of str
-        The owner's tensors other than the weights, whose shapes are known to be right.
+        The owner's other tensors, whose shapes have been checked already.
     blueprint : Blueprint
-        How the network is built, as the header says.
-    own : Module, optional
-        The user's module in place of a named network; a copy gets the weights.
+        The description of the network in the header.
+    user_module : Module, optional
+        The user's module instead of a named network; a copy gets the weights.
 
     Raises
     ------
     InvalidArgumentError
-        If the weights do not fit the network that the header describes, or the user's own.
+        If the weights do not fit the network that the header describes, or the user's module.
     """
-    network = _without_memory(file, blueprint) if own is None else own
+    network = _without_memory(file, blueprint) if user_module is None else user_module
     prefix = f"{owner}.network."
-    others = {"probe.inputs", "probe.values", *(f"{owner}.{name}" for name in buffers)}
-    unknown = [name for name in file.shapes if not name.startswith(prefix) and name not in others]
+    other_names = {"probe.inputs", "probe.values", *(f"{owner}.{name}" for name in buffers)}
+    unknown = [
+        name for name in file.shapes if not name.startswith(prefix) and name not in other_names
+    ]
     if unknown:
         file.refuse(f"it has a tensor {unknown[0]!r:.100}")
-    _check_shapes(file, prefix, network, own is not None)
+    _check_shapes(file, prefix, network, user_module is not None)
     tensors = file.tensors(may_be_missing=[f"{owner}.empty"])
-    network = network.to_empty(device="cpu") if own is None else copy.deepcopy(own).float()
+    network = (
+        network.to_empty(device="cpu")
+        if user_module is None
+        else copy.deepcopy(user_module).float()
+    )
     network.load_state_dict(state_of(tensors, prefix))
     return network.eval(), tensors
 
 
 def state_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Return the weights among the tensors of a file, under the names that the module knows."""
+    """Return the tensors of a file whose names begin with `prefix`, without the prefix."""
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()
@@ -96,11 +102,11 @@ def _without_memory(file: NetworkFile, blueprint: Blueprint) -> nn.Module:
     name, options = blueprint.name, blueprint.options
     if name not in NETWORKS:
         raise InvalidArgumentError(
-            f"{file.path} holds weights of a {name}, which is none of ours. Pass a module of that "
-            "class as network=; a copy of it gets them."
+            f"{file.path} holds weights of a {name}, which is not one of our networks. Pass a "
+            "module of that class as network=; a copy of it gets the weights."
         )
-    # A layer has tensors in the file. Layers without any would take time, if no memory.
-    depths = [len(one) if isinstance(one, list) else 0 for one in options.values()]
+    # Each layer has tensors in the file; building layers without tensors would only take time.
+    depths = [len(option) if isinstance(option, list) else 0 for option in options.values()]
     depth = options.get("depth")
     if max([*depths, depth if isinstance(depth, int) else 0]) > len(file.shapes):
         file.refuse(f"it has {len(file.shapes)} tensors, fewer than layers")
@@ -111,29 +117,33 @@ def _without_memory(file: NetworkFile, blueprint: Blueprint) -> nn.Module:
             )
     except (RuntimeError, TypeError, ValueError, OverflowError, IndexError) as error:
         raise InvalidArgumentError(
-            f"{file.path} cannot be used: no network can be built as its header says ({error}). "
+            f"{file.path} cannot be used: the network in its header cannot be built ({error}). "
             "Train and save again."
         ) from error
 
 
-def _check_shapes(file: NetworkFile, prefix: str, network: nn.Module, is_own: bool) -> None:
-    """Refuse weights that a network does not have, or has in other shapes or types."""
-    wanted = {
+def _check_shapes(file: NetworkFile, prefix: str, network: nn.Module, is_users: bool) -> None:
+    """Refuse weights whose names, shapes or types differ from those of the network."""
+    needed_shapes = {
         prefix + name: (
             tuple(tensor.shape),
             torch.float32 if tensor.is_floating_point() else tensor.dtype,
         )
         for name, tensor in network.state_dict().items()
     }
-    found = {name: one for name, one in file.shapes.items() if name.startswith(prefix)}
-    differing = sorted(name for name in {*wanted, *found} if wanted.get(name) != found.get(name))
+    stored_shapes = {name: shape for name, shape in file.shapes.items() if name.startswith(prefix)}
+    differing = sorted(
+        name
+        for name in {*needed_shapes, *stored_shapes}
+        if needed_shapes.get(name) != stored_shapes.get(name)
+    )
     if differing:
         name = differing[0]
-        needed = "network=" if is_own else "the network that its header describes"
+        needed = "network=" if is_users else "the network that its header describes"
         raise InvalidArgumentError(
             f"The weights in {file.path} do not fit {needed}: {name.removeprefix(prefix)} is "
-            f"{_spoken(found.get(name))} in the file and {_spoken(wanted.get(name))} in the "
-            "network."
+            f"{_spoken(stored_shapes.get(name))} in the file and "
+            f"{_spoken(needed_shapes.get(name))} in the network."
         )
 
 

@@ -1,4 +1,4 @@
-"""Training networks that explain, on Lightning."""
+"""Training networks that predict attributions, with Lightning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.odd_gp.estimator import OddGP
 from ..games.evaluation import Evaluator, Request
 from ..pipeline.estimate import Settings, estimate
-from .checkpoints import Subject, digest
+from .checkpoints import TrainingFingerprint, digest
 from .efficiency_gaps import HeldOutGaps
 from .explainer_network import ExplainerNetwork
 from .fitting import FittedModule, Schedule, fit
@@ -29,7 +29,7 @@ from .training_rows import SomeRows, TrainingRows
 
 
 class TrainingOptions(Protocol):
-    """What both hosts' users are asked; `Training` and `Schedule` say what it means."""
+    """The options of a training in both hosts; see `Training` and `Schedule`."""
 
     targets: str | None
     evaluations: int | None
@@ -47,26 +47,27 @@ class TrainingOptions(Protocol):
 
 @dataclass(frozen=True)
 class Training(Schedule):
-    """How to train; `Schedule` says how long and how fast.
+    """Target and budgets of a training; see `Schedule` for its other options.
 
     Attributes
     ----------
     target : {"oddgp", "leastsquares", "controlled", "simsemivalue", "fastshap"}
-        What the network is trained towards. `"oddgp"` and `"leastsquares"` are estimates made once
-        for each row; the others draw coalitions anew in each epoch: `"simsemivalue"` is SimSHAP
-        (Zhang et al., 2023, Eq. 14), `"controlled"` the same target with the network's own additive
-        game as control variate, which leaves its expectation and takes most of its variance,
-        `"fastshap"` the loss of FastSHAP (Eq. 7).
+        The target of the network. `"oddgp"` and `"leastsquares"` are labels: estimates that are
+        computed once per row. The other targets draw new coalitions in each epoch.
+        `"simsemivalue"` is SimSHAP (Zhang et al., 2023, Eq. 14). `"controlled"` is the same target
+        with the additive game of the network's prediction as control variate, which does not change
+        the expectation and removes most of the variance. `"fastshap"` is the loss of FastSHAP
+        (Eq. 7).
     evaluations : int, optional
-        Coalitions evaluated for each row: in all for labels, in each epoch for the other targets.
-        By default 8 a player, at least 64, for labels, and 32 in each epoch.
+        Number of evaluations per row: once for labels, in each epoch for the other targets. By
+        default 8 per player and at least 64 for labels, and 32 per epoch for other targets.
     paired : bool
-        Whether drawn coalitions come with their complements.
+        Whether the complement of each drawn coalition is evaluated too.
     validation_evaluations : int, optional
         Budget of each held-out row. By default, all held-out rows together cost at most a quarter
-        of the training's evaluations: each gets up to all coalitions (32 a player beyond 12
-        players), and at least 8 a player and 64; where that is too much for all of them, a random
-        part of at least 16 gets values.
+        of the training's evaluations. Each row gets at most all coalitions (32 per player for more
+        than 12 players), and at least 8 per player and 64. If this is too much for all rows, only
+        random rows get values, at least 16.
     """
 
     target: str = "oddgp"
@@ -84,7 +85,7 @@ class Training(Schedule):
 
     @classmethod
     def of(cls, options: TrainingOptions) -> Training:
-        """Return the training that a user asked for; errors speak of the options by their names."""
+        """Return the training of a host's options; errors use the names of these options."""
         return cls(
             target=checked_choice("targets", options.targets, TARGETS),
             evaluations=options.evaluations,
@@ -101,32 +102,32 @@ class Training(Schedule):
         )
 
     def evaluations_per_row(self, n_players: int) -> int:
-        """Return how many coalitions a row costs, in all or in an epoch."""
+        """Return the evaluations per row, for labels in total, for other targets per epoch."""
         if self.evaluations is not None:
             return self.evaluations
         return max(64, 8 * n_players) if self.target in LABELS else 32
 
     def evaluations_in_all(self, n_players: int, n_rows: int) -> int:
-        """Return how many evaluations training on so many rows costs at most."""
+        """Return the largest number of evaluations for training on `n_rows` rows."""
         n_times = 1 if self.target in LABELS else self.epochs
         return n_rows * (2 + n_times * self.evaluations_per_row(n_players))
 
 
 @dataclass(frozen=True)
-class Record:
-    """What an epoch of training left.
+class EpochMetrics:
+    """Losses and errors of an epoch of training.
 
     Attributes
     ----------
     epoch : int
-        Counted from 1.
+        Number of the epoch, from 1.
     evaluations : int
-        Coalitions evaluated so far, labels and end points included, validation apart.
+        Evaluations up to this epoch, including labels, v(∅) and v(N), but not validation.
     loss : float
-        Mean loss of the epoch, in units of the targets' squares.
+        Mean loss of the epoch, in squared units of the targets.
     absolute_error, squared_error : float
-        On held-out rows, the mean over rows and outputs of the sum over players of the error's
-        absolute value, and the root of the mean sum of its squares.
+        Errors on held-out rows. The first is the sum over players of absolute errors, averaged over
+        rows and outputs. The second sums squared errors instead, and is the root of the average.
     """
 
     epoch: int
@@ -137,24 +138,23 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedNetwork:
     """A trained network and its history.
 
     Attributes
     ----------
     network : ExplainerNetwork
         With the weights of the epoch of least validation error.
-    history : list of Record
+    history : list of EpochMetrics
         One for each epoch.
     evaluations, validation_evaluations : int
-        Coalitions evaluated for the rows trained on, and for those held out; v(∅) and v(N) of all
-        rows are among them.
+        Evaluations for the training rows and for the held-out rows, including v(∅) and v(N).
     gaps : HeldOutGaps
-        By how much the network misses the sums of held-out rows.
+        Efficiency gaps of the network on held-out rows.
     """
 
     network: ExplainerNetwork
-    history: list[Record]
+    history: list[EpochMetrics]
     evaluations: int
     validation_evaluations: int
     gaps: HeldOutGaps
@@ -162,32 +162,32 @@ class Trained:
 
 def train(
     rows: TrainingRows, network: ExplainerNetwork, training: Training, described: str
-) -> Trained:
+) -> TrainedNetwork:
     """Train `network`, and return it with the weights of its best epoch.
 
-    Costs two evaluations for each row, those of `Training.evaluations`, and those of validation.
-    `described` tells the network from others where checkpoints of one are found.
+    Costs v(∅) and v(N) of each row, the evaluations of `Training.evaluations`, and those of
+    validation. `described` is a digest of the network, by which checkpoints are recognised.
     """
-    held_out, kept = training.split(rows.n_real or rows.game.n_rows, rows.game.n_rows)
-    valued = held_out_values(rows, held_out, training, len(kept))
-    subject = Subject(
+    held_out, training_rows = training.split(rows.n_real or rows.game.n_rows, rows.game.n_rows)
+    valued = held_out_values(rows, held_out, training, len(training_rows))
+    fingerprint = TrainingFingerprint(
         training.options(),
         {"network": described, "the set of rows": digest(rows.inputs, rows.n_real, rows.active)},
         {
             "v(∅)": rows.empty,
-            "v(N)": rows.empty + rows.rise,
+            "v(N)": rows.empty + rows.grand_minus_empty,
             "values of the held-out rows": valued.values,
         },
     )
-    module = _Module(rows, network, training, kept, valued, subject)
+    module = _Module(rows, network, training, training_rows, valued, fingerprint)
     fit(module, rows.progress)
     gaps = HeldOutGaps.of(network, rows, held_out)
     n_validation = valued.evaluations + 2 * len(held_out)
-    return Trained(network, module.history, module.evaluations, n_validation, gaps)
+    return TrainedNetwork(network, module.history, module.evaluations, n_validation, gaps)
 
 
 class _Module(FittedModule):
-    """One epoch after the other. All that is drawn depends on the seed, the epoch and the row."""
+    """The module to fit. Random draws depend on the seed, the epoch and the row only."""
 
     network: ExplainerNetwork
     schedule: Training
@@ -197,14 +197,14 @@ class _Module(FittedModule):
         rows: TrainingRows,
         network: ExplainerNetwork,
         training: Training,
-        kept: IntArray,
+        training_rows: IntArray,
         valued: HeldOutValues,
-        subject: Subject,
+        fingerprint: TrainingFingerprint,
     ) -> None:
-        super().__init__(network, training, kept, valued.rows, subject)
-        self.rows, self._wanted = rows, torch.as_tensor(valued.values)
-        self.history: list[Record] = []
-        self.evaluations = 2 * len(kept)
+        super().__init__(network, training, training_rows, valued.rows, fingerprint)
+        self.rows, self._held_out_values = rows, torch.as_tensor(valued.values)
+        self.history: list[EpochMetrics] = []
+        self.evaluations = 2 * len(training_rows)
         self.labels: Tensor | None = None
         self._evaluate = Evaluator(rows.game)
         self._is_grad_enabled = torch.is_grad_enabled()  # for the model, as the caller has it
@@ -214,36 +214,38 @@ class _Module(FittedModule):
     # --- steps ---
 
     def prepare(self, checkpoint: Mapping[str, Any] | None) -> None:
-        """Compute the labels, if there are any and the checkpoint does not hold them."""
+        """Compute the labels, if the target has labels and the checkpoint does not hold them."""
         if self.schedule.target in LABELS and checkpoint is None:
-            self.labels, cost = _labels(self.rows, self.kept, self.schedule)
+            self.labels, cost = _labels(self.rows, self.training_rows, self.schedule)
             self.evaluations += cost
 
-    def training_step(self, places: Tensor, _: int) -> Tensor:
-        rows = places.cpu().numpy()
-        told = self._told(rows)
+    def training_step(self, row_numbers: Tensor, _: int) -> Tensor:
+        rows = row_numbers.cpu().numpy()
+        predictions = self._predict(rows)
         scale = self.network.scale
         if self.labels is not None:
-            at = np.searchsorted(self.kept, rows)
-            wanted = self.labels[at].to(told)
-            rise = torch.as_tensor(self.rows.rise[rows]).to(told)
-            active = torch.as_tensor(self.rows.active[rows], device=told.device)
-            loss = label_loss(told / scale, wanted / scale, rise / scale, active)
+            indices = np.searchsorted(self.training_rows, rows)
+            labels = self.labels[indices].to(predictions)
+            grand_minus_empty = torch.as_tensor(self.rows.grand_minus_empty[rows]).to(predictions)
+            active = torch.as_tensor(self.rows.active[rows], device=predictions.device)
+            loss = label_loss(
+                predictions / scale, labels / scale, grand_minus_empty / scale, active
+            )
         else:
-            loss = self._stochastic_loss(rows, told / scale, scale)
+            loss = self._stochastic_loss(rows, predictions / scale, scale)
         self._losses.append(float(loss.detach()))
         return loss
 
-    def _told(self, rows: IntArray) -> Tensor:
+    def _predict(self, rows: IntArray) -> Tensor:
         active = torch.as_tensor(self.rows.active[rows], device=self.device)
-        told: Tensor = self.network(self.rows.batch(rows).to(self.device), active)
-        return told
+        predictions: Tensor = self.network(self.rows.batch(rows).to(self.device), active)
+        return predictions
 
-    def _stochastic_loss(self, rows: IntArray, told: Tensor, scale: Tensor) -> Tensor:
+    def _stochastic_loss(self, rows: IntArray, predictions: Tensor, scale: Tensor) -> Tensor:
         options = self.schedule
         n_players = self.rows.game.n_players
         n = options.evaluations_per_row(n_players)
-        coalitions = _drawn(self.rows.active[rows], rows, n, options, self.current_epoch)
+        coalitions = _draw_coalitions(self.rows.active[rows], rows, n, options, self.current_epoch)
         table = CoalitionTable(coalitions, np.full(len(rows), n))
         with torch.set_grad_enabled(self._is_grad_enabled):
             (values,) = self._evaluate([Request(rows, table)])
@@ -252,25 +254,28 @@ class _Module(FittedModule):
         totals = np.array([kernel_total(int(count)) if count > 1 else 0.0 for count in counts])
 
         def tensor(array: Any) -> Tensor:
-            return torch.as_tensor(array, dtype=told.dtype, device=told.device)
+            return torch.as_tensor(array, dtype=predictions.dtype, device=predictions.device)
 
         return stochastic_loss(
             options.target,
-            told,
+            predictions,
             tensor(coalitions),
             tensor(values - self.rows.empty[rows][:, None]) / scale,
-            tensor(self.rows.rise[rows]) / scale,
+            tensor(self.rows.grand_minus_empty[rows]) / scale,
             tensor(self.rows.active[rows]),
             tensor(totals),
         )
 
-    def validation_step(self, places: Tensor, _: int) -> None:
-        at = places.cpu().numpy()
-        rows = self.held_out[at]
-        told = self._told(rows)
-        rise = torch.as_tensor(self.rows.rise[rows]).to(told)
-        active = torch.as_tensor(self.rows.active[rows], device=told.device)
-        self._errors.append(efficient(told, rise, active).cpu().double() - self._wanted[at])
+    def validation_step(self, numbers: Tensor, _: int) -> None:
+        indices = numbers.cpu().numpy()
+        rows = self.held_out[indices]
+        predictions = self._predict(rows)
+        grand_minus_empty = torch.as_tensor(self.rows.grand_minus_empty[rows]).to(predictions)
+        active = torch.as_tensor(self.rows.active[rows], device=predictions.device)
+        self._errors.append(
+            efficient(predictions, grand_minus_empty, active).cpu().double()
+            - self._held_out_values[indices]
+        )
 
     def on_validation_epoch_end(self) -> None:
         errors = torch.cat(self._errors)  # (R, M, K)
@@ -281,9 +286,9 @@ class _Module(FittedModule):
         loss = float(np.mean(self._losses)) if self._losses else float("nan")
         self._losses.clear()
         epoch = self.current_epoch + 1
-        self.history.append(Record(epoch, self.evaluations, loss, absolute, squared))
+        self.history.append(EpochMetrics(epoch, self.evaluations, loss, absolute, squared))
 
-    # --- checkpoints: what the weights do not tell ---
+    # --- data in checkpoints other than weights ---
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         super().on_save_checkpoint(checkpoint)
@@ -293,14 +298,14 @@ class _Module(FittedModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         super().on_load_checkpoint(checkpoint)
-        self.history = [Record(**record) for record in checkpoint["history"]]
+        self.history = [EpochMetrics(**record) for record in checkpoint["history"]]
         self.evaluations = checkpoint["evaluations"]
         self.labels = checkpoint["labels"]
 
 
-def _labels(rows: TrainingRows, kept: IntArray, training: Training) -> tuple[Tensor, int]:
-    """Return an estimate for each row, and what they cost."""
-    # Equal weights: the network averages over rows, and cannot use what learning them would add.
+def _labels(rows: TrainingRows, training_rows: IntArray, training: Training) -> tuple[Tensor, int]:
+    """Return an estimate for each row, and the number of evaluations."""
+    # Equal weights: the network averages errors over rows, so that learned weights do not help.
     estimator = OddGP("equal") if training.target == "oddgp" else LeastSquares()
     budget = training.evaluations_per_row(rows.game.n_players)
     settings = Settings(
@@ -311,25 +316,27 @@ def _labels(rows: TrainingRows, kept: IntArray, training: Training) -> tuple[Ten
         progress_delay=rows.progress.remaining_delay,
         is_for_training=True,
     )
-    found = estimate(SomeRows(rows.game, kept), estimator, settings)
-    labels = torch.as_tensor(found.values, dtype=torch.float32)
-    return labels, int(found.evaluations.sum())
+    estimated = estimate(SomeRows(rows.game, training_rows), estimator, settings)
+    labels = torch.as_tensor(estimated.values, dtype=torch.float32)
+    return labels, int(estimated.evaluations.sum())
 
 
-def _drawn(active: BoolArray, rows: IntArray, n: int, training: Training, epoch: int) -> BoolArray:
-    """Return n coalitions of the active players of each row, (B, n, M), by the Shapley kernel."""
+def _draw_coalitions(
+    active: BoolArray, rows: IntArray, n: int, training: Training, epoch: int
+) -> BoolArray:
+    """Draw n coalitions of the active players of each row, (B, n, M), by the Shapley kernel."""
     n_drawn = -(-n // 2) if training.paired else n
     coalitions = np.zeros((len(rows), n_drawn, active.shape[1]), dtype=bool)
-    for place, row in enumerate(rows):
-        players = np.flatnonzero(active[place])
+    for index, row in enumerate(rows):
+        players = np.flatnonzero(active[index])
         if len(players) < 2:
             continue
         rng = np.random.default_rng([training.seed, 1, epoch, int(row)])
-        every = np.arange(1, len(players))
-        sizes = rng.choice(every, size=n_drawn, p=kernel_mass(len(players)))
-        coalitions[place][:, players] = random_subsets(sizes, len(players), rng)
+        all_sizes = np.arange(1, len(players))
+        sizes = rng.choice(all_sizes, size=n_drawn, p=kernel_mass(len(players)))
+        coalitions[index][:, players] = random_subsets(sizes, len(players), rng)
     if training.paired:
-        others = active[:, None] & ~coalitions
-        both = np.stack([coalitions, others], axis=2)
-        coalitions = both.reshape(len(rows), -1, active.shape[1])
+        complements = active[:, None] & ~coalitions
+        pairs = np.stack([coalitions, complements], axis=2)
+        coalitions = pairs.reshape(len(rows), -1, active.shape[1])
     return coalitions[:, :n]

@@ -19,18 +19,18 @@ from .progress import Progress
 
 @dataclass
 class TrainingRows:
-    """The rows to train on: a game for each and what the network sees of it.
+    """The training rows: the game of each row, and the network's input for it.
 
     Attributes
     ----------
     game : Game
         The games.
     inputs : array or Tensor, (R, …)
-        What the network is given.
+        The network's inputs.
     n_real : int, optional
-        How many of the rows, the first ones, are real: held-out rows are taken from these.
+        Number of real rows, which come first; held-out rows are drawn from these.
     progress : Progress
-        Shows the progress of the evaluations of v(∅) and v(N), two for each row.
+        Shows the progress of the evaluations of v(∅) and v(N), two per row.
     """
 
     game: Game
@@ -39,7 +39,7 @@ class TrainingRows:
     progress: Progress = field(default_factory=Progress)
     active: BoolArray = field(init=False)
     empty: ValueArray = field(init=False)
-    rise: ValueArray = field(init=False)
+    grand_minus_empty: ValueArray = field(init=False)
 
     def __post_init__(self) -> None:
         if len(self.inputs) != self.game.n_rows:
@@ -52,23 +52,26 @@ class TrainingRows:
         n_rows = self.game.n_rows
         with self.progress.bar("end points", 2 * n_rows, "evaluations") as bar:
             evaluate = Evaluator(self.game, on_progress=bar.update)
-            (ends,) = evaluate([Request(np.arange(n_rows), table)])
-        self.empty, self.rise = ends[:, 0], ends[:, 1] - ends[:, 0]
+            (empty_and_grand,) = evaluate([Request(np.arange(n_rows), table)])
+        self.empty, self.grand_minus_empty = (
+            empty_and_grand[:, 0],
+            empty_and_grand[:, 1] - empty_and_grand[:, 0],
+        )
 
     def batch(self, rows: IntArray) -> Tensor:
-        """Return what the network is given for some rows."""
+        """Return the network's inputs for some rows."""
         return as_tensor(self.inputs[rows])
 
 
 def as_tensor(inputs: Any) -> Tensor:
-    """Return network inputs as a tensor; numbers that are no whole numbers in single precision."""
+    """Return network inputs as a tensor; floating-point numbers and bools in single precision."""
     tensor = inputs if isinstance(inputs, Tensor) else torch.as_tensor(np.asarray(inputs))
     return tensor.float() if tensor.is_floating_point() or tensor.dtype == torch.bool else tensor
 
 
 @dataclass(frozen=True)
 class SomeRows:
-    """The games of some of the rows of another."""
+    """The games of some of the rows of a game."""
 
     game: Game
     rows: IntArray
@@ -85,11 +88,11 @@ class SomeRows:
 
     @property
     def evaluations_per_batch(self) -> int:
-        """What the whole game asks for."""
+        """How many evaluations the game takes per batch."""
         return self.game.evaluations_per_batch
 
     def active_players(self) -> BoolArray:
-        """Tell which players can change the value."""
+        """Return which players can change the value."""
         return self.game.active_players()[self.rows]
 
     def __call__(self, rows: IntArray, coalitions: BoolArray) -> ValueArray:

@@ -1,7 +1,7 @@
-"""How coalition sizes are weighted and drawn.
+"""Weights and random draws of coalition sizes.
 
-The Shapley kernel gives a coalition of s of M players the weight 1 / (C(M, s) s (M − s)), hence all
-coalitions of size s together 1 / (s (M − s)).
+The Shapley kernel gives a coalition of s of M players the weight 1 / (C(M, s) s (M − s)). All
+coalitions of size s together have the weight 1 / (s (M − s)).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def kernel_mass(n_players: int) -> FloatArray:
 def size_weights(n_players: int) -> tuple[FloatArray, FloatArray]:
     """Return the Shapley weights of sizes 0, …, M for players inside and outside the coalition.
 
-    Player i counts v(S) with the first where it is in S, and with minus the second where it is not.
+    The Shapley value of player i is the sum of v(S) times the first weight if i is in S, and times
+    minus the second weight if it is not.
     """
     sizes = np.arange(n_players + 1)
     inverse_counts = 1.0 / scipy.special.comb(n_players, sizes)
@@ -45,11 +46,11 @@ def size_weights(n_players: int) -> tuple[FloatArray, FloatArray]:
 
 
 def size_probabilities(n_players: int, distribution: str) -> FloatArray:
-    """Return how likely the sizes 1, …, M − 1 are to be drawn.
+    """Return the probabilities of the sizes 1, …, M − 1.
 
-    `"kernel"` draws them in proportion to their kernel weight (KernelSHAP). `"leverage"` draws
-    them uniformly, which is in proportion to the leverage that a coalition has in the regression
-    (Musco and Witter, Leverage SHAP).
+    `"kernel"`: in proportion to their kernel weight (KernelSHAP). `"leverage"`: uniform, which is
+    in proportion to the leverage of the coalitions in the regression (Musco and Witter, Leverage
+    SHAP).
     """
     if distribution == "kernel":
         return kernel_mass(n_players)
@@ -57,7 +58,7 @@ def size_probabilities(n_players: int, distribution: str) -> FloatArray:
 
 
 _RANKS_AT_ONCE = 2**20
-"""Ranks of players that are held at a time; each takes eight times the memory of its coalition."""
+"""Largest number of ranks in memory; a rank takes eight times the memory of a coalition's entry."""
 
 
 def random_subsets(
@@ -65,13 +66,13 @@ def random_subsets(
 ) -> npt.NDArray[np.bool_]:
     """Draw one coalition of each given size uniformly, (len(sizes), M)."""
     sizes = np.asarray(sizes)
-    chosen = np.empty((len(sizes), n_players), dtype=bool)
+    subsets = np.empty((len(sizes), n_players), dtype=bool)
     step = max(1, _RANKS_AT_ONCE // max(1, n_players))
     for start in range(0, len(sizes), step):
-        some = sizes[start : start + step]
-        ranks = rng.permuted(np.tile(np.arange(n_players), (len(some), 1)), axis=1)
-        chosen[start : start + step] = ranks < some[:, None]
-    return chosen
+        batch = sizes[start : start + step]
+        ranks = rng.permuted(np.tile(np.arange(n_players), (len(batch), 1)), axis=1)
+        subsets[start : start + step] = ranks < batch[:, None]
+    return subsets
 
 
 def distinct_subsets(
@@ -79,39 +80,41 @@ def distinct_subsets(
 ) -> npt.NDArray[np.bool_]:
     """Draw different coalitions of one size uniformly, (count, M).
 
-    With `up_to_complement`, a coalition counts as the same as its complement, which matters where
-    it has half of the players.
+    With `up_to_complement`, a coalition and its complement count as the same. This matters for
+    coalitions of half of the players.
     """
     by_halves = up_to_complement and 2 * size == n_players
-    n_there = math.comb(n_players, size) // (2 if by_halves else 1)
-    if 2 * count > n_there:
+    n_subsets = math.comb(n_players, size) // (2 if by_halves else 1)
+    if 2 * count > n_subsets:
         members = itertools.combinations(range(n_players), size)
-        first = np.array(list(itertools.islice(members, n_there)))  # player 0 is in those of halves
-        chosen = np.zeros((count, n_players), dtype=bool)
-        np.put_along_axis(chosen, first[rng.permutation(n_there)[:count]], True, axis=1)
-        return chosen
-    drawn = np.zeros((0, n_players), dtype=bool)
-    while len(drawn) < count:
-        more = random_subsets(np.full(2 * (count - len(drawn)) + 8, size), n_players, rng)
+        first = np.array(
+            list(itertools.islice(members, n_subsets))
+        )  # player 0 is in those of halves
+        subsets = np.zeros((count, n_players), dtype=bool)
+        np.put_along_axis(subsets, first[rng.permutation(n_subsets)[:count]], True, axis=1)
+        return subsets
+    distinct = np.zeros((0, n_players), dtype=bool)
+    while len(distinct) < count:
+        subsets = random_subsets(np.full(2 * (count - len(distinct)) + 8, size), n_players, rng)
         if by_halves:
-            more ^= ~more[:, :1]  # of each pair the one with player 0
-        both = np.concatenate([drawn, more])
-        drawn = both[_first_places(both)]
-    return drawn[:count]
+            subsets ^= ~subsets[:, :1]  # of each pair the one with player 0
+        candidates = np.concatenate([distinct, subsets])
+        distinct = candidates[_first_indices(candidates)]
+    return distinct[:count]
 
 
-def _first_places(coalitions: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """Return where each different coalition stands first, in order."""
+def _first_indices(coalitions: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """Return the index of the first occurrence of each different coalition, in order."""
     return np.sort(np.unique(np.packbits(coalitions, axis=1), axis=0, return_index=True)[1])
 
 
 def capped_shares(proportions: FloatArray, caps: FloatArray, total: float) -> FloatArray:
-    """Split `total` in given proportions, but for shares that would exceed their cap."""
+    """Split `total` in given proportions; shares that would exceed their cap are set to it."""
     shares = np.zeros_like(proportions)
     is_open = np.ones(len(proportions), dtype=bool)
     while is_open.any():
-        rest = total - shares[~is_open].sum()
-        shares[is_open] = rest * proportions[is_open] / proportions[is_open].sum()
+        remainder = total - shares[~is_open].sum()
+        shares[is_open] = remainder * proportions[is_open] / proportions[is_open].sum()
         exceeds = is_open & (shares > caps)
         if not exceeds.any():
             break
@@ -121,9 +124,9 @@ def capped_shares(proportions: FloatArray, caps: FloatArray, total: float) -> Fl
 
 
 def randomly_rounded(expected: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Round to whole numbers next to the expected ones, whose expectation they are.
+    """Round randomly to adjacent whole numbers, so that their expectation is `expected`.
 
-    Their sum is the rounded sum, too (systematic sampling).
+    Their sum is also the sum of `expected`, rounded (systematic sampling).
     """
     ends = np.floor(np.concatenate([[0.0], np.cumsum(expected)]) + rng.random() + 1e-12)
     return np.diff(ends).astype(np.intp)

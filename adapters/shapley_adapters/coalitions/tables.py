@@ -1,4 +1,4 @@
-"""Sets of coalitions: all of them, distinct ones, and the ones that a budget pays for."""
+"""Tables of coalitions: all of them, distinct ones, and those within a budget."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CoalitionTable:
     coalitions : array, (T, C, M)
         T is 1 where all rows share the table, and the number of rows elsewhere.
     counts : array, (T,)
-        How many of the C coalitions belong to the row; the rest is padding.
+        Number of coalitions of each row; further entries of the C are padding.
     """
 
     coalitions: CoalitionArray
@@ -34,15 +34,15 @@ class CoalitionTable:
         return CoalitionTable(self.coalitions[:, :n], np.minimum(self.counts, n))
 
     def after(self, n: int) -> CoalitionTable:
-        """Return what comes after the first n coalitions of each row."""
+        """Return the coalitions after the first n of each row."""
         return CoalitionTable(self.coalitions[:, n:], np.maximum(self.counts - n, 0))
 
-    def of_rows(self, places: IntArray) -> CoalitionTable:
+    def of_rows(self, rows: IntArray) -> CoalitionTable:
         """Return the tables of some of the rows."""
         if self.is_shared:
             return self
-        counts = self.counts[places]
-        return CoalitionTable(self.coalitions[places, : counts.max(initial=0)], counts)
+        counts = self.counts[rows]
+        return CoalitionTable(self.coalitions[rows, : counts.max(initial=0)], counts)
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def units_within(positions: IntArray, n_coalitions: int) -> IntArray:
 
 
 def first_occurrences(words: WordArray) -> IntArray:
-    """Return, for each packed coalition of each table, (T, n, W), the first one equal to it."""
+    """Return the index of the first equal coalition, for each packed one in (T, n, W)."""
     order = (
         np.argsort(words[:, :, 0], axis=1, kind="stable")
         if words.shape[2] == 1
@@ -189,22 +189,22 @@ def first_occurrences(words: WordArray) -> IntArray:
     )
     n_tables, n_coalitions, n_words = words.shape
     offsets = (np.arange(n_tables) * n_coalitions)[:, None]
-    order = order + offsets  # places in all tables together, which are faster to look up
+    order = order + offsets  # indices into all tables together, which are faster to look up
     ordered = words.reshape(-1, n_words)[order]
     starts = np.ones(order.shape, dtype=bool)
     starts[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=2)
     start = np.maximum.accumulate(np.where(starts, np.arange(n_coalitions), 0), axis=1)
     first = np.empty(order.size, dtype=np.intp)
     first[order] = order.ravel()[start + offsets]
-    places: IntArray = first.reshape(order.shape) - offsets
-    return places
+    indices: IntArray = first.reshape(order.shape) - offsets
+    return indices
 
 
 def pack(coalitions: CoalitionArray) -> WordArray:
     """Pack the players of each coalition, (..., M), into as few words as possible, (..., W).
 
-    Sets of players are united and cut by the operators of bits. Players that do not exist are
-    absent from every word.
+    Unions and intersections of sets of players are bitwise operations. Bits of players that do not
+    exist are 0.
     """
     bits = np.packbits(coalitions, axis=-1)
     n_bytes = bits.shape[-1]

@@ -1,1 +1,1 @@
-"""Scores of how strongly players interact, by which cooperators are chosen."""
+"""Scores of the interactions between players, by which cooperators are selected."""

@@ -1,4 +1,4 @@
-"""Taking derivatives of models that may not want to be differentiated. Needs torch."""
+"""Derivatives of models that may not support them. Needs torch."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _Result = TypeVar("_Result")
 
 _HINTS = {
     "scaled_dot_product": (
-        "Fused attention is differentiable only once; torch.nn.attention.sdpa_kernel("
-        "SDPBackend.MATH) around the call takes another form of it."
+        "Fused attention is differentiable only once; call the model inside "
+        "torch.nn.attention.sdpa_kernel(SDPBackend.MATH) to use another implementation."
     ),
     "inference tensors": "The model was built or loaded under torch.inference_mode.",
     "use_reentrant": "Checkpoint with use_reentrant=False.",
@@ -25,17 +25,18 @@ _HINTS = {
 
 @contextmanager
 def derivatives_allowed() -> Iterator[None]:
-    """Take derivatives even where the caller has switched them off."""
+    """Enable derivatives even if the caller has disabled them."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
 
 
 @contextmanager
 def attempted() -> Iterator[None]:
-    """Say that no derivative can be taken, whatever the model does when one is tried.
+    """Convert any error of the model during differentiation to a DerivativeError.
 
-    Models fail in all ways when their input carries a gradient. A fault that has nothing to do
-    with it comes up again in evaluation. Lack of memory is passed on, to be met by smaller batches.
+    Models may raise any error if their input requires a gradient. An error with another cause
+    occurs again when coalitions are evaluated. Errors of memory are raised unchanged, because
+    smaller batches may avoid them.
     """
     try:
         yield
@@ -51,9 +52,10 @@ def attempted() -> Iterator[None]:
 
 
 def with_or_without_cudnn(call: Callable[[], _Result]) -> _Result:
-    """Call `call`, without cuDNN where its recurrent layers are what refuses a derivative.
+    """Return `call()`; repeat it without cuDNN if cuDNN's recurrent layers refuse a derivative.
 
-    They differentiate in training mode only, and never twice; PyTorch's own always do.
+    These layers have derivatives in training mode only, and no second derivatives. PyTorch's own
+    recurrent layers have both.
     """
     try:
         return call()
@@ -69,24 +71,24 @@ def with_or_without_cudnn(call: Callable[[], _Result]) -> _Result:
 
 
 def holds_custom_functions(outputs: torch.Tensor) -> bool:
-    """Tell whether `outputs` came through a `torch.autograd.Function` written in Python.
+    """Return whether `outputs` depend on a `torch.autograd.Function` written in Python.
 
-    The derivative of such a function may itself be without one, and nothing says so.
+    The derivative of such a function may not be differentiable again, and PyTorch raises no error.
     """
-    seen, left = set(), [outputs.grad_fn]
-    while left:
-        node = left.pop()
-        if node is None or node in seen:
+    visited, waiting = set(), [outputs.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in visited:
             continue
         if isinstance(node, torch.autograd.function.BackwardCFunction):
             return True
-        seen.add(node)
-        left += [following for following, _ in node.next_functions]
+        visited.add(node)
+        waiting += [following for following, _ in node.next_functions]
     return False
 
 
 def _brief(error: Exception) -> str:
-    """Return what an error says first, and what follows from it."""
+    """Return the first line of an error, and a hint if its cause is known."""
     text = str(error)
     first = text.strip().partition("\n")[0].rstrip(".")
     hints = [hint for part, hint in _HINTS.items() if part in text.lower()]

@@ -1,4 +1,4 @@
-"""What users may choose as the source of cooperators, checked."""
+"""Checks of the argument `cooperators`: the source of the cooperators."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..errors import InvalidArgumentError
 COOPERATORS = ("auto", "hessian", "gradient", "difference", "random")
 
 DERIVATIVES = "derivatives"
-"""As "auto", but what derivatives do not tell is left open: neither differences nor chance."""
+"""As "auto", but rows without usable derivatives get no scores instead of differences or draws."""
 
 PRIORS = ("auto", "hessian", "gradient", "difference")
-"""How odd Gaussian-process regression may be told about interactions."""
+"""Sources of a prior of the interactions, for odd Gaussian-process regression."""
 
 
 Cooperators: TypeAlias = str | ScoreArray
@@ -24,7 +24,7 @@ Cooperators: TypeAlias = str | ScoreArray
 
 
 def checked_cooperators(cooperators: Any, ways: tuple[str, ...] = COOPERATORS) -> str | ScoreArray:
-    """Return `cooperators` if it is one of the named ways, or an array of scores."""
+    """Return `cooperators` if it is one of the named sources, or an array of scores."""
     if isinstance(cooperators, str):
         return checked_choice("cooperators", cooperators, ways)
     check_unmasked("cooperators", cooperators)
@@ -49,13 +49,13 @@ def checked_cooperators(cooperators: Any, ways: tuple[str, ...] = COOPERATORS) -
 
 
 def checked_prior(cooperators: Any, weights: str) -> str | ScoreArray | None:
-    """Return the cooperators that make a prior; what derivatives do not tell, values will."""
+    """Return the cooperators of a prior; rows without usable derivatives learn from values only."""
     if cooperators is None:
         return None
     if weights != "learned":
         raise InvalidArgumentError(
-            f"cooperators are a prior of weights that are learned, and weights={weights!r} are "
-            "not. Use weights='learned', or leave cooperators out."
+            f"cooperators are a prior for learned weights, but weights={weights!r} are not "
+            "learned. Use weights='learned', or leave cooperators out."
         )
     checked = checked_cooperators(cooperators, PRIORS)
     return DERIVATIVES if isinstance(checked, str) and checked == "auto" else checked

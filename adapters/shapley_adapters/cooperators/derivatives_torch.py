@@ -1,4 +1,4 @@
-"""Cross-contributions from derivatives. Needs torch, so import it only where a game has them."""
+"""Cross-contributions from derivatives. Needs torch, so import it only for games with them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .autograd_torch import (
 
 _LARGEST_STEP = 0.05
 _TOLERATED = 0.05
-"""How much of the change of an output, or of a slope, derivatives may leave unexplained."""
+"""Largest share of the change of an output, or of a slope, that derivatives may not explain."""
 
 _ROUNDING_ERRORS = 64.0
-"""Of how many roundings the error of a forward pass is taken to consist."""
+"""The assumed error of a forward pass, in units of one rounding error."""
 
 _DETACHED = (
     "The model's output does not depend differentiably on its input: something detaches or rounds "
@@ -43,10 +43,10 @@ class DerivativeScores:
     backward_passes : array, (R,)
         The backward passes that each row took.
     are_empty : array, (R,)
-        Where the derivatives say nothing: all that were looked at are zero.
+        Whether all computed derivatives of the row are zero, so that they give no scores.
     are_partial : array, (R,)
-        Where the derivatives do not explain how the output changes nearby, so that part of the
-        model must have hidden from them.
+        Whether the derivatives do not explain the change of the output over a small step. Part of
+        the model then has no derivatives.
     """
 
     values: ScoreArray
@@ -61,9 +61,9 @@ def hessian_scores(
     """Return η for each row (Wang et al., 2022, Eq. 11).
 
     The second derivative is taken along the players' directions, from the absent to the present
-    input, so that a player of several columns needs one backward pass, as one of a single column
-    does; for single columns this is |x_i − x̄_i| |2 ∂²f/∂x_i∂x_j| |x_j − x̄_j| as printed. Several
-    outputs add up. Takes 1 + M backward passes for each row and output.
+    input, so that a player with several columns needs one backward pass only. For players with one
+    column this is the printed |x_i − x̄_i| |2 ∂²f/∂x_i∂x_j| |x_j − x̄_j|. Scores are summed over
+    outputs. Takes 1 + M backward passes per row and output.
     """
     points = _Points(game, rows, batch_size)
     are_custom, are_straight = [], []
@@ -73,19 +73,21 @@ def hessian_scores(
         outputs = points.outputs(np.arange(start, stop), presence)
         are_custom.append(holds_custom_functions(outputs))
         total = presence.new_zeros((*presence.shape, presence.shape[1]))
-        slopes, bends = [], []
+        slopes, slope_changes = [], []
         for output in outputs.sum(dim=0):
             slope = _slope(output, presence, create_graph=True)
             curvature = _curvature(slope, presence)
             are_straight.append(curvature is None)
             slopes.append(slope)
-            bends.append(torch.zeros_like(slope) if curvature is None else curvature.sum(dim=2))
+            slope_changes.append(
+                torch.zeros_like(slope) if curvature is None else curvature.sum(dim=2)
+            )
             total += 0.0 if curvature is None else 2 * curvature.abs()
-        return [total, outputs, torch.stack(slopes, dim=1), torch.stack(bends, dim=1)]
+        return [total, outputs, torch.stack(slopes, dim=1), torch.stack(slope_changes, dim=1)]
 
-    scores, outputs, slopes, bends = _collected(curvatures, len(rows), points.batch_size)
+    scores, outputs, slopes, slope_changes = _collected(curvatures, len(rows), points.batch_size)
     if all(are_straight):
-        # Of the parameters alone the slope may depend all the same.
+        # The slope may still require a gradient, if it depends on the parameters.
         raise DerivativeError(
             "The first derivative cannot be differentiated again: the model is linear in its "
             "inputs, as far as it does not detach them, or it holds an operation that is "
@@ -93,9 +95,9 @@ def hessian_scores(
         )
     points.backward_passes += outputs.shape[1] * (1 + game.n_players)
     curvature = scores.sum(axis=(1, 2)) / 2
-    are_partial = points.hide_slopes(outputs, slopes, curvature)
-    if any(are_custom):  # all others either have a second derivative or refuse it
-        are_partial |= points.hide_bends(slopes, bends, curvature)
+    are_partial = points.unexplained_by_slopes(outputs, slopes, curvature)
+    if any(are_custom):  # other functions have a second derivative or raise an error
+        are_partial |= points.unexplained_by_curvature(slopes, slope_changes, curvature)
     scores = _without_diagonal(scores)
     are_empty: BoolArray = scores.sum(axis=(1, 2)) == 0
     return DerivativeScores(scores, points.backward_passes, are_empty, are_partial)
@@ -104,13 +106,13 @@ def hessian_scores(
 def gradient_scores(
     game: DifferentiableGame, rows: IntArray, batch_size: int | None = None
 ) -> DerivativeScores:
-    """Return how much the slope of each player changes when another one leaves.
+    """Return the change of each player's slope when another player leaves.
 
-    For networks of straight pieces (ReLU, max-pooling), whose second derivative is zero wherever
-    it exists. Takes M + 1 backward passes for each row and output.
+    For piecewise linear networks (ReLU, max-pooling), whose second derivative is zero wherever
+    it exists. Takes M + 1 backward passes per row and output.
     """
     n_players = game.n_players
-    n_points = n_players + 1  # everyone, then without each player in turn
+    n_points = n_players + 1  # all players, then all without each player in turn
     points = _Points(game, rows, batch_size)
 
     def outputs_and_slopes(start: int, stop: int) -> list[torch.Tensor]:
@@ -127,17 +129,17 @@ def gradient_scores(
         change = np.abs(slopes[:, :1] - slopes[:, 1:]).sum(axis=2)
     scores = _without_diagonal(change + change.transpose(0, 2, 1))
     are_empty: BoolArray = np.abs(slopes).sum(axis=(1, 2, 3)) == 0
-    are_partial = points.hide_slopes(outputs[:, 0], slopes[:, 0], change.sum(axis=(1, 2)))
+    are_partial = points.unexplained_by_slopes(outputs[:, 0], slopes[:, 0], change.sum(axis=(1, 2)))
     return DerivativeScores(scores, points.backward_passes, are_empty, are_partial)
 
 
 @dataclass
 class _Points:
-    """Where a game is looked at: rows with players who are present to a degree."""
+    """Outputs and slopes of a game at rows whose players are present to a degree."""
 
     game: DifferentiableGame
     rows: IntArray
-    given_batch_size: int | None
+    fixed_batch_size: int | None
     rounding: float = field(default=0.0, init=False)
     backward_passes: IntArray = field(init=False)
 
@@ -146,13 +148,13 @@ class _Points:
 
     @property
     def batch_size(self) -> int:
-        """How many points to take at a time."""
-        return self.given_batch_size or max(1, self.game.evaluations_per_batch // 4)
+        """Number of points per batch."""
+        return self.fixed_batch_size or max(1, self.game.evaluations_per_batch // 4)
 
-    def outputs(self, places: IntArray, presence: torch.Tensor) -> torch.Tensor:
-        """Return the outputs for the rows at `places`, (P, K)."""
+    def outputs(self, indices: IntArray, presence: torch.Tensor) -> torch.Tensor:
+        """Return the outputs of `self.rows[indices]`, (P, K)."""
         with attempted():
-            outputs = self.game.presence_values(self.rows[places], presence)
+            outputs = self.game.presence_values(self.rows[indices], presence)
         if outputs.is_floating_point():
             precisions = torch.finfo(presence.dtype).eps, torch.finfo(outputs.dtype).eps
             self.rounding = max(precisions)
@@ -160,61 +162,65 @@ class _Points:
             raise DerivativeError(_DETACHED)
         return outputs
 
-    def outputs_and_slopes(self, places: IntArray, presence: torch.Tensor) -> list[torch.Tensor]:
-        """Return the outputs, (P, K), and the slopes of each, (P, K, M)."""
+    def outputs_and_slopes(self, indices: IntArray, presence: torch.Tensor) -> list[torch.Tensor]:
+        """Return the outputs, (P, K), and their slopes, (P, K, M)."""
         presence.requires_grad_()
-        outputs = self.outputs(places, presence)
+        outputs = self.outputs(indices, presence)
         slopes = [_slope(output, presence) for output in outputs.sum(dim=0)]
-        np.add.at(self.backward_passes, places, len(slopes))
+        np.add.at(self.backward_passes, indices, len(slopes))
         return [outputs, torch.stack(slopes, dim=1)]
 
-    def hide_slopes(
+    def unexplained_by_slopes(
         self, outputs: FloatArray, slopes: FloatArray, curvature: FloatArray
     ) -> BoolArray:
-        """Tell which rows' outputs, (R, K), change otherwise than by the slopes, (R, K, M).
+        """Return the rows whose outputs, (R, K), do not change by their slopes, (R, K, M).
 
-        By as much as `curvature`, (R,), bends the slopes over the step, they may.
+        The change of the slopes over the step, by `curvature`, (R,), is allowed.
         """
 
-        def nearby(places: IntArray, presence: torch.Tensor) -> torch.Tensor:
+        def nearby(indices: IntArray, presence: torch.Tensor) -> torch.Tensor:
             with torch.no_grad():
-                return self.outputs(places, presence)
+                return self.outputs(indices, presence)
 
         scale = np.abs(slopes).sum(axis=(1, 2))
-        return self._change_otherwise(outputs, slopes.sum(axis=2), scale, nearby, curvature)
+        return self._has_unexplained_change(outputs, slopes.sum(axis=2), scale, nearby, curvature)
 
-    def hide_bends(self, slopes: FloatArray, bends: FloatArray, scale: FloatArray) -> BoolArray:
-        """Tell which rows' slopes, (R, K, M), change otherwise than by the curvature's sums."""
+    def unexplained_by_curvature(
+        self, slopes: FloatArray, slope_changes: FloatArray, scale: FloatArray
+    ) -> BoolArray:
+        """Return the rows whose slopes, (R, K, M), do not change by the sums of the curvature."""
 
-        def nearby(places: IntArray, presence: torch.Tensor) -> torch.Tensor:
-            return self.outputs_and_slopes(places, presence)[1].flatten(1)
+        def nearby(indices: IntArray, presence: torch.Tensor) -> torch.Tensor:
+            return self.outputs_and_slopes(indices, presence)[1].flatten(1)
 
         flat = len(slopes), -1
-        return self._change_otherwise(slopes.reshape(flat), bends.reshape(flat), scale, nearby)
+        return self._has_unexplained_change(
+            slopes.reshape(flat), slope_changes.reshape(flat), scale, nearby
+        )
 
-    def _change_otherwise(
+    def _has_unexplained_change(
         self,
-        given: FloatArray,
+        values: FloatArray,
         derivative: FloatArray,
         scale: FloatArray,
         nearby: Callable[[IntArray, torch.Tensor], torch.Tensor],
         curvature: FloatArray | float = 0.0,
     ) -> BoolArray:
-        """Compare the change of what is `given`, (R, n), when all players leave by a small step.
+        """Return for which rows a small step of all players changes `values` unexpectedly.
 
-        What does not fit is compared over a larger step, too: over a small one, kinks and parts of
-        low precision may count too much.
+        `values`, (R, n), should change by the step times `derivative`. Rows that differ are
+        compared again over a larger step, because kinks and low precision matter less there.
         """
-        differs = np.ones(len(given), dtype=bool)
+        differs = np.ones(len(values), dtype=bool)
         for step in (self.rounding**0.4, _LARGEST_STEP):
             if not differs.any():
                 break
-            # All rows, because some models take no single ones.
-            near = self._stepped(step, nearby)
-            noise = _ROUNDING_ERRORS * self.rounding * np.abs(given).sum(axis=1)
-            with np.errstate(invalid="ignore"):  # NaN is told elsewhere
-                error = np.abs(given - near - step * derivative).sum(axis=1)
-                # Where all slopes vanish, as at a maximum, their bends are all the change there is.
+            # All rows at once, because some models do not accept single rows.
+            moved = self._stepped(step, nearby)
+            noise = _ROUNDING_ERRORS * self.rounding * np.abs(values).sum(axis=1)
+            with np.errstate(invalid="ignore"):  # NaN raises an error elsewhere
+                error = np.abs(values - moved - step * derivative).sum(axis=1)
+                # If all slopes are zero, as at a maximum, only the curvature changes the output.
                 allowed = np.maximum(_TOLERATED * step * scale, step**2 * curvature / 2)
                 differs &= error > allowed + noise
         return differs
@@ -232,7 +238,7 @@ class _Points:
 def _slope(
     output: torch.Tensor, presence: torch.Tensor, create_graph: bool = False
 ) -> torch.Tensor:
-    """Return the slopes of an output added up over rows, which do not depend on each other."""
+    """Return the slopes of an output summed over rows, which do not depend on each other."""
     slope = _gradient(output, presence, create_graph)
     if slope is None:
         raise DerivativeError(_DETACHED)
@@ -240,7 +246,7 @@ def _slope(
 
 
 def _curvature(slope: torch.Tensor, presence: torch.Tensor) -> torch.Tensor | None:
-    """Differentiate the slopes, (P, M), once more, (P, M, M); None where all are constant."""
+    """Return the derivative of the slopes, (P, M), as (P, M, M); None if all are constant."""
     if not slope.requires_grad:
         return None
     columns = [_gradient(column, presence) for column in slope.sum(dim=0)]
@@ -257,8 +263,8 @@ def _gradient(
         (gradient,) = torch.autograd.grad(
             output, presence, retain_graph=True, create_graph=create_graph, allow_unused=True
         )
-    found: torch.Tensor | None = gradient
-    return found
+    optional_gradient: torch.Tensor | None = gradient
+    return optional_gradient
 
 
 def _collected(
@@ -279,7 +285,7 @@ def _collected(
         if not ran_out_of_memory(error):
             raise
         raise DerivativeError(
-            "Memory does not suffice for the derivatives of even one row."
+            "There is not enough memory for the derivatives of a single row."
         ) from error
     return [np.concatenate(parts) for parts in zip(*collected, strict=True)]
 

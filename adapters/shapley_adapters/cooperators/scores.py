@@ -1,6 +1,6 @@
-"""Which players cooperate most: the scores by which SHEAR picks cooperators.
+"""Scores of the interactions between players, by which SHEAR selects cooperators.
 
-Odd Gaussian-process regression takes them as a prior.
+Odd Gaussian-process regression uses them as a prior.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _OTHER_WAYS = "Use 'difference', which needs evaluations only, or 'auto'."
 
 @dataclass
 class Scores:
-    """Cross-contributions of some rows of a game, and how each row came by them.
+    """Cross-contributions of some rows of a game, and the source of each row's.
 
     Attributes
     ----------
     values : array, (R, M, M)
         The scores; 0 where `sources` is "".
     sources : array of str, (R,)
-        "hessian", "gradient" or "array", or "" for rows that the derivatives did not serve.
+        "hessian", "gradient" or "array", or "" for rows without usable derivatives.
     backward_passes : array, (R,)
-        The backward passes spent on each row.
+        The backward passes of each row.
     """
 
     values: ScoreArray
@@ -50,11 +50,11 @@ class Scores:
         self.backward_passes = np.zeros(len(self.sources), dtype=np.intp)
 
     def add(
-        self, places: IntArray, values: ScoreArray, sources: npt.NDArray[np.str_] | str
+        self, indices: IntArray, values: ScoreArray, sources: npt.NDArray[np.str_] | str
     ) -> None:
-        """Enter the scores of the rows at `places`."""
-        self.values[places] = values
-        self.sources[places] = sources
+        """Store the scores of the rows at `indices`."""
+        self.values[indices] = values
+        self.sources[indices] = sources
 
 
 def scores_before_evaluation(
@@ -64,11 +64,12 @@ def scores_before_evaluation(
     batch_size: int | None = None,
     differences_fit: bool = True,
 ) -> Scores:
-    """Return what is known about the players' interactions before any coalition is evaluated.
+    """Return the scores that need no evaluations: those from derivatives or from the user.
 
-    `"auto"` takes the second derivatives; for rows where they all vanish, as in networks of
-    straight pieces, the differences of the first. Rows that neither serves are left open, and so
-    are those where part of the model hides from derivatives, if `differences_fit` the budget.
+    `"auto"` uses the second derivatives. For rows where all of these are zero, as in piecewise
+    linear networks, it uses differences of first derivatives. Rows where both are zero get no
+    scores. If differences of values fit in the budget (`differences_fit`), rows for which
+    derivatives do not explain the output get no scores either.
 
     Raises
     ------
@@ -82,9 +83,9 @@ def scores_before_evaluation(
         scores.values[:] = fitting if fitting.ndim == 2 else fitting[rows]
         scores.sources[:] = "array"
     elif cooperators in ("hessian", "gradient"):
-        _add_as_asked(scores, game, rows, cooperators, batch_size)
+        _add_requested(scores, game, rows, cooperators, batch_size)
     elif cooperators in ("auto", DERIVATIVES) and _is_differentiable(game):
-        _add_what_serves(scores, game, rows, batch_size, differences_fit)
+        _add_automatic(scores, game, rows, batch_size, differences_fit)
     return scores
 
 
@@ -118,78 +119,81 @@ def difference_scores(grand: ValueArray, lacking: ValueArray, n_players: int) ->
     return scores
 
 
-def _add_as_asked(
+def _add_requested(
     scores: Scores, game: Game, rows: IntArray, way: str, batch_size: int | None
 ) -> None:
-    """Score all rows by `way`; say why that is impossible, or what speaks against it."""
+    """Score all rows by `way`; raise an error if it is impossible, or warn if it is unreliable."""
     if not _is_differentiable(game):
         raise DerivativeError(
             f"cooperators={way!r} needs derivatives, but {_obstacle(game)}. {_OTHER_WAYS}"
         )
     try:
-        found = _derivatives(game, rows, way, batch_size)
+        derivatives = _derivatives(game, rows, way, batch_size)
     except DerivativeError as error:
         once = "'gradient', which differentiates once, or " if way == "hessian" else ""
         raise DerivativeError(
             f"cooperators={way!r}: {error} {_OTHER_WAYS.replace('Use ', f'Use {once}')}"
         ) from error
-    is_finite = np.isfinite(found.values).all(axis=(1, 2))
+    is_finite = np.isfinite(derivatives.values).all(axis=(1, 2))
     if not is_finite.all():
         raise DerivativeError(
             f"cooperators={way!r}: the derivatives are not finite for {(~is_finite).sum()} rows. "
             f"{_OTHER_WAYS}"
         )
-    scores.add(np.arange(len(rows)), found.values, way)
-    scores.backward_passes += found.backward_passes
-    _warn_of_partial(way, int(found.are_partial.sum()), len(rows))
-    n_empty = int((found.are_empty & ~found.are_partial).sum())
+    scores.add(np.arange(len(rows)), derivatives.values, way)
+    scores.backward_passes += derivatives.backward_passes
+    _warn_of_partial(way, int(derivatives.are_partial.sum()), len(rows))
+    n_empty = int((derivatives.are_empty & ~derivatives.are_partial).sum())
     if n_empty:
         kind = "second" if way == "hessian" else "first"
-        where = "ReLU networks" if way == "hessian" else "models that round or compare"
-        other = "gradient" if way == "hessian" else "difference"
+        kind_of_model = "ReLU networks" if way == "hessian" else "models that round or compare"
+        alternative = "gradient" if way == "hessian" else "difference"
         warn_user(
-            f"cooperators={way!r}: all {kind} derivatives vanish for {n_empty} rows, as they do "
-            f"in {where}, so that the cooperators there are arbitrary. Use {other!r}."
+            f"cooperators={way!r}: all {kind} derivatives vanish for {n_empty} rows, as in "
+            f"{kind_of_model}, so that their cooperators are arbitrary. Use {alternative!r}."
         )
 
 
-def _add_what_serves(
+def _add_automatic(
     scores: Scores,
     game: DifferentiableGame,
     rows: IntArray,
     batch_size: int | None,
     differences_fit: bool,
 ) -> None:
-    """Score each row by the first way that says something about it."""
+    """Score each row by the first kind of derivatives that is not zero for it."""
     partial = Scores(scores.values.copy(), scores.sources.copy())
     for way in ("hessian", "gradient"):
         is_open = np.flatnonzero(scores.sources == "")
         if len(is_open) == 0:
             return
         try:
-            found = _derivatives(game, rows[is_open], way, batch_size)
+            derivatives = _derivatives(game, rows[is_open], way, batch_size)
         except DerivativeError:
             continue  # `sources` records what was used in the end
-        scores.backward_passes[is_open] += found.backward_passes
-        serves = np.isfinite(found.values).all(axis=(1, 2)) & ~found.are_empty
-        for kept, choice in ((scores, ~found.are_partial), (partial, found.are_partial)):
-            chosen = choice & serves
-            kept.add(is_open[chosen], found.values[chosen], way)
-    left = np.flatnonzero((scores.sources == "") & (partial.sources != ""))
-    if len(left) > 0 and not differences_fit:
-        # Better than cooperators drawn at random.
-        scores.add(left, partial.values[left], partial.sources[left])
-        _warn_of_partial("auto", len(left), len(rows))
+        scores.backward_passes[is_open] += derivatives.backward_passes
+        serves = np.isfinite(derivatives.values).all(axis=(1, 2)) & ~derivatives.are_empty
+        for scores_to_fill, choice in (
+            (scores, ~derivatives.are_partial),
+            (partial, derivatives.are_partial),
+        ):
+            is_chosen = choice & serves
+            scores_to_fill.add(is_open[is_chosen], derivatives.values[is_chosen], way)
+    open_rows = np.flatnonzero((scores.sources == "") & (partial.sources != ""))
+    if len(open_rows) > 0 and not differences_fit:
+        # These scores are better than random cooperators.
+        scores.add(open_rows, partial.values[open_rows], partial.sources[open_rows])
+        _warn_of_partial("auto", len(open_rows), len(rows))
 
 
 def _derivatives(
     game: DifferentiableGame, rows: IntArray, way: str, batch_size: int | None
 ) -> DerivativeScores:
-    # Imported here, so that models without derivatives never load torch.
+    # Imported here, so that models without derivatives do not load torch.
     from .derivatives_torch import gradient_scores, hessian_scores
 
-    take = hessian_scores if way == "hessian" else gradient_scores
-    return take(game, rows, batch_size)
+    compute = hessian_scores if way == "hessian" else gradient_scores
+    return compute(game, rows, batch_size)
 
 
 def _warn_of_partial(cooperators: str, n_partial: int, n_rows: int) -> None:
@@ -197,8 +201,8 @@ def _warn_of_partial(cooperators: str, n_partial: int, n_rows: int) -> None:
         return
     warn_user(
         f"cooperators={cooperators!r}: the derivatives do not explain how the output changes for "
-        f"{n_partial} rows, as if part of the model rounded, detached or converted its input. The "
-        "cooperators there may be poor; 'difference' finds them by evaluations."
+        f"{n_partial} rows; probably part of the model rounds, detaches or converts its input. "
+        "Their cooperators may be poor. Use 'difference', which needs evaluations only."
     )
 
 

@@ -1,4 +1,4 @@
-"""How near attributions come to the exact ones (Wang et al., SHEAR, ICML 2022, 5.2)."""
+"""Errors of attributions against the exact ones (Wang et al., SHEAR, ICML 2022, 5.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ..arguments import checked_choice
 from ..array_types import FloatArray
 from .attribution_arrays import check_same_shape, checked_attributions
-from .orders import ORDERS, ranking
+from .ranking import ORDERS, ranking
 
 
 def absolute_error(attributions: Any, exact: Any) -> FloatArray:
@@ -31,19 +31,19 @@ def absolute_error(attributions: Any, exact: Any) -> FloatArray:
 
 
 def ranking_accuracy(attributions: Any, exact: Any, *, order: str = "value") -> FloatArray:
-    """Return ACC, the share of places of the ranking that are right, the m-th weighted by 1/m.
+    """Return ACC, the share of ranks that are right, where rank m has the weight 1/m.
 
     Parameters
     ----------
     attributions, exact : arrays, tensors or Explanations, (…, M)
-        Features last. Features of equal attribution rank in the order in which they stand.
+        Features last. Features of equal attribution rank in the order of their indices.
     order : {"value", "magnitude"}
-        What features rank by, the largest first.
+        Whether features rank by their attributions or by the absolute values, largest first.
 
     Returns
     -------
     array, (…)
-        From 0 to 1, which is best. No evaluations of the model.
+        From 0 to 1 (best). No evaluations of the model.
     """
     checked_choice("order", order, ORDERS)
     values, truth = _pair(attributions, exact)

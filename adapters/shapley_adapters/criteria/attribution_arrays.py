@@ -12,49 +12,49 @@ from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..torch_support.tensor_arrays import array_of_tensor, is_tensor
 
 
-def plain_array(name: str, given: Any) -> FloatArray:
-    """Return what a user passes as an array in double precision.
+def plain_array(name: str, attributions: Any) -> FloatArray:
+    """Return an array, tensor or explanation as an array in double precision.
 
     Parameters
     ----------
     name : str
-        What messages call it.
-    given : array, tensor, or object with `values`
+        Name of the argument, for messages.
+    attributions : array, tensor, or object with `values`
         Tensors are recognised by `detach`, and shap's explanations by `values`, so that neither
         host is imported for the other's results.
 
     Raises
     ------
     InvalidArgumentTypeError
-        If these are not numbers.
+        If it does not hold numbers.
     InvalidArgumentError
-        If any of them is not finite.
+        If a number is not finite.
     """
-    if is_tensor(given):
-        if given.is_complex():
+    if is_tensor(attributions):
+        if attributions.is_complex():
             raise InvalidArgumentTypeError(f"{name} is complex; real numbers are needed.")
-        given = array_of_tensor(given)
-    elif not isinstance(given, np.ndarray) and hasattr(given, "values"):
-        given = given.values
-    check_unmasked(name, given)
+        attributions = array_of_tensor(attributions)
+    elif not isinstance(attributions, np.ndarray) and hasattr(attributions, "values"):
+        attributions = attributions.values
+    check_unmasked(name, attributions)
     try:
-        values: FloatArray = np.asarray(given, dtype=np.float64)
+        values: FloatArray = np.asarray(attributions, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentTypeError(
             f"{name} must be an array, a tensor or an explanation with values of one shape for "
-            f"all rows; got {type(given).__name__}."
+            f"all rows; got {type(attributions).__name__}."
         ) from error
     if not np.isfinite(values).all():
-        place = np.argwhere(~np.isfinite(values))[0].tolist()
+        index = np.argwhere(~np.isfinite(values))[0].tolist()
         raise InvalidArgumentError(
-            f"{name} holds {values[tuple(place)]} at {place}; attributions must be finite."
+            f"{name} holds {values[tuple(index)]} at {index}; attributions must be finite."
         )
     return values
 
 
-def checked_attributions(name: str, given: Any) -> FloatArray:
+def checked_attributions(name: str, attributions: Any) -> FloatArray:
     """Return attributions, (…, M), with at least one row and one feature."""
-    values = plain_array(name, given)
+    values = plain_array(name, attributions)
     if values.ndim < 1 or values.size == 0:
         raise InvalidArgumentError(
             f"{name} has shape {values.shape}; attributions of at least one feature are needed."

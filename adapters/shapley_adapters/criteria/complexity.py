@@ -16,8 +16,7 @@ def complexity(attributions: Any) -> FloatArray:
 
     μ_C of Bhatt, Weller and Moura (Evaluating and aggregating feature-based model explanations):
     −Σ p_i ln p_i with ``p_i = |φ_i| / Σ|φ|``. From 0, for a single feature, to ln M, for M features
-    of equal size. It does not depend on the scale. An explanation that is zero throughout names no
-    feature: 0.
+    of equal size. It does not depend on the scale. An explanation of zeros has complexity 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the model's output does as features come and go in the order of their attributions."""
+"""Insertion and deletion curves: the output while features join or leave by their attributions."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ..array_types import CoalitionArray, FloatArray
 from ..errors import InvalidArgumentError
 from ..games.game import Game
 from .game_values import attributions_of_game, own_values
-from .orders import ORDERS, counts_of_steps, first_features
+from .ranking import ORDERS, counts_of_steps, first_features
 
 _LEAST_PROBABILITY = 1e-15
-"""Probabilities count as this far from 0 and 1 at least, which keeps log-odds finite."""
+"""Probabilities closer to 0 or 1 than this are clipped to it, which keeps log-odds finite."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The output against the share of features that came or went.
+    """The output against the share of features that joined or left.
 
     Attributes
     ----------
     fractions : array, (T,)
         Shares of the features, from 0 to 1.
     values : array, (R, T) or (R, K, T)
-        The output, or what the curve shows of it, for each row.
+        The output, or the log-odds, per row.
     """
 
     fractions: FloatArray
@@ -59,7 +59,7 @@ class Curve:
 def insertion_curve(
     attributions: Any, game: Game, *, n_steps: int | None = None, order: str = "value"
 ) -> Curve:
-    """Return the output as features come in, the largest attributions first.
+    """Return the output while features join, the largest attributions first.
 
     Parameters
     ----------
@@ -68,18 +68,18 @@ def insertion_curve(
     game : Game
         The games of the R rows.
     n_steps : int, optional
-        In how many steps of about equal size they come; one by one by default.
+        Number of steps, of about equal size; by default one per feature.
     order : {"value", "magnitude"}
-        What features are ordered by.
+        Whether features are ordered by their attributions or by the absolute values.
 
     Returns
     -------
     Curve
-        Its area is large where few features bring the output up.
+        Its area is large if a few features raise the output.
 
     Notes
     -----
-    Costs T evaluations for each row and output, T − 1 the number of steps.
+    Costs T evaluations per row and output, where T − 1 is the number of steps.
     """
     return _curve(attributions, game, n_steps, order, lambda first: first)
 
@@ -87,10 +87,10 @@ def insertion_curve(
 def deletion_curve(
     attributions: Any, game: Game, *, n_steps: int | None = None, order: str = "value"
 ) -> Curve:
-    """Return the output as features go, the largest attributions first.
+    """Return the output while features leave, the largest attributions first.
 
-    Parameters and cost are those of `insertion_curve`. The area is small where few features carry
-    the output.
+    Parameters and cost are those of `insertion_curve`. The area is small if the output depends on
+    a few features.
     """
     return _curve(attributions, game, n_steps, order, np.logical_not)
 
@@ -105,42 +105,44 @@ def masked_log_odds(
     """Return the change in log-odds of a class as its largest attributions are masked.
 
     The measure of Chen et al. (L-Shapley and C-Shapley, ICLR 2019, 5): ln p/(1 − p) of the class
-    with the first features masked, less that of the whole row. Lower is better; 0 at the start.
+    with the first features masked, minus that of the whole row. Lower is better; 0 at the start.
 
     Parameters
     ----------
     attributions : array, tensor or Explanation, (R, M) or (R, 1, M)
         Attributions of the class.
     log_probabilities : Game
-        Games whose one value is the logarithm of the probability of the class, as
-        `ValueFunction("log_probability")` makes it.
+        Games with one value, the logarithm of the probability of the class, such as those of
+        `ValueFunction("log_probability")`.
     n_steps, order
         As in `insertion_curve`.
 
     Returns
     -------
     Curve
-        Probabilities nearer than 10⁻¹⁵ to 0 or 1 count as that near.
+        Probabilities are clipped to the range from 10⁻¹⁵ to 1 − 10⁻¹⁵.
     """
     curve = _curve(attributions, log_probabilities, n_steps, order, np.logical_not)
     if (curve.values > 1e-6).any():
         raise InvalidArgumentError(
-            f"log_probabilities returned {curve.values.max():.6g}, which is no logarithm of a "
-            "probability."
+            f"log_probabilities returned {curve.values.max():.6g}, which is not the logarithm of "
+            "a probability."
         )
     logs = np.clip(curve.values, np.log(_LEAST_PROBABILITY), 0.0)
-    others = np.maximum(-np.expm1(logs), _LEAST_PROBABILITY)
-    odds = logs - np.log(others)
+    complements = np.maximum(-np.expm1(logs), _LEAST_PROBABILITY)
+    odds = logs - np.log(complements)
     return Curve(curve.fractions, odds - odds[..., :1])
 
 
-def _curve(attributions: Any, game: Game, n_steps: int | None, order: str, shown: Any) -> Curve:
+def _curve(
+    attributions: Any, game: Game, n_steps: int | None, order: str, to_coalitions: Any
+) -> Curve:
     values, is_single = attributions_of_game(attributions, game)
     checked_choice("order", order, ORDERS)
     if n_steps is not None:
         checked_count("n_steps", n_steps)
     n_players = values.shape[2]
     counts = counts_of_steps(n_players, n_steps)
-    coalitions: CoalitionArray = shown(first_features(values, counts, order))
-    found = own_values(game, coalitions)  # (R, K, T)
-    return Curve(counts / n_players, found[:, 0] if is_single else found)
+    coalitions: CoalitionArray = to_coalitions(first_features(values, counts, order))
+    output_values = own_values(game, coalitions)  # (R, K, T)
+    return Curve(counts / n_players, output_values[:, 0] if is_single else output_values)

@@ -1,4 +1,4 @@
-"""Whether attributions say what the model does when features go."""
+"""Whether attributions agree with the change of the output when features are removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import InvalidArgumentError
 from ..games.game import Game
 from ..threads.blas_threads import one_blas_thread
 from .game_values import attributions_of_game, own_values, shared_values
-from .orders import counts_of_steps, first_features
+from .ranking import counts_of_steps, first_features
 
 
 def faithfulness(
@@ -25,11 +25,11 @@ def faithfulness(
     n_subsets: int = 100,
     seed: int | None = 0,
 ) -> FloatArray:
-    """Return how well sums of attributions follow what the output loses; more is better.
+    """Return how well sums of attributions correlate with losses of output; higher is better.
 
     μ_F of Bhatt, Weller and Moura: the Pearson correlation, over random subsets S of one size, of
-    Σ_{i∈S} φ_i and v(N) − v(N∖S). With `subset_size=1` all single features are taken: SHEAR's
-    faithfulness (Wang et al., ICML 2022, 5.3). Exact where `n_subsets` covers all subsets. The
+    Σ_{i∈S} φ_i and v(N) − v(N∖S). With `subset_size=1` the subsets are the single features: SHEAR's
+    faithfulness (Wang et al., ICML 2022, 5.3). It is exact if `n_subsets` covers all subsets. The
     exact Shapley values do not reach 1, unless the model is additive.
 
     Parameters
@@ -39,17 +39,17 @@ def faithfulness(
     game : Game
         The games of the R rows.
     subset_size : int, optional
-        How many features go at a time, from 1 to M − 1; a quarter of them by default.
+        How many features are removed at a time, from 1 to M − 1; a quarter of them by default.
     n_subsets : int
-        How many different subsets are drawn; the same for all rows, so that a row's number does not
-        depend on the others.
+        How many different subsets are drawn. All rows share them, so that the result of a row does
+        not depend on the other rows.
     seed : int or None
         Seed of the draws.
 
     Returns
     -------
     array, (R,) or (R, K)
-        From −1 to 1. Where all sums or all losses are equal there is no correlation: 0.
+        From −1 to 1. It is 0 if all sums or all losses are equal, where no correlation is defined.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def faithfulness(
 
     Notes
     -----
-    Costs `n_subsets` + 1 evaluations a row, at most C(M, size) + 1.
+    Costs `n_subsets` + 1 evaluations per row, at most C(M, size) + 1.
     """
     values, is_single = attributions_of_game(attributions, game)
     n_outputs = values.shape[1]
@@ -71,12 +71,12 @@ def faithfulness(
 
 
 def monotonicity(attributions: Any, game: Game) -> FloatArray:
-    """Return how often the next feature adds no more than the one before; more is better.
+    """Return how often a feature adds no more than the feature before it; higher is better.
 
     SHEAR's monotonicity (Wang et al., ICML 2022, 5.3). Features join in the order of their
-    attributions, the largest first, and of the M − 1 comparisons of v's gains the share counts in
-    which the earlier is at least as large, up to rounding. The exact Shapley values need not
-    reach 1.
+    attributions, the largest first. Each gain of v is compared with the next one, M − 1 times. The
+    result is the share of comparisons in which the earlier gain is at least as large, up to
+    rounding. The exact Shapley values need not reach 1.
 
     Parameters
     ----------
@@ -92,16 +92,18 @@ def monotonicity(attributions: Any, game: Game) -> FloatArray:
 
     Notes
     -----
-    Costs M + 1 evaluations for each row and output.
+    Costs M + 1 evaluations per row and output.
     """
     values, is_single = attributions_of_game(attributions, game)
     n_players = values.shape[2]
     if n_players < 2:
         raise InvalidArgumentError("attributions are of 1 feature; monotonicity compares several.")
     coalitions = first_features(values, counts_of_steps(n_players, None))
-    found = own_values(game, coalitions)  # (R, K, M + 1)
-    gains = np.diff(found, axis=2)
-    shares: FloatArray = (gains[..., 1:] - gains[..., :-1] <= _rounding(found)).mean(axis=2)
+    coalition_values = own_values(game, coalitions)  # (R, K, M + 1)
+    gains = np.diff(coalition_values, axis=2)
+    shares: FloatArray = (gains[..., 1:] - gains[..., :-1] <= _rounding(coalition_values)).mean(
+        axis=2
+    )
     return shares[:, 0] if is_single else shares
 
 
@@ -113,7 +115,7 @@ def removal_losses(
     n_subsets: int = 100,
     seed: int = 0,
 ) -> tuple[CoalitionArray, FloatArray]:
-    """Return random subsets, (n, M), and what the outputs lose with each, (R, K, n)."""
+    """Return random subsets, (n, M), and the loss of output without each, (R, K, n)."""
     n_players = game.n_players
     if n_players < 2:
         raise InvalidArgumentError("attributions are of 1 feature; faithfulness compares several.")
@@ -123,12 +125,12 @@ def removal_losses(
     if size >= n_players:
         raise InvalidArgumentError(
             f"subset_size must be less than the number of features, {n_players}; got {size}. "
-            "There is one subset of all features, with which nothing correlates."
+            "There is only one subset of all features, and one point has no correlation."
         )
     subsets = subsets_of_size(n_players, size, n_subsets, seed)
-    everyone = np.ones((1, n_players), dtype=bool)
-    found = shared_values(game, np.concatenate([everyone, ~subsets]), n_outputs)
-    losses: FloatArray = np.moveaxis(found[:, :1] - found[:, 1:], 1, 2)
+    full_coalition = np.ones((1, n_players), dtype=bool)
+    values = shared_values(game, np.concatenate([full_coalition, ~subsets]), n_outputs)
+    losses: FloatArray = np.moveaxis(values[:, :1] - values[:, 1:], 1, 2)
     return subsets, losses
 
 
@@ -137,21 +139,23 @@ def subsets_of_size(n_players: int, size: int, n_subsets: int, seed: int) -> Coa
     total = comb(n_players, size)
     rng = np.random.default_rng(seed)
     if total <= 2 * n_subsets:
-        subsets = _all_of_size(n_players, size)
-        return subsets if total <= n_subsets else subsets[rng.permutation(total)[:n_subsets]]
-    found: CoalitionArray = np.zeros((0, n_players), dtype=bool)
-    # At most half of all subsets are wanted, so that new ones turn up at every other draw at least.
-    while len(found) < n_subsets:
-        places = rng.random((n_subsets, n_players)).argsort(axis=1)
-        found = _distinct(np.concatenate([found, places < size]))
-    return found[:n_subsets]
+        every_subset = _all_of_size(n_players, size)
+        if total <= n_subsets:
+            return every_subset
+        return every_subset[rng.permutation(total)[:n_subsets]]
+    subsets: CoalitionArray = np.zeros((0, n_players), dtype=bool)
+    # At most half of all subsets are needed, so that at least every other draw is a new one.
+    while len(subsets) < n_subsets:
+        ranks = rng.random((n_subsets, n_players)).argsort(axis=1)
+        subsets = _distinct(np.concatenate([subsets, ranks < size]))
+    return subsets[:n_subsets]
 
 
 def pearson(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return the correlation along the last axis; 0 where one side is constant."""
     centred = [x - x.mean(axis=-1, keepdims=True) for x in (a, b)]
     norms = [np.linalg.norm(x, axis=-1) for x in centred]
-    # What is left of equal numbers is rounding, not variation.
+    # Equal numbers differ by rounding after centring; this does not count as variation.
     rounding = 16 * np.finfo(float).eps
     sizes = [np.linalg.norm(x, axis=-1) * rounding for x in (a, b)]
     varies = (norms[0] > sizes[0]) & (norms[1] > sizes[1])
@@ -161,9 +165,9 @@ def pearson(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _rounding(values: FloatArray) -> FloatArray:
-    """Return how much differences along the last axis may be off, (…, 1).
+    """Return a bound of the rounding error of differences along the last axis, (…, 1).
 
-    Numbers that all fit into single precision come from models that compute in it.
+    If all numbers fit into single precision, the model computes in single precision.
     """
     with np.errstate(over="ignore"):
         is_single = (values == values.astype(np.float32)).all(axis=-1, keepdims=True)

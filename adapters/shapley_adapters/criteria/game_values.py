@@ -1,4 +1,4 @@
-"""Values of coalitions that criteria ask for, in full batches."""
+"""Values of coalitions for criteria, computed in full batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .attribution_arrays import checked_attributions
 
 
 def attributions_of_game(attributions: Any, game: Game) -> tuple[FloatArray, bool]:
-    """Return the attributions of a game's players as (R, K, M), and whether K was left out.
+    """Return the attributions of a game's players as (R, K, M), and whether they had no axis K.
 
     Raises
     ------
@@ -47,8 +47,8 @@ def own_values(game: Game, coalitions: CoalitionArray) -> ValueArray:
     table = CoalitionTable(of_rows, np.full(n_rows, of_rows.shape[1]))
     values = _checked(_evaluated(game, table), n_outputs)
     by_output = values.reshape(n_rows, n_outputs, n_coalitions, n_outputs)
-    own: ValueArray = np.einsum("rkck->rkc", by_output)
-    return own
+    of_own_output: ValueArray = np.einsum("rkck->rkc", by_output)
+    return of_own_output
 
 
 def _evaluated(game: Game, table: CoalitionTable) -> ValueArray:

@@ -1,4 +1,4 @@
-"""Points near a row, and what is said of those that the model treats like the row."""
+"""Neighbours of rows that keep the model's prediction, and their explanations."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ NORM_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Which points near a row count as its neighbours, N_r of Bhatt, Weller and Moura.
+    """Which points count as neighbours of a row, N_r of Bhatt, Weller and Moura.
 
     Attributes
     ----------
     radius : float
-        How far neighbours may be.
+        The largest distance of a neighbour.
     norm : {"linf", "l2"}
-        Of what distance: neighbours are drawn uniformly from a cube or a ball.
+        The norm of the distance: neighbours are drawn uniformly from a cube or a ball.
     n_draws : int
-        How many are drawn for each row; the same steps are taken from all rows.
+        How many points are drawn per row; all rows share the same steps.
     keep : "class", "all", or float
-        Which of them count. `"class"`: those for which the largest output is the same. A number:
-        those for which no output differs by more. `"all"`: all.
+        Which points count. `"class"`: those with the same largest output as the row. A number:
+        those for which no output differs from the row's by more than this. `"all"`: all.
     columns : array of bool, optional
-        Which numbers of a row, flattened, may change; all by default. Leave out those that stand
-        for categories.
+        Which numbers of a row, flattened, may change; all by default. Set the columns of
+        categories to False.
     points : array, (D, …), optional
-        Points of which those within the radius are the neighbours, a row itself excepted, in place
-        of draws.
+        Points to use instead of draws. Those within the radius are the neighbours, except the row
+        itself.
     """
 
     radius: float
@@ -65,32 +65,34 @@ class Neighbourhood:
             checked_choice("keep", self.keep, ("class", "all"))
         elif not is_number or not self.keep >= 0:
             raise InvalidArgumentError(
-                "keep must be 'class', 'all', or the largest difference of outputs that counts as "
-                f"none, not negative; got {self.keep!r}."
+                "keep must be 'class', 'all', or the largest difference of outputs that is still "
+                f"the same prediction, not negative; got {self.keep!r}."
             )
 
     def around(self, rows: FloatArray, seed: int) -> tuple[FloatArray, BoolArray]:
-        """Return points near each row, (R, n, F), of rows, (R, F), and which are near enough."""
+        """Return points around rows, (R, F), as (R, n, F), and which lie within the radius."""
         if self.points is not None:
-            return self._given(rows)
+            return self._points_within(rows)
         steps = self._steps(rows.shape[1], np.random.default_rng(seed))
         return rows[:, None] + steps, np.ones((len(rows), self.n_draws), dtype=bool)
 
-    def kept(self, outputs: FloatArray, of_neighbours: FloatArray) -> BoolArray:
-        """Tell which neighbours keep the prediction, (R, n), of outputs (R, K) and (R, n, K)."""
+    def keeps_prediction(self, outputs: FloatArray, of_neighbours: FloatArray) -> BoolArray:
+        """Return which neighbours keep the prediction, (R, n), by outputs (R, K) and (R, n, K)."""
         if self.keep == "all":
             return np.ones(of_neighbours.shape[:2], dtype=bool)
         if self.keep == "class":
             if outputs.shape[1] == 1:
                 raise InvalidArgumentError(
                     "keep='class' needs an output for each class, but the model has one output. "
-                    "Pass the difference of outputs that counts as none, such as keep=0.1; or "
-                    "keep='all'."
+                    "Pass the largest difference of outputs that is still the same prediction, "
+                    "such as keep=0.1, or pass keep='all'."
                 )
-            same: BoolArray = of_neighbours.argmax(axis=2) == outputs.argmax(axis=1)[:, None]
-            return same
-        near: BoolArray = (np.abs(of_neighbours - outputs[:, None]) <= self.keep).all(axis=2)
-        return near
+            keeps_class: BoolArray = of_neighbours.argmax(axis=2) == outputs.argmax(axis=1)[:, None]
+            return keeps_class
+        keeps_outputs: BoolArray = (np.abs(of_neighbours - outputs[:, None]) <= self.keep).all(
+            axis=2
+        )
+        return keeps_outputs
 
     def _steps(self, n_numbers: int, rng: np.random.Generator) -> FloatArray:
         movable = np.ones(n_numbers, dtype=bool)
@@ -111,7 +113,7 @@ class Neighbourhood:
             steps[:, movable] = direction * rng.random((self.n_draws, 1)) ** (1 / n_movable)
         return float(self.radius) * steps
 
-    def _given(self, rows: FloatArray) -> tuple[FloatArray, BoolArray]:
+    def _points_within(self, rows: FloatArray) -> tuple[FloatArray, BoolArray]:
         check_unmasked("points", self.points)
         points = np.asarray(self.points, dtype=np.float64)
         points = points.reshape(len(points), -1)
@@ -120,12 +122,12 @@ class Neighbourhood:
                 f"points hold {points.shape[1]} numbers each, but rows hold {rows.shape[1]}."
             )
         order = NORM_ORDERS[self.norm]
-        away = np.array([np.linalg.norm(points - row, ord=order, axis=1) for row in rows])
-        near = (away <= self.radius) & (away > 0)
-        n_most = max(1, int(near.sum(axis=1).max()))
-        # The near ones first; the rest is padding.
-        places = np.argsort(~near, axis=1, kind="stable")[:, :n_most]
-        return points[places], np.take_along_axis(near, places, axis=1)
+        distances = np.array([np.linalg.norm(points - row, ord=order, axis=1) for row in rows])
+        is_within = (distances <= self.radius) & (distances > 0)
+        n_most = max(1, int(is_within.sum(axis=1).max()))
+        # Points within the radius first; the rest is padding.
+        indices = np.argsort(~is_within, axis=1, kind="stable")[:, :n_most]
+        return points[indices], np.take_along_axis(is_within, indices, axis=1)
 
 
 class ExplainedNeighbours(NamedTuple):
@@ -134,16 +136,16 @@ class ExplainedNeighbours(NamedTuple):
     Attributes
     ----------
     rows : array, (R, …)
-        What `explain` says of the rows.
+        Explanations of the rows.
     neighbours : array, (R, n, …)
-        What it says of their neighbours; 0 for those that do not count.
-    kept : array, (R, n)
-        Which neighbours count.
+        Explanations of their neighbours; 0 for points that do not count.
+    is_neighbour : array, (R, n)
+        Which points count.
     """
 
     rows: FloatArray
     neighbours: FloatArray
-    kept: BoolArray
+    is_neighbour: BoolArray
 
 
 def explained_neighbours(
@@ -156,49 +158,50 @@ def explained_neighbours(
     rows_per_call: int = 1000,
     with_owners: bool = False,
 ) -> ExplainedNeighbours:
-    """Find neighbours that keep the prediction and explain them, see `measured_sensitivity`."""
-    given = np.asarray(rows, dtype=np.float64)
-    near, counted = _counted_neighbours(predict, given, neighbourhood, seed)
+    """Explain rows and those neighbours that keep the prediction; see `measured_sensitivity`."""
+    row_array = np.asarray(rows, dtype=np.float64)
+    drawn_points, is_neighbour = _neighbours(predict, row_array, neighbourhood, seed)
 
     def explained_in_parts(points: FloatArray, owners: Any) -> list[FloatArray]:
         starts = range(0, len(points), rows_per_call)
-        found = []
+        explanations = []
         for part in [slice(start, start + rows_per_call) for start in starts]:
-            own = points[part].copy()  # what is explained may be written into
-            made = explain(own, owners[part]) if with_owners else explain(own)
-            found.append(checked_attributions("explanations", made))
-        return found
+            batch = points[part].copy()  # models may write into their input
+            attributions = explain(batch, owners[part]) if with_owners else explain(batch)
+            explanations.append(checked_attributions("explanations", attributions))
+        return explanations
 
-    explained = np.concatenate(explained_in_parts(given, np.arange(len(given))))
-    chosen = near[counted].reshape(-1, *given.shape[1:])
-    others = np.zeros((*near.shape[:2], *explained.shape[1:]))
-    of_neighbours = explained_in_parts(chosen, np.nonzero(counted)[0])
+    explained = np.concatenate(explained_in_parts(row_array, np.arange(len(row_array))))
+    neighbours = drawn_points[is_neighbour].reshape(-1, *row_array.shape[1:])
+    neighbour_values = np.zeros((*drawn_points.shape[:2], *explained.shape[1:]))
+    of_neighbours = explained_in_parts(neighbours, np.nonzero(is_neighbour)[0])
     if of_neighbours:
-        others[counted] = np.concatenate(of_neighbours)
-    return ExplainedNeighbours(explained, others, counted)
+        neighbour_values[is_neighbour] = np.concatenate(of_neighbours)
+    return ExplainedNeighbours(explained, neighbour_values, is_neighbour)
 
 
-def _counted_neighbours(
+def _neighbours(
     predict: Callable[[FloatArray], Any],
     rows: FloatArray,
     neighbourhood: Neighbourhood,
     seed: int,
 ) -> tuple[FloatArray, BoolArray]:
-    """Return neighbours, (R, n, F), and which of them count; warn of rows without any."""
+    """Return points, (R, n, F), and which of them count; warn about rows without neighbours."""
     flat = rows.reshape(len(rows), -1)
-    near, counted = neighbourhood.around(flat, seed)
+    points, is_neighbour = neighbourhood.around(flat, seed)
     if neighbourhood.keep != "all":
-        shaped = near.reshape(-1, *rows.shape[1:])
-        of_near = _outputs(predict, shaped).reshape(*near.shape[:2], -1)
-        counted = counted & neighbourhood.kept(_outputs(predict, rows), of_near)
-    alone = np.flatnonzero(~counted.any(axis=1))
-    if len(alone):
+        shaped = points.reshape(-1, *rows.shape[1:])
+        of_points = _outputs(predict, shaped).reshape(*points.shape[:2], -1)
+        outputs = _outputs(predict, rows)
+        is_neighbour = is_neighbour & neighbourhood.keeps_prediction(outputs, of_points)
+    rows_without = np.flatnonzero(~is_neighbour.any(axis=1))
+    if len(rows_without):
         warn_user(
-            f"{len(alone)} of {len(rows)} rows, such as row {alone[0]}, have no neighbour within "
-            f"the radius {neighbourhood.radius} that keeps the prediction; their sensitivity is "
-            "NaN. Draw more, or change the radius."
+            f"{len(rows_without)} of {len(rows)} rows, such as row {rows_without[0]}, have no "
+            f"neighbour within the radius {neighbourhood.radius} that keeps the prediction; their "
+            "sensitivity is NaN. Draw more, or change the radius."
         )
-    return near, counted
+    return points, is_neighbour
 
 
 def _outputs(predict: Callable[[FloatArray], Any], rows: FloatArray) -> FloatArray:

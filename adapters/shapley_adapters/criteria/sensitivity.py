@@ -1,4 +1,4 @@
-"""How much explanations differ among neighbours that the model treats alike."""
+"""How much explanations differ between neighbours with the same prediction."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Distance: TypeAlias = str | Callable[[FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far the explanations of neighbours lie from those of the rows.
+    """Distances between the explanations of rows and those of their neighbours.
 
     Attributes
     ----------
     maximum, average : array, (R,) or (R, K)
         μ_M and μ_A; NaN for rows without neighbours.
     n_neighbours : array, (R,)
-        How many neighbours there were.
+        Number of neighbours.
     """
 
     maximum: FloatArray
@@ -38,28 +38,28 @@ class Sensitivity:
 def sensitivity(
     attributions: Any,
     of_neighbours: Any,
-    kept: Any = None,
+    is_neighbour: Any = None,
     *,
     distance: Distance = "l2",
     relative: bool = False,
 ) -> Sensitivity:
     """Return the largest and the mean distance from explanations to those of neighbours.
 
-    Max and average sensitivity of Bhatt, Weller and Moura, μ_M and μ_A; less is better.
+    Max and average sensitivity of Bhatt, Weller and Moura, μ_M and μ_A; lower is better.
 
     Parameters
     ----------
     attributions : array, tensor or Explanation, (R, M) or (R, K, M)
         Explanations of the rows.
     of_neighbours : array or tensor, (R, n, M) or (R, n, K, M)
-        Those of n neighbours of each.
-    kept : array of bool, (R, n), optional
-        Which neighbours count; all by default.
+        Explanations of n neighbours of each row.
+    is_neighbour : array of bool, (R, n), optional
+        Which of them count; all by default.
     distance : {"l2", "l1", "linf"} or callable
-        The distance between explanations; a function gets two arrays (…, M) and returns (…).
+        The distance between explanations; a function takes two arrays (…, M) and returns (…).
     relative : bool
-        Whether distances are divided by the size of the row's explanation, as
-        `captum.metrics.sensitivity_max` does: its distance from zero.
+        Whether distances are divided by the distance of the row's explanation from zero, as
+        `captum.metrics.sensitivity_max` does.
 
     Returns
     -------
@@ -67,27 +67,33 @@ def sensitivity(
         In the units of the attributions, unless `relative`. No evaluations of the model.
     """
     values = checked_attributions("attributions", attributions)
-    others = checked_attributions("of_neighbours", of_neighbours)
+    neighbour_values = checked_attributions("of_neighbours", of_neighbours)
     checked_flag("relative", relative)
-    check_same_shape("attributions", values, "of_neighbours[:, 0]", others[:, 0])
-    counted = np.ones(others.shape[:2], dtype=bool) if kept is None else np.asarray(kept)
-    if counted.shape != others.shape[:2] or counted.dtype != bool:
+    check_same_shape("attributions", values, "of_neighbours[:, 0]", neighbour_values[:, 0])
+    is_counted = (
+        np.ones(neighbour_values.shape[:2], dtype=bool)
+        if is_neighbour is None
+        else np.asarray(is_neighbour)
+    )
+    if is_counted.shape != neighbour_values.shape[:2] or is_counted.dtype != bool:
         raise InvalidArgumentError(
-            f"kept must be bools of shape {others.shape[:2]}; got {counted.shape} of "
-            f"{counted.dtype}."
+            f"is_neighbour must be bools of shape {neighbour_values.shape[:2]}; got "
+            f"{is_counted.shape} of {is_counted.dtype}."
         )
     measure = distance_function(distance)
-    here = values[:, None]
-    away = measure(np.broadcast_to(here, others.shape), others)  # (R, n) or (R, n, K)
+    row_values = values[:, None]
+    distances = measure(
+        np.broadcast_to(row_values, neighbour_values.shape), neighbour_values
+    )  # (R, n) or (R, n, K)
     if relative:
-        away = away / _sizes(measure, values)[:, None]
-    mask = counted.reshape(counted.shape + (1,) * (away.ndim - 2))
-    n_kept = counted.sum(axis=1)
-    share = n_kept.reshape((-1,) + (1,) * (away.ndim - 2))
-    with np.errstate(invalid="ignore"):  # 0 / 0 of rows without neighbours is NaN, as announced
-        average = np.where(mask, away, 0.0).sum(axis=1) / share
-    maximum = np.where(share > 0, np.where(mask, away, -np.inf).max(axis=1), np.nan)
-    return Sensitivity(maximum, average, n_kept)
+        distances = distances / _sizes(measure, values)[:, None]
+    mask = is_counted.reshape(is_counted.shape + (1,) * (distances.ndim - 2))
+    n_neighbours = is_counted.sum(axis=1)
+    share = n_neighbours.reshape((-1,) + (1,) * (distances.ndim - 2))
+    with np.errstate(invalid="ignore"):  # 0 / 0 of rows without neighbours is NaN, as documented
+        average = np.where(mask, distances, 0.0).sum(axis=1) / share
+    maximum = np.where(share > 0, np.where(mask, distances, -np.inf).max(axis=1), np.nan)
+    return Sensitivity(maximum, average, n_neighbours)
 
 
 def measured_sensitivity(
@@ -102,27 +108,27 @@ def measured_sensitivity(
     rows_per_call: int = 1000,
     with_owners: bool = False,
 ) -> Sensitivity:
-    """Find neighbours, explain those that keep the prediction, and return the sensitivity.
+    """Draw neighbours, explain those that keep the prediction, and return the sensitivity.
 
     Parameters
     ----------
     explain : callable
-        Rows (n, …) to explanations (n, M) or (n, K, M).
+        Takes rows (n, …), returns explanations (n, M) or (n, K, M).
     predict : callable
-        Rows (n, …) to outputs (n,) or (n, K), by which neighbours are kept.
+        Takes rows (n, …), returns outputs (n,) or (n, K). They decide which neighbours count.
     rows : array, (R, …)
         The rows.
     neighbourhood : Neighbourhood
-        Where and how neighbours are found.
+        How neighbours are drawn, and which of them count.
     distance, relative
         As in `sensitivity`.
     seed : int or None
         Seed of the draws.
     rows_per_call : int
-        How many rows `explain` gets at once; all counted neighbours are explained.
+        How many rows are passed to `explain` at once.
     with_owners : bool
-        Whether `explain` gets a second argument, (n,): of which of the R rows each is a neighbour,
-        to be explained for the same target.
+        Whether `explain` takes a second argument, (n,): the index of the row whose neighbour each
+        point is. A neighbour must be explained for the same target as its row.
 
     Returns
     -------
@@ -133,7 +139,7 @@ def measured_sensitivity(
     -----
     Costs the explanations of R rows and of their neighbours.
     """
-    found = explained_neighbours(
+    explanations = explained_neighbours(
         explain,
         predict,
         rows,
@@ -142,11 +148,11 @@ def measured_sensitivity(
         rows_per_call=checked_count("rows_per_call", rows_per_call),
         with_owners=with_owners,
     )
-    return sensitivity(*found, distance=distance, relative=relative)
+    return sensitivity(*explanations, distance=distance, relative=relative)
 
 
 def distance_function(distance: Distance) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """Return the function of two arrays (…, M) that a user names or passes."""
+    """Return the distance as a function of two arrays (…, M)."""
     if callable(distance):
         return distance
     order = NORM_ORDERS[checked_choice("distance", distance, tuple(NORM_ORDERS))]
@@ -164,7 +170,7 @@ def _sizes(
     sizes = measure(values, np.zeros_like(values))
     if (sizes == 0).any():
         raise InvalidArgumentError(
-            f"relative=True divides by the size of each explanation, but that of row "
+            f"relative=True divides by the size of each explanation, but the explanation of row "
             f"{int(np.argwhere(sizes == 0)[0][0])} is zero. Pass relative=False."
         )
     return sizes

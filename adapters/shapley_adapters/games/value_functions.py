@@ -1,8 +1,8 @@
-"""What of a classifier's outputs is explained: themselves, log-probabilities, or a margin.
+"""The value that is explained for a classifier: its outputs, log-probabilities, or a margin.
 
-Chen et al., 2019, 2.1 explains log-probabilities, of the class that the model predicts or
-expected over all classes. Absent features are averaged over first: the probability of a class,
-given some of the features, is the mean of its probabilities over the background.
+Chen et al., 2019, 2.1 explain log-probabilities: that of the predicted class, or the expectation
+over all classes. The average over absent features comes first: the probability of a class, given
+some of the features, is the mean of its probabilities over the background.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ KINDS = ("raw", "log_probability", "expected_log_probability", "margin")
 SCALES = ("auto", "probabilities", "logits")
 
 _LEAST_PROBABILITY = 1e-15
-"""Smaller ones, and 0, count as this much, which keeps logarithms finite."""
+"""Smaller probabilities are replaced by this one, which keeps logarithms finite."""
 
 _ROUNDING = 1e-4
 _DOUBT = 0.05
-"""How far the sum of outputs may be from 1 for probabilities, and how far it is of no others."""
+"""Outputs are probabilities if their sum differs from 1 by at most `_ROUNDING`; up to `_DOUBT` the
+kind of the outputs is unclear."""
 
 Reduction: TypeAlias = Callable[[FloatArray, IntArray], ValueArray]
-"""Turns the outputs of P masked rows for B background rows, (P, B, K), into values, (P, K′)."""
+"""Maps the outputs of P masked rows with B background rows, (P, B, K), to values, (P, K′)."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ class ValueFunction:
         difference of two outputs, by default those of the class that the model predicts and of
         the next one.
     scale : {"auto", "probabilities", "logits"}
-        What the model returns. `"auto"` takes outputs for probabilities where none is negative
-        and they add up to 1, else for logits. A single output needs to be told which.
+        The kind of the model's outputs. `"auto"`: they are probabilities if none is negative and
+        their sum is 1, else logits. For a model with a single output, "auto" is an error.
     classes : int or pair of int, optional
-        Another class to take the logarithm of or the margin for; for the margin, also a pair, of
+        Another class to explain than the predicted one. For the margin, also a pair of classes, of
         which the second is subtracted.
     """
 
@@ -73,15 +74,16 @@ class ValueFunction:
         if self.kind in ("raw", "expected_log_probability"):
             raise InvalidArgumentError(
                 f"classes={self.classes!r} has no meaning for value_function={self.kind!r}, which "
-                "is about all classes; leave it out."
+                "uses all classes; leave it out."
             )
-        most = 2 if self.kind == "margin" else 1
+        n_largest = 2 if self.kind == "margin" else 1
         classes = self.classes if isinstance(self.classes, (tuple, list)) else (self.classes,)
         are_whole = all(isinstance(c, numbers.Integral) and int(c) >= 0 for c in classes)
-        if not are_whole or not 1 <= len(set(classes)) == len(classes) <= most:
+        if not are_whole or not 1 <= len(set(classes)) == len(classes) <= n_largest:
             raise InvalidArgumentError(
-                f"classes must be the place of a class, counted from 0"
-                f"{', or a pair of different ones' if most == 2 else ''}; got {self.classes!r}."
+                f"classes must be the index of a class, counted from 0"
+                f"{', or a pair of different ones' if n_largest == 2 else ''}; got "
+                f"{self.classes!r}."
             )
 
     @property
@@ -95,7 +97,7 @@ ValueFunctionOrName: TypeAlias = ValueFunction | str
 
 
 def checked_value_function(value_function: Any) -> ValueFunction:
-    """Return the value function that a user names or passes."""
+    """Return a value function, which may be given by its name."""
     if isinstance(value_function, ValueFunction):
         return value_function
     if isinstance(value_function, str):
@@ -107,40 +109,40 @@ def checked_value_function(value_function: Any) -> ValueFunction:
 
 
 def checked_log_probability(value_function: Any) -> ValueFunction:
-    """Return the value function that a user names or passes, if it is a log-probability."""
-    made = checked_value_function(value_function)
-    if made.kind != "log_probability":
+    """Return a value function, which may be given by its name, if it is a log-probability."""
+    function = checked_value_function(value_function)
+    if function.kind != "log_probability":
         raise InvalidArgumentError(
             "value_function must be 'log_probability' or a ValueFunction of that kind; got "
-            f"{made.kind!r}."
+            f"{function.kind!r}."
         )
-    return made
+    return function
 
 
 class OutputGame(Game, Protocol):
-    """A game whose values are made of a model's outputs."""
+    """A game whose values are computed from a model's outputs."""
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
-        """Return the values of `coalitions`, made of their outputs by `reduce`."""
+        """Return the values of `coalitions`, computed from their outputs by `reduce`."""
 
 
 @dataclass
 class ValuedGame:
     """The game of a value function.
 
-    Which class a row belongs to is known from the outputs for the row itself. These are the value
-    of all players together, too, so that they are asked for once.
+    The class of a row is computed from the outputs for the whole row. The same outputs are also the
+    value of all players together, so that they are evaluated once.
 
     Attributes
     ----------
     game : OutputGame
-        Gives the outputs.
+        Returns the outputs.
     value_function : ValueFunction
-        What to make of them; not the raw outputs.
+        The value function; not "raw".
     classes : array, (R,), optional
-        The class of each row, in place of the value function's.
+        The class of each row, instead of the value function's.
     background_weights : array, (B,), optional
-        Weight of each background row, 1 in all; by default they are equal.
+        Weight of each background row, with sum 1; by default they are equal.
     """
 
     game: Any
@@ -169,22 +171,22 @@ class ValuedGame:
 
     @property
     def evaluations_per_batch(self) -> int:
-        """How many evaluations make a good batch."""
+        """Number of evaluations in a batch."""
         return int(self.game.evaluations_per_batch)
 
     @property
     def batch_bounds(self) -> BatchBounds | None:
-        """Between which sizes of batches to choose, where the inner game tells."""
+        """Bounds of the batch size, if the inner game has them."""
         return self.game.batch_bounds if isinstance(self.game, GameOfTimedBatches) else None
 
     def active_players(self) -> BoolArray:
-        """Tell which players can change the value."""
+        """Return which players can change the value."""
         active: BoolArray = self.game.active_players()
         return active
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, 1)."""
-        self._learn(rows)
+        self._evaluate_full(rows)
         values = self._values(self._full[rows][:, None], rows)
         is_partial = ~coalitions.all(axis=1)
         if is_partial.any():
@@ -195,12 +197,12 @@ class ValuedGame:
 
     @property
     def is_in_training_mode(self) -> bool:
-        """Whether the model is known not to be deterministic, which users are warned of."""
+        """Whether the model is known to be random, about which users are warned."""
         return bool(getattr(self.game, "is_in_training_mode", False))
 
     @property
     def rounding(self) -> float:
-        """Relative rounding error of the model's output, where it is known."""
+        """Relative rounding error of the model's output; 0 if it is unknown."""
         return float(getattr(self.game, "rounding", 0.0))
 
     def row_fingerprints(self) -> list[bytes]:
@@ -210,11 +212,11 @@ class ValuedGame:
             return rows
         return [fingerprint(row, c) for row, c in zip(rows, self.classes, strict=True)]
 
-    # What follows makes this a DifferentiableGame where the inner game is one.
+    # The next methods make this a DifferentiableGame if the inner game is one.
 
     @property
     def derivative_obstacle(self) -> str | None:
-        """Say why there are no derivatives."""
+        """The reason why there are no derivatives; None if there are."""
         if not isinstance(self.game, DifferentiableGame):
             return "the model is not a torch module"
         return self.game.derivative_obstacle
@@ -228,20 +230,20 @@ class ValuedGame:
         """Return the values of the outputs at `presence`, (P, 1)."""
         from .value_functions_torch import tensor_values
 
-        self._learn(rows)
+        self._evaluate_full(rows)
         return tensor_values(
             self.game.presence_values(rows, presence),
             self._weights[rows],
             self._logarithm(rows),
         )
 
-    def _learn(self, rows: IntArray) -> None:
-        """Ask for the outputs for the rows themselves, where that has not been done."""
+    def _evaluate_full(self, rows: IntArray) -> None:
+        """Evaluate the outputs for whole rows, unless this has been done."""
         new = np.unique(rows[~self._is_known[rows]])
         if len(new) == 0:
             return
-        everyone = np.ones((len(new), self.n_players), dtype=bool)
-        full = self.game.reduced(new, everyone, lambda outputs, _: outputs.mean(axis=1))
+        full_coalitions = np.ones((len(new), self.n_players), dtype=bool)
+        full = self.game.reduced(new, full_coalitions, lambda outputs, _: outputs.mean(axis=1))
         if self._full.shape[1] == 0:
             self._full = np.zeros((self.n_rows, full.shape[1]))
             self._weights = np.zeros((self.n_rows, max(2, full.shape[1])))
@@ -258,7 +260,7 @@ class ValuedGame:
         of_classes = self._of_classes(outputs, rows)
         if self.value_function.kind == "margin":
             means = background_mean(of_classes, self.background_weights)
-        else:  # of probabilities the mean, in logarithms
+        else:  # the logarithm of the mean of probabilities
             means = self._mean_logarithms(of_classes)
         values: ValueArray = (self._weights[rows] * means).sum(axis=1, keepdims=True)
         return values
@@ -280,16 +282,16 @@ class ValuedGame:
             outputs = np.concatenate([np.where(are_probabilities, 1 - outputs, 0.0), outputs], 2)
         if self.value_function.kind == "margin":
             return outputs
-        with np.errstate(invalid="ignore"):  # of the branch that is not taken
+        with np.errstate(invalid="ignore"):  # from the branch that is not used
             logs = np.log(np.maximum(outputs, _LEAST_PROBABILITY))
         return np.where(are_probabilities, logs, scipy.special.log_softmax(outputs, axis=2))
 
     def _logarithm(self, rows: IntArray) -> BoolArray | None:
-        """Tell which rows hold probabilities; None where no logarithm is taken."""
+        """Return which rows hold probabilities; None if no logarithm is taken."""
         return None if self.value_function.kind == "margin" else self._are_probabilities[rows]
 
     def _checked_scale(self, full: FloatArray) -> BoolArray:
-        """Tell which outputs for whole rows, (R, K), are probabilities, (R,)."""
+        """Return for which rows, (R,), the outputs for whole rows, (R, K), are probabilities."""
         scale, kind = self.value_function.scale, self.value_function.kind
         n_outputs = full.shape[1]
         if scale == "auto" and n_outputs == 1:
@@ -323,27 +325,27 @@ class ValuedGame:
 def _class_weights(
     of_classes: FloatArray, value_function: ValueFunction, classes: IntArray | None
 ) -> FloatArray:
-    """Return the weight of each class in the value of each row, (R, K), from the row's own."""
+    """Return the weight of each class in the value of each row, (R, K), from its outputs."""
     n_rows, n_classes = of_classes.shape
     if value_function.kind == "expected_log_probability":
         return np.exp(of_classes)
-    given = value_function.classes
+    choice = value_function.classes
     if classes is not None:
-        given = (classes,)
-    elif given is None:
-        given = ()
-    elif not isinstance(given, (tuple, list)):
-        given = (given,)
+        choice = (classes,)
+    elif choice is None:
+        choice = ()
+    elif not isinstance(choice, (tuple, list)):
+        choice = (choice,)
     rows = np.arange(n_rows)
-    first = given[0] if given else of_classes.argmax(axis=1)
+    first = choice[0] if choice else of_classes.argmax(axis=1)
     first = np.broadcast_to(first, n_rows)
     _check_classes(first, n_classes)
     weights = np.zeros((n_rows, n_classes))
     weights[rows, first] = 1.0
     if value_function.kind == "margin":
-        others = of_classes.copy()
-        others[rows, first] = -np.inf
-        second = given[1] if len(given) == 2 else others.argmax(axis=1)
+        other_outputs = of_classes.copy()
+        other_outputs[rows, first] = -np.inf
+        second = choice[1] if len(choice) == 2 else other_outputs.argmax(axis=1)
         second = np.broadcast_to(second, n_rows)
         _check_classes(second, n_classes)
         weights[rows, second] = -1.0

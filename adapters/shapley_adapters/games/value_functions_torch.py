@@ -1,4 +1,4 @@
-"""Value functions of tensors, for derivatives. Needs torch: import it only where there is one."""
+"""Value functions of tensors, for derivatives. Needs torch: import it only if there are tensors."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def tensor_values(
     outputs : tensor, (P, K)
         Outputs of the model; a single one stands for two classes.
     weights : array, (P, max(K, 2))
-        What each class counts.
+        Weight of each class.
     are_probabilities : array, (P,), or None
-        Whose logarithm is taken, logits being turned into probabilities first; None for plain
-        outputs.
+        Which outputs are probabilities; the others are logits, and are converted to probabilities.
+        Then logarithms are taken. None for plain outputs.
     """
     wide = outputs
     if outputs.shape[1] == 1:
-        other = torch.zeros_like(outputs)
+        first_class = torch.zeros_like(outputs)
         if are_probabilities is not None:
-            given = torch.as_tensor(are_probabilities, device=outputs.device)[:, None]
-            other = torch.where(given, 1 - outputs, other)
-        wide = torch.cat([other, outputs], dim=1)
+            is_probability = torch.as_tensor(are_probabilities, device=outputs.device)[:, None]
+            first_class = torch.where(is_probability, 1 - outputs, first_class)
+        wide = torch.cat([first_class, outputs], dim=1)
     if are_probabilities is not None:
-        given = torch.as_tensor(are_probabilities, device=wide.device)[:, None]
+        is_probability = torch.as_tensor(are_probabilities, device=wide.device)[:, None]
         least = torch.finfo(wide.dtype).tiny
-        # Either branch is kept differentiable where the other one is taken.
-        logs = torch.where(given, wide, torch.ones_like(wide)).clamp(min=least).log()
-        wide = torch.where(given, logs, torch.log_softmax(wide, dim=1))
+        # The branch that is not used must still have finite derivatives.
+        logs = torch.where(is_probability, wide, torch.ones_like(wide)).clamp(min=least).log()
+        wide = torch.where(is_probability, logs, torch.log_softmax(wide, dim=1))
     return (wide * torch.as_tensor(weights, dtype=wide.dtype, device=wide.device)).sum(
         dim=1, keepdim=True
     )

@@ -1,1 +1,1 @@
-"""Graphs of players: reading, drawing, connected sets."""
+"""Graphs of players: conversion of users' graphs, drawing, and connected sets."""

@@ -1,7 +1,7 @@
-"""Connected sets of nodes, each of them once.
+"""Enumeration of connected sets of nodes.
 
-Sets are bits of whole numbers: node j is in the set where bit j is 1. These are sets within a small
-part of the graph, so that the numbers stay short however large the graph is.
+A set is a whole number: node j is in the set if bit j is 1. The sets are within a small subgraph,
+so that the numbers are short for large graphs too.
 """
 
 from __future__ import annotations
@@ -16,122 +16,130 @@ from .player_graph import PlayerGraph
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some nodes of a graph, numbered anew from 0.
+class Subgraph:
+    """A subgraph, whose nodes are numbered from 0.
 
     Attributes
     ----------
     nodes : array, (n,)
-        Which players they are.
-    links : sequence of int
-        The set of neighbours of each, among them.
+        The player of each node.
+    neighbour_sets : sequence of int
+        The set of neighbours of each node, within the subgraph.
     """
 
     nodes: IntArray
-    links: Sequence[int]
+    neighbour_sets: Sequence[int]
 
     @property
-    def everyone(self) -> int:
-        """The set of all its nodes."""
+    def full_set(self) -> int:
+        """The set of all nodes."""
         return (1 << len(self.nodes)) - 1
 
 
-def part_of(graph: PlayerGraph, nodes: IntArray) -> Part:
-    """Return the part of a graph that the given nodes make."""
-    inside, near = nodes.tolist(), graph.neighbour_lists
-    bit = {node: 1 << place for place, node in enumerate(inside)}
-    links = [sum([bit[other] for other in near[node] if other in bit]) for node in inside]
-    return Part(nodes, links)
+def subgraph_of(graph: PlayerGraph, nodes: IntArray) -> Subgraph:
+    """Return the subgraph with the given nodes."""
+    inside, neighbour_lists = nodes.tolist(), graph.neighbour_lists
+    bit = {node: 1 << index for index, node in enumerate(inside)}
+    neighbour_sets = [
+        sum([bit[neighbour] for neighbour in neighbour_lists[node] if neighbour in bit])
+        for node in inside
+    ]
+    return Subgraph(nodes, neighbour_sets)
 
 
 def connected_sets(
-    links: Sequence[int], root: int = 0, allowed: int = -1, largest: int | None = None
+    neighbour_sets: Sequence[int], root: int = 0, allowed: int = -1, largest: int | None = None
 ) -> Iterator[tuple[int, int]]:
     """Yield each connected set that contains `root`, and its boundary, once.
 
-    A set is extended by one node of its boundary at a time. Whoever was passed over on the way is
-    left out of all that follows, which makes each set come up by one way only: nothing that was
-    seen has to be remembered. Time for a set is that of going through its boundary; memory is that
-    of one chain of sets, whatever their number.
+    A set is extended by one node of its boundary at a time. After a node has been tried, it is
+    excluded from the further extensions, so that each set is reached in one way only and no list
+    of earlier sets is needed. The time per set is proportional to its boundary. The memory is that
+    of one chain of sets.
 
     Parameters
     ----------
-    links : sequence of int
+    neighbour_sets : sequence of int
         The set of neighbours of each node.
     root : int
         The node.
     allowed : int
-        The set of nodes that may belong to the sets; all by default. Others may be in boundaries.
+        The nodes that the sets may contain; all by default. Other nodes may be in boundaries.
     largest : int, optional
         The largest size of a set.
 
     Yields
     ------
     members, boundary : int
-        The set, and the nodes outside it that are next to it.
+        The set, and its neighbours outside the set.
     """
     start = 1 << root
-    # The set, its size, all neighbours of its members, who may still be added, and who may not.
-    stack = [(start, 1, links[root], links[root] & allowed & ~start, start)]
+    # The set, its size, all neighbours of its members, nodes that may be added, excluded nodes.
+    stack = [(start, 1, neighbour_sets[root], neighbour_sets[root] & allowed & ~start, start)]
     while stack:
-        members, size, reached, candidates, passed = stack.pop()
-        yield members, reached & ~members
+        members, size, neighbours, candidates, excluded = stack.pop()
+        yield members, neighbours & ~members
         if size == largest:
             continue
         while candidates:
-            chosen = candidates & -candidates
-            candidates ^= chosen
-            passed |= chosen
-            beyond = links[chosen.bit_length() - 1]
-            more = candidates | (beyond & allowed & ~passed)
-            stack.append((members | chosen, size + 1, reached | beyond, more, passed))
+            node = candidates & -candidates
+            candidates ^= node
+            excluded |= node
+            node_neighbours = neighbour_sets[node.bit_length() - 1]
+            next_candidates = candidates | (node_neighbours & allowed & ~excluded)
+            stack.append(
+                (members | node, size + 1, neighbours | node_neighbours, next_candidates, excluded)
+            )
 
 
 def all_connected_sets(
     graph: PlayerGraph, largest: int | None = None
-) -> Iterator[tuple[Part, Iterator[tuple[int, int]]]]:
-    """Yield all connected sets of up to `largest` nodes, those of each smallest member together.
+) -> Iterator[tuple[Subgraph, Iterator[tuple[int, int]]]]:
+    """Yield all connected sets of up to `largest` nodes, grouped by their smallest member.
 
     Yields
     ------
-    part : Part
-        The nodes that the sets and their boundaries are made of.
+    subgraph : Subgraph
+        The subgraph with the nodes of the sets and of their boundaries.
     sets : iterator of pairs of int
-        The sets whose smallest member is the first node of the part, and their boundaries.
+        The sets whose smallest member is the first node of the subgraph, and their boundaries.
     """
     components = np.split(
         np.argsort(graph.components, kind="stable"), np.cumsum(np.bincount(graph.components))[:-1]
     )
     for node in range(graph.n_players):
         if largest is None:
-            others = components[graph.components[node]]
-            nodes = np.concatenate([[node], others[others != node]])
+            component = components[graph.components[node]]
+            nodes = np.concatenate([[node], component[component != node]])
         else:
             nodes = graph.neighbourhood(node, largest)
-        part = part_of(graph, nodes)
-        allowed = sum(1 << place for place, other in enumerate(nodes.tolist()) if other >= node)
-        yield part, connected_sets(part.links, 0, allowed, largest)
+        subgraph = subgraph_of(graph, nodes)
+        allowed = sum(
+            1 << index for index, other_node in enumerate(nodes.tolist()) if other_node >= node
+        )
+        yield subgraph, connected_sets(subgraph.neighbour_sets, 0, allowed, largest)
 
 
-def n_sets_at_least(part: Part, is_active: BoolArray, is_rooted: bool) -> int:
-    """Return a lower bound on how many different coalitions the connected sets of a part make.
+def n_sets_at_least(subgraph: Subgraph, is_active: BoolArray, is_rooted: bool) -> int:
+    """Return a lower bound on the number of different coalitions of a subgraph's connected sets.
 
-    It counts the sets that are connected within one spanning tree, without listing them: as many
-    as the product, over the children of a node, of one more than the sets below each child. Nodes
-    that are not active are in no coalition, so that sets that differ in them alone count once.
+    It is the number of sets that are connected within one spanning tree. They are not listed: the
+    number of sets with a node as their root is the product, over its children, of one plus the
+    number for the child. Inactive nodes are in no coalition, so that sets that differ only in
+    inactive nodes count once.
 
     Parameters
     ----------
-    part : Part
-        A connected part. Its nodes are in order of their distance from the first one.
+    subgraph : Subgraph
+        A connected subgraph, with nodes in order of their distance from the first one.
     is_active : array, (n,)
-        Which of its nodes are in coalitions.
+        Which of its nodes are active.
     is_rooted : bool
-        Whether only the sets that contain the first node count, or all of them.
+        Whether only the sets that contain the first node count.
     """
-    n_below = [1] * len(part.nodes)  # sets whose node closest to the first is this one
-    for node in range(len(part.nodes) - 1, 0, -1):
-        nearer = part.links[node] & ((1 << node) - 1)
+    n_below = [1] * len(subgraph.nodes)  # sets whose node closest to the first is this one
+    for node in range(len(subgraph.nodes) - 1, 0, -1):
+        nearer = subgraph.neighbour_sets[node] & ((1 << node) - 1)
         parent = (nearer & -nearer).bit_length() - 1
         n_below[parent] *= n_below[node] + int(is_active[node])
     if is_rooted:
@@ -139,54 +147,54 @@ def n_sets_at_least(part: Part, is_active: BoolArray, is_rooted: bool) -> int:
     return sum(n for n, counts in zip(n_below, is_active.tolist(), strict=True) if counts)
 
 
-def component_around(links: Sequence[int], node: int, members: int) -> int:
+def component_around(neighbour_sets: Sequence[int], node: int, members: int) -> int:
     """Return the connected component of a set, `members`, that contains a node of it."""
     component = shell = 1 << node
     while shell:
-        reached = 0
+        neighbours = 0
         while shell:
             lowest = shell & -shell
             shell ^= lowest
-            reached |= links[lowest.bit_length() - 1]
-            if not members & ~(component | reached):
-                return members  # as it often is, for everyone is next to a hub
-        shell = reached & members & ~component
+            neighbours |= neighbour_sets[lowest.bit_length() - 1]
+            if not members & ~(component | neighbours):
+                return members  # often true, because a hub is a neighbour of many nodes
+        shell = neighbours & members & ~component
         component |= shell
     return component
 
 
 def as_numbers(rows: BoolArray) -> list[int]:
-    """Return rows of flags, (n, n_nodes), as sets."""
+    """Convert rows of flags, (n, n_nodes), to sets."""
     table = np.packbits(rows, axis=1, bitorder="little")
     return [int.from_bytes(row.tobytes(), "little") for row in table]
 
 
-def members_of(one: int) -> Iterator[int]:
+def members_of(members: int) -> Iterator[int]:
     """Yield the nodes of a set, in order."""
-    while one:
-        lowest = one & -one
-        one ^= lowest
+    while members:
+        lowest = members & -members
+        members ^= lowest
         yield lowest.bit_length() - 1
 
 
-def components_of(links: Sequence[int], members: int) -> Iterator[int]:
+def components_of(neighbour_sets: Sequence[int], members: int) -> Iterator[int]:
     """Yield the connected components of a set."""
     while members:
         component, shell = 0, members & -members
         while shell:
             component |= shell
-            reached = 0
+            neighbours = 0
             while shell:
                 lowest = shell & -shell
                 shell ^= lowest
-                reached |= links[lowest.bit_length() - 1]
-            shell = reached & members & ~component
+                neighbours |= neighbour_sets[lowest.bit_length() - 1]
+            shell = neighbours & members & ~component
         yield component
         members &= ~component
 
 
 def as_rows(sets: Sequence[int], n_nodes: int) -> BoolArray:
-    """Return sets as rows of flags, (n, n_nodes)."""
+    """Convert sets to rows of flags, (n, n_nodes)."""
     n_bytes = max(1, -(-n_nodes // 8))
     together = b"".join(members.to_bytes(n_bytes, "little") for members in sets)
     table = np.frombuffer(together, dtype=np.uint8).reshape(-1, n_bytes)

@@ -1,4 +1,4 @@
-"""A drawing of a graph whose nodes are coloured by their attributions."""
+"""Drawing a graph with nodes coloured by their attributions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .player_graph import PlayerGraph
 from .reading import read_graph
 
 _LAYOUT_SEED = 0
-"""Where nodes start from that no layout puts in a certain place; drawings repeat."""
+"""Seed of the spring layout, so that equal graphs give equal drawings."""
 
 
 def draw_graph(
@@ -32,18 +32,19 @@ def draw_graph(
     Parameters
     ----------
     graph : graph
-        Anything that `graph=` of the estimators takes, but for names of graphs. Nodes of networkx
-        graphs that are not the numbers from 0 need `PlayerGraph.of_networkx(graph, nodelist)`.
+        Any graph that `graph=` of the estimators accepts, except names such as "line". If the nodes
+        of a networkx graph are not the numbers from 0, pass
+        `PlayerGraph.of_networkx(graph, nodelist)`.
     attributions : array, (M,)
-        One number for each node, in their order; 0 is in the middle of the colours.
+        One number per node, in the order of the nodes; 0 is in the middle of the colour map.
     labels : sequence of str, optional
-        What is written on the nodes, such as the symbols of atoms; their numbers by default.
+        Texts on the nodes, such as the symbols of atoms; the numbers of the nodes by default.
     positions : mapping of nodes to (x, y), optional
-        Where the nodes are drawn; by default where Kamada and Kawai's springs put them.
+        Positions of the nodes; by default those of Kamada and Kawai's layout.
     colours : str
         A colour map of matplotlib, for values from negative to positive.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw on; by default those of a new figure.
 
     Returns
     -------
@@ -53,7 +54,7 @@ def draw_graph(
     Raises
     ------
     InvalidArgumentError
-        If there is not one attribution, or label, for each node.
+        If the number of attributions or labels differs from the number of nodes.
     """
     import matplotlib.pyplot as plt
     import networkx as nx
@@ -64,19 +65,19 @@ def draw_graph(
             f"attributions must hold one number for each node; got shape {values.shape}. Choose "
             "one row and one output."
         )
-    read = read_graph(graph, len(values))
+    player_graph = read_graph(graph, len(values))
     if labels is not None and len(labels) != len(values):
         raise InvalidArgumentError(
             f"labels must hold one text for each of the {len(values)} nodes; got {len(labels)}."
         )
-    drawn = _as_networkx(read)
-    where = positions if positions is not None else _positions(drawn)
+    nx_graph = _as_networkx(player_graph)
+    node_positions = positions if positions is not None else _positions(nx_graph)
     axes = plt.subplots()[1] if ax is None else ax
     limit = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
-    nx.draw_networkx_edges(drawn, where, ax=axes, edge_color="0.6")
+    nx.draw_networkx_edges(nx_graph, node_positions, ax=axes, edge_color="0.6")
     nodes = nx.draw_networkx_nodes(
-        drawn,
-        where,
+        nx_graph,
+        node_positions,
         ax=axes,
         node_color=values,
         cmap=colours,
@@ -85,7 +86,7 @@ def draw_graph(
         edgecolors="0.3",
     )
     texts = dict(enumerate(map(str, range(len(values)) if labels is None else labels)))
-    nx.draw_networkx_labels(drawn, where, texts, ax=axes, font_size=9)
+    nx.draw_networkx_labels(nx_graph, node_positions, texts, ax=axes, font_size=9)
     axes.figure.colorbar(nodes, ax=axes, label="attribution")
     axes.set_axis_off()
     return axes
@@ -94,16 +95,16 @@ def draw_graph(
 def _as_networkx(graph: PlayerGraph) -> Any:
     import networkx as nx
 
-    drawn = nx.Graph()
-    drawn.add_nodes_from(range(graph.n_players))
-    drawn.add_edges_from(graph.edges.tolist())
-    return drawn
+    nx_graph = nx.Graph()
+    nx_graph.add_nodes_from(range(graph.n_players))
+    nx_graph.add_edges_from(graph.edges.tolist())
+    return nx_graph
 
 
-def _positions(drawn: Any) -> Any:
-    """Return positions; components that springs would push apart are drawn in one picture."""
+def _positions(nx_graph: Any) -> Any:
+    """Return positions by Kamada and Kawai's layout; by springs if the graph is not connected."""
     import networkx as nx
 
-    if nx.is_connected(drawn):
-        return nx.kamada_kawai_layout(drawn)
-    return nx.spring_layout(drawn, seed=_LAYOUT_SEED)
+    if nx.is_connected(nx_graph):
+        return nx.kamada_kawai_layout(nx_graph)
+    return nx.spring_layout(nx_graph, seed=_LAYOUT_SEED)

@@ -1,4 +1,4 @@
-"""The graphs of a game's rows, checked."""
+"""Checks of the graphs of a game's rows."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ def graphs_of_rows(
     Parameters
     ----------
     graph : PlayerGraph or sequence of them, or None
-        The graph of all rows, or that of each.
+        One graph for all rows, or one graph per row.
     n_rows, n_players : int
-        Rows and players of the game.
+        Numbers of rows and players of the game.
     name : str
         Name of the estimator, for errors.
 
     Raises
     ------
     InvalidArgumentError
-        If there is none, not one for each row, or one with other nodes than the players.
+        If there is no graph, the number of graphs differs from the number of rows, or the nodes of
+        a graph are not the players.
     """
     if graph is None:
         raise InvalidArgumentError(
-            f"graph is missing: {name} has to know which players are neighbours. Pass graph= to "
+            f"graph is missing: {name} needs the neighbours of each player. Pass graph= to "
             "Settings."
         )
     graphs = [graph] * n_rows if isinstance(graph, PlayerGraph) else graph
@@ -37,9 +38,9 @@ def graphs_of_rows(
         raise InvalidArgumentError(
             f"graph holds {len(graphs)} graphs, but there are {n_rows} rows."
         )
-    for one in graphs:
-        if one.n_players != n_players:
+    for row_graph in graphs:
+        if row_graph.n_players != n_players:
             raise InvalidArgumentError(
-                f"graph has {one.n_players} nodes, but there are {n_players} players."
+                f"graph has {row_graph.n_players} nodes, but there are {n_players} players."
             )
     return graphs

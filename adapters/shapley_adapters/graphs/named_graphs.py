@@ -1,4 +1,4 @@
-"""Graphs whose nodes have names: of networkx, frames of adjacency, and edges between names."""
+"""Graphs with named nodes: of networkx, adjacency frames, and edges between names."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .player_graph import PlayerGraph
 Names = Sequence[Hashable] | None
 
 _MOST_SHOWN = 4
-"""Nodes listed in an error."""
+"""Largest number of nodes in an error message."""
 
 
 def of_networkx(graph: Any, n_players: int, names: Names) -> PlayerGraph:
-    """Return a networkx graph; its nodes are the players' names, or their numbers from 0.
+    """Convert a networkx graph whose nodes are the players' names, or their numbers from 0.
 
     Raises
     ------
     InvalidArgumentError
-        If they are neither. Which player a node is would be a guess.
+        If the nodes are neither, because the player of a node would be a guess.
     """
     remedy = (
-        "say which node each player is: PlayerGraph.of_networkx(graph, nodelist=[…]); list(graph) "
-        "is the graph's own order"
+        "pass the node of each player: PlayerGraph.of_networkx(graph, nodelist=[…]); list(graph) "
+        "is the order of nodes in the graph"
     )
     number = _numbers(list(graph.nodes), n_players, names, remedy)
     return PlayerGraph.of_edges(n_players, [(number[e[0]], number[e[1]]) for e in graph.edges])
@@ -39,28 +39,30 @@ def of_adjacency_frame(frame: Any, n_players: int, names: Names) -> PlayerGraph:
     Raises
     ------
     InvalidArgumentError
-        If the rows and columns are not the same nodes, these not the players, or a number is NaN.
+        If rows and columns are not the same nodes, the nodes are not the players, or a number is
+        NaN.
     """
     rows, columns = list(frame.index), list(frame.columns)
     if len(rows) != len(columns) or set(rows) != set(columns) or len(set(rows)) < len(rows):
         raise InvalidArgumentError(
             "graph, as a frame, must be an adjacency: its index and its columns must hold the same "
-            f"nodes, each once; got the index {_shown(rows)} and the columns {_shown(columns)}. "
-            "For a frame of edges, pass a networkx graph: nx.from_pandas_edgelist(frame, …)."
+            f"nodes, each once; got the index {_first_nodes(rows)} and the columns "
+            f"{_first_nodes(columns)}. For a frame of edges, pass a networkx "
+            "graph: nx.from_pandas_edgelist(frame, …)."
         )
     remedy = (
-        "pass scipy.sparse.csr_array(graph.to_numpy()), whose rows and columns are the players in "
-        "turn"
+        "pass scipy.sparse.csr_array(graph.to_numpy()), whose rows and columns are in the order of "
+        "the players"
     )
     number = _numbers(rows, n_players, names, remedy)
     weights = np.asarray(frame.to_numpy(), dtype=np.float64)
     if np.isnan(weights).any():
         raise InvalidArgumentError("graph, as a frame, holds NaN; fill it with 0 for no edge.")
     source, sink = np.nonzero(weights)
-    place_of_row = np.array([number[node] for node in rows], dtype=np.intp)
-    place_of_column = np.array([number[node] for node in columns], dtype=np.intp)
+    player_of_row = np.array([number[node] for node in rows], dtype=np.intp)
+    player_of_column = np.array([number[node] for node in columns], dtype=np.intp)
     return PlayerGraph.of_edges(
-        n_players, np.stack([place_of_row[source], place_of_column[sink]], axis=1)
+        n_players, np.stack([player_of_row[source], player_of_column[sink]], axis=1)
     )
 
 
@@ -70,41 +72,41 @@ def of_named_edges(edges: Sequence[tuple[Any, ...]], n_players: int, names: Name
     Raises
     ------
     InvalidArgumentError
-        If an edge has another name.
+        If a node of an edge is not the name of a player.
     """
-    place_of = {str(name): place for place, name in enumerate(names or ())}
+    player_of = {str(name): player for player, name in enumerate(names or ())}
     for node in (node for edge in edges for node in edge):
-        if node not in place_of:
+        if node not in player_of:
             raise InvalidArgumentError(
-                f"graph has an edge to {node!r}, which is the name of no player; they are called "
-                f"{_shown(list(place_of))}. Where players have no names, number them from 0."
+                f"graph has an edge to {node!r}, which is not the name of a player; the names are "
+                f"{_first_nodes(list(player_of))}. If players have no names, use numbers from 0."
             )
-    return PlayerGraph.of_edges(n_players, [(place_of[i], place_of[j]) for i, j in edges])
+    return PlayerGraph.of_edges(n_players, [(player_of[i], player_of[j]) for i, j in edges])
 
 
 def refuse_numbered_names(names: Names, n_players: int) -> None:
-    """Refuse edges between numbers where the players are called by other numbers.
+    """Refuse edges between numbers if the names of the players are other numbers.
 
-    Whether 3 is the player called 3, or the one at place 3, would be a guess.
+    Whether 3 is the player named 3, or the player at index 3, would be a guess.
     """
     texts = [str(name) for name in names or ()]
     are_numbers = bool(texts) and all(text.isdecimal() for text in texts)
-    if are_numbers and texts != [str(place) for place in range(n_players)]:
+    if are_numbers and texts != [str(player) for player in range(n_players)]:
         raise InvalidArgumentError(
-            f"graph has edges between numbers, and the players are called {_shown(texts)}: a "
-            "number may be a name or a place. Pass a networkx graph of the names, "
-            f"nx.Graph(edges), or PlayerGraph.of_edges({n_players}, edges) of the places, counted "
-            "from 0."
+            f"graph has edges between numbers, and the names of the players are "
+            f"{_first_nodes(texts)}: a number may be a name or an index. For names, pass a "
+            f"networkx graph, nx.Graph(edges). For indices from 0, pass "
+            f"PlayerGraph.of_edges({n_players}, edges)."
         )
 
 
 def check_number_of_nodes(n_nodes: int, n_players: int, may_be_less: bool = False) -> None:
-    """Refuse a graph that has not one node for each player."""
+    """Refuse a graph unless it has one node per player."""
     if n_nodes > n_players or (n_nodes < n_players and not may_be_less):
         raise InvalidArgumentError(
             f"graph has {n_nodes} nodes, but there are {n_players} players; it must have one node "
-            "for each player, in their order. Where rows have players of their own, pass a list "
-            "with one graph for each row."
+            "for each player, in the order of the players. If rows have different players, pass a "
+            "list with one graph for each row."
         )
 
 
@@ -121,36 +123,37 @@ def _numbers(
     )
     if are_numbers and set(nodes) == set(range(n_players)):
         return {node: int(node) for node in nodes}
-    called = f" ({_shown(list(names))})" if names else ""
+    known_names = f" ({_first_nodes(list(names))})" if names else ""
     raise InvalidArgumentError(
-        f"graph: its nodes {_shown(nodes)} are neither the names of the players{called} nor the "
-        f"numbers from 0 to {n_players - 1}, so that it is not known which node is which player. "
-        f"Name or number them so, or {remedy}."
+        f"graph: its nodes {_first_nodes(nodes)} are neither the names of the players{known_names} "
+        f"nor the numbers from 0 to {n_players - 1}, so that the player of each node is unknown. "
+        f"Use these names or numbers, or {remedy}."
     )
 
 
 def _by_name(nodes: Sequence[Hashable], names: Names) -> dict[Hashable, int] | None:
-    """Return the player of each node by its name; None where no node is a name."""
-    place_of = {str(name): place for place, name in enumerate(names or ())}
-    if not any(str(node) in place_of for node in nodes):
+    """Return the player of each node by its name; None if no node is a name."""
+    player_of = {str(name): player for player, name in enumerate(names or ())}
+    if not any(str(node) in player_of for node in nodes):
         return None
-    strange = [node for node in nodes if str(node) not in place_of]
-    named = {str(node) for node in nodes}
-    left = [name for name in place_of if name not in named]
-    if strange and left:
+    unknown_nodes = [node for node in nodes if str(node) not in player_of]
+    node_names = {str(node) for node in nodes}
+    nodeless = [name for name in player_of if name not in node_names]
+    if unknown_nodes and nodeless:
         raise InvalidArgumentError(
-            f"graph: node {strange[0]!r} is the name of no player, and player {left[0]!r} has no "
-            "node, although other nodes are names. Name each node as its player, or none."
+            f"graph: node {unknown_nodes[0]!r} is not the name of a player, and player "
+            f"{nodeless[0]!r} has no node, although other nodes are names. Use the players' names "
+            "for all nodes, or for none."
         )
-    if len(named) < len(nodes) or left:
+    if len(node_names) < len(nodes) or nodeless:
         raise InvalidArgumentError(
-            "graph: names of nodes or players are not told apart by their text, such as 1 and "
-            "'1'. Give each another name."
+            "graph: different nodes or players have names with the same text, such as 1 and '1'. "
+            "Give each of them another name."
         )
-    return {node: place_of[str(node)] for node in nodes}
+    return {node: player_of[str(node)] for node in nodes}
 
 
-def _shown(nodes: Sequence[Hashable]) -> str:
+def _first_nodes(nodes: Sequence[Hashable]) -> str:
     """Return the first of some nodes as text."""
-    more = ", …" if len(nodes) > _MOST_SHOWN else ""
-    return f"[{', '.join(repr(node) for node in nodes[:_MOST_SHOWN])}{more}]"
+    ending = ", …" if len(nodes) > _MOST_SHOWN else ""
+    return f"[{', '.join(repr(node) for node in nodes[:_MOST_SHOWN])}{ending}]"

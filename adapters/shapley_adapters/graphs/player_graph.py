@@ -1,4 +1,4 @@
-"""Graphs whose nodes are players: who is next to whom, and how far apart."""
+"""Graphs whose nodes are players: neighbours, distances and components."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..errors import InvalidArgumentError
 
 @dataclass(frozen=True, eq=False)
 class PlayerGraph:
-    """An undirected graph, the nodes of which are the players 0, …, M − 1.
+    """An undirected graph whose nodes are the players 0, …, M − 1.
 
     Make one with `line`, `ring`, `grid`, `touching`, `of_edges` or `of_networkx`. Graphs with the
     same edges are equal, and can be keys of a dictionary.
@@ -32,7 +32,7 @@ class PlayerGraph:
     edges : array, (E, 2)
         Each edge once, the smaller node first, in order.
     shape : tuple of int, optional
-        The grid that the players fill in C order, where they do; such graphs have boxes.
+        The shape of the grid, if the players form a grid in C order. Such graphs have `boxes`.
     """
 
     n_players: int
@@ -43,44 +43,46 @@ class PlayerGraph:
     def of_edges(
         cls, n_players: int, edges: npt.ArrayLike, shape: tuple[int, ...] | None = None
     ) -> PlayerGraph:
-        """Return the graph of any list of edges, (E, 2): directed, doubled or loops, if need be.
+        """Return the graph of a list of edges, (E, 2); direction and repetition do not matter.
+
+        Loops are left out.
 
         Raises
         ------
         InvalidArgumentError
-            If an edge names a player that does not exist, or something else than a player.
+            If a node of an edge is not the number of a player.
         """
-        given: npt.NDArray[Any] = np.asarray(edges)
-        if given.size and given.dtype.kind not in "iu":
+        edge_array: npt.NDArray[Any] = np.asarray(edges)
+        if edge_array.size and edge_array.dtype.kind not in "iu":
             raise InvalidArgumentError(
                 "edges must be pairs of whole numbers, the two players of each; got numbers of "
-                f"type {given.dtype}."
+                f"type {edge_array.dtype}."
             )
-        pairs = given.astype(np.intp).reshape(-1, 2)
+        pairs = edge_array.astype(np.intp).reshape(-1, 2)
         if pairs.size and (pairs.min() < 0 or pairs.max() >= n_players):
             raise InvalidArgumentError(
                 f"graph has an edge between {pairs.min()} and {pairs.max()}, but the nodes are "
-                f"numbered from 0 to {n_players - 1}, one for each player. Where nodes are one "
-                "input and no rows, pass them with a dimension of examples, nodes[None]."
+                f"numbered from 0 to {n_players - 1}, one for each player. If the nodes are one "
+                "input rather than rows, add a dimension of examples: nodes[None]."
             )
         pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
         return cls(n_players, np.unique(pairs, axis=0), shape)
 
     @classmethod
     def of_networkx(cls, graph: Any, nodelist: Sequence[Hashable]) -> PlayerGraph:
-        """Return a networkx graph whose nodes are the players in a given order.
+        """Convert a networkx graph whose nodes are the players in a given order.
 
         Parameters
         ----------
         graph : networkx graph
-            Directions, weights, multiple edges and loops are left aside.
+            Directions, weights, multiple edges and loops are ignored.
         nodelist : sequence
-            The node of each player, in the order of the players, as in networkx's own functions.
+            The node of each player, in the order of the players, as in networkx's functions.
 
         Raises
         ------
         InvalidArgumentError
-            If it does not hold each node of the graph once.
+            If `nodelist` does not hold each node of the graph once.
 
         Examples
         --------
@@ -90,7 +92,7 @@ class PlayerGraph:
         array([[0, 1],
                [0, 2]])
         """
-        number = {node: place for place, node in enumerate(nodelist)}
+        number = {node: player for player, node in enumerate(nodelist)}
         if len(number) < len(nodelist) or set(number) != set(graph.nodes):
             raise InvalidArgumentError(
                 f"nodelist must hold each of the {len(graph.nodes)} nodes of the graph once; got "
@@ -102,26 +104,26 @@ class PlayerGraph:
 
     @classmethod
     def line(cls, n_players: int) -> PlayerGraph:
-        """Return the line on which each player is next to the one before and the one after."""
+        """Return the line, where each player is connected to the one before and the one after."""
         return cls.grid((n_players,))
 
     @classmethod
     def ring(cls, n_players: int) -> PlayerGraph:
-        """Return the line whose ends are neighbours, too."""
-        places = np.arange(n_players)
-        return cls.of_edges(n_players, np.stack([places, np.roll(places, -1)], axis=1))
+        """Return the ring: a line whose first and last players are also neighbours."""
+        players = np.arange(n_players)
+        return cls.of_edges(n_players, np.stack([players, np.roll(players, -1)], axis=1))
 
     @classmethod
     def grid(cls, shape: Iterable[int], diagonals: bool = False) -> PlayerGraph:
-        """Return the grid of any number of dimensions, its places numbered in C order.
+        """Return the grid with any number of dimensions, its cells numbered in C order.
 
         Parameters
         ----------
         shape : sequence of int
             Its lengths.
         diagonals : bool
-            Whether places that share no more than a corner are neighbours: 8 in place of 4 in two
-            dimensions, 26 in place of 6 in three.
+            Whether cells that share only a corner or an edge are neighbours: 8 instead of 4 in two
+            dimensions, 26 instead of 6 in three.
         """
         lengths = tuple(checked_count("shape", length) for length in shape)
         return cls.touching(np.arange(int(np.prod(lengths))).reshape(lengths), diagonals)
@@ -130,48 +132,48 @@ class PlayerGraph:
     def touching(
         cls, players: npt.ArrayLike, diagonals: bool = False, n_players: int | None = None
     ) -> PlayerGraph:
-        """Return the graph of groups of places, such as superpixels, that touch.
+        """Return the graph of groups of cells, such as superpixels, that touch each other.
 
         Parameters
         ----------
         players : array of int, any number of dimensions
-            The player of each place.
+            The player of each cell.
         diagonals : bool
-            Whether groups that meet at no more than a corner are neighbours.
+            Whether groups that touch only at a corner are neighbours.
         n_players : int, optional
-            How many players there are, if not all have a place.
+            The number of players, if some of them have no cell.
         """
         mask = np.asarray(players, dtype=np.intp)
         n_players = int(mask.max(initial=-1)) + 1 if n_players is None else n_players
         pairs = [
-            np.stack([mask[here].ravel(), mask[there].ravel()], axis=1)
-            for here, there in _shifts(mask.ndim, diagonals)
+            np.stack([mask[first].ravel(), mask[second].ravel()], axis=1)
+            for first, second in _shifts(mask.ndim, diagonals)
         ]
-        every = np.concatenate([np.zeros((0, 2), dtype=np.intp), *pairs])
-        return cls.of_edges(n_players, every, _grid_shape(mask, n_players))
+        all_pairs = np.concatenate([np.zeros((0, 2), dtype=np.intp), *pairs])
+        return cls.of_edges(n_players, all_pairs, _grid_shape(mask, n_players))
 
     @cached_property
     def neighbours(self) -> list[IntArray]:
-        """The neighbours of each player, in order."""
-        both = np.concatenate([self.edges, self.edges[:, ::-1]])
-        both = both[np.lexsort((both[:, 1], both[:, 0]))]
-        ends = np.searchsorted(both[:, 0], np.arange(1, self.n_players))
-        return np.split(both[:, 1], ends)
+        """The neighbours of each player, sorted."""
+        directed = np.concatenate([self.edges, self.edges[:, ::-1]])
+        directed = directed[np.lexsort((directed[:, 1], directed[:, 0]))]
+        ends = np.searchsorted(directed[:, 0], np.arange(1, self.n_players))
+        return np.split(directed[:, 1], ends)
 
     @cached_property
     def neighbour_lists(self) -> list[list[int]]:
-        """The same as lists, over which Python goes faster."""
-        return [found.tolist() for found in self.neighbours]
+        """The neighbours of each player as lists, over which Python iterates faster."""
+        return [players.tolist() for players in self.neighbours]
 
     @property
     def degrees(self) -> IntArray:
-        """How many neighbours each player has, (M,)."""
+        """The number of neighbours of each player, (M,)."""
         counts: IntArray = np.bincount(self.edges.ravel(), minlength=self.n_players)
         return counts
 
     @cached_property
     def components(self) -> IntArray:
-        """The number of the component that each player belongs to, (M,)."""
+        """The index of each player's component, (M,)."""
         labels: IntArray = connected_components(self._matrix(), directed=False)[1].astype(np.intp)
         return labels
 
@@ -182,47 +184,47 @@ class PlayerGraph:
         return int(distances[np.isfinite(distances)].max(initial=0))
 
     def distances(self) -> npt.NDArray[np.float64]:
-        """Return the least number of edges between any two players, (M, M); infinite if none."""
-        found: npt.NDArray[np.float64] = shortest_path(
+        """Return the least number of edges between any two players, (M, M), or infinity."""
+        lengths: npt.NDArray[np.float64] = shortest_path(
             self._matrix(), directed=False, unweighted=True
         )
-        return found
+        return lengths
 
-    def neighbourhood(self, player: int, order: int) -> IntArray:
-        """Return the players within `order` edges, in order of their distance: the player first."""
-        near, found, n_inside = self.neighbour_lists, {int(player): None}, 0
-        for _ in range(order):
-            shell = list(found)[n_inside:]
+    def neighbourhood(self, player: int, radius: int) -> IntArray:
+        """Return the players within `radius` edges, sorted by distance: the player itself first."""
+        neighbour_lists, nodes, n_inside = self.neighbour_lists, {int(player): None}, 0
+        for _ in range(radius):
+            shell = list(nodes)[n_inside:]
             if not shell:
                 break
-            n_inside = len(found)
+            n_inside = len(nodes)
             for node in shell:
-                found.update(dict.fromkeys(near[node]))  # who is there keeps the place
-        return np.array(list(found), dtype=np.intp)
+                nodes.update(dict.fromkeys(neighbour_lists[node]))  # earlier nodes keep their order
+        return np.array(list(nodes), dtype=np.intp)
 
-    def is_covered(self, order: int) -> bool:
-        """Tell whether `order` edges lead from each player to its whole component."""
+    def is_covered(self, radius: int) -> bool:
+        """Return whether each player's component lies within `radius` edges of it."""
         sizes = np.bincount(self.components, minlength=1)[self.components]
         return all(
-            len(self.neighbourhood(player, order)) == sizes[player]
+            len(self.neighbourhood(player, radius)) == sizes[player]
             for player in range(self.n_players)
         )
 
     def relabelled(self, names: IntArray) -> PlayerGraph:
-        """Return the graph in which player i is called `names[i]`."""
+        """Return the graph in which player i has the number `names[i]`."""
         return PlayerGraph.of_edges(self.n_players, np.asarray(names)[self.edges])
 
-    def placed(self, players: IntArray, n_players: int) -> PlayerGraph:
-        """Return the graph among `n_players`, its node i being `players[i]`, others alone."""
+    def embedded(self, players: IntArray, n_players: int) -> PlayerGraph:
+        """Return the graph of `n_players` in which node i is `players[i]`; others have no edges."""
         is_same = n_players == self.n_players and (players == np.arange(n_players)).all()
         return self if is_same else PlayerGraph.of_edges(n_players, players[self.edges])
 
     def __eq__(self, other: object) -> bool:
-        """Compare what the graphs are made of."""
+        """Compare the number of players, the shape and the edges."""
         return isinstance(other, PlayerGraph) and self._content == other._content
 
     def __hash__(self) -> int:
-        """Hash what the graph is made of."""
+        """Return the hash of the number of players, the shape and the edges."""
         return self._hash
 
     @cached_property
@@ -241,26 +243,26 @@ class PlayerGraph:
 
 
 def boxes(shape: tuple[int, ...], largest: int) -> list[IntArray]:
-    """Return the places of all squares, or cubes, of a grid with sides of 1, …, `largest`.
+    """Return the cells of all squares, or cubes, of a grid with sides of 1, …, `largest`.
 
-    A side is cut to the length of the grid where that is less, so that a grid with an axis of one
-    place has squares. Each box comes once, as a row of places; there is an array, (n, size), for
-    each side, the smallest first.
+    A side is limited to the length of the grid, so that a grid with an axis of length one also has
+    boxes. Each box is one row of cells; there is an array, (n, size), for each side, the smallest
+    first.
     """
-    places = np.arange(int(np.prod(shape))).reshape(shape)
-    found, sides_seen = [], set()
+    cells = np.arange(int(np.prod(shape))).reshape(shape)
+    boxes_of_sides, earlier_sides = [], set()
     for side in range(1, largest + 1):
         sides = tuple(min(side, length) for length in shape)
-        if sides in sides_seen:
+        if sides in earlier_sides:
             continue
-        sides_seen.add(sides)
-        windows = np.lib.stride_tricks.sliding_window_view(places, sides)
-        found.append(windows.reshape(-1, int(np.prod(sides))))
-    return found
+        earlier_sides.add(sides)
+        windows = np.lib.stride_tricks.sliding_window_view(cells, sides)
+        boxes_of_sides.append(windows.reshape(-1, int(np.prod(sides))))
+    return boxes_of_sides
 
 
 def _grid_shape(mask: IntArray, n_players: int) -> tuple[int, ...] | None:
-    """Return the shape of the grid that the players make, if any; channels may go together."""
+    """Return the shape of the grid that the players form, or None; channels may share players."""
     for axis in range(mask.ndim):
         first = mask.take([0], axis)
         mask = first if (mask == first).all() else mask
@@ -269,13 +271,13 @@ def _grid_shape(mask: IntArray, n_players: int) -> tuple[int, ...] | None:
 
 
 def _shifts(n_dimensions: int, diagonals: bool) -> list[tuple[Any, Any]]:
-    """Return pairs of slices that lay each place over one neighbour; each direction once."""
+    """Return pairs of slices that align each cell with one neighbour; each direction once."""
     shifts = []
     for step in product((-1, 0, 1), repeat=n_dimensions):
         n_moves = sum(map(abs, step))
-        is_first_of_pair = step > tuple(-one for one in step)
+        is_first_of_pair = step > tuple(-coordinate for coordinate in step)
         if is_first_of_pair and (n_moves == 1 or diagonals):
-            here = tuple(slice(max(0, -s), -s if s > 0 else None) for s in step)
-            there = tuple(slice(max(0, s), s if s < 0 else None) for s in step)
-            shifts.append((here, there))
+            first = tuple(slice(max(0, -s), -s if s > 0 else None) for s in step)
+            second = tuple(slice(max(0, s), s if s < 0 else None) for s in step)
+            shifts.append((first, second))
     return shifts

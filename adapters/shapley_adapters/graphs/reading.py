@@ -1,4 +1,4 @@
-"""Graphs as users hand them over, read as graphs of players."""
+"""Conversion of users' graphs to graphs of players."""
 
 from __future__ import annotations
 
@@ -57,24 +57,23 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
     Parameters
     ----------
     graph : PlayerGraph, networkx graph, matrix, frame, (2, E) array, list of pairs, or PyG data
-        Directions, weights, multiple edges and loops are left aside. The nodes of a networkx graph
-        or a frame of adjacency are the players' names, which numbers match by their text; where no
-        node is a name, they must be the players' numbers from 0. A list of edges holds numbers, or
-        names. The rows of a sparse matrix and the numbers of an edge index are places.
+        Directions, weights, multiple edges and loops are ignored. The nodes of a networkx graph or
+        of an adjacency frame are the players' names; numbers match names by their text. If no node
+        is a name, the nodes must be the players' numbers from 0. A list of edges holds numbers, or
+        names. The rows of a sparse matrix and the numbers of an edge index are indices of players.
     n_players : int
-        How many players there are. A `PlayerGraph` may have fewer: the last players are then alone.
+        The number of players. A `PlayerGraph` may have fewer: the last players then have no edges.
     names : sequence, optional
-        Names of the players, which the nodes of a graph may have.
+        Names of the players, which may be the nodes of the graph.
 
     Raises
     ------
     InvalidArgumentError, InvalidArgumentTypeError
-        If it cannot be read as a graph of that many players, or if it is not known which node
-        is which player.
+        If it is not a graph of that many players, or the player of a node is unknown.
     """
     if isinstance(graph, PlayerGraph):
         check_number_of_nodes(graph.n_players, n_players, may_be_less=True)
-        return graph.placed(np.arange(graph.n_players), n_players)
+        return graph.embedded(np.arange(graph.n_players), n_players)
     if hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "adj"):
         return of_networkx(graph, n_players, names)
     if hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "to_numpy"):
@@ -85,10 +84,10 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
     n_nodes = getattr(graph, "num_nodes", None)
     if n_nodes is not None:
         check_number_of_nodes(int(n_nodes), n_players)
-    read = _of_edges(edge_index, n_players, names)
+    player_graph = _of_edges(edge_index, n_players, names)
     if n_nodes is None:
-        _check_reach(read)
-    return read
+        _check_reach(player_graph)
+    return player_graph
 
 
 def read_graphs(
@@ -97,73 +96,76 @@ def read_graphs(
     n_players: int,
     names: Sequence[Hashable] | None = None,
 ) -> PlayerGraph | list[PlayerGraph]:
-    """Return the graph of the players, or that of each row, from what a user passed.
+    """Return the graph of the players, or one graph per row, from the argument `graph`.
 
     Parameters
     ----------
     graph : "line", "ring", "grid", a graph, or a list with one graph for each row
-        Named graphs are made from where the players stand in each input; see `graph_of_places`.
-        All others are what `read_graph` takes.
+        Named graphs are computed from the positions of the players; see `graph_of_layout`. For
+        other graphs see `read_graph`.
     layouts : sequence of sequences of arrays
-        The player of each place of each input, in the shape of the input, for each row; for all
-        rows together where there is one entry.
+        For each row, or once for all rows: the player of each entry of each input, in the shape of
+        the input.
     n_players : int
-        How many players there are.
+        The number of players.
     names : sequence, optional
-        Their names.
+        Names of the players.
 
     Raises
     ------
     InvalidArgumentError, InvalidArgumentTypeError
-        If it cannot be read.
+        If the graph cannot be used.
     """
     if isinstance(graph, str):
-        made: dict[Any, PlayerGraph] = {}
+        graphs_by_layout: dict[Any, PlayerGraph] = {}
         graphs = []
         for layout in layouts:
-            key = tuple((places.shape, places.tobytes()) for places in layout)
-            if key not in made:
-                made[key] = graph_of_places(graph, layout, n_players)
-            graphs.append(made[key])
-        return graphs[0] if len(made) == 1 else graphs
+            key = tuple((players.shape, players.tobytes()) for players in layout)
+            if key not in graphs_by_layout:
+                graphs_by_layout[key] = graph_of_layout(graph, layout, n_players)
+            graphs.append(graphs_by_layout[key])
+        return graphs[0] if len(graphs_by_layout) == 1 else graphs
     if _is_one_for_each_row(graph):
-        return [read_graph(one, n_players, names) for one in graph]
+        return [read_graph(row_graph, n_players, names) for row_graph in graph]
     return read_graph(graph, n_players, names)
 
 
-def graph_of_places(kind: str, layout: Sequence[IntArray], n_players: int) -> PlayerGraph:
-    """Return the graph of players that stand next to each other in the same input.
+def graph_of_layout(kind: str, layout: Sequence[IntArray], n_players: int) -> PlayerGraph:
+    """Return the graph of players that are adjacent in the same input.
 
     Parameters
     ----------
     kind : {"line", "ring", "grid"}
-        Next to each other in the order of the places, with the last next to the first for a ring;
-        or along any dimension of the input. A player with several places, such as a superpixel, is
-        next to all that touch it.
+        `"line"`: entries are adjacent in their order. `"ring"`: the last and the first entry are
+        adjacent too. `"grid"`: entries are adjacent along each dimension of the input. A player
+        with several entries, such as a superpixel, is a neighbour of all players that touch it.
     layout : sequence of arrays
-        The player of each place of each input, in the shape of the input.
+        The player of each entry of each input, in the shape of the input.
     n_players : int
-        How many players there are. Those without a place are alone.
+        The number of players. Players without entries have no edges.
     """
     checked_choice("graph", kind, NAMED_GRAPHS)
     graphs = []
-    for places in layout:
-        ordered = places if kind == "grid" else places.ravel()
+    for players in layout:
+        ordered = players if kind == "grid" else players.ravel()
         if kind == "ring":
             ordered = np.append(ordered, ordered[:1])
         graphs.append(PlayerGraph.touching(ordered, n_players=n_players))
     if len(graphs) == 1:
         return graphs[0]
-    return PlayerGraph.of_edges(n_players, np.concatenate([one.edges for one in graphs]))
+    return PlayerGraph.of_edges(
+        n_players, np.concatenate([input_graph.edges for input_graph in graphs])
+    )
 
 
 def _is_one_for_each_row(graph: Any) -> bool:
-    """Tell lists of graphs from edge indices, which may be lists of two lists, and of edges."""
+    """Return whether `graph` is a list of graphs, rather than an edge index or a list of edges."""
     if not isinstance(graph, (list, tuple)):
         return False
     return len(graph) > 0 and not any(
-        isinstance(one, (list, tuple, str, numbers.Number)) or getattr(one, "ndim", 2) < 2
-        for one in graph
+        isinstance(row_graph, (list, tuple, str, numbers.Number))
+        or getattr(row_graph, "ndim", 2) < 2
+        for row_graph in graph
     )
 
 
@@ -174,9 +176,9 @@ def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:
         )
     check_number_of_nodes(matrix.shape[0], n_players)
     coordinates = matrix.tocoo()
-    kept = np.asarray(coordinates.data) != 0
+    is_edge = np.asarray(coordinates.data) != 0
     return PlayerGraph.of_edges(
-        n_players, np.stack([coordinates.row[kept], coordinates.col[kept]], axis=1)
+        n_players, np.stack([coordinates.row[is_edge], coordinates.col[is_edge]], axis=1)
     )
 
 
@@ -189,25 +191,25 @@ def _of_edges(edges: Any, n_players: int, names: Sequence[Hashable] | None) -> P
     return PlayerGraph.of_edges(n_players, pairs)
 
 
-def _check_reach(read: PlayerGraph) -> None:
-    """Refuse edges of few players: a node with several numbers was most likely taken apart."""
-    n_named = int(read.edges.max(initial=-1)) + 1
-    if 0 < 2 * n_named <= read.n_players:
+def _check_reach(graph: PlayerGraph) -> None:
+    """Refuse edges of few players: probably each number of a node became a player."""
+    n_named = int(graph.edges.max(initial=-1)) + 1
+    if 0 < 2 * n_named <= graph.n_players:
         raise InvalidArgumentError(
-            f"graph names {n_named} nodes, but there are {read.n_players} players, of which the "
-            "others would be alone. If a node has several numbers, pass a feature_mask, or groups "
-            "of columns, that makes them one player. If the others are alone indeed, pass "
-            f"PlayerGraph.of_edges({read.n_players}, edges)."
+            f"graph names {n_named} nodes, but there are {graph.n_players} players, of which the "
+            "others would have no edges. If a node has several numbers, pass a feature_mask, or "
+            "groups of columns, that makes them one player. If the others have no edges indeed, "
+            f"pass PlayerGraph.of_edges({graph.n_players}, edges)."
         )
 
 
-def _is_list_of_tuples(given: Any) -> bool:
-    is_list = isinstance(given, (list, tuple)) and len(given) > 0
-    return is_list and all(isinstance(one, tuple) for one in given)
+def _is_list_of_tuples(edges: Any) -> bool:
+    is_list = isinstance(edges, (list, tuple)) and len(edges) > 0
+    return is_list and all(isinstance(edge, tuple) for edge in edges)
 
 
 def _as_pairs(edges: Sequence[tuple[Any, ...]]) -> list[tuple[int, int]]:
-    """Return edges; a tuple is one edge, however many there are, and never a row of an index."""
+    """Return a list of tuples as edges; a tuple is one edge, never a row of an edge index."""
     for edge in edges:
         if not all(isinstance(node, numbers.Integral) for node in edge):
             _refuse_edge(edge)

@@ -1,7 +1,7 @@
-"""Surrogates of models, that both hosts translate to and from. Torch is imported when fitting.
+"""The surrogate models of both hosts. Torch is imported when fitting.
 
-The value function of SimSHAP and FastSHAP: absent features are marginalised by their conditional
-distribution given the present ones, of which a network learns the model's mean.
+A surrogate is the value function of SimSHAP and FastSHAP: a network that learns the mean of the
+model's output, given the present features, over the conditional distribution of the absent ones.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ SurrogateT = TypeVar("SurrogateT", bound="SurrogateModel")
 
 @write_constructor
 class SurrogateModel(TrainingArguments):
-    """Base of the surrogates of both hosts, which tell it rows, games and players.
+    """Base of the surrogates of both hosts, which provide the rows, games and players.
 
     Attributes
     ----------
     trained : TrainedSurrogate or None
-        The network, once it is fitted.
+        The network; None before `fit`.
     """
 
     model: Any = field(kw_only=False)
@@ -52,11 +52,11 @@ class SurrogateModel(TrainingArguments):
         self._training()  # refuses options that cannot be used
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the model out of copies and pickles: what has been fitted does not need it."""
+        """Leave the model out of copies and pickles: a fitted surrogate does not need it."""
         return {**vars(self), "model": None}
 
     def of(self: SurrogateT, model: Any) -> SurrogateT:
-        """Return this, with a model where a copy or a file has left it without."""
+        """Return this surrogate; if it has no model, as after copying or loading, set `model`."""
         if self.model is None:
             self.model = model
         return self
@@ -73,72 +73,72 @@ class SurrogateModel(TrainingArguments):
 
     @property
     def evaluations(self) -> int:
-        """How many rows the model was run on: once each training row."""
+        """How many rows the model was evaluated on: each training row once."""
         return self._fitted().evaluations
 
     def save(self, path: str | Path) -> None:
-        """Write the surrogate to a file: weights as safetensors, the rest as JSON, and no code."""
+        """Write the surrogate to a file: weights as safetensors, other data as JSON, no code."""
         self._fitted().save(path)
 
     @classmethod
     def load(
         cls: type[SurrogateT], path: str | Path, model: Any = None, network: Any = None
     ) -> SurrogateT:
-        """Read what `save` wrote; nothing of it is run.
+        """Read a file that `save` wrote; no code in it is run.
 
         Parameters
         ----------
         path : path
             The file.
         model : optional
-            The model that it should be a surrogate of: another one is refused.
+            The model that the surrogate was fitted to; another model is refused.
         network : Module, optional
-            Where the network was a module of your own, one of that class.
+            A module of the same class, if the network was a module of your own.
         """
         from .surrogate_training import TrainedSurrogate
 
         trained = TrainedSurrogate.load(path, network)
-        made = cls(model, network=network or trained.about["network"])
-        made.trained = trained
-        made.absent = int(trained.network.absent)
+        surrogate = cls(model, network=network or trained.about["network"])
+        surrogate.trained = trained
+        surrogate.absent = int(trained.network.absent)
         if model is not None:
-            made._check_model()
-        return made
+            surrogate._check_model()
+        return surrogate
 
     def _checked_model(self) -> Any:
         if self.model is None:
             raise InvalidArgumentError(
-                "The surrogate was copied, or read from a file, without its model. Pass "
-                "Surrogate.load(path, model=…), or make a new one to fit."
+                "The surrogate was copied, or read from a file, without its model. Pass the model "
+                "by Surrogate.load(path, model=…), or fit a new surrogate."
             )
         return self.model
 
     def _train(
         self,
-        seen: npt.NDArray[Any],
+        network_inputs: npt.NDArray[Any],
         game: Game,
         players: IntArray,
         host: Mapping[str, Any],
         progress_delay: float | None,
     ) -> None:
-        """Fit to the games' values of all players, given what the network sees of their rows.
+        """Fit the network to the games' values of all players, with its inputs for their rows.
 
-        `progress_delay` is in seconds; there are no progress bars where it is None.
+        `progress_delay` is in seconds; None for no progress bars.
         """
         from ..amortized.progress import Progress
         from .surrogate_training import TrainedSurrogate
 
         progress = Progress("Surrogate", progress_delay)
 
-        if np.isnan(seen).any():
+        if np.isnan(network_inputs).any():
             raise InvalidArgumentError(
-                "The rows hold NaN, which a surrogate takes for absent. Fill missing values in, "
-                "and mark them in columns of their own."
+                "The rows hold NaN, which stands for absent features in a surrogate. Fill in "
+                "missing values, and mark them in additional columns."
             )
         with progress.bar("outputs", game.n_rows, "rows") as bar:
             outputs = full_values(game, bar.update)
         self.trained = TrainedSurrogate.fit(
-            seen,
+            network_inputs,
             outputs,
             players,
             self._training(),
@@ -149,15 +149,15 @@ class SurrogateModel(TrainingArguments):
             progress,
         )
 
-    def _told(self, seen: npt.NDArray[Any]) -> ValueArray:
+    def _predict(self, network_inputs: npt.NDArray[Any]) -> ValueArray:
         """Return the outputs for masked rows, (n, K)."""
         fitted = self._fitted()
         if fitted.network.is_of_tokens:
-            return fitted.outputs(seen, seen != self.absent)
-        return fitted.outputs(seen, ~np.isnan(seen))
+            return fitted.outputs(network_inputs, network_inputs != self.absent)
+        return fitted.outputs(network_inputs, ~np.isnan(network_inputs))
 
     def _absent_row(self, dtype: Any) -> npt.NDArray[Any]:
-        """Return a row of which nothing is present, as the network sees it, (1, …)."""
+        """Return the network's input for a row with all features absent, (1, …)."""
         fitted = self._fitted()
         shape = (1, *fitted.about["input_shape"])
         if fitted.network.is_of_tokens:
@@ -170,7 +170,7 @@ class SurrogateModel(TrainingArguments):
         fingerprint.check(full_values(self._game_of(fingerprint.inputs))[:, None])
 
     def _game_of(self, probes: Any) -> Game:
-        """Return the game of the model for rows as the network sees them, a tensor."""
+        """Return the game of the model for rows, given as the tensor of the network's inputs."""
         raise NotImplementedError
 
     def _fitted(self) -> TrainedSurrogate:
@@ -198,30 +198,32 @@ class SurrogateModel(TrainingArguments):
 
 
 def full_values(game: Game, on_progress: Callable[[int], object] = lambda _: None) -> FloatArray:
-    """Return the values of all players together, (R, K); tells how many were computed."""
-    everyone = np.ones((1, 1, game.n_players), dtype=bool)
-    request = Request(np.arange(game.n_rows), CoalitionTable(everyone, np.array([1])))
+    """Return the values of all players together, (R, K); `on_progress` gets numbers of rows."""
+    full_coalition = np.ones((1, 1, game.n_players), dtype=bool)
+    request = Request(np.arange(game.n_rows), CoalitionTable(full_coalition, np.array([1])))
     (values,) = Evaluator(game, on_progress=on_progress)([request])
     return values[:, 0]
 
 
-def surrogate_for(given: Any, kind: type[SurrogateT], owner: Any, model: Any) -> SurrogateT | None:
-    """Return the surrogate that a user's `surrogate=` asks for, if any.
+def surrogate_for(
+    surrogate: Any, kind: type[SurrogateT], owner: Any, model: Any
+) -> SurrogateT | None:
+    """Return the surrogate of the argument `surrogate=`; None for False and None.
 
-    For True, one with the options of `owner`, the explainer; its checkpoints lie in a folder of
-    their own.
+    True stands for a new surrogate with the options of `owner`, the explainer. Its checkpoints are
+    in a subfolder.
     """
-    if given is False or given is None:
+    if surrogate is False or surrogate is None:
         return None
-    if isinstance(given, kind):
-        return given
-    if given is not True:
+    if isinstance(surrogate, kind):
+        return surrogate
+    if surrogate is not True:
         raise InvalidArgumentTypeError(
-            f"surrogate must be True, False or a {kind.__name__}; got {type(given).__name__}."
+            f"surrogate must be True, False or a {kind.__name__}; got {type(surrogate).__name__}."
         )
     if owner.network == "tokens":
         raise InvalidArgumentError(
-            "surrogate=True with network='tokens' leaves open how many tokens there are. Pass "
+            "surrogate=True with network='tokens' does not define the number of tokens. Pass "
             "surrogate=Surrogate(model, network='tokens', network_options={'n_tokens': …})."
         )
     return kind(

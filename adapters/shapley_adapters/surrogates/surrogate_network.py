@@ -17,27 +17,28 @@ _ROWS_AT_ONCE = 2**14
 
 
 class SurrogateNetwork(nn.Module):
-    """A network that sees a row with absent places put out, and which places these are.
+    """A network from masked rows, with marks of the present entries, to outputs of a model.
 
-    Numbers are standardised, and absent ones are 0, their mean. The marks of present places come
-    beside them: as more channels of an image, (2 C, H, W), more numbers of each token of a
-    sequence of embeddings, (T, 2 D), or a second row, (2, …). Whole numbers that name tokens have
-    no marks; absent ones are replaced by `absent`.
+    Numbers are standardised, and absent ones are set to 0, the mean. The marks, 1 for present and 0
+    for absent entries, are added to the input: as additional channels of an image, (2 C, H, W), as
+    additional numbers of each token of a sequence of embeddings, (T, 2 D), or as a second row,
+    (2, …). Rows of token ids have no marks; absent tokens are replaced by `absent`.
 
     Parameters
     ----------
     network : Module
-        From what it sees, (B, …), to raw outputs, (B, K), or (B, n, K), whose mean is taken.
+        Maps masked rows with their marks, (B, …), to raw outputs, (B, K), or to (B, n, K), which
+        are averaged over n.
     centre, spread : Tensors
-        Mean and size of the numbers of a row; empty where they are whole.
+        Mean and scale of the numbers of a row; empty for token ids.
     offset, scale : Tensors, (K,)
-        What raw outputs are multiplied by and added to.
+        Raw outputs are multiplied by `scale`, then `offset` is added.
     absent : Tensor, scalar
-        The whole number that stands for absent ones.
+        The id that replaces absent tokens.
     is_distribution : bool
-        Whether outputs are probabilities: their raw forms go through a softmax.
+        Whether outputs are probabilities: a softmax is applied to the raw outputs.
     is_sequence : bool
-        Whether rows are sequences, whose places the first axis counts.
+        Whether rows are sequences, with tokens along the first axis.
     """
 
     centre: Tensor
@@ -71,9 +72,9 @@ class SurrogateNetwork(nn.Module):
     def around(
         cls, make: Any, rows: Any, outputs: ValueArray, absent: int, is_distribution: bool
     ) -> SurrogateNetwork:
-        """Return the network that `make` builds for rows, with the sizes of rows and outputs.
+        """Return the network that `make` builds for rows, with the scales of rows and outputs.
 
-        `make` is a module, or a function of the shape of what it sees.
+        `make` is a module, or a function of the shape of its inputs.
         """
         centre, spread = torch.zeros(0), torch.zeros(0)
         if not are_whole(rows):
@@ -82,7 +83,7 @@ class SurrogateNetwork(nn.Module):
         offset = np.log(np.maximum(mean, 1e-9)) if is_distribution else mean
         scale = np.ones_like(size) if is_distribution else np.where(size > 0, size, 1.0)
         is_sequence = getattr(make, "is_sequence", False)
-        made = cls(
+        surrogate = cls(
             nn.Identity(),
             centre,
             spread,
@@ -93,16 +94,16 @@ class SurrogateNetwork(nn.Module):
             is_sequence,
         )
         is_ready = isinstance(make, nn.Module)
-        made.network = make if is_ready else make(made.seen_shape(rows.shape[1:]))
-        return made
+        surrogate.network = make if is_ready else make(surrogate.masked_shape(rows.shape[1:]))
+        return surrogate
 
     @property
     def is_of_tokens(self) -> bool:
-        """Whether rows are whole numbers that name tokens."""
+        """Whether rows are token ids."""
         return not self.centre.numel()
 
-    def seen(self, x: Tensor, present: Tensor) -> Tensor:
-        """Return what the network sees of rows, (B, …), of which places are `present`."""
+    def masked_inputs(self, x: Tensor, present: Tensor) -> Tensor:
+        """Return the inner network's inputs for rows, (B, …), with the entries `present`."""
         if self.is_of_tokens:
             return torch.where(present, x, self.absent.to(x))
         x = torch.where(present, (x.float() - self.centre) / self.spread, 0.0)
@@ -111,34 +112,34 @@ class SurrogateNetwork(nn.Module):
             return torch.cat([x, marks], dim=-1)
         return torch.cat([x, marks], dim=1) if x.dim() == 4 else torch.stack([x, marks], dim=1)
 
-    def seen_shape(self, row_shape: Sequence[int]) -> list[int]:
-        """Return the shape of what the network sees of a row."""
-        return seen_shape(row_shape, self.is_of_tokens, self.is_sequence)
+    def masked_shape(self, row_shape: Sequence[int]) -> list[int]:
+        """Return the shape of the inner network's input for a row."""
+        return masked_shape(row_shape, self.is_of_tokens, self.is_sequence)
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
-        """Return outputs, (B, K), or logarithms of probabilities, in double precision."""
-        told: Tensor = self.network(self.seen(x, present))
-        told = told.mean(dim=1) if told.dim() == 3 else told
-        raw = told.double() * self.scale + self.offset
-        return torch.log_softmax(raw, dim=1) if self.is_distribution else raw
+        """Return outputs, (B, K), as logarithms if they are probabilities, in double precision."""
+        raw_outputs: Tensor = self.network(self.masked_inputs(x, present))
+        raw_outputs = raw_outputs.mean(dim=1) if raw_outputs.dim() == 3 else raw_outputs
+        scaled = raw_outputs.double() * self.scale + self.offset
+        return torch.log_softmax(scaled, dim=1) if self.is_distribution else scaled
 
     def outputs(self, rows: Any, present: BoolArray) -> ValueArray:
-        """Return the outputs of rows, (n, K), of which places are present, both (n, …)."""
-        parts = [told.numpy() for told in self._told(rows, present)]
+        """Return the outputs, (n, K), for rows and their present entries, both (n, …)."""
+        parts = [batch.numpy() for batch in self._batches(rows, present)]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.scale)))
 
-    def _told(self, rows: Any, present: BoolArray) -> Iterator[Tensor]:
+    def _batches(self, rows: Any, present: BoolArray) -> Iterator[Tensor]:
         self.eval()
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             x = torch.as_tensor(np.ascontiguousarray(rows[part]))
             with torch.no_grad():
-                told = self(x, torch.as_tensor(present[part]))
-            yield told.exp() if self.is_distribution else told
+                batch = self(x, torch.as_tensor(present[part]))
+            yield batch.exp() if self.is_distribution else batch
 
 
-def seen_shape(row_shape: Sequence[int], is_of_tokens: bool, is_sequence: bool) -> list[int]:
-    """Return the shape of what a network sees of a row: numbers have marks beside them."""
+def masked_shape(row_shape: Sequence[int], is_of_tokens: bool, is_sequence: bool) -> list[int]:
+    """Return the shape of a row with the marks of its present entries; token ids have none."""
     shape = list(row_shape)
     if is_of_tokens:
         return shape
@@ -148,7 +149,7 @@ def seen_shape(row_shape: Sequence[int], is_of_tokens: bool, is_sequence: bool) 
 
 
 class NamedNetwork:
-    """Builds a network of `NETWORKS` for outputs in place of attributions."""
+    """Builds a network of `NETWORKS` that returns outputs instead of attributions."""
 
     def __init__(self, name: str, n_outputs: int, options: Mapping[str, Any]) -> None:
         self.name, self.n_outputs, self.options = name, n_outputs, dict(options)
@@ -160,6 +161,6 @@ class NamedNetwork:
 
     def __call__(self, shape: list[int]) -> nn.Module:
         """Return the network for inputs of a shape."""
-        # Token networks say something of each token, of which the mean is taken.
-        n_places = shape[0] if self.is_sequence else 1
-        return build(self.name, shape, n_places, self.n_outputs, self.options)
+        # Token networks return outputs per token, which are averaged.
+        n_tokens = shape[0] if self.is_sequence else 1
+        return build(self.name, shape, n_tokens, self.n_outputs, self.options)

@@ -1,4 +1,4 @@
-"""Training surrogates: a model's outputs, told from random parts of its rows."""
+"""Training surrogates: networks that predict a model's outputs from random parts of its rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..amortized.checkpoints import Subject, digest, network_digest
+from ..amortized.checkpoints import TrainingFingerprint, digest, network_digest
 from ..amortized.fingerprints import PROBES, Fingerprint
 from ..amortized.fitting import FittedModule, Schedule, fit, outside_inference_mode, seeded
 from ..amortized.header_fields import Fields
@@ -24,7 +24,7 @@ from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.sizes import random_subsets
 from ..errors import InvalidArgumentError
-from .surrogate_network import NamedNetwork, SurrogateNetwork, seen_shape
+from .surrogate_network import NamedNetwork, SurrogateNetwork, masked_shape
 
 LOSSES = ("auto", "kl", "squared")
 
@@ -41,16 +41,16 @@ _BUFFERS = ("centre", "spread", "offset", "scale", "absent")
 
 @dataclass(frozen=True)
 class SurrogateTraining(Schedule):
-    """How to train a surrogate; `Schedule` says how long and how fast.
+    """Loss and number of coalitions of a surrogate; see `Schedule` for the other options.
 
     Attributes
     ----------
     loss : {"auto", "kl", "squared"}
-        Distance to the model's outputs: the Kullback–Leibler divergence, for probabilities of
-        several classes; or squared differences in units of the outputs' variances, summed over
-        outputs. `"auto"` looks at the outputs.
+        The distance to the model's outputs: `"kl"` is the Kullback–Leibler divergence, for
+        probabilities of several classes; `"squared"` is the sum over outputs of squared differences
+        divided by the output's variance. `"auto"` takes `"kl"` if the outputs are probabilities.
     coalitions : int
-        Coalitions of each row in each epoch, of all sizes alike.
+        Number of coalitions per row and epoch. Their sizes are drawn uniformly.
     """
 
     loss: str = "auto"
@@ -64,21 +64,21 @@ class SurrogateTraining(Schedule):
 
 @dataclass(frozen=True)
 class SurrogateValidation:
-    """How far a surrogate is from the model on held-out rows.
+    """Distances between a surrogate and the model on held-out rows.
 
     Attributes
     ----------
     loss : {"kl", "squared"}
-        The distance; squared ones are in units of the outputs' variances, summed over outputs.
+        The distance, as in `SurrogateTraining`.
     error : float
-        Mean over held-out rows and random coalitions. Even the conditional expectation has one:
-        what absent features leave open.
+        Mean over held-out rows and random coalitions. It is positive even for the exact conditional
+        expectation, because the absent features also change the output.
     constant_error : float
-        The same of a constant, the mean output.
+        The same for a constant prediction, the mean output.
     full_error : float
-        Of whole rows, of which nothing is absent: here the model itself would have none.
+        Mean over held-out rows with all features present. It is 0 for a perfect surrogate.
     n_rows : int
-        How many rows were held out.
+        Number of held-out rows.
     """
 
     loss: str
@@ -90,19 +90,19 @@ class SurrogateValidation:
 
 @dataclass(frozen=True)
 class TrainedSurrogate:
-    """A network that tells outputs of a model from parts of a row.
+    """A network that predicts outputs of a model from parts of a row.
 
-    Its best answer is the conditional expectation of the output given the present features, over
-    the distribution of the training rows; that is the value function it stands for.
+    The loss is least for the conditional expectation of the output given the present features, over
+    the distribution of the training rows. This is the value function that the network approximates.
 
     Attributes
     ----------
     network : SurrogateNetwork
         The network.
     validation : SurrogateValidation
-        How good it is.
+        Its errors on held-out rows.
     evaluations : int
-        Rows on which the model was run.
+        Number of rows on which the model was evaluated.
     """
 
     network: SurrogateNetwork
@@ -129,45 +129,58 @@ class TrainedSurrogate:
         Parameters
         ----------
         rows, outputs : arrays
-            What the model was given and what it said.
+            Inputs of the model, and its outputs for them.
         players : array, (size of one row,)
-            Which places come and go together.
+            The player of each entry of a row.
         training : SurrogateTraining
-            How.
+            Options of the training.
         network : str or Module
-            A name of `NETWORKS`, or a module, of which a copy is trained; `SurrogateNetwork` says
-            what it sees.
+            A name of `NETWORKS`, or a module, of which a copy is trained; see `SurrogateNetwork`
+            for its inputs.
         options : mapping, optional
             Options of a network given by its name.
         absent : int
-            Stands for absent places where rows are whole numbers.
+            Replaces absent tokens, if rows are token ids.
         host : mapping, optional
-            What the host wants to find again in the file.
+            Data of the host for the file.
         progress : Progress, optional
-            Shows how far the training is; nothing by default.
+            Progress bars of the training; none by default.
         """
         is_distribution = _checked_loss(training.loss, outputs) == "kl"
-        held_out, kept = training.split(len(rows), len(rows))
+        held_out, training_rows = training.split(len(rows), len(rows))
         name = network if isinstance(network, str) else type(network).__name__
         make: NamedNetwork | nn.Module
         if isinstance(network, str):
             checked_network(network)
             make = NamedNetwork(network, outputs.shape[1], options or {})
         else:
-            make = copy.deepcopy(network).float()  # what it is given is in single precision
+            make = copy.deepcopy(network).float()  # its inputs are in single precision
         digests = {
             "the set of rows": digest(rows),
-            "what comes and goes together": digest(players, absent),
+            "the player of each entry": digest(players, absent),
         }
         with outside_inference_mode():
-            made = seeded(
+            surrogate = seeded(
                 training.seed,
-                lambda: SurrogateNetwork.around(make, rows, outputs[kept], absent, is_distribution),
+                lambda: SurrogateNetwork.around(
+                    make, rows, outputs[training_rows], absent, is_distribution
+                ),
             )
-            _check_shape(made, rows, outputs.shape[1])
-            digests["network"] = network_digest(name, options or {}, made.network)
-            subject = Subject(training.options(), digests, {"outputs": outputs})
-            module = _Module(rows, outputs, players, made, training, kept, held_out, subject)
+            _check_shape(surrogate, rows, outputs.shape[1])
+            digests["network"] = network_digest(name, options or {}, surrogate.network)
+            training_fingerprint = TrainingFingerprint(
+                training.options(), digests, {"outputs": outputs}
+            )
+            module = _Module(
+                rows,
+                outputs,
+                players,
+                surrogate,
+                training,
+                training_rows,
+                held_out,
+                training_fingerprint,
+            )
             fit(module, progress or Progress())
             probes = torch.as_tensor(np.asarray(rows[:PROBES]).copy())
             fingerprint = Fingerprint(probes, outputs[:PROBES, None], "surrogate")
@@ -179,15 +192,15 @@ class TrainedSurrogate:
             "n_outputs": outputs.shape[1],
             "host": dict(host or {}),
         }
-        return cls(made, validation, len(rows), fingerprint, about)
+        return cls(surrogate, validation, len(rows), fingerprint, about)
 
     def outputs(self, rows: Any, present: BoolArray) -> ValueArray:
-        """Return outputs, (n, K), given the present places of rows, both (n, …)."""
-        wanted = self.about["input_shape"]
-        if list(rows.shape[1:]) != wanted:
+        """Return outputs, (n, K), for rows and their present entries, both (n, …)."""
+        expected_shape = self.about["input_shape"]
+        if list(rows.shape[1:]) != expected_shape:
             raise InvalidArgumentError(
-                f"The surrogate was trained on rows of shape {tuple(wanted)}; these have shape "
-                f"{tuple(rows.shape[1:])}."
+                f"The surrogate was trained on rows of shape {tuple(expected_shape)}; these have "
+                f"shape {tuple(rows.shape[1:])}."
             )
         return self.network.outputs(rows, present)
 
@@ -205,13 +218,13 @@ class TrainedSurrogate:
 
     @classmethod
     def load(cls, path: Path | str, network: nn.Module | None = None) -> TrainedSurrogate:
-        """Read what `save` wrote; `network` is needed where it was a module of the user's own.
+        """Read a file that `save` wrote; `network` is required if it was a module of the user.
 
         Raises
         ------
         InvalidArgumentError
-            If the file is damaged, none of ours, of another version, or its weights do not fit
-            `network`.
+            If the file is damaged, was not written by this version of the package, or its weights
+            do not fit `network`.
         """
         file = read_file(path, "surrogate")
         header = file.fields(["about"]).part("about", _HEADER)
@@ -224,11 +237,11 @@ class TrainedSurrogate:
         }
         validation = _validation(header.part("validation", _VALIDATION))
         surrogate, fingerprint = _network(file, about, validation.loss == "kl", network)
-        return cls(surrogate, validation, header.whole("evaluations"), fingerprint, about)
+        return cls(surrogate, validation, header.whole_number("evaluations"), fingerprint, about)
 
 
 class _Module(FittedModule):
-    """All coalitions depend on the seed, the epoch and the step."""
+    """The module to fit. The coalitions depend on the seed, the epoch and the step only."""
 
     network: SurrogateNetwork
     schedule: SurrogateTraining
@@ -240,42 +253,44 @@ class _Module(FittedModule):
         players: IntArray,
         network: SurrogateNetwork,
         training: SurrogateTraining,
-        kept: IntArray,
+        training_rows: IntArray,
         held_out: IntArray,
-        subject: Subject,
+        training_fingerprint: TrainingFingerprint,
     ) -> None:
-        super().__init__(network, training, kept, held_out, subject)
+        super().__init__(network, training, training_rows, held_out, training_fingerprint)
         self.rows, self.outputs, self.players = rows, outputs, players
         rng = np.random.default_rng([training.seed, 5])
-        self._masks = self._drawn(len(held_out), _HELD_OUT_COALITIONS, rng)
-        self._mean = outputs[kept].mean(axis=0)
+        self._masks = self._draw_coalitions(len(held_out), _HELD_OUT_COALITIONS, rng)
+        self._mean = outputs[training_rows].mean(axis=0)
         self._errors: list[Tensor] = []
 
-    def training_step(self, places: Tensor, step: int) -> Tensor:
-        rows = places.cpu().numpy()
+    def training_step(self, row_numbers: Tensor, step: int) -> Tensor:
+        rows = row_numbers.cpu().numpy()
         rng = np.random.default_rng([self.schedule.seed, 4, self.current_epoch, step])
-        return self._losses(rows, self._drawn(len(rows), self.schedule.coalitions, rng)).mean()
+        return self._losses(
+            rows, self._draw_coalitions(len(rows), self.schedule.coalitions, rng)
+        ).mean()
 
-    def validation_step(self, places: Tensor, _: int) -> None:
-        at = places.cpu().numpy()
-        self._errors.append(self._losses(self.held_out[at], self._masks[at]).cpu())
+    def validation_step(self, numbers: Tensor, _: int) -> None:
+        indices = numbers.cpu().numpy()
+        self._errors.append(self._losses(self.held_out[indices], self._masks[indices]).cpu())
 
     def on_validation_epoch_end(self) -> None:
         self.log_error(float(torch.cat(self._errors).mean()))
         self._errors.clear()
 
     def validation(self) -> SurrogateValidation:
-        """Return the errors of the network as it is on the held-out rows."""
+        """Return the errors of the network on the held-out rows."""
         rows, shape = self.held_out, (len(self.held_out), 1, self._masks.shape[2])
-        wanted = torch.as_tensor(self.outputs[rows])
-        constant = torch.as_tensor(self._mean).expand_as(wanted)
+        model_outputs = torch.as_tensor(self.outputs[rows])
+        constant = torch.as_tensor(self._mean).expand_as(model_outputs)
         if self.network.is_distribution:
             constant = constant.clamp(min=1e-9).log()
         with torch.no_grad():
             return SurrogateValidation(
                 "kl" if self.network.is_distribution else "squared",
                 float(self._losses(rows, self._masks).mean()),
-                float(self._distances(constant, wanted).mean()),
+                float(self._distances(constant, model_outputs).mean()),
                 float(self._losses(rows, np.ones(shape, dtype=bool)).mean()),
                 len(rows),
             )
@@ -285,27 +300,29 @@ class _Module(FittedModule):
         n = coalitions.shape[1]
         x = torch.as_tensor(np.ascontiguousarray(self.rows[rows]), device=self.device)
         marks = coalitions[:, :, self.players].reshape(-1, *x.shape[1:])
-        wanted = torch.as_tensor(self.outputs[rows], device=self.device)
-        told = self.network(
+        model_outputs = torch.as_tensor(self.outputs[rows], device=self.device)
+        surrogate_outputs = self.network(
             x.repeat_interleave(n, dim=0), torch.as_tensor(marks, device=self.device)
         )
-        return self._distances(told, wanted.repeat_interleave(n, dim=0))
+        return self._distances(surrogate_outputs, model_outputs.repeat_interleave(n, dim=0))
 
-    def _distances(self, told: Tensor, wanted: Tensor) -> Tensor:
+    def _distances(self, surrogate_outputs: Tensor, model_outputs: Tensor) -> Tensor:
         if self.network.is_distribution:
-            return (torch.xlogy(wanted, wanted) - wanted * told).sum(dim=1)
-        return (((told - wanted) / self.network.scale) ** 2).sum(dim=1)
+            return (
+                torch.xlogy(model_outputs, model_outputs) - model_outputs * surrogate_outputs
+            ).sum(dim=1)
+        return (((surrogate_outputs - model_outputs) / self.network.scale) ** 2).sum(dim=1)
 
-    def _drawn(self, n_rows: int, n: int, rng: np.random.Generator) -> BoolArray:
-        """Return coalitions, (n_rows, n, M), whose sizes are drawn alike from 0 to M."""
+    def _draw_coalitions(self, n_rows: int, n: int, rng: np.random.Generator) -> BoolArray:
+        """Draw coalitions, (n_rows, n, M), whose sizes are uniform from 0 to M."""
         n_players = int(self.players.max()) + 1
         sizes = rng.integers(0, n_players + 1, size=n_rows * n)
-        drawn: BoolArray = random_subsets(sizes, n_players, rng).reshape(n_rows, n, n_players)
-        return drawn
+        coalitions: BoolArray = random_subsets(sizes, n_players, rng).reshape(n_rows, n, n_players)
+        return coalitions
 
 
 def _checked_loss(loss: str, outputs: ValueArray) -> str:
-    """Return the loss for some outputs; refuse the divergence where they are no probabilities."""
+    """Return the loss for some outputs; refuse `"kl"` if they are not probabilities."""
     are_probabilities = (
         outputs.shape[1] > 1
         and bool((outputs >= 0).all())
@@ -322,20 +339,28 @@ def _checked_loss(loss: str, outputs: ValueArray) -> str:
 
 
 def _check_shape(surrogate: SurrogateNetwork, rows: Any, n_outputs: int) -> None:
-    some = torch.as_tensor(np.ascontiguousarray(rows[:2]))
+    first_rows = torch.as_tensor(np.ascontiguousarray(rows[:2]))
     with torch.no_grad():
-        told = surrogate.network(surrogate.seen(some, torch.ones_like(some, dtype=torch.bool)))
-    if told.dim() not in (2, 3) or (len(told), told.shape[-1]) != (len(some), n_outputs):
+        raw_outputs = surrogate.network(
+            surrogate.masked_inputs(first_rows, torch.ones_like(first_rows, dtype=torch.bool))
+        )
+    if raw_outputs.dim() not in (2, 3) or (len(raw_outputs), raw_outputs.shape[-1]) != (
+        len(first_rows),
+        n_outputs,
+    ):
         raise InvalidArgumentError(
-            f"network must return (rows, outputs) = {(len(some), n_outputs)} for {len(some)} rows; "
-            f"it returned {tuple(told.shape)}."
+            f"network must return (rows, outputs) = {(len(first_rows), n_outputs)} for "
+            f"{len(first_rows)} rows; it returned {tuple(raw_outputs.shape)}."
         )
 
 
 def _network(
-    file: NetworkFile, about: Mapping[str, Any], is_distribution: bool, own: nn.Module | None
+    file: NetworkFile,
+    about: Mapping[str, Any],
+    is_distribution: bool,
+    user_module: nn.Module | None,
 ) -> tuple[SurrogateNetwork, Fingerprint]:
-    """Return the network and the kept rows, once all shapes are known to fit the header."""
+    """Return the network and the stored rows, after checking all shapes by the header."""
     row, n_outputs = tuple(about["input_shape"]), about["n_outputs"]
     file.probe_shape(row, (1, n_outputs), PROBES)
     centre = file.check_tensor("surrogate.centre", [row, (0,)], [torch.float32])
@@ -345,9 +370,11 @@ def _network(
     file.check_tensor("surrogate.absent", [()], [torch.int64])
     name, options = about["network"], about["options"]
     is_sequence = NamedNetwork(name, n_outputs, options).is_sequence
-    seen = seen_shape(row, centre == (0,), is_sequence)
-    blueprint = Blueprint(name, options, seen, seen[0] if is_sequence else 1, n_outputs)
-    bare, tensors = loaded_network(file, "surrogate", _BUFFERS, blueprint, own)
+    input_shape = masked_shape(row, centre == (0,), is_sequence)
+    blueprint = Blueprint(
+        name, options, input_shape, input_shape[0] if is_sequence else 1, n_outputs
+    )
+    bare, tensors = loaded_network(file, "surrogate", _BUFFERS, blueprint, user_module)
     state = state_of(tensors, "surrogate.")
     surrogate = SurrogateNetwork(
         bare,
@@ -365,5 +392,5 @@ def _validation(header: Fields) -> SurrogateValidation:
         header.number("error"),
         header.number("constant_error"),
         header.number("full_error"),
-        header.whole("n_rows", 1),
+        header.whole_number("n_rows", 1),
     )

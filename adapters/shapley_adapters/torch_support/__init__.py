@@ -1,1 +1,1 @@
-"""Torch modules, captum's methods and tensors as functions of arrays."""
+"""Wrappers of torch modules, captum's methods and tensors for arrays."""

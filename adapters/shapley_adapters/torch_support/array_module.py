@@ -1,4 +1,4 @@
-"""Torch modules as models of arrays. Needs torch, so import it only where there is one."""
+"""Torch modules as models of arrays. Needs torch, so import it only if there is a torch module."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _DROP_OUT = (
     torch.nn.RNNBase,
 )
 _CHANGE = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.RReLU)
-_KEEP_STATISTICS = torch.nn.modules.instancenorm._InstanceNorm  # if they track them
+_KEEP_STATISTICS = torch.nn.modules.instancenorm._InstanceNorm  # if they track statistics
 _ELSEWHERE = {"DropPath": "drop_prob", "StochasticDepth": "p"}
-"""Layers of timm and torchvision that skip themselves at random, and what holds their rate."""
+"""Layers of timm and torchvision that are skipped at random, and the attributes of their rates."""
 
 _KNOWN_TO_NUMPY = (torch.float16, torch.float32, torch.float64)
 
 
 def warn_in_training_mode(model: Any) -> None:
-    """Warn if a layer of `model` behaves differently in training mode, and is in it.
+    """Warn if a layer of `model` is in training mode and behaves differently in it.
 
-    Looks into modules, their methods, and partial functions of either.
+    The model may be a module, a method of a module, or a partial function of either.
     """
     names = changing_layers(model)
     if names:
@@ -50,7 +50,7 @@ def changing_layers(model: Any) -> list[str]:
 
 
 def _name(layer: torch.nn.Module) -> str:
-    # Layers of a scripted module keep the name of their class, and nothing else of it.
+    # Layers of a scripted module store only the name of their original class.
     return str(getattr(layer, "original_name", type(layer).__name__))
 
 
@@ -74,15 +74,15 @@ def _changes_in_training(layer: torch.nn.Module) -> bool:
     return issubclass(kind, _CHANGE) or name == "_SpectralNorm"
 
 
-def how_to_pick(output: Any) -> str:
-    """Say what to wrap a model in that returns `output` in place of a tensor."""
+def wrapping_advice(output: Any) -> str:
+    """Return a message on how to wrap a model that returns `output` instead of a tensor."""
     kind = type(output).__name__
     names: Iterable[Any] = getattr(output, "_fields", ()) if isinstance(output, tuple) else ()
     if isinstance(output, Mapping):
         names = output
     picks = [_pick(output, name) for name in names if isinstance(name, str)]
     if not picks and isinstance(output, (tuple, list)):
-        picks = [f"output[{place}]" for place in range(len(output))]
+        picks = [f"output[{index}]" for index in range(len(output))]
     if not picks:
         return f"it returned {kind}. Wrap it in a module or function that returns a tensor."
     choice = ", ".join(picks[:4]) + (", …" if len(picks) > 4 else "")
@@ -93,12 +93,12 @@ def how_to_pick(output: Any) -> str:
 
 
 def _pick(output: Any, name: str) -> str:
-    # A mapping may offer its items as attributes, too, as those of transformers do.
+    # The items of a mapping may also be attributes, as in transformers.
     return f"output.{name}" if name in dir(output) else f"output[{name!r}]"
 
 
 class ArrayModule:
-    """A torch module that takes and returns arrays, in its own precision and on its own device."""
+    """A torch module that takes and returns arrays, and computes in its precision on its device."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module
@@ -113,7 +113,7 @@ class ArrayModule:
 
     @property
     def is_in_training_mode(self) -> bool:
-        """Whether layers behave as in training, which users are warned of."""
+        """Whether layers behave as in training, about which users are warned."""
         return bool(changing_layers(self.module))
 
     @property
@@ -124,16 +124,17 @@ class ArrayModule:
         return torch.finfo(self.dtype).eps
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        """Return `array` as the module takes it.
+        """Return `array` as a tensor for the module.
 
-        In the precision of its parameters; whole numbers stay so where it has embeddings.
+        It has the precision of the module's parameters. Whole numbers are not converted if the
+        module has embeddings.
         """
         tensor = torch.as_tensor(np.ascontiguousarray(array))
         keep = self.takes_whole_numbers and not tensor.is_floating_point()
         return tensor.to(device=self.device, dtype=None if keep else self.dtype)
 
     def in_precision(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return `array` in that precision, where NumPy has it."""
+        """Return `array` in the module's precision, if NumPy has this precision."""
         if self.dtype is not None and self.dtype not in _KNOWN_TO_NUMPY:
             return array
         values: npt.NDArray[Any] = self.tensor(array).cpu().numpy()
@@ -144,10 +145,10 @@ class ArrayModule:
         with torch.no_grad():
             output = self.module(*map(self.tensor, arrays))
         if not isinstance(output, torch.Tensor):
-            raise ModelOutputError(f"The model must return a tensor; {how_to_pick(output)}")
+            raise ModelOutputError(f"The model must return a tensor; {wrapping_advice(output)}")
         if output.is_complex():
             raise ModelOutputError("The model must return real numbers; it returned complex ones.")
-        # Modules of energies and forces switch gradients on by themselves.
+        # Modules that return forces enable gradients themselves.
         numbers = output.detach().resolve_neg().to(device="cpu", dtype=torch.float64)
         return numbers.numpy()
 
@@ -165,7 +166,7 @@ class ArrayModule:
         shape: tuple[int, ...],
         weights: FloatArray | None = None,
     ) -> torch.Tensor:
-        """Return the output between the background and the inputs, averaged over the background.
+        """Return outputs at points between the background and the inputs, averaged over the former.
 
         Parameters
         ----------
@@ -176,19 +177,19 @@ class ArrayModule:
         players : array, (D,)
             The player of each column.
         presence : tensor, (P, M)
-            How far each player is present.
+            The degree of presence of each player, from 0 to 1.
         shape : tuple of int
-            Shape of one input of the module, D numbers in all.
+            Shape of one input of the module, with D numbers.
         weights : array, (B,), optional
-            Weight of each background row, 1 in all; by default they are equal.
+            Weight of each background row, with sum 1; by default they are equal.
         """
         start, end = self.tensor(background), self.tensor(inputs)[:, None]
         column = torch.as_tensor(players, device=self.device).expand(len(presence), -1)
-        # Exact at both ends, which matters to models that compare or convert.
+        # lerp is exact at both ends, which matters for models that compare or round their inputs.
         points = torch.lerp(start, end, presence.gather(1, column)[:, None])  # (P, B, D)
         outputs = self.module(points.reshape(-1, *shape))
         if not isinstance(outputs, torch.Tensor):
-            raise ModelOutputError(f"The model must return a tensor; {how_to_pick(outputs)}")
+            raise ModelOutputError(f"The model must return a tensor; {wrapping_advice(outputs)}")
         if not outputs.is_floating_point():
             raise DerivativeError(f"The model returns {outputs.dtype} numbers.")
         of_background = outputs.reshape(len(inputs), len(background), -1)  # (P, B, K)
@@ -199,7 +200,7 @@ class ArrayModule:
 
 
 def _precision_without_parameters(module: torch.nn.Module) -> torch.dtype | None:
-    """Return the precision of quantised layers, whose weights are no parameters, or None."""
+    """Return the precision of quantised layers, whose weights are not parameters, or None."""
     kinds = (type(layer).__module__ for layer in module.modules())
     return (
         torch.float32 if any(kind.startswith("torch.ao.nn.quantized") for kind in kinds) else None

@@ -1,6 +1,6 @@
 """captum's attribution methods as explainers of arrays, and fingerprints of torch modules.
 
-The methods are recognised by what they can do, so that no host is imported.
+The methods are recognised by their attributes, so that no host is imported.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .tensor_arrays import array_of_tensor
 def attributions_of_rows(
     method: Any, rows: npt.NDArray[Any], arguments: dict[str, Any]
 ) -> npt.NDArray[Any]:
-    """Return what `method.attribute` makes of rows, (R, …).
+    """Return the attributions of `method.attribute` for rows, (R, …).
 
     Parameters
     ----------
     method : Attribution
-        With `attribute` and, where it is known, a module as `forward_func`.
+        An object with `attribute` and, optionally, a module as `forward_func`.
     rows : array, (R, …)
-        Are handed over in the precision and on the device of the module.
+        The rows. They are converted to the precision and the device of the module.
     arguments : dict
         Further arguments of `attribute`.
     """
@@ -40,15 +40,15 @@ def attributions_of_rows(
         if parameter is not None:
             dtype = parameter.dtype if inputs.is_floating_point() else inputs.dtype
             inputs = inputs.to(device=parameter.device, dtype=dtype)
-    found = method.attribute(inputs, **arguments)
-    if isinstance(found, tuple):
-        found = found[0]
-    if not isinstance(found, torch.Tensor):
+    attributions = method.attribute(inputs, **arguments)
+    if isinstance(attributions, tuple):
+        attributions = attributions[0]
+    if not isinstance(attributions, torch.Tensor):
         raise InvalidArgumentTypeError(
             f"{type(method).__name__}.attribute must return a tensor; it returned "
-            f"{type(found).__name__}."
+            f"{type(attributions).__name__}."
         )
-    array: npt.NDArray[Any] = array_of_tensor(found)
+    array: npt.NDArray[Any] = array_of_tensor(attributions)
     n_outputs = array.ndim - rows.ndim
     if n_outputs > 0:  # captum puts outputs first, shap last
         array = np.moveaxis(array.reshape(len(array), -1, *rows.shape[1:]), 1, -1)
@@ -56,10 +56,10 @@ def attributions_of_rows(
 
 
 def module_version(module: Any) -> tuple[int, bytes] | tuple[()]:
-    """Return a mark of a module that differs after its parameters or buffers were changed.
+    """Return a digest of a module that differs after its parameters or buffers were changed.
 
-    It is made of their contents, which takes a second or two for each gigabyte: torch's own count
-    of changes misses what is written through `.data` or shared memory.
+    It is computed from their contents, which takes one or two seconds per gigabyte. Torch's own
+    counter of changes misses writes through `.data` or shared memory.
     """
     if not isinstance(module, nn.Module):
         return ()
@@ -71,7 +71,7 @@ def module_version(module: Any) -> tuple[int, bytes] | tuple[()]:
 
 
 def _content(tensor: torch.Tensor) -> bytes:
-    """Return the bytes of a tensor, of types that NumPy does not know, too."""
+    """Return the bytes of a tensor, including types that NumPy does not have."""
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     if tensor.is_quantized:

@@ -1,4 +1,4 @@
-"""Tensors as arrays, without importing torch."""
+"""Conversion of tensors to arrays, without importing torch."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from ..array_types import FloatArray
 
 _KNOWN_TO_NUMPY = frozenset(["torch.float16", "torch.float32", "torch.float64"])
-"""Floating-point types that NumPy has, too."""
+"""Floating-point types that NumPy also has."""
 
 
 def is_tensor(value: Any) -> bool:
-    """Tell whether `value` is a tensor."""
+    """Return whether `value` is a tensor."""
     return hasattr(value, "detach") and hasattr(value, "layout")
 
 
 def array_of(value: Any) -> Any:
     """Return a tensor as an array of the same numbers; return anything else as it is.
 
-    bfloat16 and the types of 8 bits, which NumPy lacks, become float32, which holds their numbers.
+    bfloat16 and the 8-bit types, which NumPy lacks, become float32, which represents them exactly.
     """
     if not is_tensor(value):
         return value
@@ -31,8 +31,8 @@ def array_of(value: Any) -> Any:
 
 
 def array_of_tensor(tensor: Any) -> FloatArray:
-    """Return the numbers of a tensor in double precision, in memory of their own.
+    """Return a copy of a tensor as an array in double precision.
 
-    Models may reuse the memory of their output, and may have switched gradients on.
+    A copy is needed because models may reuse the memory of their output.
     """
     return np.array(array_of(tensor), dtype=np.float64)

@@ -12,14 +12,14 @@ import numpy as np
 from ...arguments import checked_choice
 from ...array_types import BoolArray, FloatArray, IntArray, ValueArray
 from ...graphs.connected_sets import (
-    Part,
+    Subgraph,
     as_numbers,
     as_rows,
     component_around,
     components_of,
     connected_sets,
     n_sets_at_least,
-    part_of,
+    subgraph_of,
 )
 from ...graphs.set_weights import set_weights
 from ..protocol import Design, DesignRequest, GraphPlace, OnGraph, Solution
@@ -126,13 +126,13 @@ class CShapley(OnGraph):
         left = min(8 * terms.most, sys.maxsize - 1)
         owners = self._owners(place)
         hub = owners[np.argmax(place.graph.degrees[owners])]
-        _check_number(part_of(place.graph, place.graph.neighbourhood(int(hub), order)), terms)
+        _check_number(subgraph_of(place.graph, place.graph.neighbourhood(int(hub), order)), terms)
         for owner in owners.tolist():
-            part = part_of(place.graph, place.graph.neighbourhood(owner, order))
+            part = subgraph_of(place.graph, place.graph.neighbourhood(owner, order))
             if not terms.is_active[part.nodes].any():
                 continue
             _check_number(part, terms)
-            sets = terms.listed(connected_sets(part.links), left, len(part.nodes))
+            sets = terms.listed(connected_sets(part.neighbour_sets), left, len(part.nodes))
             left -= len(sets)
             self._add(terms, part, sets)
         terms.count()
@@ -143,13 +143,13 @@ class CShapley(OnGraph):
         # What an equal share of the budget pays for is enumerated: it costs no more than draws.
         terms = Terms(place, request.known, MOST_COALITIONS)
         near = [place.graph.neighbourhood(owner, order) for owner in self._owners(place).tolist()]
-        parts = [part_of(place.graph, nodes) for nodes in near if terms.is_active[nodes].any()]
+        parts = [subgraph_of(place.graph, nodes) for nodes in near if terms.is_active[nodes].any()]
         share = max(4, (request.budget - 2) // len(parts))
         drawn = {}
         for part in parts:
             sets: list[tuple[int, int]] = []
             if n_sets_at_least(part, terms.is_active[part.nodes], is_rooted=True) <= share:
-                sets = list(islice(connected_sets(part.links), share))
+                sets = list(islice(connected_sets(part.neighbour_sets), share))
             if 0 < 2 * len(sets) <= share:  # each set is evaluated without the owner, too
                 self._add(terms, part, sets)
             else:
@@ -170,7 +170,7 @@ class CShapley(OnGraph):
             return place.players
         return np.arange(place.graph.n_players, dtype=np.intp)
 
-    def _components_on_arrival(self, part: Part, ranks: IntArray) -> Samples:
+    def _components_on_arrival(self, part: Subgraph, ranks: IntArray) -> Samples:
         """Return the sets that the first node of a part completes in orders and their reverses.
 
         In a random order of the neighbourhood, the component of the node and those before it is U
@@ -179,12 +179,12 @@ class CShapley(OnGraph):
         """
         own = ranks[:, :1]
         arrived = np.stack([ranks <= own, ranks >= own], axis=1).reshape(-1, ranks.shape[1])
-        sets = [component_around(part.links, 0, one) for one in as_numbers(arrived)]
+        sets = [component_around(part.neighbour_sets, 0, one) for one in as_numbers(arrived)]
         members, shares, of_set = self._marginals(part, sets, np.full(len(sets), 0.5))
         in_turn = np.argsort(of_set, kind="stable")
         return Samples(members[in_turn], shares[in_turn], of_set[in_turn] // 2)
 
-    def _add(self, terms: Terms, part: Part, sets: list[tuple[int, int]]) -> None:
+    def _add(self, terms: Terms, part: Subgraph, sets: list[tuple[int, int]]) -> None:
         """Add the marginal contributions of the part's first node."""
         members = as_rows([one for one, _ in sets], len(part.nodes))
         sizes = members.sum(axis=1)
@@ -197,7 +197,7 @@ class CShapley(OnGraph):
         terms.add(coalitions, shares[:, None], part.nodes[:1])
 
     def _marginals(
-        self, part: Part, sets: Sequence[int], weights: FloatArray
+        self, part: Subgraph, sets: Sequence[int], weights: FloatArray
     ) -> tuple[BoolArray, FloatArray, IntArray]:
         """Return what the part's first node is paid for joining the rest of each set.
 
@@ -217,7 +217,7 @@ class CShapley(OnGraph):
             parts, lost, of_part = without, -weights, number
             back = np.zeros(len(sets))
         else:
-            split = [list(components_of(part.links, one & ~1)) for one in sets]
+            split = [list(components_of(part.neighbour_sets, one & ~1)) for one in sets]
             counts = np.array([len(pieces) for pieces in split], dtype=np.intp)
             parts = as_rows([piece for of_one in split for piece in of_one], len(part.nodes))
             lost, of_part = -np.repeat(weights, counts), np.repeat(number, counts)
@@ -231,7 +231,7 @@ class CShapley(OnGraph):
         )
 
 
-def _check_number(part: Part, terms: Terms) -> None:
+def _check_number(part: Subgraph, terms: Terms) -> None:
     """Refuse a neighbourhood of too many sets before they are listed."""
     n_least = n_sets_at_least(part, terms.is_active[part.nodes], is_rooted=True)
     if n_least > terms.most:

@@ -13,7 +13,7 @@ from ...array_types import IntArray, ValueArray, WordArray
 from ...coalitions.tables import CoalitionTable, buy, pack, units_within
 from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
-from ...graphs.connected_sets import Part, as_rows, members_of, part_of
+from ...graphs.connected_sets import Subgraph, as_rows, members_of, subgraph_of
 from ..protocol import DesignRequest, GraphPlace, Solution
 from .linear_design import Terms, check_memory_of_draws
 from .neighbourhood_draws import MOST_OFFERS
@@ -103,7 +103,7 @@ def draw_components(place: GraphPlace, request: DesignRequest) -> ComponentDraws
     terms = Terms(place, request.known, MOST_COALITIONS)
     components = place.graph.components
     nodes = np.flatnonzero(np.isin(components, components[place.players]))
-    offer = _Offer(nodes, part_of(place.graph, nodes), terms)
+    offer = _Offer(nodes, subgraph_of(place.graph, nodes), terms)
     n_pairs = request.budget // (2 * len(nodes)) + 1
     most_pairs = MOST_OFFERS * n_pairs
     while True:
@@ -134,7 +134,7 @@ class _Offer:
     ----------
     nodes : array, (n,)
         The nodes.
-    part : Part
+    part : Subgraph
         The part of the graph that they make.
     terms : Terms
         Turns sets of nodes into coalitions of the players.
@@ -147,14 +147,14 @@ class _Offer:
     """
 
     nodes: IntArray
-    part: Part
+    part: Subgraph
     terms: Terms
     words: list[WordArray] = field(default_factory=list)
     arrivals: list[list[int]] = field(default_factory=list)
     joined: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._near = [list(members_of(links)) for links in self.part.links]
+        self._near = [list(members_of(links)) for links in self.part.neighbour_sets]
 
     def extend(self, n_pairs: int, rng: np.random.Generator) -> None:
         """Draw further orders."""

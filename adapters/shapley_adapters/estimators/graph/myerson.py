@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...array_types import ValueArray
-from ...graphs.connected_sets import all_connected_sets, as_rows, n_sets_at_least, part_of
+from ...graphs.connected_sets import all_connected_sets, as_rows, n_sets_at_least, subgraph_of
 from ...graphs.set_weights import boundary_weights, set_weights
 from ..protocol import DesignRequest, GraphPlace, OnGraph, Solution
 from .component_draws import ComponentDraws, draw_components
@@ -54,7 +54,7 @@ def _check_sets(place: GraphPlace, terms: Terms) -> None:
     _, firsts = np.unique(place.graph.components, return_index=True)
     n_least = n_nodes = 0
     for first in firsts.tolist():
-        part = part_of(place.graph, place.graph.neighbourhood(first, place.graph.n_players))
+        part = subgraph_of(place.graph, place.graph.neighbourhood(first, place.graph.n_players))
         if terms.is_active[part.nodes].any():
             n_least += n_sets_at_least(part, terms.is_active[part.nodes], is_rooted=False)
             n_nodes = max(n_nodes, len(part.nodes))
