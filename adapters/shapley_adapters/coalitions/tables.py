@@ -33,9 +33,10 @@ class CoalitionTable:
         """Return the first n coalitions of each row, or all where there are fewer."""
         return CoalitionTable(self.coalitions[:, :n], np.minimum(self.counts, n))
 
-    def after(self, n: int) -> CoalitionTable:
-        """Return what comes after the first n coalitions of each row."""
-        return CoalitionTable(self.coalitions[:, n:], np.maximum(self.counts - n, 0))
+    def part(self, start: int, stop: int) -> CoalitionTable:
+        """Return the coalitions of each row from `start` to `stop`, or to its last one."""
+        counts = np.maximum(np.minimum(self.counts, stop) - start, 0)
+        return CoalitionTable(self.coalitions[:, start:stop], counts)
 
     def of_rows(self, places: IntArray) -> CoalitionTable:
         """Return the tables of some of the rows."""

@@ -1,9 +1,9 @@
-"""What every estimator is: a design for a budget, and a solution for its values."""
+"""The interface of estimators: a design for a budget, and a solution for its values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -98,36 +98,48 @@ class DesignRequest:
         return self.place
 
 
-class Design(Protocol):
-    """The coalitions to evaluate; estimators add what they need to solve.
+@dataclass(frozen=True)
+class Design:
+    """The coalitions to evaluate; estimators add the data that they need to solve.
 
-    They stand in the order in which they are to be evaluated, so that the first of them make a
-    smaller design.
+    The coalitions have the order in which they are evaluated, so that the first of them make a
+    smaller design. Designs inherit from this class; by default all rows share a design.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The distinct coalitions, the known ones first.
+    order : int
+        The order of the neighbourhoods or sets in the graph; −1 for designs without an order.
     """
 
-    @property
-    def table(self) -> CoalitionTable:
-        """The distinct coalitions, the known ones first."""
+    table: CoalitionTable
+    order: int = field(default=-1, kw_only=True)
 
-    def within(self, n_coalitions: int) -> Design:
+    is_whole: ClassVar[bool] = False
+    """Whether no part of the design is a smaller design, so that it is evaluated at once.
+
+    A whole design is the same for all random streams.
+    """
+
+    def within(self, n_coalitions: int) -> Self:
         """Return the design that the first coalitions of each row make."""
+        raise NotImplementedError
 
-    def of_rows(self, places: IntArray) -> Design:
-        """Return the design of some of the rows, given by their places."""
+    def of_rows(self, indices: IntArray) -> Self:
+        """Return the design of some of the rows, given by their indices."""
+        del indices  # all rows share the design
+        return self
 
 
 @dataclass(frozen=True)
-class WholeDesign:
-    """A design that all rows share, and of which no part is a smaller design: evaluated whole."""
+class WholeDesign(Design):
+    """A design that all rows share, and of which no part is a smaller design."""
 
-    table: CoalitionTable
+    is_whole: ClassVar[bool] = True
 
     def within(self, _: int) -> Self:
         """Return the design itself."""
-        return self
-
-    def of_rows(self, _: IntArray) -> Self:
-        """Return the design itself: all rows share it."""
         return self
 
 
@@ -148,23 +160,28 @@ DesignT = TypeVar("DesignT", bound=Design)
 
 
 class Estimator(Protocol[DesignT]):
-    """The two phases of an estimator; between them stands the evaluation.
+    """The two phases of an estimator: it chooses coalitions, and turns their values into results.
 
-    Estimators inherit from it what they do not ask for.
+    Estimators inherit from this class, and with it the defaults of all that they do not need.
+    """
+
+    needs_graph: ClassVar[bool] = False
+    """Whether the estimate depends on a graph of the players.
+
+    Enumeration of all coalitions does not replace such an estimator, as it replaces the estimators
+    of the Shapley value.
+    """
+
+    is_drawn_by_labels: ClassVar[bool] = False
+    """Whether a new labelling of the players of one design is as good as drawing another design.
+
+    Rows with random draws of their own then share a design, which is faster.
     """
 
     @property
     def score_source(self) -> str | ScoreArray | None:
-        """How the players' scores are computed that a design asks for; None if it asks for none."""
+        """How the players' scores are computed, for designs that need scores; None for others."""
         return None
-
-    @property
-    def is_drawn_by_labels(self) -> bool:
-        """Whether labelling the players of one design anew is as good as drawing another design.
-
-        Rows that have draws of their own then share a design, which is faster.
-        """
-        return False
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the evaluations needed for M players where not all 2^M are affordable.
@@ -174,12 +191,12 @@ class Estimator(Protocol[DesignT]):
         raise NotImplementedError
 
     def useful_budget(self, n_players: int) -> int:
-        """Return the evaluations below which the attributions say little; 0 if there are none."""
+        """Return the evaluations below which attributions are far off; 0 if there is no bound."""
         del n_players
         return 0
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return about how many bytes the design and the solution of a row take at most."""
+        """Return about how many bytes the design and the solution of a row need at most."""
         return 6 * budget * n_players
 
     def design(self, request: DesignRequest) -> DesignT:
@@ -187,18 +204,10 @@ class Estimator(Protocol[DesignT]):
         raise NotImplementedError
 
     def solve(self, design: DesignT, values: ValueArray) -> Solution:
-        """Turn the values, (R, C, K), of the design's coalitions into attributions."""
+        """Compute the attributions from the values, (R, C, K), of the design's coalitions."""
         raise NotImplementedError
 
-
-class OnGraph(Estimator[Any]):
-    """Marks the estimators that need a graph, because what they estimate depends on it.
-
-    Enumeration of all coalitions does not take their place, as it does for estimators of the
-    Shapley value.
-    """
-
-    def shortfall(self, design: Design, request: DesignRequest) -> str | None:
-        """Return why a design leaves out all neighbours of the players; None if it does not."""
+    def shortfall(self, design: DesignT, request: DesignRequest) -> str | None:
+        """Return why a design on a graph leaves out all neighbours; None if it does not."""
         del design, request
         return None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..array_types import BoolArray, IntArray, ValueArray
+from ..array_types import IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import warn_user
 from ..games.evaluation import Evaluator, Request
-from .budgets import RowBudgets
 
 _DIFFERENCE = 2.0**-8
 """Share of the largest value by which repeated values may differ. Many models compute with reduced
@@ -19,7 +18,7 @@ _ROUNDINGS = 8
 
 
 def check_repeated_values(
-    evaluate: Evaluator, ends: ValueArray, active: BoolArray, n_affordable: int, largest: float
+    evaluate: Evaluator, ends: ValueArray, n_active: IntArray, n_affordable: int, largest: float
 ) -> int:
     """Warn where values differ that belong to the same input; return the evaluations spent.
 
@@ -31,14 +30,14 @@ def check_repeated_values(
         What computed the values.
     ends : array, (R, 2, K)
         Values of the empty coalition and of all players.
-    active : array, (R, M)
-        Which players can change the value of each row.
+    n_active : array, (R,)
+        How many players can change the value of each row.
     n_affordable : int
         How many evaluations may be spent; two are of use.
     largest : float
         The largest value seen, regardless of signs.
     """
-    rows = np.flatnonzero(active.any(axis=1))
+    rows = np.flatnonzero(n_active)
     game = evaluate.game
     if len(rows) == 0 or getattr(game, "is_in_training_mode", False):
         return 0
@@ -56,17 +55,20 @@ def check_repeated_values(
     return len(known)
 
 
-def n_affordable(budgets: RowBudgets, active: BoolArray, evaluations: IntArray) -> int:
+def n_affordable(budget: int | None, evaluations: IntArray, n_active: IntArray) -> int:
     """Return how many of two evaluations the rows' budgets still pay for, all rows together.
 
-    A budget that the user has not named is no limit for them.
+    The default budget is no limit for them.
     """
-    if budgets.settings.budget is None:
+    if budget is None:
         return 2
-    n_active = active.sum(axis=1)
-    limits = np.array([budgets.of(int(n)) for n in n_active])
-    left = int(np.maximum(limits - evaluations, 0)[n_active > 0].sum())
+    left = int(np.maximum(budget - evaluations, 0)[n_active > 0].sum())
     return min(2, left)
+
+
+def largest_magnitude(values: ValueArray) -> float:
+    """Return the largest of some values, regardless of signs; 0 if there are none."""
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def _values_again(evaluate: Evaluator, row: IntArray, n_values: int) -> ValueArray:

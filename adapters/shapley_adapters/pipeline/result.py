@@ -117,6 +117,25 @@ class Estimate:
         return self.values - widths, self.values + widths
 
 
+def blank_estimate(ends: ValueArray, n_players: int, seed: int, method: str) -> Estimate:
+    """Return a result without attributions, for the values of the end points, (R, 2, K)."""
+    n_rows, _, n_outputs = ends.shape
+    shape = (n_rows, n_players, n_outputs)
+    return Estimate(
+        values=np.zeros(shape),
+        standard_errors=np.zeros(shape),
+        degrees_of_freedom=np.full(shape, np.inf),
+        empty_values=ends[:, 0],
+        grand_values=ends[:, 1],
+        evaluations=np.full(n_rows, 2),
+        backward_passes=np.zeros(n_rows, dtype=np.intp),
+        cooperators=np.full(n_rows, "", dtype="U10"),
+        orders=np.full(n_rows, -1, dtype=np.intp),
+        seed=seed,
+        method=method,
+    )
+
+
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 

@@ -10,14 +10,8 @@ import numpy.typing as npt
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
-from ..cooperators.choices import DERIVATIVES
-from ..cooperators.scores import (
-    difference_coalitions,
-    difference_scores,
-    scores_before_evaluation,
-)
 from ..estimators.protocol import GraphPlace
-from ..games.evaluation import Evaluator, Request
+from ..games.evaluation import Request
 from ..graphs.player_graph import PlayerGraph
 
 
@@ -61,11 +55,6 @@ class RowGroup:
     def place(self) -> GraphPlace | None:
         """Where the active players stand in the graph."""
         return None if self.graph is None else GraphPlace(self.graph, self.players[0])
-
-    @property
-    def recipients(self) -> IntArray:
-        """The players that a solution is about: active ones, or all nodes of the graph."""
-        return self.players if self.graph is None else np.arange(self.n_game_players)[None]
 
     @property
     def n_players(self) -> int:
@@ -159,86 +148,3 @@ def group_rows_on_graphs(
         group = group_rows(rows[places], active[places], ends[places])[0]
         groups.append(replace(group, graph=graph))
     return groups
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """Finds the scores of a group of rows.
-
-    Attributes
-    ----------
-    cooperators : str or array
-        How: see `Shear`.
-    budget : int
-        Evaluations for each row.
-    minimum_budget : int
-        How many of them the estimator needs for itself.
-    seed : int
-        Seed of the random scores.
-    """
-
-    cooperators: str | ScoreArray
-    budget: int
-    minimum_budget: int
-    seed: int
-
-    def __call__(self, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
-        """Return the group with scores, in two where its rows come by them differently."""
-        found = scores_before_evaluation(
-            evaluate.game,
-            group.rows,
-            self.cooperators,
-            evaluate.batch_size,
-            self._differences_fit(group.n_players),
-        )
-        scores = _of_players(found.values, group.players)
-        parts = []
-        is_open = found.sources == ""
-        if not is_open.all():
-            done = ~is_open
-            passes = found.backward_passes[done]
-            parts.append(group.only(done).scored(scores[done], found.sources[done], passes))
-        if is_open.any():
-            passes = found.backward_passes[is_open]
-            parts.append(self._without_derivatives(group.only(is_open), passes, evaluate))
-        return parts
-
-    def _without_derivatives(
-        self, group: RowGroup, passes: IntArray, evaluate: Evaluator
-    ) -> RowGroup:
-        """Score by differences of values where they are asked for or cheap, else at random.
-
-        Not at all where derivatives alone were asked for.
-        """
-        if isinstance(self.cooperators, str) and self.cooperators == DERIVATIVES:
-            shape = (len(group.rows), group.n_players, group.n_players)
-            return group.scored(np.zeros(shape), "", passes)
-        if not self._differences_fit(group.n_players):
-            return group.scored(self._random_scores(group), "random", passes)
-        lacking = difference_coalitions(group.n_players)
-        table = CoalitionTable(lacking[None], np.array([len(lacking)]))
-        (values,) = evaluate([group.request(table)])
-        scores = difference_scores(group.known_values[:, 1], values, group.n_players)
-        return group.knowing(lacking, values).scored(scores, "difference", passes)
-
-    def _differences_fit(self, n_players: int) -> bool:
-        cost = n_players * (n_players + 1) // 2
-        if isinstance(self.cooperators, str) and self.cooperators == "auto":
-            return 2 * (cost + 1) <= self.budget and self.minimum_budget + cost <= self.budget
-        return isinstance(self.cooperators, str) and self.cooperators == "difference"
-
-    def _random_scores(self, group: RowGroup) -> ScoreArray:
-        shape = (group.n_players, group.n_players)
-        # A stream apart from that of the coalitions.
-        if group.own_words is None:
-            scores = group.generator(self.seed, 1).random(shape)
-            return np.broadcast_to(scores, (len(group.rows), *shape))
-        places = range(len(group.rows))
-        groups = [group.only(np.array([place])) for place in places]
-        return np.stack([one.generator(self.seed, 1).random(shape) for one in groups])
-
-
-def _of_players(scores: ScoreArray, players: IntArray) -> ScoreArray:
-    """Return the scores among the given players of each row, (R, m, m)."""
-    row = np.arange(len(scores))[:, None, None]
-    return scores[row, players[:, :, None], players[:, None, :]]

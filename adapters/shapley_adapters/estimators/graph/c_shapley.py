@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from ...graphs.connected_sets import (
     part_of,
 )
 from ...graphs.set_weights import set_weights
-from ..protocol import Design, DesignRequest, GraphPlace, OnGraph, Solution
+from ..protocol import Design, DesignRequest, Estimator, GraphPlace, Solution
 from .linear_design import LinearDesign, Terms, TooManyCoalitionsError, solve_linear
 from .neighbourhood_draws import (
     NeighbourhoodDraws,
@@ -45,7 +46,7 @@ MARGINALS = ("removal", "components")
 
 
 @dataclass(frozen=True)
-class CShapley(OnGraph):
+class CShapley(Estimator[Any]):
     """C-Shapley of order k, Chen et al., 2019, Definition 2 (Eq. 6), on any graph.
 
     φ_i = Σ_U c(U) (v(U) − v(U∖i)) over the connected sets U ∋ i within k edges of i. Not
@@ -76,6 +77,8 @@ class CShapley(OnGraph):
         components of U∖i are worth apart. The latter evaluates fewer coalitions, and is the Myerson
         value where the order covers the graph.
     """
+
+    needs_graph: ClassVar[bool] = True
 
     order: int | str = "auto"
     weighting: str = "myerson"

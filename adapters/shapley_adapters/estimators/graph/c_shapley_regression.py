@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -20,8 +21,8 @@ from ..linear_algebra import SparseFit, fit_sparse
 from ..protocol import (
     Design,
     DesignRequest,
+    Estimator,
     GraphPlace,
-    OnGraph,
     Solution,
     WholeDesign,
 )
@@ -52,15 +53,12 @@ class ConnectedRegressionDesign(WholeDesign):
         What it counts.
     place : GraphPlace
         Where the players stand in the graph.
-    order : int
-        The largest size of the sets.
     """
 
     positions: IntArray
     members: CoalitionArray
     weights: FloatArray
     place: GraphPlace
-    order: int
 
     @cached_property
     def fit(self) -> SparseFit:
@@ -74,7 +72,7 @@ class ConnectedRegressionDesign(WholeDesign):
 
 
 @dataclass(frozen=True)
-class ConnectedRegression(OnGraph):
+class ConnectedRegression(Estimator[Any]):
     """The regression variant of C-Shapley, Chen et al., 2019, 4.3.2, on any graph.
 
     Weighted least squares of v(U) − v(∅) on who is in U, over small connected sets U. The printed
@@ -98,6 +96,8 @@ class ConnectedRegression(OnGraph):
     context : {"removed", "kept"}
         Whether v(U) − v(∅) is explained, or what is lost without U, v(N) − v(N∖U).
     """
+
+    needs_graph: ClassVar[bool] = True
 
     order: int | str = "auto"
     shapes: str = "auto"
@@ -177,7 +177,7 @@ class ConnectedRegression(OnGraph):
             raise TooManyCoalitionsError(int(is_new.sum()))
         table = CoalitionTable(unpack(words[is_new], players.shape[1])[None], is_new.sum()[None])
         positions = (np.cumsum(is_new) - 1)[first[len(terms.known) :]]
-        return ConnectedRegressionDesign(table, positions, players, weights, place, order)
+        return ConnectedRegressionDesign(table, positions, players, weights, place, order=order)
 
 
 def _connected(place: GraphPlace, order: int, most: int) -> Iterator[tuple[IntArray, BoolArray]]:

@@ -10,18 +10,18 @@ import numpy as np
 import scipy.sparse
 
 from ...array_types import IntArray, ValueArray, WordArray
-from ...coalitions.tables import CoalitionTable, buy, pack, units_within
+from ...coalitions.tables import buy, pack, units_within
 from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
 from ...graphs.connected_sets import Part, as_rows, members_of, part_of
-from ..protocol import DesignRequest, GraphPlace, Solution
+from ..protocol import Design, DesignRequest, GraphPlace, Solution
 from .linear_design import Terms
 from .neighbourhood_draws import MOST_OFFERS
 from .order_selection import MOST_COALITIONS
 
 
 @dataclass(frozen=True)
-class ComponentDraws:
+class ComponentDraws(Design):
     """Random orders in which players arrive, and join the components next to them.
 
     Attributes
@@ -39,7 +39,6 @@ class ComponentDraws:
         The number of nodes of the graph, and of orders in a unit.
     """
 
-    table: CoalitionTable
     positions: IntArray
     nodes: IntArray
     joined: IntArray
@@ -57,10 +56,6 @@ class ComponentDraws:
             self.n_nodes,
             self.n_orders,
         )
-
-    def of_rows(self, _: IntArray) -> ComponentDraws:
-        """Return the design itself: all rows share it."""
-        return self
 
     @cached_property
     def operator(self) -> scipy.sparse.csr_matrix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ...arguments import checked_choice
 from ...array_types import IntArray, ValueArray
 from ...coalitions.sizes import size_weights
 from ...coalitions.tables import all_coalitions
-from ..protocol import Design, DesignRequest, GraphPlace, OnGraph, Solution
+from ..protocol import Design, DesignRequest, Estimator, GraphPlace, Solution
 from .linear_design import LinearDesign, Terms, TooManyCoalitionsError, solve_linear
 from .neighbourhood_draws import (
     NeighbourhoodDraws,
@@ -30,7 +31,7 @@ CONTEXTS = ("removed", "kept")
 
 
 @dataclass(frozen=True)
-class LShapley(OnGraph):
+class LShapley(Estimator[Any]):
     """L-Shapley of order k, Chen et al., 2019, Definition 1 (Eq. 5), on any graph.
 
     φ_i is the Shapley value of i in the game among the players within k edges. Exact where the
@@ -48,6 +49,8 @@ class LShapley(OnGraph):
     context : {"removed", "kept"}
         Whether players outside the neighbourhood are absent, as the paper has it, or present.
     """
+
+    needs_graph: ClassVar[bool] = True
 
     order: int | str = "auto"
     context: str = "removed"

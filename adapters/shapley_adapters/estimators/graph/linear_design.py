@@ -34,12 +34,9 @@ class LinearDesign(WholeDesign):
     ----------
     operator : sparse matrix, (nodes, C)
         The shares.
-    order : int
-        The order of the neighbourhoods or sets; −1 for estimators without.
     """
 
     operator: scipy.sparse.csr_matrix
-    order: int = -1
 
     def attributions(self, values: ValueArray) -> FloatArray:
         """Return what the nodes get of `values`, (R, C, K), as (R, nodes, K)."""
@@ -142,4 +139,4 @@ class Terms:
             shape=(self.place.graph.n_players, len(coalitions)),
         )
         table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
-        return LinearDesign(table, operator, order)
+        return LinearDesign(table, operator, order=order)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...array_types import ValueArray
 from ...graphs.connected_sets import all_connected_sets, as_rows, n_sets_at_least, part_of
 from ...graphs.set_weights import boundary_weights, set_weights
-from ..protocol import DesignRequest, GraphPlace, OnGraph, Solution
+from ..protocol import DesignRequest, Estimator, GraphPlace, Solution
 from .component_draws import ComponentDraws, draw_components
 from .linear_design import LinearDesign, Terms, TooManyCoalitionsError, solve_linear
 from .order_selection import MOST_COALITIONS
 
 
 @dataclass(frozen=True)
-class Myerson(OnGraph):
+class Myerson(Estimator[Any]):
     """The Myerson value (Myerson, 1977; Chen et al., 2019, 4.2), on any graph.
 
     The Shapley value of the game v(∅) + Σ_C (v(C) − v(∅)) over the components C of a coalition:
@@ -26,6 +27,8 @@ class Myerson(OnGraph):
     unbiased, with standard errors. The values of each component of the graph sum to what it is
     worth, exactly; a player that changes no value may yet be paid for joining others.
     """
+
+    needs_graph: ClassVar[bool] = True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of an order, its reverse and the end points; of two pairs for errors."""

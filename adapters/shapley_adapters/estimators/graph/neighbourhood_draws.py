@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse
 
 from ...array_types import BoolArray, FloatArray, IntArray, ValueArray, WordArray
-from ...coalitions.tables import CoalitionTable, UnevenPurchase, buy_uneven, pack
+from ...coalitions.tables import UnevenPurchase, buy_uneven, pack
 from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
-from ..protocol import DesignRequest, Solution
+from ..protocol import Design, DesignRequest, Solution
 from .linear_design import LinearDesign, Terms
 
 MOST_OFFERS = 32
@@ -72,7 +72,7 @@ neighbourhood, (L,), and when each of them arrives in each order, (n, L)."""
 
 
 @dataclass(frozen=True)
-class NeighbourhoodDraws:
+class NeighbourhoodDraws(Design):
     """Attributions of some nodes by enumeration, and of the others by draws.
 
     Attributes
@@ -87,16 +87,12 @@ class NeighbourhoodDraws:
         The node that each unit is about. Nodes take turns.
     drawn : array
         The nodes that have units.
-    order : int
-        The order of the neighbourhoods.
     """
 
-    table: CoalitionTable
     enumerated: LinearDesign
     units: scipy.sparse.csr_matrix
     owners: IntArray
     drawn: IntArray
-    order: int
 
     @cached_property
     def reaches(self) -> IntArray:
@@ -114,12 +110,8 @@ class NeighbourhoodDraws:
             self.units[:n, :n_coalitions],
             self.owners[:n],
             self.drawn,
-            self.order,
+            order=self.order,
         )
-
-    def of_rows(self, _: IntArray) -> NeighbourhoodDraws:
-        """Return the design itself: all rows share it."""
-        return self
 
     def solution(self, values: ValueArray) -> Solution:
         """Average over the units of each node; the errors are those of the averages."""
@@ -235,7 +227,7 @@ class Neighbourhoods:
         )
         drawn = np.array(sorted(self.nodes_of), dtype=np.intp)
         return NeighbourhoodDraws(
-            bought.table, self.enumerated, units, offer.owners[:n], drawn, self.order
+            bought.table, self.enumerated, units, offer.owners[:n], drawn, order=self.order
         )
 
 

@@ -20,13 +20,13 @@ from ...coalitions.sizes import (
     randomly_rounded,
     size_probabilities,
 )
-from ...coalitions.tables import CoalitionTable, buy, pack, units_within
+from ...coalitions.tables import buy, pack, units_within
 from ..linear_algebra import ConstrainedFit, fit_with_fixed_sum
-from ..protocol import DesignRequest, Estimator, Solution
+from ..protocol import Design, DesignRequest, Estimator, Solution
 
 
 @dataclass(frozen=True)
-class LeastSquaresDesign:
+class LeastSquaresDesign(Design):
     """The equations of the regression.
 
     Attributes
@@ -45,7 +45,6 @@ class LeastSquaresDesign:
         Among how many an equation was drawn without replacement; infinite where with.
     """
 
-    table: CoalitionTable
     positions: IntArray
     members: CoalitionArray
     weights: FloatArray
@@ -63,10 +62,6 @@ class LeastSquaresDesign:
             self.is_drawn[:n],
             self.stratum_sizes[:n],
         )
-
-    def of_rows(self, _: IntArray) -> LeastSquaresDesign:
-        """Return the design itself: all rows share it."""
-        return self
 
     @property
     def is_paired(self) -> bool:

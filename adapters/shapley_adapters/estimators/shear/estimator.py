@@ -19,11 +19,11 @@ from ...array_types import (
     ValueArray,
     WordArray,
 )
-from ...coalitions.tables import CoalitionTable, buy, pack, units_within
+from ...coalitions.tables import buy, pack, units_within
 from ...cooperators.choices import checked_cooperators
 from ...errors import InvalidArgumentError
 from ..efficiency import share_residual
-from ..protocol import DesignRequest, Estimator, Solution
+from ..protocol import Design, DesignRequest, Estimator, Solution
 from .shrunken_variances import moderated
 
 COMPLEMENTS = ("posterior", "uniform", "none")
@@ -34,7 +34,7 @@ Averages over a background hide which models do."""
 
 
 @dataclass(frozen=True)
-class ShearDesign:
+class ShearDesign(Design):
     """Pairs of marginal contributions, one unit each.
 
     A unit belongs to a player and to a stratum: a subset of the player's cooperators together with
@@ -61,7 +61,6 @@ class ShearDesign:
         Whether anything was drawn.
     """
 
-    table: CoalitionTable
     positions: IntArray
     strata: IntArray
     stratum_weights: FloatArray
@@ -85,15 +84,15 @@ class ShearDesign:
             n_units=n_units,
         )
 
-    def of_rows(self, places: IntArray) -> ShearDesign:
+    def of_rows(self, indices: IntArray) -> ShearDesign:
         """Return the design of some of the rows."""
         return replace(
             self,
-            table=self.table.of_rows(places),
-            positions=self.positions[places],
-            draws=self.draws[places],
-            n_units=self.n_units[places],
-            shares=self.shares[places],
+            table=self.table.of_rows(indices),
+            positions=self.positions[indices],
+            draws=self.draws[indices],
+            n_units=self.n_units[indices],
+            shares=self.shares[indices],
         )
 
 
