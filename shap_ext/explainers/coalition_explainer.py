@@ -195,7 +195,8 @@ class CoalitionExplainer(LegacyCalls):
         if check_additivity:
             self._check_sums(result)
         n_outputs = result.values.shape[2]
-        _check_range(outputs, n_outputs)
+        if outputs is not None:
+            _check_range(outputs, n_outputs)
         made = explanations(
             result,
             task.parts,
@@ -358,7 +359,7 @@ def _checked_outputs(outputs: Any) -> Any:
 
 
 def _check_range(outputs: Any, n_outputs: int) -> None:
-    if outputs is not None and not is_op_chain(outputs) and max(outputs) >= n_outputs:
+    if not is_op_chain(outputs) and max(outputs) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
         )

@@ -154,7 +154,8 @@ class Run:
 
     def _pending(self, group: RowGroup, made: GroupDesign) -> PendingRows:
         """Return the rows of a group before their first round."""
-        self.warnings.count_isolated(group, made)
+        if group.graph is not None:
+            self.warnings.count_isolated(group, made)
         design = made.design
         is_one_round = self.settings.tolerance is None or design.is_whole
         round_end = self.budgets[group.n_players].first_check
