@@ -20,7 +20,7 @@ from shapley_adapters.errors import (
     SingularSystemError,
 )
 from shapley_adapters.estimators.linear_algebra import fit_sparse
-from shapley_adapters.estimators.protocol import DesignRequest, GraphPlace
+from shapley_adapters.estimators.protocol import DesignRequest, GraphView
 from shapley_adapters.graphs.connected_sets import part_of
 from shapley_adapters.pipeline.design_cache import DesignCache
 from shapley_adapters.pipeline.designs import design_cache
@@ -916,8 +916,9 @@ def test_what_is_kept_is_bounded(made):
 
         def design(graph, kept=kept):
             estimator = core.ConnectedRegression(1)
-            place = GraphPlace(graph, np.arange(7))
-            request = DesignRequest(7, 20, 20, np.random.default_rng(0), end_points(7), place=place)
+            view = GraphView(graph, np.arange(7))
+            rng = np.random.default_rng(0)
+            request = DesignRequest(7, 20, 20, rng, end_points(7), graph_view=view)
             return kept.design(estimator, request)
 
         graphs = [PlayerGraph.of_edges(7, [(0, n)]) for n in range(1, 6)]

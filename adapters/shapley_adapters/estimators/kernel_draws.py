@@ -18,7 +18,7 @@ from ..array_types import (
     ValueArray,
 )
 from ..coalitions.sizes import kernel_mass, random_subsets
-from ..coalitions.tables import buy, pack, units_within
+from ..coalitions.tables import pack, select_units, units_within
 from .protocol import Design, DesignRequest, Solution
 
 
@@ -79,9 +79,9 @@ def draw_by_kernel(request: DesignRequest, paired: bool) -> CoalitionDraws:
     sizes = request.rng.choice(all_sizes, size=n_offered, p=kernel_mass(n_players))
     members = random_subsets(sizes, n_players, request.rng)
     units = np.stack([members, ~members], axis=1) if paired else members[:, None]
-    purchase = buy(request.known, pack(units)[None], request.budget)
-    n = purchase.n_units[0]
-    return CoalitionDraws(purchase.table, purchase.positions[0, :n], members[:n])
+    selection = select_units(request.known, pack(units)[None], request.budget)
+    n = selection.n_units[0]
+    return CoalitionDraws(selection.table, selection.positions[0, :n], members[:n])
 
 
 def mean_of_draws(

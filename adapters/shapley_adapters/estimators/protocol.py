@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GraphPlace:
-    """Where the M players of a design stand in the graph of all players of the game.
+class GraphView:
+    """The M players of a design as nodes of the graph of all players.
 
-    The other nodes are null players. They have no place in a coalition, because they change no
-    value, but paths lead through them: leaving them out of the graph would take neighbours apart.
-    Estimators on graphs therefore solve for all nodes of the graph, not for the M players alone.
+    The other nodes are null players. They are in no coalition, because they change no value, but
+    paths lead through them: a graph without them would separate neighbours. Estimators on graphs
+    therefore solve for all nodes of the graph, not for the M players alone.
 
     Attributes
     ----------
     graph : PlayerGraph
         The graph.
     players : array, (M,)
-        Which node each of the M players is.
+        The node of each of the M players.
     """
 
     graph: PlayerGraph
@@ -55,24 +55,24 @@ class DesignRequest:
     budget : int
         Distinct coalitions that each row may have; less than 2^M.
     planned : int
-        How many of them the row is expected to need: `budget`, or less where a tolerance may stop
-        it early. What has to be decided before anything is drawn is decided for this number; it
-        is at least the estimator's minimum.
+        The number of these that a row is expected to need: `budget`, or less where a tolerance may
+        end the row earlier. Decisions before the first draw are made for this number. It is at
+        least the estimator's minimum.
     rng : numpy.random.Generator
         Source of all random choices.
     known : array, (n, M)
-        Coalitions evaluated already and paid from the budget: the empty one, that of all players,
-        then any others. They open the design's table in this order.
+        Coalitions that are already evaluated and count towards the budget: the empty one, that of
+        all players, then any others. They open the design's table in this order.
     scores : array, (R, M, M), or None
-        Cross-contributions of the players of each row, for estimators that ask for them.
+        Cross-contributions of the players of each row, for estimators that need them.
     informed : array, (R,), or None
-        Where the scores say something about the row, rather than being random numbers.
-    place : GraphPlace, optional
-        Where the players stand in a graph, for estimators that ask for one.
+        Whether the scores of a row come from its values or derivatives, not from random numbers.
+    graph_view : GraphView, optional
+        The players in the graph, for estimators that need one.
     budget_is_default : bool
-        Whether nobody has named the budget, so that an estimator of fixed cost may exceed it.
+        Whether the user gave no budget, so that an estimator of fixed cost may exceed it.
     needs_errors : bool
-        Whether standard errors are wanted.
+        Whether standard errors are needed.
     must_draw : bool
         Whether the estimator has drawn for these players and this budget before, because
         enumeration was too expensive. It need not try that again.
@@ -85,17 +85,17 @@ class DesignRequest:
     known: CoalitionArray
     scores: ScoreArray | None = None
     informed: BoolArray | None = None
-    place: GraphPlace | None = None
+    graph_view: GraphView | None = None
     budget_is_default: bool = False
     needs_errors: bool = False
     must_draw: bool = False
 
     @property
-    def on_graph(self) -> GraphPlace:
-        """Where the players stand, for estimators that need it."""
-        if self.place is None:
+    def required_graph_view(self) -> GraphView:
+        """The players in the graph, for estimators that cannot do without."""
+        if self.graph_view is None:
             raise InvalidArgumentError("graph is missing.")
-        return self.place
+        return self.graph_view
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,10 @@ class WholeDesign(Design):
 
 @dataclass(frozen=True)
 class Solution:
-    """Attributions and their standard errors, (R, M, K) each; NaN where there is none to tell.
+    """Attributions and their standard errors, (R, M, K) each; NaN where an error is unknown.
 
-    Those of an estimator on a graph are of all its nodes. The standard errors' degrees of freedom
-    are of a shape that NumPy extends to theirs.
+    Estimators on graphs return them for all nodes. The degrees of freedom of the standard errors
+    have a shape that NumPy broadcasts to (R, M, K).
     """
 
     values: AttributionArray

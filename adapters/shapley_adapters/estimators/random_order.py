@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, IntArray, ValueArray
-from ..coalitions.tables import buy, pack, units_within
+from ..coalitions.tables import pack, select_units, units_within
 from ..errors_of_means import mean_and_error
 from .protocol import Design, DesignRequest, Estimator, Solution
 
@@ -65,12 +65,12 @@ class RandomOrder(Estimator[RandomOrderDesign]):
         n_offered = 2 * (request.budget // unit_size) + 2
         identity = np.tile(np.arange(n_players), (n_offered, 1))
         ranks = request.rng.permuted(identity, axis=1)
-        purchase = buy(request.known, pack(self._interiors(ranks))[None], request.budget)
-        n_units = purchase.n_units[0]
-        interiors = purchase.positions[0, :n_units].reshape(n_units, -1, n_players - 1)
+        selection = select_units(request.known, pack(self._interiors(ranks))[None], request.budget)
+        n_units = selection.n_units[0]
+        interiors = selection.positions[0, :n_units].reshape(n_units, -1, n_players - 1)
         chains = np.empty((*interiors.shape[:2], n_players + 1), dtype=np.intp)
         chains[..., 0], chains[..., 1:-1], chains[..., -1] = 0, interiors, 1
-        return RandomOrderDesign(purchase.table, ranks[:n_units], chains)
+        return RandomOrderDesign(selection.table, ranks[:n_units], chains)
 
     def solve(self, design: RandomOrderDesign, values: ValueArray) -> Solution:
         """Average over orders what each player adds; errors from the spread between units."""

@@ -9,7 +9,7 @@ import numpy as np
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.sizes import random_subsets
-from ..coalitions.tables import buy, pack, units_within
+from ..coalitions.tables import pack, select_units, units_within
 from .efficiency import share_residual
 from .protocol import Design, DesignRequest, Estimator, Solution
 
@@ -77,9 +77,9 @@ class Semivalue(Estimator[SemivalueDesign]):
         identity = np.tile(np.arange(n_players), (n_rounds, 1))
         players = request.rng.permuted(identity, axis=1).ravel()
         units = self._units(players, n_players, request.rng)
-        purchase = buy(request.known, pack(units)[None], request.budget)
-        n = purchase.n_units[0]
-        return SemivalueDesign(purchase.table, players[:n], purchase.positions[0, :n])
+        selection = select_units(request.known, pack(units)[None], request.budget)
+        n = selection.n_units[0]
+        return SemivalueDesign(selection.table, players[:n], selection.positions[0, :n])
 
     def solve(self, design: SemivalueDesign, values: ValueArray) -> Solution:
         """Average the contributions of each player; errors from their spread."""

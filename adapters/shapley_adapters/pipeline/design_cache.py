@@ -88,11 +88,11 @@ def _n_bytes(design: Design) -> int:
 
 def _key(estimator: Estimator[Any], request: DesignRequest) -> Hashable:
     """Return all that a design depends on, without the random stream."""
-    place = request.on_graph
+    view = request.required_graph_view
     return (
         estimator,
-        place.graph,
-        place.players.tobytes(),
+        view.graph,
+        view.players.tobytes(),
         request.known.tobytes(),
         request.budget,
         request.planned,

@@ -106,7 +106,7 @@ class GroupDesigns:
             known=group.known,
             scores=group.scores,
             informed=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
-            place=group.place,
+            graph_view=group.graph_view,
             budget_is_default=self.settings.budget is None,
             needs_errors=self.settings.needs_errors,
             must_draw=must_draw,

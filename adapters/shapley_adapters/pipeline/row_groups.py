@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
-from ..estimators.protocol import GraphPlace
+from ..estimators.protocol import GraphView
 from ..games.evaluation import Request
 from ..graphs.player_graph import PlayerGraph
 
@@ -24,18 +24,19 @@ class RowGroup:
     rows : array, (R,)
         The rows of the game.
     players : array, (R, m)
-        Which players of the game are active, in each row, and in which order.
+        The active players of each row, in the order of the coalitions' columns.
     n_game_players : int
-        How many players the game has.
+        The number of players of the game.
     known : array, (n, m)
         The coalitions evaluated so far.
     known_values : array, (R, n, K)
         Their values.
     scores, sources, backward_passes : arrays, (R, m, m), (R,) and (R,), or None
-        How much the players of each row cooperate, where that comes from and what it took.
+        How much the players of each row cooperate, the source of these scores, and the backward
+        passes that they needed.
     graph : PlayerGraph, optional
-        The graph of all players of the game. Rows of a group have it and the active players in
-        common.
+        The graph of all players of the game. All rows of a group have the same graph and the same
+        active players.
     own_words : array, (R, 4), or None
         Part of the seed of each row's random draws, where rows have draws of their own.
     """
@@ -52,9 +53,9 @@ class RowGroup:
     own_words: npt.NDArray[np.uint32] | None = None
 
     @property
-    def place(self) -> GraphPlace | None:
-        """Where the active players stand in the graph."""
-        return None if self.graph is None else GraphPlace(self.graph, self.players[0])
+    def graph_view(self) -> GraphView | None:
+        """The active players in the graph."""
+        return None if self.graph is None else GraphView(self.graph, self.players[0])
 
     @property
     def n_players(self) -> int:
@@ -62,7 +63,7 @@ class RowGroup:
         return int(self.players.shape[1])
 
     def request(self, table: CoalitionTable) -> Request:
-        """Ask for the values of coalitions of the active players."""
+        """Return the request for the values of coalitions of the active players."""
         everyone = np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
         if np.array_equal(self.players, everyone):
             return Request(self.rows, table)
@@ -80,31 +81,30 @@ class RowGroup:
 
     def one_by_one(self) -> list[RowGroup]:
         """Return each row as a group, after they are scored."""
-        return [self.of_rows(np.array([place])) for place in range(len(self.rows))]
+        return [self.of_rows(np.array([index])) for index in range(len(self.rows))]
 
     def generator(self, seed: int, *purpose: int) -> np.random.Generator:
-        """Return the stream of the group's random draws, or of its only row's own.
+        """Return the random stream of the group, or of its only row.
 
-        Each number of players has a stream of its own: which other rows there are, and how many
-        players they have, must not matter.
+        Each number of players has its own stream, so that the other rows have no influence.
         """
         words = () if self.own_words is None else tuple(self.own_words[0].tolist())
         key = (self.n_players, *purpose, *words)
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
     def relabelled(self, seed: int) -> RowGroup:
-        """Return the group with the players of each row in a random order of the row's own."""
+        """Return the group with the players of each row in a random order, drawn for the row."""
         orders = [one.generator(seed, 2).permutation(self.n_players) for one in self.one_by_one()]
         players = np.take_along_axis(self.players, np.array(orders), axis=1)
         return replace(self, players=players, own_words=None)
 
-    def of_rows(self, places: IntArray) -> RowGroup:
-        """Return the group of some of its rows, given by their places, after they are scored."""
+    def of_rows(self, indices: IntArray) -> RowGroup:
+        """Return the group of some of its rows, given by their indices, after they are scored."""
         return replace(
-            self.only(places),
-            scores=None if self.scores is None else self.scores[places],
-            sources=None if self.sources is None else self.sources[places],
-            backward_passes=None if self.backward_passes is None else self.backward_passes[places],
+            self.only(indices),
+            scores=None if self.scores is None else self.scores[indices],
+            sources=None if self.sources is None else self.sources[indices],
+            backward_passes=None if self.backward_passes is None else self.backward_passes[indices],
         )
 
     def knowing(self, coalitions: CoalitionArray, values: ValueArray) -> RowGroup:
@@ -139,12 +139,12 @@ def group_rows_on_graphs(
     rows: IntArray, active: BoolArray, ends: ValueArray, graphs: Sequence[PlayerGraph]
 ) -> list[RowGroup]:
     """Group `rows` by their graph and their active players; rows without any are left out."""
-    places_of: dict[tuple[PlayerGraph, bytes], list[int]] = {}
-    for place, graph in enumerate(graphs):
-        if active[place].any():
-            places_of.setdefault((graph, active[place].tobytes()), []).append(place)
+    indices_of: dict[tuple[PlayerGraph, bytes], list[int]] = {}
+    for index, graph in enumerate(graphs):
+        if active[index].any():
+            indices_of.setdefault((graph, active[index].tobytes()), []).append(index)
     groups = []
-    for (graph, _), places in places_of.items():
-        group = group_rows(rows[places], active[places], ends[places])[0]
+    for (graph, _), indices in indices_of.items():
+        group = group_rows(rows[indices], active[indices], ends[indices])[0]
         groups.append(replace(group, graph=graph))
     return groups

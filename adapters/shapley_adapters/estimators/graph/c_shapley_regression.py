@@ -22,7 +22,7 @@ from ..protocol import (
     Design,
     DesignRequest,
     Estimator,
-    GraphPlace,
+    GraphView,
     Solution,
     WholeDesign,
 )
@@ -51,19 +51,19 @@ class ConnectedRegressionDesign(WholeDesign):
         The players of each equation.
     weights : array, (n,)
         What it counts.
-    place : GraphPlace
-        Where the players stand in the graph.
+    view : GraphView
+        The players in the graph.
     """
 
     positions: IntArray
     members: CoalitionArray
     weights: FloatArray
-    place: GraphPlace
+    view: GraphView
 
     @cached_property
     def fit(self) -> SparseFit:
         """The regression, prepared."""
-        # Much faster than asking for the nonzero places in two dimensions.
+        # Much faster than asking for the nonzero entries in two dimensions.
         player = np.flatnonzero(self.members) % self.members.shape[1]
         ends = np.concatenate([[0], np.cumsum(self.members.sum(axis=1))])
         ones = np.ones(len(player))
@@ -119,13 +119,13 @@ class ConnectedRegression(Estimator[Any]):
 
     def design(self, request: DesignRequest) -> ConnectedRegressionDesign:
         """List the sets."""
-        place = request.on_graph
-        squares = self._takes_squares(place)
-        largest = max(place.graph.shape or (1,)) if squares else place.graph.n_players
+        view = request.required_graph_view
+        squares = self._takes_squares(view)
+        largest = max(view.graph.shape or (1,)) if squares else view.graph.n_players
 
         def make(order: int, most: int) -> ConnectedRegressionDesign:
-            found = _squares(place, order) if squares else _connected(place, order, most)
-            return self._equations(order, list(found), place, Terms(place, request.known, most))
+            found = _squares(view, order) if squares else _connected(view, order, most)
+            return self._equations(order, list(found), view, Terms(view, request.known, most))
 
         return affordable(self.order, make, request, 1, lambda order: order >= largest)
 
@@ -136,22 +136,22 @@ class ConnectedRegression(Estimator[Any]):
         targets = found - empty if self.context == "removed" else grand - found
         totals = (grand - empty)[:, 0] if self.efficient else None
         solved = design.fit.coefficients(targets, totals)
-        n_nodes = design.place.graph.n_players
+        n_nodes = design.view.graph.n_players
         attributions = np.zeros((len(values), n_nodes, values.shape[2]))
-        attributions[:, design.place.players] = solved
+        attributions[:, design.view.players] = solved
         return Solution(attributions, np.zeros_like(attributions))
 
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:
         """Return why "auto" came down to sets of one player."""
-        place = request.on_graph
-        if self._takes_squares(place):
-            n_sets = sum(len(of_side) for of_side in boxes(place.graph.shape or (), 2))
+        view = request.required_graph_view
+        if self._takes_squares(view):
+            n_sets = sum(len(of_side) for of_side in boxes(view.graph.shape or (), 2))
         else:
-            n_sets = place.graph.n_players + len(place.graph.edges)
+            n_sets = view.graph.n_players + len(view.graph.edges)
         return reason_for_first(self.order, design, 1, f"up to {n_sets + 2} evaluations")
 
-    def _takes_squares(self, place: GraphPlace) -> bool:
-        has_squares = place.graph.shape is not None
+    def _takes_squares(self, view: GraphView) -> bool:
+        has_squares = view.graph.shape is not None
         if self.shapes == "squares" and not has_squares:
             raise InvalidArgumentError(
                 "shapes='squares' needs a grid, and graph is none; leave shapes='connected'."
@@ -159,11 +159,11 @@ class ConnectedRegression(Estimator[Any]):
         return has_squares and self.shapes != "connected"
 
     def _equations(
-        self, order: int, found: list[tuple[IntArray, BoolArray]], place: GraphPlace, terms: Terms
+        self, order: int, found: list[tuple[IntArray, BoolArray]], view: GraphView, terms: Terms
     ) -> ConnectedRegressionDesign:
         sizes = np.concatenate([members.sum(axis=1) for _, members in found])
         players = np.concatenate([terms.coalitions(nodes, rows, False) for nodes, rows in found])
-        n_there = int((terms.is_active | (place.graph.degrees > 0)).sum())
+        n_there = int((terms.is_active | (view.graph.degrees > 0)).sum())
         is_of_use = players.any(axis=1)
         if self.kernel == "shapley" and n_there > 1:  # whose weight of everyone is infinite
             is_of_use &= sizes < n_there
@@ -177,15 +177,15 @@ class ConnectedRegression(Estimator[Any]):
             raise TooManyCoalitionsError(int(is_new.sum()))
         table = CoalitionTable(unpack(words[is_new], players.shape[1])[None], is_new.sum()[None])
         positions = (np.cumsum(is_new) - 1)[first[len(terms.known) :]]
-        return ConnectedRegressionDesign(table, positions, players, weights, place, order=order)
+        return ConnectedRegressionDesign(table, positions, players, weights, view, order=order)
 
 
-def _connected(place: GraphPlace, order: int, most: int) -> Iterator[tuple[IntArray, BoolArray]]:
+def _connected(view: GraphView, order: int, most: int) -> Iterator[tuple[IntArray, BoolArray]]:
     """Yield the connected sets of up to `order` nodes, as rows of flags among some nodes."""
     # Sets that differ in null players alone are one coalition; without these, all sets differ.
-    has_nulls = len(place.players) < place.graph.n_players
+    has_nulls = len(view.players) < view.graph.n_players
     left = min(8 * most, MOST_COALITIONS) if has_nulls else most
-    for part, found in all_connected_sets(place.graph, order):
+    for part, found in all_connected_sets(view.graph, order):
         sets = []
         for members, _ in found:
             sets.append(members)
@@ -195,10 +195,10 @@ def _connected(place: GraphPlace, order: int, most: int) -> Iterator[tuple[IntAr
         yield part.nodes, as_rows(sets, len(part.nodes))
 
 
-def _squares(place: GraphPlace, order: int) -> Iterator[tuple[IntArray, BoolArray]]:
+def _squares(view: GraphView, order: int) -> Iterator[tuple[IntArray, BoolArray]]:
     """Yield the squares with sides of up to `order`, those of one side together."""
-    everyone = np.arange(place.graph.n_players)
-    for places in boxes(place.graph.shape or (), order):
+    everyone = np.arange(view.graph.n_players)
+    for places in boxes(view.graph.shape or (), order):
         members = np.zeros((len(places), len(everyone)), dtype=bool)
         np.put_along_axis(members, places, True, axis=1)
         yield everyone, members

@@ -16,7 +16,7 @@ from ...array_types import (
     WordArray,
 )
 from ...coalitions.tables import CoalitionTable, first_occurrences, pack, unpack
-from ..protocol import GraphPlace, Solution, WholeDesign
+from ..protocol import GraphView, Solution, WholeDesign
 
 _COUNTED_EVERY = 2**16
 """Terms between two counts of the distinct coalitions among them."""
@@ -58,15 +58,15 @@ class Terms:
 
     Attributes
     ----------
-    place : GraphPlace
-        Where the M players of the coalitions stand in the graph.
+    view : GraphView
+        The M players of the coalitions in the graph.
     known : array, (n, M)
         The coalitions that open the table.
     most : int
         How many distinct coalitions there may be; more end the collection by an error.
     """
 
-    place: GraphPlace
+    view: GraphView
     known: CoalitionArray
     most: int
     _words: list[WordArray] = field(default_factory=list, init=False)
@@ -78,8 +78,8 @@ class Terms:
     _n_blocks_counted: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._columns = np.full(self.place.graph.n_players, -1)
-        self._columns[self.place.players] = np.arange(len(self.place.players))
+        self._columns = np.full(self.view.graph.n_players, -1)
+        self._columns[self.view.players] = np.arange(len(self.view.players))
         self._distinct = pack(self.known)
 
     @property
@@ -93,7 +93,7 @@ class Terms:
 
         All other players are present where `rest` is true.
         """
-        columns, n_players = self._columns[nodes], len(self.place.players)
+        columns, n_players = self._columns[nodes], len(self.view.players)
         if len(nodes) == n_players and (columns == np.arange(n_players)).all():
             return members
         wide = np.full((len(members), n_players), rest)
@@ -131,12 +131,12 @@ class Terms:
         coalitions = unpack(words[is_new], n_players)
         terms = np.concatenate([np.zeros(0, dtype=np.intp), *self._terms])
         owners = np.concatenate([np.zeros(0, dtype=np.intp), *self._owners])
-        operator = scipy.sparse.csr_matrix(  # which adds up what stands at the same place
+        operator = scipy.sparse.csr_matrix(  # which adds up shares of the same node and coalition
             (
                 np.concatenate([np.zeros(0), *self._shares]),
                 (owners, slots[first[n_known + terms]]),
             ),
-            shape=(self.place.graph.n_players, len(coalitions)),
+            shape=(self.view.graph.n_players, len(coalitions)),
         )
         table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
         return LinearDesign(table, operator, order=order)

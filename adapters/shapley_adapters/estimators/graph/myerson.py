@@ -11,7 +11,7 @@ import numpy as np
 from ...array_types import ValueArray
 from ...graphs.connected_sets import all_connected_sets, as_rows, n_sets_at_least, part_of
 from ...graphs.set_weights import boundary_weights, set_weights
-from ..protocol import DesignRequest, Estimator, GraphPlace, Solution
+from ..protocol import DesignRequest, Estimator, GraphView, Solution
 from .component_draws import ComponentDraws, draw_components
 from .linear_design import LinearDesign, Terms, TooManyCoalitionsError, solve_linear
 from .order_selection import MOST_COALITIONS
@@ -36,15 +36,15 @@ class Myerson(Estimator[Any]):
 
     def design(self, request: DesignRequest) -> LinearDesign | ComponentDraws:
         """List all connected sets, or draw orders where they are too many."""
-        place = request.on_graph
+        view = request.required_graph_view
         if request.must_draw:
-            return draw_components(place, request)
-        terms = Terms(place, request.known, request.budget)
+            return draw_components(view, request)
+        terms = Terms(view, request.known, request.budget)
         try:
-            _check_sets(place, terms)
-            return _all_sets(place, terms)
+            _check_sets(view, terms)
+            return _all_sets(view, terms)
         except TooManyCoalitionsError:
-            return draw_components(place, request)
+            return draw_components(view, request)
 
     def solve(self, design: LinearDesign | ComponentDraws, values: ValueArray) -> Solution:
         """Weigh the values; average over orders where they were drawn, errors from their spread."""
@@ -53,26 +53,26 @@ class Myerson(Estimator[Any]):
         return solve_linear(design, values)
 
 
-def _check_sets(place: GraphPlace, terms: Terms) -> None:
+def _check_sets(view: GraphView, terms: Terms) -> None:
     """Refuse a graph with too many connected sets before they are listed."""
-    _, firsts = np.unique(place.graph.components, return_index=True)
+    _, firsts = np.unique(view.graph.components, return_index=True)
     n_least = 0
     for first in firsts.tolist():
-        part = part_of(place.graph, place.graph.neighbourhood(first, place.graph.n_players))
+        part = part_of(view.graph, view.graph.neighbourhood(first, view.graph.n_players))
         if terms.is_active[part.nodes].any():
             n_least += n_sets_at_least(part, terms.is_active[part.nodes], is_rooted=False)
     if n_least > terms.most:
         raise TooManyCoalitionsError(n_least)
 
 
-def _all_sets(place: GraphPlace, terms: Terms) -> LinearDesign:
+def _all_sets(view: GraphView, terms: Terms) -> LinearDesign:
     """Give members and boundary of each connected set their shares of its value.
 
     A set is a component of a random order's coalition when its last member has arrived, until the
     first of its boundary does.
     """
     left = min(8 * terms.most, MOST_COALITIONS)
-    for part, found in all_connected_sets(place.graph):
+    for part, found in all_connected_sets(view.graph):
         if not terms.is_active[part.nodes].any():
             continue
         sets = list(islice(found, left + 1))

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from ...array_types import BoolArray, FloatArray, IntArray, ValueArray, WordArray
-from ...coalitions.tables import UnevenPurchase, buy_uneven, pack
+from ...coalitions.tables import UnevenSelection, pack, select_uneven_units
 from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
 from ..protocol import Design, DesignRequest, Solution
@@ -179,13 +179,13 @@ class Neighbourhoods:
         most_rounds = MOST_OFFERS * n_rounds
         while True:
             offer = offer.joined(self._offer(sampler, n_rounds, request.rng))
-            bought = buy_uneven(known, offer.words, offer.sizes, request.budget)
+            selected = select_uneven_units(known, offer.words, offer.sizes, request.budget)
             n_offered = len(offer.sizes)
-            if bought.n_units < n_offered or n_offered >= most_rounds * n_drawn:
+            if selected.n_units < n_offered or n_offered >= most_rounds * n_drawn:
                 break
             n_rounds = n_offered // n_drawn
         self._check(offer, request)
-        return self._design(bought, offer)
+        return self._design(selected, offer)
 
     def _offer(self, sampler: Sampler, n_rounds: int, rng: np.random.Generator) -> _Offer:
         n_nodes = self.enumerated.operator.shape[0]
@@ -218,16 +218,16 @@ class Neighbourhoods:
                 f"{' to tell standard errors' if request.needs_errors else ''}; lower the order."
             )
 
-    def _design(self, bought: UnevenPurchase, offer: _Offer) -> NeighbourhoodDraws:
-        n_terms, n = len(bought.positions), bought.n_units
+    def _design(self, selected: UnevenSelection, offer: _Offer) -> NeighbourhoodDraws:
+        n_terms, n = len(selected.positions), selected.n_units
         ends = np.concatenate([[0], np.cumsum(offer.sizes[:n])])
         units = scipy.sparse.csr_matrix(
-            (offer.weights[:n_terms], bought.positions, ends),
-            shape=(n, int(bought.table.counts[0])),
+            (offer.weights[:n_terms], selected.positions, ends),
+            shape=(n, int(selected.table.counts[0])),
         )
         drawn = np.array(sorted(self.nodes_of), dtype=np.intp)
         return NeighbourhoodDraws(
-            bought.table, self.enumerated, units, offer.owners[:n], drawn, order=self.order
+            selected.table, self.enumerated, units, offer.owners[:n], drawn, order=self.order
         )
 
 

@@ -20,7 +20,7 @@ from ...coalitions.sizes import (
     randomly_rounded,
     size_probabilities,
 )
-from ...coalitions.tables import buy, pack, units_within
+from ...coalitions.tables import pack, select_units, units_within
 from ..linear_algebra import ConstrainedFit, fit_with_fixed_sum
 from ..protocol import Design, DesignRequest, Estimator, Solution
 
@@ -142,13 +142,13 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         drawn = draw(plan, n_wanted, request.rng)
         first = np.concatenate([whole, drawn.members])
         units = np.stack([first, ~first], axis=1) if self.paired else first[:, None]
-        purchase = buy(request.known, pack(units)[None], request.budget)
-        n = purchase.n_units[0]
+        selection = select_units(request.known, pack(units)[None], request.budget)
+        n = selection.n_units[0]
         whole_sizes = whole.sum(axis=1)
         whole_weights = unit_size * (plan.mass / plan.counts)[whole_sizes - 1]
         return LeastSquaresDesign(
-            table=purchase.table,
-            positions=purchase.positions[0, :n],
+            table=selection.table,
+            positions=selection.positions[0, :n],
             members=first[:n],
             weights=np.concatenate([whole_weights, drawn.weights])[:n],
             is_drawn=np.arange(n) >= len(whole),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...arguments import checked_choice
 from ...array_types import FloatArray, IntArray, ScoreArray, ValueArray
-from ...coalitions.tables import buy, pack
+from ...coalitions.tables import pack, select_units
 from ...cooperators.choices import checked_prior
 from ...threads.row_threads import map_in_threads
 from ..kernel_draws import CoalitionDraws
@@ -133,9 +133,9 @@ class OddGP(Estimator[OddDesign]):
         """Choose the pairs that tell most; which player plays which part is drawn."""
         members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
         units = np.stack([members, ~members], axis=1)
-        purchase = buy(request.known, pack(units)[None], request.budget)
-        n = purchase.n_units[0]
-        draws = CoalitionDraws(purchase.table, purchase.positions[0, :n], members[:n])
+        selection = select_units(request.known, pack(units)[None], request.budget)
+        n = selection.n_units[0]
+        draws = CoalitionDraws(selection.table, selection.positions[0, :n], members[:n])
         if request.scores is None or request.informed is None or not request.informed.any():
             return OddDesign(draws.table, draws, None)
         return OddDesign(draws.table, draws, log_weights_from_scores(request.scores))

@@ -19,7 +19,7 @@ from ...array_types import (
     ValueArray,
     WordArray,
 )
-from ...coalitions.tables import buy, pack, units_within
+from ...coalitions.tables import pack, select_units, units_within
 from ...cooperators.choices import checked_cooperators
 from ...errors import InvalidArgumentError
 from ..efficiency import share_residual
@@ -161,14 +161,14 @@ class Shear(Estimator[ShearDesign]):
         weights = stratum_weights(n_cooperators)
         strata = self._strata(request, weights)
         units = self._units(request, cooperators, strata)
-        purchase = buy(request.known, units, request.budget)
+        selection = select_units(request.known, units, request.budget)
         return ShearDesign(
-            table=purchase.table,
-            positions=purchase.positions,
+            table=selection.table,
+            positions=selection.positions,
             strata=strata,
             stratum_weights=weights,
-            draws=_draws(strata, purchase.n_units, n_players * len(weights)),
-            n_units=purchase.n_units,
+            draws=_draws(strata, selection.n_units, n_players * len(weights)),
+            n_units=selection.n_units,
             shares=self._shares(request, cooperators),
             is_random=self.complement != "none",
         )
@@ -178,10 +178,10 @@ class Shear(Estimator[ShearDesign]):
         contributions = _contributions(design, values)  # (R, U, K)
         n_rows, n_players = design.shares.shape
         n_strata = len(design.stratum_weights)
-        is_bought = (np.arange(len(design.strata)) < design.n_units[:, None])[:, :, None]
-        sums = _sum_by(design.strata, n_players * n_strata, is_bought * contributions)
+        is_selected = (np.arange(len(design.strata)) < design.n_units[:, None])[:, :, None]
+        sums = _sum_by(design.strata, n_players * n_strata, is_selected * contributions)
         means = sums / design.draws[:, :, None]
-        deviations = is_bought * (contributions - means[:, design.strata])
+        deviations = is_selected * (contributions - means[:, design.strata])
         squares = _sum_by(design.strata // n_strata, n_players, deviations**2)
         means = means.reshape(n_rows, n_players, n_strata, -1)
         attributions = (design.stratum_weights[:, None] * means).sum(axis=2)
