@@ -20,32 +20,32 @@ _ROUNDINGS = 8
 def check_repeated_values(
     evaluate: Evaluator, ends: ValueArray, n_active: IntArray, n_affordable: int, largest: float
 ) -> int:
-    """Warn where values differ that belong to the same input; return the evaluations spent.
+    """Warn where two values of the same input differ; return the evaluations that this took.
 
-    Models in training mode, which the hosts warn of, are not looked at.
+    Models in training mode are not checked, because the hosts warn of them.
 
     Parameters
     ----------
     evaluate : Evaluator
-        What computed the values.
+        The evaluator of the same game.
     ends : array, (R, 2, K)
         Values of the empty coalition and of all players.
     n_active : array, (R,)
-        How many players can change the value of each row.
+        The number of players that can change the value of each row.
     n_affordable : int
-        How many evaluations may be spent; two are of use.
+        The number of evaluations that are allowed; at most two are used.
     largest : float
-        The largest value seen, regardless of signs.
+        The largest value so far, regardless of signs.
     """
     rows = np.flatnonzero(n_active)
     game = evaluate.game
     if len(rows) == 0 or getattr(game, "is_in_training_mode", False):
         return 0
     allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * largest
-    # All players first: where nothing is present, models tend to have nothing to do.
+    # All players first: without any input, a random part of the model may have no effect.
     known = ends[rows[0], ::-1][: max(0, n_affordable)]
-    found = _values_again(evaluate, rows[:1], len(known))
-    pairs = list(zip(known, found, strict=True))
+    again = _values_again(evaluate, rows[:1], len(known))
+    pairs = list(zip(known, again, strict=True))
     if getattr(game, "has_common_empty_value", False):
         pairs.append((ends[:, 0].min(axis=0), ends[:, 0].max(axis=0)))
     for first, second in pairs:
