@@ -62,6 +62,7 @@ def n_affordable(budget: int | None, evaluations: IntArray, n_active: IntArray) 
     """
     if budget is None:
         return 2
+    budget = min(budget, int(evaluations.max()) + 2)  # NumPy's integers are bounded
     left = int(np.maximum(budget - evaluations, 0)[n_active > 0].sum())
     return min(2, left)
 
