@@ -1,4 +1,4 @@
-"""How much memory an estimate may take."""
+"""The memory that an estimate may use."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _SHARE = 0.5
 """Share of the machine's memory: the model, its inputs and the user's data need the rest."""
 
 _WHERE_UNKNOWN = 2**33
-"""What is allowed where the system does not say how much there is."""
+"""The limit where the system does not report its memory."""
 
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 def memory_limit() -> int:
-    """Return how many bytes an estimate may take: half of the machine's or the container's."""
-    found = [bytes_there for bytes_there in (_of_machine(), _of_container()) if bytes_there]
-    return int(_SHARE * min(found)) if found else _WHERE_UNKNOWN
+    """Return the bytes that an estimate may use: half of the machine's or the container's."""
+    sizes = [size for size in (_of_machine(), _of_container()) if size]
+    return int(_SHARE * min(sizes)) if sizes else _WHERE_UNKNOWN
 
 
 def _of_machine() -> int | None:

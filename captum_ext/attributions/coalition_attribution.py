@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from captum.attr import PerturbationAttribution
@@ -174,6 +174,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         settings = Settings(
             seed=checked_seed(self.seed),
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
+            batch_size=call.batch_size,
+            graph=self._graph(call.game),
             with_errors=return_standard_error,
             tolerance=checked_tolerance(tolerance),
             independent_rows=checked_flag("independent_rows", self.independent_rows),
@@ -181,7 +183,6 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             name=self.get_name(),
             budget_name="n_samples",
         )
-        settings = replace(settings, graph=self._graph(call.game))
         warn_in_training_mode(self.forward_func)
         game, result = call.estimate(self._estimator(), settings)
         self.last_estimate = result
@@ -239,14 +240,17 @@ class Call:
     valued: ClassValueGame | None
     is_tuple: bool
 
+    @property
+    def batch_size(self) -> int | None:
+        """The evaluations of one batch, where the user has chosen them."""
+        is_chosen = self.game.perturbations_per_eval is not None
+        return self.game.evaluations_per_batch if is_chosen else None
+
     def estimate(self, estimator: Estimator[Any], settings: Settings) -> tuple[_AnyGame, Estimate]:
         """Estimate for each example, or for the batch where it has only one value."""
-        is_given = self.game.perturbations_per_eval is not None
-        batch_size = self.game.evaluations_per_batch if is_given else None
-        batched = replace(settings, batch_size=batch_size)
         game: _AnyGame = self.game if self.valued is None else self.valued
         try:
-            return game, estimate(game, estimator, batched)
+            return game, estimate(game, estimator, settings)
         except OneValueForBatchError:
             game = self._batch_game()
             return game, estimate(game, estimator, settings)

@@ -6,7 +6,7 @@ import copyreg
 import functools
 from typing import Any
 
-from shapley_adapters.estimators.protocol import Estimator, OnGraph
+from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.estimators.registered import MadeFromEstimator, class_from_estimator
 
 from .graph_attribution import GraphAttribution
@@ -55,7 +55,7 @@ def attribution_class(estimator: type[Estimator[Any]]) -> type[SamplingAttributi
     >>> method.attribute(x, n_samples=100)[0, :3]
     tensor([ 78., 156., 234.])
     """
-    is_on_graph = isinstance(estimator, type) and issubclass(estimator, OnGraph)
+    is_on_graph = getattr(estimator, "needs_graph", False)
     base = GraphAttribution if is_on_graph else SamplingAttribution
     class_name = getattr(estimator, "__name__", "")
     attribution: Any = class_from_estimator(_AttributionClass, class_name, base, estimator)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -153,34 +153,41 @@ class CoalitionExplainer(ModelExplainer):
             raise InvalidArgumentError(
                 "main_effects=True is not supported: these estimators do not single them out."
             )
-        outputs = _checked_outputs(outputs)
-        settings = Settings(
-            seed=checked_seed(self.seed),
-            budget=count_or_auto("max_evals", max_evals),
-            batch_size=count_or_auto("batch_size", batch_size),
-            with_errors=checked_flag("error_bounds", error_bounds),
-            tolerance=checked_tolerance(tolerance),
-            independent_rows=checked_flag("independent_rows", self.independent_rows),
-            progress_delay=None if checked_flag("silent", silent) else BAR_DELAY,
-            name=self.name,
-            budget_name="max_evals",
-        )
-        is_summed = checked_flag("check_additivity", check_additivity)
+        if outputs is not None:
+            outputs = _checked_outputs(outputs)
+        budget = count_or_auto("max_evals", max_evals)
+        chosen_batch_size = count_or_auto("batch_size", batch_size)
+        chosen_tolerance = checked_tolerance(tolerance)
+        checked_flag("error_bounds", error_bounds)
+        checked_flag("independent_rows", self.independent_rows)
+        checked_flag("silent", silent)
+        checked_flag("check_additivity", check_additivity)
         row = self._table_of_row(args)
         args = args if row is None else (row,)
         task = self.task(args)
-        settings = replace(settings, graph=self._graph(task.layout))
-        game = self._valued(task)
-        result = self._estimate(game, args, settings)
+        settings = Settings(
+            seed=checked_seed(self.seed),
+            budget=budget,
+            batch_size=chosen_batch_size,
+            graph=self._graph(task.layout),
+            with_errors=error_bounds,
+            tolerance=chosen_tolerance,
+            independent_rows=self.independent_rows,
+            progress_delay=None if silent else BAR_DELAY,
+            name=self.name,
+            budget_name="max_evals",
+        )
+        result = self._estimate(self._valued(task), args, settings)
         self.last_estimate = result
-        if is_summed:
+        if check_additivity:
             self._check_sums(result)
         n_outputs = result.values.shape[2]
+        _check_range(outputs, n_outputs)
         made = explanations(
             result,
             task.parts,
             error_bounds=error_bounds,
-            outputs=_among(outputs, n_outputs),
+            outputs=outputs,
             output_names=task.output_names or self._checked_output_names(n_outputs),
             clustering=task.clustering(self.masker),
             compute_time=time.time() - started,
@@ -318,7 +325,7 @@ def count_or_auto(name: str, value: object) -> int | None:
 
 
 def _checked_outputs(outputs: Outputs) -> Any:
-    if outputs is None or is_op_chain(outputs):
+    if is_op_chain(outputs):
         return outputs
     if isinstance(outputs, (str, bytes)) or not isinstance(outputs, (Sequence, np.ndarray)):
         raise InvalidArgumentTypeError(
@@ -329,9 +336,8 @@ def _checked_outputs(outputs: Outputs) -> Any:
     return [checked_count("outputs", place, minimum=0) for place in outputs]
 
 
-def _among(outputs: Outputs, n_outputs: int) -> Any:
+def _check_range(outputs: Outputs, n_outputs: int) -> None:
     if outputs is not None and not is_op_chain(outputs) and max(outputs) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
         )
-    return outputs

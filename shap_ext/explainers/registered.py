@@ -6,7 +6,7 @@ import copyreg
 import functools
 from typing import Any
 
-from shapley_adapters.estimators.protocol import Estimator, OnGraph
+from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.estimators.registered import MadeFromEstimator, class_from_estimator
 
 from .graph_explainer import GraphExplainer
@@ -23,7 +23,7 @@ def explainer_class(name: str, estimator: type[Estimator[Any]]) -> type[Sampling
 
     `name` is the name of the method in messages and on progress bars.
     """
-    is_on_graph = isinstance(estimator, type) and issubclass(estimator, OnGraph)
+    is_on_graph = getattr(estimator, "needs_graph", False)
     base = GraphExplainer if is_on_graph else SamplingExplainer
     class_name = f"{getattr(estimator, '__name__', '')}Explainer"
     explainer: Any = class_from_estimator(_ExplainerClass, class_name, base, estimator)

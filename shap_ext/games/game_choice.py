@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from ..argument_types import Model, Table
+from ..argument_types import Model
 from ..inputs.backgrounds import Background, check_columns, dresser
 from ..inputs.column_groups import ColumnGroups
 from ..inputs.datasets import Dataset, one_array
@@ -48,10 +48,12 @@ def tabular_game(
         raise InvalidArgumentTypeError(
             "X holds values that are not numbers, which a torch module cannot take. Encode them."
         )
+    if is_module:  # once, not in each batch
+        rows, absent = predict.in_precision(rows), predict.in_precision(absent)  # type: ignore[attr-defined]
     return TabularGame(
         predict=predict,
-        rows=_in_precision(rows, predict, is_module),
-        background=_in_precision(absent, predict, is_module),
+        rows=rows,
+        background=absent,
         players=groups.players,
         average=average,
         dress=dresser(background, dataset, row_shape, is_module),
@@ -93,7 +95,11 @@ def table_and_background(
     dataset: Dataset, background: Background
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[int, ...]]:
     """Return rows and background as tables of one type, and the shape of a row."""
-    rows = _table(dataset.values)
+    rows = one_array(dataset.values)
+    if rows.ndim < 2:
+        raise InvalidArgumentError(
+            f"X has shape {rows.shape}: a table of rows is needed. For one row pass X[None]."
+        )
     row_shape = rows.shape[1:]
     rows = rows.reshape(len(rows), -1)
     check_columns(rows.shape[1], dataset, background)
@@ -112,22 +118,6 @@ def _common_type(rows: npt.DTypeLike, background: npt.DTypeLike) -> np.dtype[Any
             "same kind as present ones. Bring both to one type, for example times to numbers."
         )
     return np.result_type(rows, background)
-
-
-def _table(values: Table) -> npt.NDArray[Any]:
-    rows = one_array(values)
-    if rows.ndim < 2:
-        raise InvalidArgumentError(
-            f"X has shape {rows.shape}: a table of rows is needed. For one row pass X[None]."
-        )
-    return rows
-
-
-def _in_precision(
-    values: npt.NDArray[Any], predict: Callable[..., Any], is_module: bool
-) -> npt.NDArray[Any]:
-    """Bring numbers to the module's precision once, not in each batch."""
-    return predict.in_precision(values) if is_module else values  # type: ignore[attr-defined]
 
 
 def masker_game(

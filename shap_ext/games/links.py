@@ -64,7 +64,7 @@ class LinkedAverage:
     def __call__(self, outputs: FloatArray) -> FloatArray:
         """Return the average over the background, (P, K), of `outputs`, (P, B, K)."""
         if is_identity(self.link):
-            return self._mean(outputs)
+            return background_mean(outputs, self.background_weights)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if self.weights is None:
                 return self._linked(self._mean(outputs))

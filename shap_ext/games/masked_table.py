@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from shapley_adapters.array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.games.value_functions import Reduction
@@ -33,6 +33,8 @@ class MaskedTable(GameOfModel):
         Turns (n, D) into what the model takes: another shape, or a DataFrame.
     linearize_link : bool
         Whether background rows are weighted so that additive models stay additive.
+    n_rows, n_players : int
+        Number of rows to explain, and of players.
     """
 
     predict: Callable[[Any], Any]
@@ -42,35 +44,28 @@ class MaskedTable(GameOfModel):
     average: LinkedAverage
     dress: Callable[[Any], Any]
     linearize_link: bool = True
+    n_rows: int = field(init=False)
+    n_players: int = field(init=False)
     _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
 
+    has_common_empty_value: ClassVar[bool] = True
+    """A row whose columns are all absent is the background, whichever row it is."""
+
     def __post_init__(self) -> None:
+        self.n_rows = int(self.rows.shape[0])
+        self.n_players = int(self.players.max()) + 1
         if self.linearize_link and not is_identity(self.average.link):
             self.average = self.average.linearized_at(self._outputs(self.background.copy()))
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows to explain."""
-        return int(self.rows.shape[0])
 
     @property
     def background_weights(self) -> FloatArray | None:
         """Weight of each background row, 1 in all; None where they are equal."""
         return self.average.background_weights
 
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return int(self.players.max()) + 1
-
-    @property
-    def has_common_empty_value(self) -> bool:
-        """Rows whose columns are all absent are the background, whichever they are."""
-        return True
-
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), averaged over the background."""
-        return self.reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
+        outputs = self._outputs(self._masked(rows, coalitions))  # (P·B, K)
+        return self.average(outputs.reshape(len(rows), self.background.shape[0], -1))
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the background rows."""

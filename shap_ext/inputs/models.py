@@ -95,6 +95,7 @@ def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
     if isinstance(output, (list, tuple)):
         read = [array_of(one) for one in output]
         output = read if isinstance(output, list) else tuple(read)
+        _refuse_one_array_per_target(output)
     values = _numbers(array_of(output))
     if values.ndim == 0 or len(values) != n_rows:
         raise ModelOutputError(
@@ -111,7 +112,6 @@ def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
 
 def _numbers(output: ModelOutput) -> FloatArray:
     """Return a copy of numbers in double precision; refuse what is read wrongly as numbers."""
-    _refuse_one_array_per_target(output)
     if isinstance(output, np.ma.MaskedArray) and np.ma.is_masked(output):
         raise ModelOutputError(
             "The model returned a masked array, some of whose values are masked. Return numbers "
@@ -119,9 +119,10 @@ def _numbers(output: ModelOutput) -> FloatArray:
         )
     try:
         array = np.asarray(output)
-        if array.dtype.kind not in "biufcO" or _holds_texts(array):
+        kind = array.dtype.kind
+        if kind not in "biufcO" or (kind == "O" and _holds_texts(array)):
             raise TypeError("texts and times are not numbers")  # NumPy would convert "1" to 1.0
-        if array.dtype.kind != "c":
+        if kind != "c":
             return np.array(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ModelOutputError(
@@ -132,13 +133,11 @@ def _numbers(output: ModelOutput) -> FloatArray:
 
 
 def _holds_texts(array: npt.NDArray[Any]) -> bool:
-    return array.dtype == object and any(isinstance(one, (str, bytes)) for one in array.flat)
+    return any(isinstance(cell, (str, bytes)) for cell in array.flat)
 
 
-def _refuse_one_array_per_target(output: ModelOutput) -> None:
+def _refuse_one_array_per_target(output: list[Any] | tuple[Any, ...]) -> None:
     """Refuse lists of arrays, which may hold one array for each target and not for each row."""
-    if not isinstance(output, (list, tuple)):
-        return
     n_axes = [np.ndim(one) for one in output]
     most = 0 if isinstance(output, tuple) else 1  # a list may hold the outputs of each row
     if any(n > most for n in n_axes):

@@ -30,7 +30,7 @@ from shapley_adapters.estimators.graph.c_shapley import CShapley
 from shapley_adapters.estimators.graph.c_shapley_regression import ConnectedRegression
 from shapley_adapters.games.evaluation import rows_per_batch
 from shapley_adapters.graphs.connected_sets import all_connected_sets
-from shapley_adapters.pipeline.estimate import kept_designs
+from shapley_adapters.pipeline.designs import design_cache
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _measure(task: Task, n_inputs: int, is_first: bool, n_rounds: int) -> None:
     for _ in range(n_rounds):
         clock = _Clock()
         attribution = captum_ext.CShapley(task.model, **task.options)
-        kept_designs.clear()
+        design_cache.clear()
         if not is_first:
             attribution.attribute(inputs, target=0)
         with clock.watching(CShapley, ConnectedRegression):
@@ -191,7 +191,7 @@ def _print_large_graphs(n_rounds: int) -> None:
             settings = Settings(seed=0, graph=graph)
             seconds = []
             for _ in range(n_rounds):
-                kept_designs.clear()
+                design_cache.clear()
                 for _ in range(2):
                     started = time.process_time()
                     found = estimate(_Sums(), estimator, settings)

@@ -27,7 +27,7 @@ import numpy as np
 from core_games import CoreGame
 
 import shapley_adapters as core
-from shapley_adapters.pipeline.estimate import kept_designs
+from shapley_adapters.pipeline.designs import design_cache
 
 PLAYERS = (5, 13, 30, 60, 200)
 GRIDS = {5: (1, 5), 13: (1, 13), 30: (5, 6), 60: (6, 10), 200: (10, 20)}
@@ -256,7 +256,7 @@ def _seconds(case: Case, game: TimedGame) -> tuple[float, float]:
         independent_rows=contender.independent_rows,
     )
     estimator = contender.make()
-    kept_designs.clear()
+    design_cache.clear()
     game.seconds[:] = 0.0
     started, started_cpu = time.perf_counter(), time.process_time()
     core.estimate(game, estimator, settings)

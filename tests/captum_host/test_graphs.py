@@ -26,7 +26,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
-from shapley_adapters.pipeline.estimate import kept_designs
+from shapley_adapters.pipeline.designs import design_cache
 from tests.captum_host.test_language_models import (
     MODEL,
     PROMPT,
@@ -249,7 +249,7 @@ def test_ragged_texts_in_one_call():
 
 
 def test_rows_of_equal_length_share_a_design(monkeypatch):
-    kept_designs.clear()
+    design_cache.clear()
     made = []
     original = captum_ext.attributions.c_shapley.core.CShapley.design
     monkeypatch.setattr(

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from shapley_adapters.coalitions.tables import (
     all_coalitions,
-    buy,
-    buy_uneven,
     end_points,
     first_occurrences,
     pack,
+    select_uneven_units,
+    select_units,
     unpack,
 )
 
@@ -21,8 +21,8 @@ def as_sets(coalitions):
     return [frozenset(np.flatnonzero(row).tolist()) for row in coalitions]
 
 
-def bought_one_by_one(known, units, budget):
-    """Return the table and the number of units that `buy` must give for one table, by sets."""
+def selected_one_by_one(known, units, budget):
+    """Return the table and the number of units that `select_units` must give, by sets."""
     table, n_units = as_sets(known), 0
     for unit in units:
         longer = list(table)
@@ -90,38 +90,38 @@ def offers(draw):
 
 
 @given(offers())
-def test_buy_as_one_would_with_sets(offer):
+def test_selection_agrees_with_sets(offer):
     known, units, budget = offer
-    purchase = buy(known, pack(units), budget)
-    assert purchase.table.coalitions.shape[1] == purchase.table.counts.max()
+    selection = select_units(known, pack(units), budget)
+    assert selection.table.coalitions.shape[1] == selection.table.counts.max()
     for row in range(len(units)):
-        expected, n_units = bought_one_by_one(known, units[row], budget)
-        count, table = purchase.table.counts[row], purchase.table.coalitions[row]
-        assert purchase.n_units[row] == n_units
+        expected, n_units = selected_one_by_one(known, units[row], budget)
+        count, table = selection.table.counts[row], selection.table.coalitions[row]
+        assert selection.n_units[row] == n_units
         assert as_sets(table[:count]) == expected  # the known ones first, each once, in order
         assert not table[count:].any()
-        assert (table[purchase.positions[row, :n_units]] == units[row, :n_units]).all()
-        assert (purchase.positions[row, n_units:] == 0).all()
+        assert (table[selection.positions[row, :n_units]] == units[row, :n_units]).all()
+        assert (selection.positions[row, n_units:] == 0).all()
         assert count <= max(budget, len(known))
 
 
-def test_buy_stops_at_the_first_unit_that_is_too_dear():
-    """A prefix is bought: cheaper units further on are not, or the draws would be selected."""
+def test_selection_stops_at_the_first_unit_that_is_too_expensive():
+    """A prefix is selected: cheaper units further on are not, or the draws would be selected."""
     single = np.eye(4, dtype=bool)
     units = np.array([[single[[0, 1]], single[[2, 3]], single[[0, 1]]]])
-    assert buy(end_points(4), pack(units), budget=5).n_units.tolist() == [1]
+    assert select_units(end_points(4), pack(units), budget=5).n_units.tolist() == [1]
 
 
 def test_duplicates_are_free():
     single = np.eye(4, dtype=bool)
     units = np.array([[single[[0, 0]], single[[0, 1]], single[[1, 0]], single[[2, 3]]]])
-    purchase = buy(end_points(4), pack(units), budget=4)
-    assert purchase.n_units.tolist() == [3]
-    assert purchase.table.counts.tolist() == [4]
+    selection = select_units(end_points(4), pack(units), budget=4)
+    assert selection.n_units.tolist() == [3]
+    assert selection.table.counts.tolist() == [4]
 
 
 @given(offers(), st.data())
-def test_units_of_different_sizes_are_bought_alike(offer, data):
+def test_units_of_different_sizes_are_selected_alike(offer, data):
     known, units, budget = offer
     coalitions = units[0].reshape(-1, units.shape[3])
     n_left, sizes = len(coalitions), []
@@ -129,9 +129,9 @@ def test_units_of_different_sizes_are_bought_alike(offer, data):
         sizes.append(data.draw(st.integers(1, n_left)))
         n_left -= sizes[-1]
     split = np.split(coalitions, np.cumsum(sizes)[:-1]) if sizes else []
-    purchase = buy_uneven(known, pack(coalitions), np.array(sizes, dtype=np.intp), budget)
-    expected, n_units = bought_one_by_one(known, split, budget)
-    table = purchase.table.coalitions[0]
-    assert purchase.n_units == n_units
+    selection = select_uneven_units(known, pack(coalitions), np.array(sizes, dtype=np.intp), budget)
+    expected, n_units = selected_one_by_one(known, split, budget)
+    table = selection.table.coalitions[0]
+    assert selection.n_units == n_units
     assert as_sets(table) == expected
-    assert (table[purchase.positions] == coalitions[: sum(sizes[:n_units])]).all()
+    assert (table[selection.positions] == coalitions[: sum(sizes[:n_units])]).all()

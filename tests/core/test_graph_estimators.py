@@ -20,10 +20,10 @@ from shapley_adapters.errors import (
     SingularSystemError,
 )
 from shapley_adapters.estimators.linear_algebra import fit_sparse
-from shapley_adapters.estimators.protocol import DesignRequest, GraphPlace
+from shapley_adapters.estimators.protocol import DesignRequest, GraphView
 from shapley_adapters.graphs.connected_sets import subgraph_of
-from shapley_adapters.pipeline.design_cache import KeptDesigns
-from shapley_adapters.pipeline.estimate import kept_designs
+from shapley_adapters.pipeline.design_cache import DesignCache
+from shapley_adapters.pipeline.designs import design_cache
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import FunctionGame, TableGame, additive_game, random_game
@@ -752,7 +752,7 @@ def test_draws_of_neighbourhoods_spend_the_budget():
 )
 def test_designs_and_refusals_are_soon_made(estimator, graph, budget):
     """In .1 to .5 s of one core; 3 s tell them from listing all sets, with room to spare."""
-    kept_designs.clear()
+    design_cache.clear()
     game = FunctionGame(lambda z: z.sum(axis=1), 1000)
     started = process_time()
     if isinstance(estimator, core.Myerson):
@@ -834,7 +834,7 @@ def test_seeds_decide_the_draws_and_batches_do_not():
 @pytest.fixture
 def made(monkeypatch):
     """Return a list that grows with each design; none is kept from before."""
-    kept_designs.clear()
+    design_cache.clear()
     found = []
     for kind in (core.CShapley, core.ConnectedRegression, core.LShapley, core.Myerson):
 
@@ -844,7 +844,7 @@ def made(monkeypatch):
 
         monkeypatch.setattr(kind, "design", design)
     yield found
-    kept_designs.clear()
+    design_cache.clear()
 
 
 def test_rows_of_one_graph_share_one_design(made):
@@ -872,7 +872,7 @@ def test_designs_are_kept_for_calls_to_come(estimator, made):
     first = [values(game, estimator, PlayerGraph.ring(7), seed=n) for n, game in enumerate(games)]
     assert len(made) == 1
     for game, found in zip(games, first, strict=True):
-        kept_designs.clear()
+        design_cache.clear()
         np.testing.assert_array_equal(values(game, estimator, PlayerGraph.ring(7)), found)
 
 
@@ -908,19 +908,18 @@ def test_designs_that_are_drawn_are_kept_for_their_seed(made):
         np.testing.assert_array_equal(draws[:2], draws[2:])
 
 
-def test_what_is_kept_is_bounded():
+def test_what_is_kept_is_bounded(made):
     size = 7 * (7 + 2)  # single players and the end points, a byte for each player
     for most_designs, most_bytes, n_left in [(2, 10**6, 2), (10, 3 * size, 3), (10, size - 1, 0)]:
-        kept = KeptDesigns(most_designs, most_bytes)
-        made = []
+        kept = DesignCache(most_designs, most_bytes)
+        made.clear()
 
-        def design(graph, kept=kept, made=made):
+        def design(graph, kept=kept):
             estimator = core.ConnectedRegression(1)
-            place = GraphPlace(graph, np.arange(7))
-            request = DesignRequest(7, 20, 20, np.random.default_rng(0), end_points(7), place=place)
-            return kept.design(
-                estimator, request, lambda: made.append(graph) or estimator.design(request)
-            )
+            view = GraphView(graph, np.arange(7))
+            rng = np.random.default_rng(0)
+            request = DesignRequest(7, 20, 20, rng, end_points(7), graph_view=view)
+            return kept.design(estimator, request)
 
         graphs = [PlayerGraph.of_edges(7, [(0, n)]) for n in range(1, 6)]
         for graph in graphs:

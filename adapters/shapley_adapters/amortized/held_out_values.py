@@ -9,7 +9,8 @@ import numpy as np
 
 from ..array_types import IntArray, ValueArray
 from ..estimators.odd_gp.estimator import OddGP
-from ..pipeline.estimate import Settings, estimate
+from ..pipeline.estimate import estimate
+from ..pipeline.settings import Settings
 from .training_rows import SomeRows, TrainingRows
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from ..coalitions.tables import CoalitionTable
 from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.odd_gp.estimator import OddGP
 from ..games.evaluation import Evaluator, Request
-from ..pipeline.estimate import Settings, estimate
+from ..pipeline.estimate import estimate
+from ..pipeline.settings import Settings
 from .checkpoints import TrainingFingerprint, digest
 from .efficiency_gaps import HeldOutGaps
 from .explainer_network import ExplainerNetwork

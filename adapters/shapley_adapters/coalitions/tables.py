@@ -33,30 +33,31 @@ class CoalitionTable:
         """Return the first n coalitions of each row, or all where there are fewer."""
         return CoalitionTable(self.coalitions[:, :n], np.minimum(self.counts, n))
 
-    def after(self, n: int) -> CoalitionTable:
-        """Return the coalitions after the first n of each row."""
-        return CoalitionTable(self.coalitions[:, n:], np.maximum(self.counts - n, 0))
+    def part(self, start: int, stop: int) -> CoalitionTable:
+        """Return the coalitions of each row from `start` to `stop`, or to its last one."""
+        counts = np.maximum(np.minimum(self.counts, stop) - start, 0)
+        return CoalitionTable(self.coalitions[:, start:stop], counts)
 
-    def of_rows(self, rows: IntArray) -> CoalitionTable:
-        """Return the tables of some of the rows."""
+    def of_rows(self, indices: IntArray) -> CoalitionTable:
+        """Return the tables of some of the rows, given by their indices."""
         if self.is_shared:
             return self
-        counts = self.counts[rows]
-        return CoalitionTable(self.coalitions[rows, : counts.max(initial=0)], counts)
+        counts = self.counts[indices]
+        return CoalitionTable(self.coalitions[indices, : counts.max(initial=0)], counts)
 
 
 @dataclass(frozen=True)
-class Purchase:
-    """What a budget bought: a prefix of the units on offer, each distinct coalition paid once.
+class Selection:
+    """The first sampling units, as many as a budget pays for; a distinct coalition counts once.
 
     Attributes
     ----------
     table : CoalitionTable
-        The known coalitions first, in their order, then the bought ones.
+        The known coalitions in their order, followed by those of the selected units.
     positions : array, (T, U, S)
-        Where the coalitions of each unit stand in the table; 0 for units that were not bought.
+        Indices of the coalitions of each unit into the table; 0 for units that are not selected.
     n_units : array, (T,)
-        How many units were bought.
+        Number of selected units.
     """
 
     table: CoalitionTable
@@ -76,58 +77,60 @@ def end_points(n_players: int) -> CoalitionArray:
     return np.array([[False], [True]]).repeat(n_players, axis=1)
 
 
-def buy(known: CoalitionArray, units: WordArray, budget: int) -> Purchase:
-    """Buy as many of the first units as `budget` pays for.
+def select_units(known: CoalitionArray, sampling_units: WordArray, budget: int) -> Selection:
+    """Select as many of the first sampling units as `budget` pays for.
 
-    A unit is a handful of coalitions that are of use only together. A coalition that stands among
-    the known ones or in an earlier unit costs nothing, so that what duplicates free is spent on
-    further units.
+    A sampling unit is a few coalitions that are of use only together, such as a coalition and its
+    complement. A coalition that is known or part of an earlier unit costs nothing, so that
+    duplicates leave budget for further units.
 
     Parameters
     ----------
     known : array, (n, M)
-        Distinct coalitions that are paid from the same budget already.
-    units : array of words, (T, U, S, W)
-        The units on offer, S packed coalitions each, in the order in which they are wanted.
+        Distinct coalitions that are already paid from the same budget.
+    sampling_units : array of words, (T, U, S, W)
+        U units of S packed coalitions each, in the order of selection.
     budget : int
         The number of distinct coalitions that each row may have, the known ones included.
     """
-    n_tables, n_units, unit_size, n_words = units.shape
+    n_tables, n_units, unit_size, n_words = sampling_units.shape
     n_known, n_players = known.shape
-    wanted = np.empty((n_tables, n_known + n_units * unit_size, n_words), dtype=units.dtype)
-    wanted[:, :n_known] = pack(known)
-    wanted[:, n_known:] = units.reshape(n_tables, -1, n_words)
+    offered = np.empty(
+        (n_tables, n_known + n_units * unit_size, n_words), dtype=sampling_units.dtype
+    )
+    offered[:, :n_known] = pack(known)
+    offered[:, n_known:] = sampling_units.reshape(n_tables, -1, n_words)
 
-    first = first_occurrences(wanted)
-    is_new = first == np.arange(wanted.shape[1])
+    first = first_occurrences(offered)
+    is_new = first == np.arange(offered.shape[1])
     n_distinct = np.cumsum(is_new, axis=1)
     after_unit = n_distinct[:, n_known - 1 :: unit_size]  # (T, U + 1): before any unit, after each
-    n_bought = (after_unit[:, 1:] <= budget).sum(axis=1)
-    counts = np.take_along_axis(after_unit, n_bought[:, None], axis=1)[:, 0]
+    n_selected = (after_unit[:, 1:] <= budget).sum(axis=1)
+    counts = np.take_along_axis(after_unit, n_selected[:, None], axis=1)[:, 0]
 
     slots = n_distinct - 1
-    table = np.zeros((n_tables, counts.max(), n_words), dtype=units.dtype)
-    kept_rows, kept = np.nonzero(is_new & (slots < counts[:, None]))
-    table[kept_rows, slots[kept_rows, kept]] = wanted[kept_rows, kept]
+    table = np.zeros((n_tables, counts.max(), n_words), dtype=sampling_units.dtype)
+    rows, columns = np.nonzero(is_new & (slots < counts[:, None]))
+    table[rows, slots[rows, columns]] = offered[rows, columns]
 
-    of_all_tables = first[:, n_known:] + (np.arange(n_tables) * wanted.shape[1])[:, None]
+    of_all_tables = first[:, n_known:] + (np.arange(n_tables) * offered.shape[1])[:, None]
     positions = slots.ravel()[of_all_tables].reshape(n_tables, n_units, unit_size)
-    positions[np.arange(n_units) >= n_bought[:, None]] = 0
-    return Purchase(CoalitionTable(unpack(table, n_players), counts), positions, n_bought)
+    positions[np.arange(n_units) >= n_selected[:, None]] = 0
+    return Selection(CoalitionTable(unpack(table, n_players), counts), positions, n_selected)
 
 
 @dataclass(frozen=True)
-class UnevenPurchase:
-    """What a budget bought of units of different sizes.
+class UnevenSelection:
+    """The first sampling units of different sizes, as many as a budget pays for.
 
     Attributes
     ----------
     table : CoalitionTable
-        The known coalitions first, in their order, then the bought ones.
+        The known coalitions in their order, followed by those of the selected units.
     positions : array, (n,)
-        Where the coalitions of the bought units stand in the table, unit by unit.
+        Indices of the coalitions of the selected units into the table, unit by unit.
     n_units : int
-        How many units were bought.
+        Number of selected units.
     """
 
     table: CoalitionTable
@@ -135,45 +138,45 @@ class UnevenPurchase:
     n_units: int
 
 
-def buy_uneven(
+def select_uneven_units(
     known: CoalitionArray, words: WordArray, sizes: IntArray, budget: int
-) -> UnevenPurchase:
-    """Buy as many of the first units as `budget` pays for, as `buy` does for units of one size.
+) -> UnevenSelection:
+    """Select units as `select_units` does, where units have different sizes.
 
     Parameters
     ----------
     known : array, (n, M)
-        Distinct coalitions that are paid from the same budget already.
+        Distinct coalitions that are already paid from the same budget.
     words : array of words, (N, W)
-        The packed coalitions of the units on offer, one unit after the other.
+        The packed coalitions of the units, one unit after the other.
     sizes : array, (U,)
-        How many coalitions each unit has.
+        Number of coalitions of each unit.
     budget : int
         The number of distinct coalitions, the known ones included.
     """
     n_known, n_players = known.shape
-    wanted = np.concatenate([pack(known), words])
-    first = first_occurrences(wanted[None])[0]
-    is_new = first == np.arange(len(wanted))
+    offered = np.concatenate([pack(known), words])
+    first = first_occurrences(offered[None])[0]
+    is_new = first == np.arange(len(offered))
     n_distinct = np.cumsum(is_new)
     ends = n_known + np.cumsum(sizes)
     n_units = int((n_distinct[ends - 1] <= budget).sum())
-    n_wanted = int(ends[n_units - 1]) if n_units else n_known
-    table = unpack(wanted[:n_wanted][is_new[:n_wanted]], n_players)
-    positions = (n_distinct - 1)[first[n_known:n_wanted]]
-    return UnevenPurchase(CoalitionTable(table[None], np.array([len(table)])), positions, n_units)
+    n_selected = int(ends[n_units - 1]) if n_units else n_known
+    table = unpack(offered[:n_selected][is_new[:n_selected]], n_players)
+    positions = (n_distinct - 1)[first[n_known:n_selected]]
+    return UnevenSelection(CoalitionTable(table[None], np.array([len(table)])), positions, n_units)
 
 
 def units_within(positions: IntArray, n_coalitions: int) -> IntArray:
-    """Count the first units that the first coalitions of the table serve, (T,).
+    """Count the first units whose coalitions are all among the first of the table, (T,).
 
     Parameters
     ----------
     positions : array, (T, U, S)
-        Where the coalitions of each unit stand in the table, as `buy` returns them. Units that
-        were not bought must be told apart by their number.
+        Indices of the coalitions of each unit into the table, from `select_units`. Units that are
+        not selected count, too, because their indices are 0.
     n_coalitions : int
-        How many coalitions of the table there are.
+        The number of first coalitions.
     """
     is_served = positions.max(axis=2) < n_coalitions
     counts: IntArray = np.logical_and.accumulate(is_served, axis=1).sum(axis=1)

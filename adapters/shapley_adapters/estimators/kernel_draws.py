@@ -18,12 +18,12 @@ from ..array_types import (
     ValueArray,
 )
 from ..coalitions.sizes import kernel_mass, random_subsets
-from ..coalitions.tables import CoalitionTable, buy, pack, units_within
-from .protocol import DesignRequest, Solution
+from ..coalitions.tables import pack, select_units, units_within
+from .protocol import Design, DesignRequest, Solution
 
 
 @dataclass(frozen=True)
-class CoalitionDraws:
+class CoalitionDraws(Design):
     """Independent draws, each with its complement where they are paired.
 
     Attributes
@@ -36,7 +36,6 @@ class CoalitionDraws:
         The drawn coalitions.
     """
 
-    table: CoalitionTable
     positions: IntArray
     members: CoalitionArray
 
@@ -49,10 +48,6 @@ class CoalitionDraws:
         """Return the draws that the first coalitions of the table serve."""
         n = int(units_within(self.positions[None], n_coalitions)[0])
         return CoalitionDraws(self.table.first(n_coalitions), self.positions[:n], self.members[:n])
-
-    def of_rows(self, _: IntArray) -> CoalitionDraws:
-        """Return the draws themselves: all rows share them."""
-        return self
 
     def targets(self, values: ValueArray, centred: bool) -> FloatArray:
         """Return what each draw says, (R, n, K): its value, or half its distance to its pair's.
@@ -84,9 +79,9 @@ def draw_by_kernel(request: DesignRequest, paired: bool) -> CoalitionDraws:
     sizes = request.rng.choice(all_sizes, size=n_offered, p=kernel_mass(n_players))
     members = random_subsets(sizes, n_players, request.rng)
     units = np.stack([members, ~members], axis=1) if paired else members[:, None]
-    purchase = buy(request.known, pack(units)[None], request.budget)
-    n = purchase.n_units[0]
-    return CoalitionDraws(purchase.table, purchase.positions[0, :n], members[:n])
+    selection = select_units(request.known, pack(units)[None], request.budget)
+    n = selection.n_units[0]
+    return CoalitionDraws(selection.table, selection.positions[0, :n], members[:n])
 
 
 def mean_of_draws(

@@ -1,9 +1,9 @@
-"""What every estimator is: a design for a budget, and a solution for its values."""
+"""The interface of estimators: a design for a budget, and a solution for its values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GraphPlace:
-    """Where the M players of a design stand in the graph of all players of the game.
+class GraphView:
+    """The M players of a design as nodes of the graph of all players.
 
-    The other nodes are null players. They have no place in a coalition, because they change no
-    value, but paths lead through them: leaving them out of the graph would take neighbours apart.
-    Estimators on graphs therefore solve for all nodes of the graph, not for the M players alone.
+    The other nodes are null players. They are in no coalition, because they change no value, but
+    paths lead through them: a graph without them would separate neighbours. Estimators on graphs
+    therefore solve for all nodes of the graph, not for the M players alone.
 
     Attributes
     ----------
     graph : PlayerGraph
         The graph.
     players : array, (M,)
-        Which node each of the M players is.
+        The node of each of the M players.
     """
 
     graph: PlayerGraph
@@ -55,24 +55,24 @@ class DesignRequest:
     budget : int
         Distinct coalitions that each row may have; less than 2^M.
     planned : int
-        How many of them the row is expected to need: `budget`, or less where a tolerance may stop
-        it early. What has to be decided before anything is drawn is decided for this number; it
-        is at least the estimator's minimum.
+        The number of these that a row is expected to need: `budget`, or less where a tolerance may
+        end the row earlier. Decisions before the first draw are made for this number. It is at
+        least the estimator's minimum.
     rng : numpy.random.Generator
         Source of all random choices.
     known : array, (n, M)
-        Coalitions evaluated already and paid from the budget: the empty one, that of all players,
-        then any others. They open the design's table in this order.
+        Coalitions that are already evaluated and count towards the budget: the empty one, that of
+        all players, then any others. They open the design's table in this order.
     scores : array, (R, M, M), or None
-        Cross-contributions of the players of each row, for estimators that ask for them.
+        Cross-contributions of the players of each row, for estimators that need them.
     informed : array, (R,), or None
-        Where the scores say something about the row, rather than being random numbers.
-    place : GraphPlace, optional
-        Where the players stand in a graph, for estimators that ask for one.
+        Whether the scores of a row come from its values or derivatives, not from random numbers.
+    graph_view : GraphView, optional
+        The players in the graph, for estimators that need one.
     budget_is_default : bool
-        Whether nobody has named the budget, so that an estimator of fixed cost may exceed it.
+        Whether the user gave no budget, so that an estimator of fixed cost may exceed it.
     needs_errors : bool
-        Whether standard errors are wanted.
+        Whether standard errors are needed.
     must_draw : bool
         Whether the estimator has drawn for these players and this budget before, because
         enumeration was too expensive. It need not try that again.
@@ -85,58 +85,70 @@ class DesignRequest:
     known: CoalitionArray
     scores: ScoreArray | None = None
     informed: BoolArray | None = None
-    place: GraphPlace | None = None
+    graph_view: GraphView | None = None
     budget_is_default: bool = False
     needs_errors: bool = False
     must_draw: bool = False
 
     @property
-    def on_graph(self) -> GraphPlace:
-        """Where the players stand, for estimators that need it."""
-        if self.place is None:
+    def required_graph_view(self) -> GraphView:
+        """The players in the graph, for estimators that cannot do without."""
+        if self.graph_view is None:
             raise InvalidArgumentError("graph is missing.")
-        return self.place
-
-
-class Design(Protocol):
-    """The coalitions to evaluate; estimators add what they need to solve.
-
-    They stand in the order in which they are to be evaluated, so that the first of them make a
-    smaller design.
-    """
-
-    @property
-    def table(self) -> CoalitionTable:
-        """The distinct coalitions, the known ones first."""
-
-    def within(self, n_coalitions: int) -> Design:
-        """Return the design that the first coalitions of each row make."""
-
-    def of_rows(self, places: IntArray) -> Design:
-        """Return the design of some of the rows, given by their places."""
+        return self.graph_view
 
 
 @dataclass(frozen=True)
-class WholeDesign:
-    """A design that all rows share, and of which no part is a smaller design: evaluated whole."""
+class Design:
+    """The coalitions to evaluate; estimators add the data that they need to solve.
+
+    The coalitions have the order in which they are evaluated, so that the first of them make a
+    smaller design. Designs inherit from this class; by default all rows share a design.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The distinct coalitions, the known ones first.
+    order : int
+        The order of the neighbourhoods or sets in the graph; −1 for designs without an order.
+    """
 
     table: CoalitionTable
+    order: int = field(default=-1, kw_only=True)
+
+    is_whole: ClassVar[bool] = False
+    """Whether no part of the design is a smaller design, so that it is evaluated at once.
+
+    A whole design is the same for all random streams.
+    """
+
+    def within(self, n_coalitions: int) -> Self:
+        """Return the design that the first coalitions of each row make."""
+        raise NotImplementedError
+
+    def of_rows(self, indices: IntArray) -> Self:
+        """Return the design of some of the rows, given by their indices."""
+        del indices  # all rows share the design
+        return self
+
+
+@dataclass(frozen=True)
+class WholeDesign(Design):
+    """A design that all rows share, and of which no part is a smaller design."""
+
+    is_whole: ClassVar[bool] = True
 
     def within(self, _: int) -> Self:
         """Return the design itself."""
         return self
 
-    def of_rows(self, _: IntArray) -> Self:
-        """Return the design itself: all rows share it."""
-        return self
-
 
 @dataclass(frozen=True)
 class Solution:
-    """Attributions and their standard errors, (R, M, K) each; NaN where there is none to tell.
+    """Attributions and their standard errors, (R, M, K) each; NaN where an error is unknown.
 
-    Those of an estimator on a graph are of all its nodes. The standard errors' degrees of freedom
-    are of a shape that NumPy extends to theirs.
+    Estimators on graphs return them for all nodes. The degrees of freedom of the standard errors
+    have a shape that NumPy broadcasts to (R, M, K).
     """
 
     values: AttributionArray
@@ -144,35 +156,32 @@ class Solution:
     degrees_of_freedom: FloatArray | float = np.inf
 
 
-@dataclass(frozen=True)
-class PlannedDesign:
-    """A design, and why it leaves out all neighbours of the players; None if it does not."""
-
-    design: Design
-    shortfall: str | None = None
-
-
 DesignT = TypeVar("DesignT", bound=Design)
 
 
 class Estimator(Protocol[DesignT]):
-    """The two phases of an estimator; between them stands the evaluation.
+    """The two phases of an estimator: it chooses coalitions, and turns their values into results.
 
-    Estimators inherit from it what they do not ask for.
+    Estimators inherit from this class, and with it the defaults of all that they do not need.
+    """
+
+    needs_graph: ClassVar[bool] = False
+    """Whether the estimate depends on a graph of the players.
+
+    Enumeration of all coalitions does not replace such an estimator, as it replaces the estimators
+    of the Shapley value.
+    """
+
+    is_drawn_by_labels: ClassVar[bool] = False
+    """Whether a new labelling of the players of one design is as good as drawing another design.
+
+    Rows with random draws of their own then share a design, which is faster.
     """
 
     @property
     def score_source(self) -> str | ScoreArray | None:
-        """How the players' scores are computed that a design asks for; None if it asks for none."""
+        """How the players' scores are computed, for designs that need scores; None for others."""
         return None
-
-    @property
-    def is_drawn_by_labels(self) -> bool:
-        """Whether labelling the players of one design anew is as good as drawing another design.
-
-        Rows that have draws of their own then share a design, which is faster.
-        """
-        return False
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the evaluations needed for M players where not all 2^M are affordable.
@@ -182,12 +191,12 @@ class Estimator(Protocol[DesignT]):
         raise NotImplementedError
 
     def useful_budget(self, n_players: int) -> int:
-        """Return the evaluations below which the attributions say little; 0 if there are none."""
+        """Return the evaluations below which attributions are far off; 0 if there is no bound."""
         del n_players
         return 0
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return about how many bytes the design and the solution of a row take at most."""
+        """Return about how many bytes the design and the solution of a row need at most."""
         return 6 * budget * n_players
 
     def design(self, request: DesignRequest) -> DesignT:
@@ -195,18 +204,10 @@ class Estimator(Protocol[DesignT]):
         raise NotImplementedError
 
     def solve(self, design: DesignT, values: ValueArray) -> Solution:
-        """Turn the values, (R, C, K), of the design's coalitions into attributions."""
+        """Compute the attributions from the values, (R, C, K), of the design's coalitions."""
         raise NotImplementedError
 
-
-class OnGraph(Estimator[Any]):
-    """Marks the estimators that need a graph, because what they estimate depends on it.
-
-    Enumeration of all coalitions does not take their place, as it does for estimators of the
-    Shapley value.
-    """
-
-    def shortfall(self, design: Design, request: DesignRequest) -> str | None:
-        """Return why a design leaves out all neighbours of the players; None if it does not."""
+    def shortfall(self, design: DesignT, request: DesignRequest) -> str | None:
+        """Return why a design on a graph leaves out all neighbours; None if it does not."""
         del design, request
         return None

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, IntArray, ValueArray
-from ..coalitions.tables import CoalitionTable, buy, pack, units_within
+from ..coalitions.tables import pack, select_units, units_within
 from ..errors_of_means import mean_and_error
-from .protocol import DesignRequest, Estimator, Solution
+from .protocol import Design, DesignRequest, Estimator, Solution
 
 
 @dataclass(frozen=True)
-class RandomOrderDesign:
+class RandomOrderDesign(Design):
     """Chains of coalitions that grow by one player at a time.
 
     Attributes
@@ -28,7 +29,6 @@ class RandomOrderDesign:
         its reverse, else 1.
     """
 
-    table: CoalitionTable
     ranks: IntArray
     chains: IntArray
 
@@ -38,10 +38,6 @@ class RandomOrderDesign:
         n = int(units_within(of_unit, n_coalitions)[0])
         return RandomOrderDesign(self.table.first(n_coalitions), self.ranks[:n], self.chains[:n])
 
-    def of_rows(self, _: IntArray) -> RandomOrderDesign:
-        """Return the design itself: all rows share it."""
-        return self
-
 
 @dataclass(frozen=True)
 class RandomOrder(Estimator[RandomOrderDesign]):
@@ -50,15 +46,13 @@ class RandomOrder(Estimator[RandomOrderDesign]):
     Unbiased, efficient exactly; quadratic games come out exactly from a single pair.
     """
 
+    # A fixed order is a random order of the new labels, so that the estimate stays unbiased.
+    is_drawn_by_labels: ClassVar[bool] = True
+
     antithetic: bool = True
 
     def __post_init__(self) -> None:
         checked_flag("antithetic", self.antithetic)
-
-    @property
-    def is_drawn_by_labels(self) -> bool:
-        """Whatever the order was, it is a random one of the new labels, so nothing is biased."""
-        return True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one order, or one pair, and the end points; of two for errors."""
@@ -71,12 +65,12 @@ class RandomOrder(Estimator[RandomOrderDesign]):
         n_offered = 2 * (request.budget // unit_size) + 2
         identity = np.tile(np.arange(n_players), (n_offered, 1))
         ranks = request.rng.permuted(identity, axis=1)
-        purchase = buy(request.known, pack(self._interiors(ranks))[None], request.budget)
-        n_units = purchase.n_units[0]
-        interiors = purchase.positions[0, :n_units].reshape(n_units, -1, n_players - 1)
+        selection = select_units(request.known, pack(self._interiors(ranks))[None], request.budget)
+        n_units = selection.n_units[0]
+        interiors = selection.positions[0, :n_units].reshape(n_units, -1, n_players - 1)
         chains = np.empty((*interiors.shape[:2], n_players + 1), dtype=np.intp)
         chains[..., 0], chains[..., 1:-1], chains[..., -1] = 0, interiors, 1
-        return RandomOrderDesign(purchase.table, ranks[:n_units], chains)
+        return RandomOrderDesign(selection.table, ranks[:n_units], chains)
 
     def solve(self, design: RandomOrderDesign, values: ValueArray) -> Solution:
         """Average over orders what each player adds; errors from the spread between units."""

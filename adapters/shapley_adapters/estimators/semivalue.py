@@ -9,13 +9,13 @@ import numpy as np
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.sizes import random_subsets
-from ..coalitions.tables import CoalitionTable, buy, pack, units_within
+from ..coalitions.tables import pack, select_units, units_within
 from .efficiency import share_residual
-from .protocol import DesignRequest, Estimator, Solution
+from .protocol import Design, DesignRequest, Estimator, Solution
 
 
 @dataclass(frozen=True)
-class SemivalueDesign:
+class SemivalueDesign(Design):
     """Marginal contributions, in rounds of one for each player.
 
     Attributes
@@ -29,7 +29,6 @@ class SemivalueDesign:
         where a coalition comes with the complement among the other players.
     """
 
-    table: CoalitionTable
     players: IntArray
     positions: IntArray
 
@@ -37,10 +36,6 @@ class SemivalueDesign:
         """Return the units that the first coalitions of the table serve."""
         n = int(units_within(self.positions[None], n_coalitions)[0])
         return SemivalueDesign(self.table.first(n_coalitions), self.players[:n], self.positions[:n])
-
-    def of_rows(self, _: IntArray) -> SemivalueDesign:
-        """Return the design itself: all rows share it."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -82,9 +77,9 @@ class Semivalue(Estimator[SemivalueDesign]):
         identity = np.tile(np.arange(n_players), (n_rounds, 1))
         players = request.rng.permuted(identity, axis=1).ravel()
         units = self._units(players, n_players, request.rng)
-        purchase = buy(request.known, pack(units)[None], request.budget)
-        n = purchase.n_units[0]
-        return SemivalueDesign(purchase.table, players[:n], purchase.positions[0, :n])
+        selection = select_units(request.known, pack(units)[None], request.budget)
+        n = selection.n_units[0]
+        return SemivalueDesign(selection.table, players[:n], selection.positions[0, :n])
 
     def solve(self, design: SemivalueDesign, values: ValueArray) -> Solution:
         """Average the contributions of each player; errors from their spread."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,26 +17,23 @@ from ..array_types import (
     ValueArray,
     WordArray,
 )
-from ..coalitions.tables import CoalitionTable, buy_uneven, pack, units_within
-from .protocol import DesignRequest, Estimator, Solution
+from ..coalitions.tables import pack, select_uneven_units, units_within
+from .protocol import Design, DesignRequest, Estimator, Solution
 from .strata import solution_by_strata
 
 
 @dataclass(frozen=True)
-class SVARMDesign:
+class SVARMDesign(Design):
     """Partitions of the players into coalitions of one size, several for each size.
 
     Attributes
     ----------
-    table : CoalitionTable
-        The distinct coalitions, shared by all rows.
     partitions : sequence of arrays, (n, D, C)
         Indices into the table, one array for each size: n partitions, each of C coalitions whose
         union is all players. D is 2 where their complements follow, else 1. The first array holds
         the single partition into coalitions of one player.
     """
 
-    table: CoalitionTable
     partitions: Sequence[IntArray]
 
     def within(self, n_coalitions: int) -> SVARMDesign:
@@ -46,10 +44,6 @@ class SVARMDesign:
         ]
         partitions = [one[:n] for one, n in zip(self.partitions, served, strict=True)]
         return SVARMDesign(self.table.first(n_coalitions), partitions)
-
-    def of_rows(self, _: IntArray) -> SVARMDesign:
-        """Return the design itself: all rows share it."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -81,6 +75,8 @@ class SVARM(Estimator[SVARMDesign]):
         Share the efficiency residual equally. The paper does not.
     """
 
+    is_drawn_by_labels: ClassVar[bool] = True  # a partition of relabelled players is random, too
+
     paired: bool = True
     centred: bool = True
     efficient: bool = True
@@ -89,11 +85,6 @@ class SVARM(Estimator[SVARMDesign]):
         checked_flag("paired", self.paired)
         checked_flag("centred", self.centred)
         checked_flag("efficient", self.efficient)
-
-    @property
-    def is_drawn_by_labels(self) -> bool:
-        """A partition of relabelled players is a random partition, too."""
-        return True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of the exact sizes and of one draw of each stratum, or of two."""
@@ -200,14 +191,14 @@ def _select_within_budget(
     """
     n_coalitions = np.array([unit.shape[0] * unit.shape[1] for unit in units])
     words = np.concatenate([unit.reshape(-1, unit.shape[2]) for unit in units])
-    purchase = buy_uneven(request.known, words, n_coalitions, request.budget)
-    n = purchase.n_units
+    selection = select_uneven_units(request.known, words, n_coalitions, request.budget)
+    n = selection.n_units
     of_coalition = np.repeat(of_unit[:n], n_coalitions[:n])
     partitions = []
     for stratum in range(-1, n_strata):
         shape = units[np.flatnonzero(of_unit == stratum)[0]].shape[:2]
-        partitions.append(purchase.positions[of_coalition == stratum].reshape(-1, *shape))
-    return SVARMDesign(purchase.table, partitions)
+        partitions.append(selection.positions[of_coalition == stratum].reshape(-1, *shape))
+    return SVARMDesign(selection.table, partitions)
 
 
 def _differences(members: CoalitionArray, values: ValueArray) -> FloatArray:

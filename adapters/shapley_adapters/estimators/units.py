@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..array_types import CoalitionArray, IntArray
-from ..coalitions.tables import CoalitionTable, buy, pack, units_within
-from .protocol import DesignRequest
+from ..coalitions.tables import pack, select_units, units_within
+from .protocol import Design, DesignRequest
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 @dataclass(frozen=True)
-class UnitDesign:
+class UnitDesign(Design):
     """Units of S coalitions each, such as a coalition and its complement.
 
     Estimators that need more than the coalitions inherit from it and add arrays of their own. Of
@@ -22,13 +22,10 @@ class UnitDesign:
 
     Attributes
     ----------
-    table : CoalitionTable
-        The distinct coalitions, shared by all rows.
     positions : array, (U, S)
         Indices of the coalitions of each unit into the table.
     """
 
-    table: CoalitionTable
     positions: IntArray
 
     def within(self, n_coalitions: int) -> Self:
@@ -36,10 +33,6 @@ class UnitDesign:
         n_units = int(units_within(self.positions[None], n_coalitions)[0])
         table = self.table.first(n_coalitions)
         return replace(self, table=table, positions=self.positions[:n_units])
-
-    def of_rows(self, _: IntArray) -> Self:
-        """Return the design itself: all rows share it."""
-        return self
 
 
 def select_within_budget(request: DesignRequest, units: CoalitionArray) -> UnitDesign:
@@ -56,5 +49,5 @@ def select_within_budget(request: DesignRequest, units: CoalitionArray) -> UnitD
     units : array of bool, (U, S, M)
         The units in the order in which they are to be evaluated: S coalitions of M players each.
     """
-    purchase = buy(request.known, pack(units)[None], request.budget)
-    return UnitDesign(purchase.table, purchase.positions[0, : purchase.n_units[0]])
+    selection = select_units(request.known, pack(units)[None], request.budget)
+    return UnitDesign(selection.table, selection.positions[0, : selection.n_units[0]])

@@ -145,7 +145,8 @@ class Evaluator:
             pieces = [take(int(a), int(b)) for take, a, b in spans]
             rows = np.concatenate([piece[0] for piece in pieces])
             coalitions = np.concatenate([piece[1] for piece in pieces])
-            flat.append(self._checked(rows, coalitions))
+            values = self.game(rows, coalitions)
+            flat.append(self._checked(values, rows, coalitions))
             self.on_progress(stop - start)
 
         in_batches_of(int(ends[-1]), self._size_at(requests, ends), evaluate)
@@ -186,8 +187,10 @@ class Evaluator:
             self._timed_sizes[n_players] = own
         return own
 
-    def _checked(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
-        values = np.asarray(self.game(rows, coalitions), dtype=np.float64)
+    def _checked(
+        self, values: ValueArray, rows: IntArray, coalitions: CoalitionArray
+    ) -> ValueArray:
+        values = np.asarray(values, dtype=np.float64)
         if len(values) != len(rows):
             raise ModelOutputError(
                 f"The model must return one entry for each input row; it returned {len(values)} "

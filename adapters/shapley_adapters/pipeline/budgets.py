@@ -2,158 +2,182 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from ..array_types import IntArray
 from ..errors import BudgetError, warn_user
 from ..estimators.exact import MAX_PLAYERS
-from ..estimators.protocol import Estimator, OnGraph
+from ..estimators.protocol import Estimator
 from ..memory_bounds import memory_limit
 from .settings import Settings
 
-_LOOKS_FROM = 4
-"""How many times the evaluations that standard errors need at least are made before a row may stop:
-errors told from fewer are often too small, and stopping picks the moments when they are."""
+_FIRST_CHECK = 4
+"""The first check for the tolerance comes after so many times the minimum. Errors estimated from
+fewer evaluations are often too small, and a row that stops then stops too early."""
 
 
 _FEWER_PLAYERS = "Group features (groups= or a coarser masker in shap, feature_mask in captum)"
 
 
 def default_budget(n_players: int, with_tolerance: bool = False) -> int:
-    """Return the evaluations for each row when the user names none: 16 a player, at least 500.
+    """Return the evaluations for each row by default: 16 per player, at least 500.
 
-    Twenty times as many where a tolerance ends most rows earlier.
+    Twenty times as many with a tolerance, which ends most rows earlier.
     """
     return max(500, 16 * n_players) * (20 if with_tolerance else 1)
 
 
 @dataclass(frozen=True)
-class RowBudgets:
-    """The evaluations of rows, by how many active players they have.
+class RowBudget:
+    """The evaluations of each row with a certain number of active players.
 
-    A row's own players decide, so that other rows do not matter.
+    The players of the row alone decide, so that other rows have no influence.
 
     Attributes
     ----------
-    estimator : Estimator
-        What has least budgets of its own.
-    settings : Settings
-        What the user gave.
+    n_players : int
+        The number of active players, m.
+    limit : int
+        The evaluations that a row may have.
+    minimum : int
+        The evaluations that an estimate needs; all 2^m where a row is enumerated in any case.
+    first_check : int
+        The evaluations after which a row may stop for the first time: `limit` without a tolerance.
+    can_enumerate : bool
+        Whether the limit pays for all coalitions, so that a row may be enumerated in the end.
+    enumerates_now : bool
+        Whether a row is enumerated from the start.
     """
 
-    estimator: Estimator[Any]
-    settings: Settings
+    n_players: int
+    limit: int
+    minimum: int
+    first_check: int
+    can_enumerate: bool
+    enumerates_now: bool
 
-    @property
-    def are_on_graph(self) -> bool:
-        """Whether the estimator looks at a graph, and so never gives way to enumeration."""
-        return isinstance(self.estimator, OnGraph)
 
-    def of(self, n_players: int) -> int:
-        """Return the evaluations that a row may have."""
-        if self.settings.budget is not None:
-            return self.settings.budget
-        budget = default_budget(n_players, self.settings.tolerance is not None)
-        return budget if 2**n_players <= budget else max(budget, self.least(n_players))
+def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) -> RowBudget:
+    """Return the budget of rows with `n_players` active players."""
+    n_all = 2**n_players
+    has_tolerance = settings.tolerance is not None
+    limit = settings.budget
+    if limit is None:
+        limit = default_budget(n_players, has_tolerance)
+    # Estimators on graphs estimate other values than enumeration does.
+    can_enumerate = not estimator.needs_graph and n_all <= limit
+    if can_enumerate and not has_tolerance:
+        return RowBudget(n_players, limit, n_all, limit, True, True)
+    minimum = min(n_all, _estimation_cost(n_players, estimator, settings.needs_errors))
+    if settings.budget is None and n_all > limit:
+        limit = max(limit, minimum)
+    first_check = limit
+    if has_tolerance:
+        first_check = min(limit, max(_FIRST_CHECK * minimum, 4 * n_players))
+    enumerates_now = can_enumerate and n_all <= first_check
+    return RowBudget(n_players, limit, minimum, first_check, can_enumerate, enumerates_now)
 
-    def least(self, n_players: int) -> int:
-        """Return the evaluations without which a row cannot be estimated."""
-        least = self.estimator.minimum_budget(n_players, self.settings.needs_errors)
-        source = self.estimator.score_source
-        if isinstance(source, str) and source == "difference":
-            least += n_players * (n_players + 1) // 2
-        return int(min(least, 2**n_players))
 
-    def planned(self, n_players: int) -> int:
-        """Return up to how many evaluations a row goes before it may stop."""
-        budget = self.of(n_players)
-        if self.settings.tolerance is None:
-            return budget
-        return min(budget, max(_LOOKS_FROM * self.least(n_players), 4 * n_players))
+def _estimation_cost(n_players: int, estimator: Estimator[Any], with_errors: bool) -> int:
+    """Return the evaluations for an estimate, and for the scores that come from differences."""
+    cost = estimator.minimum_budget(n_players, with_errors)
+    source = estimator.score_source
+    if isinstance(source, str) and source == "difference":
+        cost += n_players * (n_players + 1) // 2
+    return int(cost)
 
-    def pay_for_all_at_once(self, n_players: int) -> bool:
-        """Tell whether a row is enumerated from the start."""
-        return not self.are_on_graph and bool(2**n_players <= self.planned(n_players))
 
-    def pay_for_all(self, n_players: int) -> bool:
-        """Tell whether a row may be enumerated in the end."""
-        return not self.are_on_graph and bool(2**n_players <= self.of(n_players))
+def checked_budgets(
+    n_active: IntArray, estimator: Estimator[Any], settings: Settings
+) -> dict[int, RowBudget]:
+    """Return the budget for each number of active players, before anything is evaluated.
 
-    def check(self, n_players: int) -> None:
-        """Refuse a budget that is too small for a row, or too large for any machine.
+    Warns of a budget with which attributions are far off. Budgets of estimators that need a graph
+    are checked when their designs are made.
 
-        Raises
-        ------
-        BudgetError
-            If it is.
-        """
-        self._check_enumeration(n_players)
-        if self.pay_for_all_at_once(n_players):
-            return
-        needed = self.least(n_players)
-        if self.of(n_players) < needed:
-            exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
-            name, budget = self.settings.budget_name, self.settings.budget
-            raise BudgetError(
-                f"{name}={budget} is too small: {self.settings.name} needs at least {needed} "
-                f"evaluations for a row of {n_players} players"
-                f"{' to tell standard errors' if self.settings.with_errors else ''}{exact}.",
-                needed,
-            )
-        self.check_memory(n_players)
+    Raises
+    ------
+    BudgetError
+        If a budget is too small for a row, or its design needs more memory than there is.
+    """
+    sizes = [int(n_players) for n_players in np.unique(n_active)]
+    budgets = {size: budget_for(size, estimator, settings) for size in sizes}
+    if estimator.needs_graph:
+        _check_memory(budgets[sizes[-1]], estimator, settings)
+        return budgets
+    for budget in budgets.values():
+        _check(budget, estimator, settings)
+    if not settings.is_for_training:
+        _warn_of_small_budgets(budgets, estimator, settings)
+    return budgets
 
-    def check_memory(self, n_players: int) -> None:
-        """Refuse so many players, or so large a budget, that memory does not suffice.
 
-        Raises
-        ------
-        BudgetError
-            If the design of a row needs more than `memory_limit`.
-        """
-        budget = min(self.of(n_players), 2**n_players)  # no coalition is evaluated twice
-        if self.are_on_graph:  # a small graph may need less than a large budget pays for
-            budget = min(budget, default_budget(n_players))
-        needed, limit = self.estimator.memory(n_players, budget), memory_limit()
-        if needed > limit:
-            name = self.settings.name
-            raise BudgetError(
-                f"{name} needs about {needed / 2**30:.3g} GiB of memory for {n_players} players "
-                f"and {budget} evaluations a row; {limit / 2**30:.3g} GiB, half of what there is, "
-                f"may be used. {_FEWER_PLAYERS}, or lower {self.settings.budget_name}."
-            )
-
-    def memory_error(self, n_players: int) -> BudgetError:
-        """Return the error for coalitions of a graph that do not fit into memory."""
-        name, budget, limit = self.settings.budget_name, self.settings.budget, memory_limit()
-        given = f"{name}={budget} is too large: " if budget else ""
-        return BudgetError(
-            f"{given}{self.settings.name} needs more than {limit / 2**30:.3g} GiB of memory, half "
-            f"of what there is, for the coalitions of {n_players} players on their graph. Lower "
-            f"{name} or the order, if there is one. {_FEWER_PLAYERS}."
-        )
-
-    def warn_of_small(self, n_players: int) -> bool:
-        """Warn of a budget with which the estimator says little; tell whether it is one."""
-        if self.settings.is_for_training:
-            return False
-        useful = self.estimator.useful_budget(n_players)
-        if self.pay_for_all_at_once(n_players) or self.of(n_players) >= useful:
-            return False
-        name, budget = self.settings.budget_name, self.of(n_players)
-        warn_user(
-            f"{name}={budget} is little for {n_players} players: below {useful} evaluations, "
-            f"{self.settings.name} gives attributions that are far off, most of them close to each "
-            f"other. Raise {name} to {useful} at least. {_FEWER_PLAYERS} if that is too expensive."
-        )
-        return True
-
-    def _check_enumeration(self, n_players: int) -> None:
-        if not self.pay_for_all(n_players) or n_players <= MAX_PLAYERS:
-            return
-        name, budget = self.settings.budget_name, self.settings.budget
+def _check(budget: RowBudget, estimator: Estimator[Any], settings: Settings) -> None:
+    """Refuse a budget that is too small for a row, or too large for any machine."""
+    n_players = budget.n_players
+    if budget.can_enumerate and n_players > MAX_PLAYERS:
+        name = settings.budget_name
         raise BudgetError(
-            f"{name}={budget} pays for all 2^{n_players} = {2**n_players} coalitions of a row of "
-            f"{n_players} players, but enumeration is limited to {MAX_PLAYERS} players. Lower "
-            f"{name}, and coalitions are drawn; the default is {default_budget(n_players)}. "
+            f"{name}={settings.budget} pays for all 2^{n_players} = {2**n_players} coalitions of a "
+            f"row of {n_players} players, but enumeration is limited to {MAX_PLAYERS} players. "
+            f"Lower {name}, and coalitions are drawn; the default is {default_budget(n_players)}. "
             f"{_FEWER_PLAYERS} for exact values."
         )
+    if budget.enumerates_now:
+        return
+    if budget.limit < budget.minimum:
+        exact = f"; {2**n_players} make it exact" if n_players <= 20 else ""
+        raise BudgetError(
+            f"{settings.budget_name}={settings.budget} is too small: {settings.name} needs at "
+            f"least {budget.minimum} evaluations for a row of {n_players} players"
+            f"{' to tell standard errors' if settings.with_errors else ''}{exact}.",
+            budget.minimum,
+        )
+    _check_memory(budget, estimator, settings)
+
+
+def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settings) -> None:
+    """Refuse so many players, or so large a budget, that memory does not suffice."""
+    n_players = budget.n_players
+    n_evaluations = min(budget.limit, 2**n_players)  # no coalition is evaluated twice
+    if estimator.needs_graph:  # a small graph may need less than a large budget pays for
+        n_evaluations = min(n_evaluations, default_budget(n_players))
+    needed, limit = estimator.memory(n_players, n_evaluations), memory_limit()
+    if needed > limit:
+        raise BudgetError(
+            f"{settings.name} needs about {needed / 2**30:.3g} GiB of memory for {n_players} "
+            f"players and {n_evaluations} evaluations a row; {limit / 2**30:.3g} GiB, half of what "
+            f"there is, may be used. {_FEWER_PLAYERS}, or lower {settings.budget_name}."
+        )
+
+
+def memory_error(n_players: int, settings: Settings) -> BudgetError:
+    """Return the error for coalitions of a graph that do not fit into memory."""
+    name, budget, limit = settings.budget_name, settings.budget, memory_limit()
+    cause = f"{name}={budget} is too large: " if budget else ""
+    return BudgetError(
+        f"{cause}{settings.name} needs more than {limit / 2**30:.3g} GiB of memory, half of what "
+        f"there is, for the coalitions of {n_players} players on their graph. Lower {name} or the "
+        f"order, if there is one. {_FEWER_PLAYERS}."
+    )
+
+
+def _warn_of_small_budgets(
+    budgets: Mapping[int, RowBudget], estimator: Estimator[Any], settings: Settings
+) -> None:
+    """Warn of the most players for which the attributions are far off."""
+    for n_players, budget in sorted(budgets.items(), reverse=True):
+        useful = estimator.useful_budget(n_players)
+        if budget.enumerates_now or budget.limit >= useful:
+            continue
+        name = settings.budget_name
+        warn_user(
+            f"{name}={budget.limit} is little for {n_players} players: below {useful} evaluations, "
+            f"{settings.name} gives attributions that are far off, most of them close to each "
+            f"other. Raise {name} to {useful} at least. {_FEWER_PLAYERS} if that is too expensive."
+        )
+        return

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..array_types import BoolArray, IntArray, ValueArray
+from ..array_types import IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import warn_user
 from ..games.evaluation import Evaluator, Request
-from .budgets import RowBudgets
 
 _DIFFERENCE = 2.0**-8
 """Share of the largest value by which repeated values may differ. Many models compute with reduced
@@ -19,34 +18,34 @@ _ROUNDINGS = 8
 
 
 def check_repeated_values(
-    evaluate: Evaluator, ends: ValueArray, active: BoolArray, n_affordable: int, largest: float
+    evaluate: Evaluator, ends: ValueArray, n_active: IntArray, n_affordable: int, largest: float
 ) -> int:
-    """Warn where values differ that belong to the same input; return the evaluations spent.
+    """Warn where two values of the same input differ; return the evaluations that this took.
 
-    Models in training mode, which the hosts warn of, are not looked at.
+    Models in training mode are not checked, because the hosts warn of them.
 
     Parameters
     ----------
     evaluate : Evaluator
-        What computed the values.
+        The evaluator of the same game.
     ends : array, (R, 2, K)
         Values of the empty coalition and of all players.
-    active : array, (R, M)
-        Which players can change the value of each row.
+    n_active : array, (R,)
+        The number of players that can change the value of each row.
     n_affordable : int
-        How many evaluations may be spent; two are of use.
+        The number of evaluations that are allowed; at most two are used.
     largest : float
-        The largest value seen, regardless of signs.
+        The largest value so far, regardless of signs.
     """
-    rows = np.flatnonzero(active.any(axis=1))
+    rows = np.flatnonzero(n_active)
     game = evaluate.game
     if len(rows) == 0 or getattr(game, "is_in_training_mode", False):
         return 0
     allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * largest
-    # All players first: where nothing is present, models tend to have nothing to do.
+    # All players first: without any input, a random part of the model may have no effect.
     known = ends[rows[0], ::-1][: max(0, n_affordable)]
-    found = _values_again(evaluate, rows[:1], len(known))
-    pairs = list(zip(known, found, strict=True))
+    again = _values_again(evaluate, rows[:1], len(known))
+    pairs = list(zip(known, again, strict=True))
     if getattr(game, "has_common_empty_value", False):
         pairs.append((ends[:, 0].min(axis=0), ends[:, 0].max(axis=0)))
     for first, second in pairs:
@@ -56,17 +55,21 @@ def check_repeated_values(
     return len(known)
 
 
-def n_affordable(budgets: RowBudgets, active: BoolArray, evaluations: IntArray) -> int:
+def n_affordable(budget: int | None, evaluations: IntArray, n_active: IntArray) -> int:
     """Return how many of two evaluations the rows' budgets still pay for, all rows together.
 
-    A budget that the user has not named is no limit for them.
+    The default budget is no limit for them.
     """
-    if budgets.settings.budget is None:
+    if budget is None:
         return 2
-    n_active = active.sum(axis=1)
-    limits = np.array([budgets.of(int(n)) for n in n_active])
-    left = int(np.maximum(limits - evaluations, 0)[n_active > 0].sum())
+    budget = min(budget, int(evaluations.max()) + 2)  # NumPy's integers are bounded
+    left = int(np.maximum(budget - evaluations, 0)[n_active > 0].sum())
     return min(2, left)
+
+
+def largest_magnitude(values: ValueArray) -> float:
+    """Return the largest of some values, regardless of signs; 0 if there are none."""
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def _values_again(evaluate: Evaluator, row: IntArray, n_values: int) -> ValueArray:

@@ -13,15 +13,15 @@ from ..array_types import AttributionArray, FloatArray, IntArray, ValueArray
 
 
 def quantiles(confidence: float, freedom: FloatArray | float = np.inf) -> FloatArray:
-    """Return how many standard errors reach from the middle to the ends of a central interval.
+    """Return half the width of a central interval as a multiple of the standard error.
 
     Parameters
     ----------
     confidence : float
-        The share of cases in which it is to hold the truth.
+        The share of cases in which the interval shall contain the true value.
     freedom : array or float
-        Degrees of freedom of the standard errors: those of Student's distribution, or infinite, of
-        the normal one.
+        Degrees of freedom of the standard errors, for Student's distribution; infinite for the
+        normal distribution.
     """
     upper = (1 + confidence) / 2
     finite = np.where(np.isfinite(freedom), freedom, 1.0)
@@ -31,7 +31,7 @@ def quantiles(confidence: float, freedom: FloatArray | float = np.inf) -> FloatA
 
 @dataclass(frozen=True)
 class Estimate:
-    """Attributions of all rows and what they cost.
+    """Attributions of all rows, and their cost.
 
     Attributes
     ----------
@@ -39,24 +39,24 @@ class Estimate:
         Attribution of each player to each output, in units of the game's value.
     standard_errors : array, (R, M, K)
         Standard error that the random choice of coalitions leaves in `values`; 0 where every
-        coalition was evaluated, NaN where the evaluations do not tell.
+        coalition was evaluated, NaN where it is unknown.
     degrees_of_freedom : array, (R, M, K)
-        How many draws the standard errors are told from, less what else was told from these;
-        infinite where an error is not the spread of draws.
+        The number of draws from which the standard errors are estimated, less the number of other
+        quantities estimated from them; infinite where an error is not the spread of draws.
     empty_values, grand_values : array, (R, K)
         Value of the empty coalition and of all players together.
     evaluations : array, (R,)
-        Distinct coalitions evaluated for each row, those spent on finding cooperators included.
+        Distinct coalitions evaluated for each row, with those that served to choose cooperators.
     backward_passes : array, (R,)
         Backward passes through the model for each row; they are not part of `evaluations`.
     cooperators : array of str, (R,)
-        Where SHEAR has the cooperators of each row from, and odd Gaussian-process regression its
-        prior; "" where it has none, for all other estimators, and for rows whose coalitions were
-        all evaluated.
+        The source of SHEAR's cooperators of each row, and of the prior of odd Gaussian-process
+        regression; "" without a prior, for all other estimators, and for rows whose coalitions
+        were all evaluated.
     orders : array, (R,)
-        Up to which order the graph was considered for each row, the same for all players of the
-        row, whether their neighbourhoods were enumerated or drawn; −1 for estimators without orders
-        and for rows without active players.
+        The largest order of the neighbourhoods or sets in the graph of each row, the same for all
+        players of the row, enumerated or drawn; −1 for estimators without orders and for rows
+        without active players.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
     check_evaluations : int
@@ -97,10 +97,11 @@ class Estimate:
         return f"mean standard error {np.nanmean(self.standard_errors):.3g}"
 
     def interval(self, confidence: float = 0.95) -> tuple[AttributionArray, AttributionArray]:
-        """Return the lower and upper ends of intervals that hold the attributions so often.
+        """Return the lower and upper ends of intervals that contain the attributions so often.
 
-        Errors told from few draws are sometimes far too small, which Student's distribution
-        accounts for: with four pairs of orders, 3.2 standard errors hold as much as 1.96 of many.
+        Standard errors from few draws are sometimes far too small. Student's distribution corrects
+        for that: with four pairs of orders, an interval reaches 3.2 standard errors to each side
+        instead of 1.96.
 
         Parameters
         ----------
@@ -115,6 +116,25 @@ class Estimate:
         checked_probability("confidence", confidence)
         widths = quantiles(confidence, self.degrees_of_freedom) * self.standard_errors
         return self.values - widths, self.values + widths
+
+
+def blank_estimate(ends: ValueArray, n_players: int, seed: int, method: str) -> Estimate:
+    """Return a result without attributions, for the values of the end points, (R, 2, K)."""
+    n_rows, _, n_outputs = ends.shape
+    shape = (n_rows, n_players, n_outputs)
+    return Estimate(
+        values=np.zeros(shape),
+        standard_errors=np.zeros(shape),
+        degrees_of_freedom=np.full(shape, np.inf),
+        empty_values=ends[:, 0],
+        grand_values=ends[:, 1],
+        evaluations=np.full(n_rows, 2),
+        backward_passes=np.zeros(n_rows, dtype=np.intp),
+        cooperators=np.full(n_rows, "", dtype="U10"),
+        orders=np.full(n_rows, -1, dtype=np.intp),
+        seed=seed,
+        method=method,
+    )
 
 
 def _counted(count: int, noun: str) -> str:

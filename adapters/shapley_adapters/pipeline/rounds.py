@@ -1,4 +1,4 @@
-"""Rows whose evaluation goes on: what they have, and what they ask for next."""
+"""Rows whose evaluation goes on: their values so far, and the coalitions to evaluate next."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ..games.evaluation import Request
 from .row_groups import RowGroup
 
 _GROWTH = 1.25
-"""How much farther each round goes: at most a fifth of the evaluations come too late to stop."""
+"""Factor from the end of a round to the end of the next. At most a fifth of the evaluations of a
+row come after it could have stopped."""
 
 
 @dataclass(frozen=True)
-class OpenRows:
+class PendingRows:
     """Rows of a group with the part of their design that has been evaluated.
 
     Attributes
@@ -25,63 +26,54 @@ class OpenRows:
     group : RowGroup
         The rows.
     design : Design
-        What may be evaluated for them at most.
+        All coalitions that may be evaluated for them.
     values : array, (R, n, K)
         The values of the design's first coalitions.
-    limit : int
-        Up to how many coalitions the present round goes.
-    shortfall : str, optional
-        Why the design leaves out all neighbours of the players, if it does.
+    round_end : int
+        The number of coalitions that are evaluated by the end of the present round.
     """
 
     group: RowGroup
     design: Design
     values: ValueArray
-    limit: int
-    shortfall: str | None = None
+    round_end: int
 
     @property
     def is_last_round(self) -> bool:
         """Whether the design ends with this round."""
-        return bool(self.limit >= self.design.table.counts.max())
-
-    @property
-    def evaluations(self) -> IntArray:
-        """The coalitions evaluated by the end of the round, (R,) or (1,)."""
-        return self.design.table.first(self.limit).counts
+        return bool(self.round_end >= self.design.table.counts.max())
 
     def request(self) -> Request:
-        """Ask for what the round lacks."""
-        return self.group.request(self.design.table.first(self.limit).after(self.values.shape[1]))
+        """Return the coalitions that the round still has to evaluate."""
+        return self.group.request(self.design.table.part(self.values.shape[1], self.round_end))
 
-    def with_values(self, new: ValueArray) -> OpenRows:
+    def with_values(self, new: ValueArray) -> PendingRows:
         """Return the rows with the values of the request."""
         if new.shape[1] == 0:
             return self
         return replace(self, values=np.concatenate([self.values, new], axis=1))
 
-    def of_rows(self, places: IntArray) -> OpenRows:
-        """Return some of the rows, given by their places."""
+    def of_rows(self, indices: IntArray) -> PendingRows:
+        """Return some of the rows, given by their indices."""
         return replace(
             self,
-            group=self.group.of_rows(places),
-            design=self.design.of_rows(places),
-            values=self.values[places],
+            group=self.group.of_rows(indices),
+            design=self.design.of_rows(indices),
+            values=self.values[indices],
         )
 
-    def next_round(self) -> OpenRows:
-        """Go farther into the design."""
-        return replace(self, limit=int(np.ceil(_GROWTH * self.limit)))
+    def next_round(self) -> PendingRows:
+        """Return the rows with a later end of the round."""
+        return replace(self, round_end=int(np.ceil(_GROWTH * self.round_end)))
 
-    def one_by_one(self) -> list[OpenRows]:
-        """Return each row by itself, to be evaluated in full from what it has."""
-        alone = []
-        for place in range(len(self.group.rows)):
-            row = self.of_rows(np.array([place]))
+    def enumerated(self) -> list[PendingRows]:
+        """Return each row by itself, with the design of all coalitions."""
+        rows = []
+        for index in range(len(self.group.rows)):
+            row = self.of_rows(np.array([index]))
             table = row.design.table
             n_known = int(table.counts[0])
             full = full_design(self.group.n_players, table.coalitions[0, :n_known])
-            alone.append(
-                OpenRows(row.group, full, row.values[:, :n_known], int(full.table.counts[0]))
-            )
-        return alone
+            n_all = int(full.table.counts[0])
+            rows.append(PendingRows(row.group, full, row.values[:, :n_known], n_all))
+        return rows

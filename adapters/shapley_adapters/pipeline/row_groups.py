@@ -10,14 +10,8 @@ import numpy.typing as npt
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
-from ..cooperators.choices import DERIVATIVES
-from ..cooperators.scores import (
-    difference_coalitions,
-    difference_scores,
-    scores_before_evaluation,
-)
-from ..estimators.protocol import GraphPlace
-from ..games.evaluation import Evaluator, Request
+from ..estimators.protocol import GraphView
+from ..games.evaluation import Request
 from ..graphs.player_graph import PlayerGraph
 
 
@@ -30,18 +24,19 @@ class RowGroup:
     rows : array, (R,)
         The rows of the game.
     players : array, (R, m)
-        Which players of the game are active, in each row, and in which order.
+        The active players of each row, in the order of the coalitions' columns.
     n_game_players : int
-        How many players the game has.
+        The number of players of the game.
     known : array, (n, m)
         The coalitions evaluated so far.
     known_values : array, (R, n, K)
         Their values.
     scores, sources, backward_passes : arrays, (R, m, m), (R,) and (R,), or None
-        How much the players of each row cooperate, where that comes from and what it took.
+        How much the players of each row cooperate, the source of these scores, and the backward
+        passes that they needed.
     graph : PlayerGraph, optional
-        The graph of all players of the game. Rows of a group have it and the active players in
-        common.
+        The graph of all players of the game. All rows of a group have the same graph and the same
+        active players.
     own_words : array, (R, 4), or None
         Part of the seed of each row's random draws, where rows have draws of their own.
     """
@@ -58,14 +53,9 @@ class RowGroup:
     own_words: npt.NDArray[np.uint32] | None = None
 
     @property
-    def place(self) -> GraphPlace | None:
-        """Where the active players stand in the graph."""
-        return None if self.graph is None else GraphPlace(self.graph, self.players[0])
-
-    @property
-    def recipients(self) -> IntArray:
-        """The players that a solution is about: active ones, or all nodes of the graph."""
-        return self.players if self.graph is None else np.arange(self.n_game_players)[None]
+    def graph_view(self) -> GraphView | None:
+        """The active players in the graph."""
+        return None if self.graph is None else GraphView(self.graph, self.players[0])
 
     @property
     def n_players(self) -> int:
@@ -73,7 +63,7 @@ class RowGroup:
         return int(self.players.shape[1])
 
     def request(self, table: CoalitionTable) -> Request:
-        """Ask for the values of coalitions of the active players."""
+        """Return the request for the values of coalitions of the active players."""
         everyone = np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
         if np.array_equal(self.players, everyone):
             return Request(self.rows, table)
@@ -91,31 +81,30 @@ class RowGroup:
 
     def one_by_one(self) -> list[RowGroup]:
         """Return each row as a group, after they are scored."""
-        return [self.of_rows(np.array([place])) for place in range(len(self.rows))]
+        return [self.of_rows(np.array([index])) for index in range(len(self.rows))]
 
     def generator(self, seed: int, *purpose: int) -> np.random.Generator:
-        """Return the stream of the group's random draws, or of its only row's own.
+        """Return the random stream of the group, or of its only row.
 
-        Each number of players has a stream of its own: which other rows there are, and how many
-        players they have, must not matter.
+        Each number of players has its own stream, so that the other rows have no influence.
         """
         words = () if self.own_words is None else tuple(self.own_words[0].tolist())
         key = (self.n_players, *purpose, *words)
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
     def relabelled(self, seed: int) -> RowGroup:
-        """Return the group with the players of each row in a random order of the row's own."""
+        """Return the group with the players of each row in a random order, drawn for the row."""
         orders = [one.generator(seed, 2).permutation(self.n_players) for one in self.one_by_one()]
         players = np.take_along_axis(self.players, np.array(orders), axis=1)
         return replace(self, players=players, own_words=None)
 
-    def of_rows(self, places: IntArray) -> RowGroup:
-        """Return the group of some of its rows, given by their places, after they are scored."""
+    def of_rows(self, indices: IntArray) -> RowGroup:
+        """Return the group of some of its rows, given by their indices, after they are scored."""
         return replace(
-            self.only(places),
-            scores=None if self.scores is None else self.scores[places],
-            sources=None if self.sources is None else self.sources[places],
-            backward_passes=None if self.backward_passes is None else self.backward_passes[places],
+            self.only(indices),
+            scores=None if self.scores is None else self.scores[indices],
+            sources=None if self.sources is None else self.sources[indices],
+            backward_passes=None if self.backward_passes is None else self.backward_passes[indices],
         )
 
     def knowing(self, coalitions: CoalitionArray, values: ValueArray) -> RowGroup:
@@ -150,95 +139,12 @@ def group_rows_on_graphs(
     rows: IntArray, active: BoolArray, ends: ValueArray, graphs: Sequence[PlayerGraph]
 ) -> list[RowGroup]:
     """Group `rows` by their graph and their active players; rows without any are left out."""
-    places_of: dict[tuple[PlayerGraph, bytes], list[int]] = {}
-    for place, graph in enumerate(graphs):
-        if active[place].any():
-            places_of.setdefault((graph, active[place].tobytes()), []).append(place)
+    indices_of: dict[tuple[PlayerGraph, bytes], list[int]] = {}
+    for index, graph in enumerate(graphs):
+        if active[index].any():
+            indices_of.setdefault((graph, active[index].tobytes()), []).append(index)
     groups = []
-    for (graph, _), places in places_of.items():
-        group = group_rows(rows[places], active[places], ends[places])[0]
+    for (graph, _), indices in indices_of.items():
+        group = group_rows(rows[indices], active[indices], ends[indices])[0]
         groups.append(replace(group, graph=graph))
     return groups
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """Finds the scores of a group of rows.
-
-    Attributes
-    ----------
-    cooperators : str or array
-        How: see `Shear`.
-    budget : int
-        Evaluations for each row.
-    minimum_budget : int
-        How many of them the estimator needs for itself.
-    seed : int
-        Seed of the random scores.
-    """
-
-    cooperators: str | ScoreArray
-    budget: int
-    minimum_budget: int
-    seed: int
-
-    def __call__(self, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
-        """Return the group with scores, in two where its rows come by them differently."""
-        found = scores_before_evaluation(
-            evaluate.game,
-            group.rows,
-            self.cooperators,
-            evaluate.batch_size,
-            self._differences_fit(group.n_players),
-        )
-        scores = _of_players(found.values, group.players)
-        parts = []
-        is_open = found.sources == ""
-        if not is_open.all():
-            done = ~is_open
-            passes = found.backward_passes[done]
-            parts.append(group.only(done).scored(scores[done], found.sources[done], passes))
-        if is_open.any():
-            passes = found.backward_passes[is_open]
-            parts.append(self._without_derivatives(group.only(is_open), passes, evaluate))
-        return parts
-
-    def _without_derivatives(
-        self, group: RowGroup, passes: IntArray, evaluate: Evaluator
-    ) -> RowGroup:
-        """Score by differences of values where they are asked for or cheap, else at random.
-
-        Not at all where derivatives alone were asked for.
-        """
-        if isinstance(self.cooperators, str) and self.cooperators == DERIVATIVES:
-            shape = (len(group.rows), group.n_players, group.n_players)
-            return group.scored(np.zeros(shape), "", passes)
-        if not self._differences_fit(group.n_players):
-            return group.scored(self._random_scores(group), "random", passes)
-        lacking = difference_coalitions(group.n_players)
-        table = CoalitionTable(lacking[None], np.array([len(lacking)]))
-        (values,) = evaluate([group.request(table)])
-        scores = difference_scores(group.known_values[:, 1], values, group.n_players)
-        return group.knowing(lacking, values).scored(scores, "difference", passes)
-
-    def _differences_fit(self, n_players: int) -> bool:
-        cost = n_players * (n_players + 1) // 2
-        if isinstance(self.cooperators, str) and self.cooperators == "auto":
-            return 2 * (cost + 1) <= self.budget and self.minimum_budget + cost <= self.budget
-        return isinstance(self.cooperators, str) and self.cooperators == "difference"
-
-    def _random_scores(self, group: RowGroup) -> ScoreArray:
-        shape = (group.n_players, group.n_players)
-        # A stream apart from that of the coalitions.
-        if group.own_words is None:
-            scores = group.generator(self.seed, 1).random(shape)
-            return np.broadcast_to(scores, (len(group.rows), *shape))
-        places = range(len(group.rows))
-        groups = [group.only(np.array([place])) for place in places]
-        return np.stack([one.generator(self.seed, 1).random(shape) for one in groups])
-
-
-def _of_players(scores: ScoreArray, players: IntArray) -> ScoreArray:
-    """Return the scores among the given players of each row, (R, m, m)."""
-    row = np.arange(len(scores))[:, None, None]
-    return scores[row, players[:, :, None], players[:, None, :]]

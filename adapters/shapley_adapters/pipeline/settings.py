@@ -20,26 +20,26 @@ class Settings:
     budget : int, optional
         Evaluations for each row; `default_budget` where None.
     batch_size : int, optional
-        Evaluations in one call of the game; what the game asks for where None.
+        Evaluations in one call of the game; the size that the game prefers where None.
     graph : PlayerGraph or sequence of them, optional
-        The graph of the game's players, or that of each row, for estimators that ask for one. What
-        they estimate depends on it, so that enumeration of all coalitions never takes their place.
+        The graph of the game's players, or the graph of each row, for estimators that need one.
+        Their estimates depend on it, so that enumeration of all coalitions never replaces them.
     with_errors : bool
-        Whether standard errors are wanted, so that a budget too small for them is refused.
+        Whether standard errors are needed, so that a budget too small for them is refused.
     tolerance : Tolerance, optional
         The standard error at which a row stops before its budget is spent.
     independent_rows : bool
-        Whether each row has random draws of its own, made from the seed and what the row holds.
+        Whether each row has random draws of its own, from the seed and the content of the row.
     is_for_training : bool
-        Whether the values are what a network learns from, so that no user reads them. Small budgets
-        are then not warned of, because errors average out over rows, and the model is not checked
-        for being deterministic.
+        Whether a network learns from the values, and no user reads them. There is then no warning
+        of small budgets, because errors average out over rows, and no check that the model is
+        deterministic.
     progress_delay : float, optional
         Seconds after which a progress bar appears; no bar where None.
     name : str
         Name of the estimator for the bar and for errors.
     budget_name : str
-        What the host calls the budget, for errors.
+        Name of the budget in the host, for errors.
     """
 
     seed: int
@@ -56,5 +56,5 @@ class Settings:
 
     @property
     def needs_errors(self) -> bool:
-        """Whether the estimate has to tell its standard errors."""
+        """Whether the estimate needs standard errors."""
         return self.with_errors or self.tolerance is not None

@@ -1,4 +1,4 @@
-"""When an estimate is good enough to stop."""
+"""The accuracy at which a row stops."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Tolerance:
     is_relative: bool = False
 
     def is_met(self, solution: Solution) -> BoolArray:
-        """Tell which rows are good enough, (R,); errors that cannot be told are not."""
+        """Return which rows are accurate enough, (R,); rows with unknown errors are not."""
         met: BoolArray = self._excess(solution) <= 1
         return met
 
     def largest_excess(self, solution: Solution) -> float:
-        """Return by which factor the worst row misses the tolerance."""
+        """Return the largest standard error of the worst row as a multiple of the tolerance."""
         return float(self._excess(solution).max())
 
     def _excess(self, solution: Solution) -> Any:
-        """Return the largest standard error of each row over what is allowed, (R,)."""
+        """Return the largest standard error of each row as a multiple of the tolerance, (R,)."""
         allowed: Any = self.amount
         if self.is_relative:
             allowed = allowed * np.ptp(solution.values, axis=1)  # (R, K)
@@ -54,7 +54,7 @@ def checked_tolerance(tolerance: Any) -> Tolerance | None:
     """Read a user's `tolerance`: a number in units of the output, or a percentage as in "1%"."""
     if tolerance is None:
         return None
-    wanted = (
+    requirement = (
         "tolerance must be a positive number, in units of the output, or a percentage of the "
         "distance between a row's largest and smallest attribution, such as '1%'"
     )
@@ -64,11 +64,11 @@ def checked_tolerance(tolerance: Any) -> Tolerance | None:
         try:
             number = float(tolerance.strip().removesuffix("%")) / 100
         except ValueError:
-            raise InvalidArgumentError(f"{wanted}; got {tolerance!r}.") from None
+            raise InvalidArgumentError(f"{requirement}; got {tolerance!r}.") from None
         if not tolerance.strip().endswith("%"):
-            raise InvalidArgumentError(f"{wanted}; got {tolerance!r}.")
+            raise InvalidArgumentError(f"{requirement}; got {tolerance!r}.")
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
-        raise InvalidArgumentTypeError(f"{wanted}; got {type(tolerance).__name__}.")
+        raise InvalidArgumentTypeError(f"{requirement}; got {type(tolerance).__name__}.")
     if not 0 < float(number) < np.inf:
-        raise InvalidArgumentError(f"{wanted}; got {tolerance!r}.")
+        raise InvalidArgumentError(f"{requirement}; got {tolerance!r}.")
     return Tolerance(float(number), is_relative)

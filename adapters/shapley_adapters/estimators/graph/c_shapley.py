@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from ...graphs.connected_sets import (
     subgraph_of,
 )
 from ...graphs.set_weights import set_weights
-from ..protocol import Design, DesignRequest, GraphPlace, OnGraph, Solution
+from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
 from .linear_design import LinearDesign, Terms, TooManyCoalitionsError, solve_linear
 from .neighbourhood_draws import (
     NeighbourhoodDraws,
@@ -45,7 +46,7 @@ MARGINALS = ("removal", "components")
 
 
 @dataclass(frozen=True)
-class CShapley(OnGraph):
+class CShapley(Estimator[Any]):
     """C-Shapley of order k, Chen et al., 2019, Definition 2 (Eq. 6), on any graph.
 
     φ_i = Σ_U c(U) (v(U) − v(U∖i)) over the connected sets U ∋ i within k edges of i. Not
@@ -77,6 +78,8 @@ class CShapley(OnGraph):
         value where the order covers the graph.
     """
 
+    needs_graph: ClassVar[bool] = True
+
     order: int | str = "auto"
     weighting: str = "myerson"
     context: str = "removed"
@@ -95,15 +98,15 @@ class CShapley(OnGraph):
 
     def design(self, request: DesignRequest) -> LinearDesign | NeighbourhoodDraws:
         """List the connected sets of each neighbourhood, or draw some where they are too many."""
-        place = request.on_graph
+        view = request.required_graph_view
 
         def make(order: int, most: int) -> LinearDesign | NeighbourhoodDraws:
-            return self._of_order(order, place, Terms(place, request.known, most))
+            return self._of_order(order, view, Terms(view, request.known, most))
 
         def draw(order: int) -> LinearDesign | NeighbourhoodDraws:
-            return self._draw(order, place, request)
+            return self._draw(order, view, request)
 
-        covers = place.graph.is_covered
+        covers = view.graph.is_covered
         if self.weighting == "paper":
             return affordable(self.order, make, request, 0, covers)
         return affordable_or_drawn(self.order, make, draw, request, covers)
@@ -116,19 +119,19 @@ class CShapley(OnGraph):
 
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:
         """Return why "auto" came down to order 0."""
-        needed = least_draws(len(self._owners(request.on_graph)), request.needs_errors)
+        needed = least_draws(len(self._owners(request.required_graph_view)), request.needs_errors)
         if self.weighting == "paper":
             needed = f"more than {request.budget} evaluations, with weighting='myerson' {needed}"
         return reason_for_first(self.order, design, 0, needed)
 
-    def _of_order(self, order: int, place: GraphPlace, terms: Terms) -> LinearDesign:
+    def _of_order(self, order: int, view: GraphView, terms: Terms) -> LinearDesign:
         # Sets that differ in null players alone are one coalition.
         left = min(8 * terms.most, sys.maxsize - 1)
-        owners = self._owners(place)
-        hub = owners[np.argmax(place.graph.degrees[owners])]
-        _check_number(subgraph_of(place.graph, place.graph.neighbourhood(int(hub), order)), terms)
+        owners = self._owners(view)
+        hub = owners[np.argmax(view.graph.degrees[owners])]
+        _check_number(subgraph_of(view.graph, view.graph.neighbourhood(int(hub), order)), terms)
         for owner in owners.tolist():
-            part = subgraph_of(place.graph, place.graph.neighbourhood(owner, order))
+            part = subgraph_of(view.graph, view.graph.neighbourhood(owner, order))
             if not terms.is_active[part.nodes].any():
                 continue
             _check_number(part, terms)
@@ -138,12 +141,12 @@ class CShapley(OnGraph):
         terms.count()
         return terms.design(order)
 
-    def _draw(self, order: int, place: GraphPlace, request: DesignRequest) -> NeighbourhoodDraws:
+    def _draw(self, order: int, view: GraphView, request: DesignRequest) -> NeighbourhoodDraws:
         check_least(order, request.n_players, request)
         # What an equal share of the budget pays for is enumerated: it costs no more than draws.
-        terms = Terms(place, request.known, MOST_COALITIONS)
-        near = [place.graph.neighbourhood(owner, order) for owner in self._owners(place).tolist()]
-        parts = [subgraph_of(place.graph, nodes) for nodes in near if terms.is_active[nodes].any()]
+        terms = Terms(view, request.known, MOST_COALITIONS)
+        near = [view.graph.neighbourhood(owner, order) for owner in self._owners(view).tolist()]
+        parts = [subgraph_of(view.graph, nodes) for nodes in near if terms.is_active[nodes].any()]
         share = max(4, (request.budget - 2) // len(parts))
         drawn = {}
         for part in parts:
@@ -163,12 +166,12 @@ class CShapley(OnGraph):
 
         return neighbourhoods.draw(sampler, request)
 
-    def _owners(self, place: GraphPlace) -> IntArray:
+    def _owners(self, view: GraphView) -> IntArray:
         """Return the nodes that may get something."""
         # A null player adds nothing to any set, but without it components fall apart.
         if self.marginals == "removal":
-            return place.players
-        return np.arange(place.graph.n_players, dtype=np.intp)
+            return view.players
+        return np.arange(view.graph.n_players, dtype=np.intp)
 
     def _components_on_arrival(self, part: Subgraph, ranks: IntArray) -> Samples:
         """Return the sets that the first node of a part completes in orders and their reverses.

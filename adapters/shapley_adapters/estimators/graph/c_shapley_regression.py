@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -20,8 +21,8 @@ from ..linear_algebra import SparseFit, fit_sparse
 from ..protocol import (
     Design,
     DesignRequest,
-    GraphPlace,
-    OnGraph,
+    Estimator,
+    GraphView,
     Solution,
     WholeDesign,
 )
@@ -50,22 +51,19 @@ class ConnectedRegressionDesign(WholeDesign):
         The players of each equation.
     weights : array, (n,)
         What it counts.
-    place : GraphPlace
-        Where the players stand in the graph.
-    order : int
-        The largest size of the sets.
+    view : GraphView
+        The players in the graph.
     """
 
     positions: IntArray
     members: CoalitionArray
     weights: FloatArray
-    place: GraphPlace
-    order: int
+    view: GraphView
 
     @cached_property
     def fit(self) -> SparseFit:
         """The regression, prepared."""
-        # Much faster than asking for the nonzero places in two dimensions.
+        # Much faster than asking for the nonzero entries in two dimensions.
         player = np.flatnonzero(self.members) % self.members.shape[1]
         ends = np.concatenate([[0], np.cumsum(self.members.sum(axis=1))])
         ones = np.ones(len(player))
@@ -74,7 +72,7 @@ class ConnectedRegressionDesign(WholeDesign):
 
 
 @dataclass(frozen=True)
-class ConnectedRegression(OnGraph):
+class ConnectedRegression(Estimator[Any]):
     """The regression variant of C-Shapley, Chen et al., 2019, 4.3.2, on any graph.
 
     Weighted least squares of v(U) − v(∅) on who is in U, over small connected sets U. The printed
@@ -99,6 +97,8 @@ class ConnectedRegression(OnGraph):
         Whether v(U) − v(∅) is explained, or what is lost without U, v(N) − v(N∖U).
     """
 
+    needs_graph: ClassVar[bool] = True
+
     order: int | str = "auto"
     shapes: str = "auto"
     kernel: str = "shapley"
@@ -119,14 +119,14 @@ class ConnectedRegression(OnGraph):
 
     def design(self, request: DesignRequest) -> ConnectedRegressionDesign:
         """List the sets."""
-        place = request.on_graph
-        squares = self._takes_squares(place)
-        largest = max(place.graph.shape or (1,)) if squares else place.graph.n_players
+        view = request.required_graph_view
+        squares = self._takes_squares(view)
+        largest = max(view.graph.shape or (1,)) if squares else view.graph.n_players
 
         def make(order: int, most: int) -> ConnectedRegressionDesign:
-            terms = Terms(place, request.known, most)
+            terms = Terms(view, request.known, most)
             found = _squares(order, terms) if squares else _connected(order, terms)
-            return self._equations(order, list(found), place, terms)
+            return self._equations(order, list(found), view, terms)
 
         return affordable(self.order, make, request, 1, lambda order: order >= largest)
 
@@ -137,22 +137,22 @@ class ConnectedRegression(OnGraph):
         targets = found - empty if self.context == "removed" else grand - found
         totals = (grand - empty)[:, 0] if self.efficient else None
         solved = design.fit.coefficients(targets, totals)
-        n_nodes = design.place.graph.n_players
+        n_nodes = design.view.graph.n_players
         attributions = np.zeros((len(values), n_nodes, values.shape[2]))
-        attributions[:, design.place.players] = solved
+        attributions[:, design.view.players] = solved
         return Solution(attributions, np.zeros_like(attributions))
 
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:
         """Return why "auto" came down to sets of one player."""
-        place = request.on_graph
-        if self._takes_squares(place):
-            n_sets = sum(len(of_side) for of_side in boxes(place.graph.shape or (), 2))
+        view = request.required_graph_view
+        if self._takes_squares(view):
+            n_sets = sum(len(of_side) for of_side in boxes(view.graph.shape or (), 2))
         else:
-            n_sets = place.graph.n_players + len(place.graph.edges)
+            n_sets = view.graph.n_players + len(view.graph.edges)
         return reason_for_first(self.order, design, 1, f"up to {n_sets + 2} evaluations")
 
-    def _takes_squares(self, place: GraphPlace) -> bool:
-        has_squares = place.graph.shape is not None
+    def _takes_squares(self, view: GraphView) -> bool:
+        has_squares = view.graph.shape is not None
         if self.shapes == "squares" and not has_squares:
             raise InvalidArgumentError(
                 "shapes='squares' needs a grid, and graph is none; leave shapes='connected'."
@@ -160,11 +160,11 @@ class ConnectedRegression(OnGraph):
         return has_squares and self.shapes != "connected"
 
     def _equations(
-        self, order: int, found: list[tuple[IntArray, BoolArray]], place: GraphPlace, terms: Terms
+        self, order: int, found: list[tuple[IntArray, BoolArray]], view: GraphView, terms: Terms
     ) -> ConnectedRegressionDesign:
         sizes = np.concatenate([members.sum(axis=1) for _, members in found])
         players = np.concatenate([terms.coalitions(nodes, rows, False) for nodes, rows in found])
-        n_there = int((terms.is_active | (place.graph.degrees > 0)).sum())
+        n_there = int((terms.is_active | (view.graph.degrees > 0)).sum())
         is_of_use = players.any(axis=1)
         if self.kernel == "shapley" and n_there > 1:  # whose weight of everyone is infinite
             is_of_use &= sizes < n_there
@@ -178,16 +178,16 @@ class ConnectedRegression(OnGraph):
             raise TooManyCoalitionsError(int(is_new.sum()))
         table = CoalitionTable(unpack(words[is_new], players.shape[1])[None], is_new.sum()[None])
         positions = (np.cumsum(is_new) - 1)[first[len(terms.known) :]]
-        return ConnectedRegressionDesign(table, positions, players, weights, place, order)
+        return ConnectedRegressionDesign(table, positions, players, weights, view, order=order)
 
 
 def _connected(order: int, terms: Terms) -> Iterator[tuple[IntArray, BoolArray]]:
     """Yield the connected sets of up to `order` nodes, as rows of flags among some nodes."""
-    place, n_sets = terms.place, 0
+    view, n_sets = terms.view, 0
     # Sets that differ in null players alone are one coalition; without these, all sets differ.
-    has_nulls = len(place.players) < place.graph.n_players
+    has_nulls = len(view.players) < view.graph.n_players
     most = min(8 * terms.most, MOST_COALITIONS) if has_nulls else terms.most
-    for part, found in all_connected_sets(place.graph, order):
+    for part, found in all_connected_sets(view.graph, order):
         sets = terms.listed((members for members, _ in found), most - n_sets, len(part.nodes))
         n_sets += len(sets)
         terms.check_memory(n_sets, 0)
@@ -196,7 +196,7 @@ def _connected(order: int, terms: Terms) -> Iterator[tuple[IntArray, BoolArray]]
 
 def _squares(order: int, terms: Terms) -> Iterator[tuple[IntArray, BoolArray]]:
     """Yield the squares with sides of up to `order`, those of one side together."""
-    graph, n_sets = terms.place.graph, 0
+    graph, n_sets = terms.view.graph, 0
     everyone = np.arange(graph.n_players)
     for places in boxes(graph.shape or (), order):
         n_sets += len(places)

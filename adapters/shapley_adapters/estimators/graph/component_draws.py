@@ -10,18 +10,18 @@ import numpy as np
 import scipy.sparse
 
 from ...array_types import IntArray, ValueArray, WordArray
-from ...coalitions.tables import CoalitionTable, buy, pack, units_within
+from ...coalitions.tables import pack, select_units, units_within
 from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
 from ...graphs.connected_sets import Subgraph, as_rows, members_of, subgraph_of
-from ..protocol import DesignRequest, GraphPlace, Solution
+from ..protocol import Design, DesignRequest, GraphView, Solution
 from .linear_design import Terms, check_memory_of_draws
 from .neighbourhood_draws import MOST_OFFERS
 from .order_selection import MOST_COALITIONS
 
 
 @dataclass(frozen=True)
-class ComponentDraws:
+class ComponentDraws(Design):
     """Random orders in which players arrive, and join the components next to them.
 
     Attributes
@@ -39,7 +39,6 @@ class ComponentDraws:
         The number of nodes of the graph, and of orders in a unit.
     """
 
-    table: CoalitionTable
     positions: IntArray
     nodes: IntArray
     joined: IntArray
@@ -57,10 +56,6 @@ class ComponentDraws:
             self.n_nodes,
             self.n_orders,
         )
-
-    def of_rows(self, _: IntArray) -> ComponentDraws:
-        """Return the design itself: all rows share it."""
-        return self
 
     @cached_property
     def operator(self) -> scipy.sparse.csr_matrix:
@@ -95,33 +90,33 @@ class ComponentDraws:
         return Solution(*mean_and_error(of_units.transpose(2, 0, 1, 3)), n_units - 1)
 
 
-def draw_components(place: GraphPlace, request: DesignRequest) -> ComponentDraws:
+def draw_components(view: GraphView, request: DesignRequest) -> ComponentDraws:
     """Draw orders until the budget is spent, each with its reverse.
 
     They are orders of the nodes whose component has active players.
     """
-    terms = Terms(place, request.known, MOST_COALITIONS)
-    components = place.graph.components
-    nodes = np.flatnonzero(np.isin(components, components[place.players]))
-    offer = _Offer(nodes, subgraph_of(place.graph, nodes), terms)
+    terms = Terms(view, request.known, MOST_COALITIONS)
+    components = view.graph.components
+    nodes = np.flatnonzero(np.isin(components, components[view.players]))
+    offer = _Offer(nodes, subgraph_of(view.graph, nodes), terms)
     n_pairs = request.budget // (2 * len(nodes)) + 1
     most_pairs = MOST_OFFERS * n_pairs
     while True:
         n_offered = 2 * len(nodes) * (len(offer.words) + n_pairs)
         check_memory_of_draws(request.n_players, request.budget, n_offered)
         offer.extend(n_pairs, request.rng)
-        purchase = buy(request.known, np.concatenate(offer.words)[None], request.budget)
-        n_units, n_pairs = int(purchase.n_units[0]), len(offer.words)
+        selection = select_units(request.known, np.concatenate(offer.words)[None], request.budget)
+        n_units, n_pairs = int(selection.n_units[0]), len(offer.words)
         if n_units < n_pairs or n_pairs >= most_pairs:
             break
     _check_number(n_units, len(nodes), request)
     joined = np.array(offer.joined, dtype=np.intp).reshape(-1, 3)
     return ComponentDraws(
-        purchase.table,
-        purchase.positions[0, :n_units],
+        selection.table,
+        selection.positions[0, :n_units],
         nodes[np.array(offer.arrivals[:n_units])],
         joined[joined[:, 0] < n_units],
-        place.graph.n_players,
+        view.graph.n_players,
         n_orders=2,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ...arguments import checked_choice
 from ...array_types import IntArray, ValueArray
 from ...coalitions.sizes import size_weights
 from ...coalitions.tables import all_coalitions
-from ..protocol import Design, DesignRequest, GraphPlace, OnGraph, Solution
+from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
 from .linear_design import (
     LinearDesign,
     Terms,
@@ -36,7 +37,7 @@ CONTEXTS = ("removed", "kept")
 
 
 @dataclass(frozen=True)
-class LShapley(OnGraph):
+class LShapley(Estimator[Any]):
     """L-Shapley of order k, Chen et al., 2019, Definition 1 (Eq. 5), on any graph.
 
     φ_i is the Shapley value of i in the game among the players within k edges. Exact where the
@@ -55,6 +56,8 @@ class LShapley(OnGraph):
         Whether players outside the neighbourhood are absent, as the paper has it, or present.
     """
 
+    needs_graph: ClassVar[bool] = True
+
     order: int | str = "auto"
     context: str = "removed"
 
@@ -68,25 +71,25 @@ class LShapley(OnGraph):
 
     def design(self, request: DesignRequest) -> LinearDesign | NeighbourhoodDraws:
         """Enumerate the neighbourhoods, or draw orders of those that are too large."""
-        place = request.on_graph
+        view = request.required_graph_view
         if self.order == "auto":  # grows until the budget is spent
             check_memory_of_draws(request.n_players, request.budget, 0)
 
         def make(order: int, most: int) -> LinearDesign | NeighbourhoodDraws:
-            groups = _neighbourhoods(place, order)
+            groups = _neighbourhoods(view, order)
             largest = max(len(near) for near, _ in groups)
             if 2**largest > most:
                 raise TooManyCoalitionsError(2**largest)
-            terms = Terms(place, request.known, most)
+            terms = Terms(view, request.known, most)
             for near, owners in groups:
                 self._enumerate(terms, near, owners)
             terms.count()
             return terms.design(order)
 
         def draw(order: int) -> LinearDesign | NeighbourhoodDraws:
-            return self._draw(order, place, request)
+            return self._draw(order, view, request)
 
-        return affordable_or_drawn(self.order, make, draw, request, place.graph.is_covered)
+        return affordable_or_drawn(self.order, make, draw, request, view.graph.is_covered)
 
     def solve(self, design: LinearDesign | NeighbourhoodDraws, values: ValueArray) -> Solution:
         """Weigh the values; average over orders where they were drawn, errors from their spread."""
@@ -110,13 +113,13 @@ class LShapley(OnGraph):
         shares = np.where(is_in, present[sizes], -absent[sizes])
         terms.add(terms.coalitions(near, members, self.context == "kept"), shares, owners)
 
-    def _draw(self, order: int, place: GraphPlace, request: DesignRequest) -> NeighbourhoodDraws:
+    def _draw(self, order: int, view: GraphView, request: DesignRequest) -> NeighbourhoodDraws:
         check_least(order, request.n_players, request)
         # What an equal share of the budget pays for is enumerated: it costs no more than draws.
         share = max(4, (request.budget - 2) // request.n_players)
-        terms = Terms(place, request.known, MOST_COALITIONS)
+        terms = Terms(view, request.known, MOST_COALITIONS)
         near_of = {}
-        for near, owners in _neighbourhoods(place, order):
+        for near, owners in _neighbourhoods(view, order):
             if 2 ** len(near) <= share:
                 self._enumerate(terms, near, owners)
             else:
@@ -127,13 +130,13 @@ class LShapley(OnGraph):
         return neighbourhoods.draw(_predecessors, request)
 
 
-def _neighbourhoods(place: GraphPlace, order: int) -> list[tuple[IntArray, IntArray]]:
+def _neighbourhoods(view: GraphView, order: int) -> list[tuple[IntArray, IntArray]]:
     """Return the active players of each neighbourhood, and the active nodes whose it is."""
-    is_active = np.zeros(place.graph.n_players, dtype=bool)
-    is_active[place.players] = True
+    is_active = np.zeros(view.graph.n_players, dtype=bool)
+    is_active[view.players] = True
     owners_of: dict[tuple[int, ...], list[int]] = {}
-    for node in place.players.tolist():
-        near = place.graph.neighbourhood(node, order)
+    for node in view.players.tolist():
+        near = view.graph.neighbourhood(node, order)
         owners_of.setdefault(tuple(np.sort(near[is_active[near]]).tolist()), []).append(node)
     return [(np.array(near), np.array(owners)) for near, owners in owners_of.items()]
 

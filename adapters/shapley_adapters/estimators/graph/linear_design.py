@@ -21,7 +21,7 @@ from ...array_types import (
 )
 from ...coalitions.tables import CoalitionTable, first_occurrences, pack, unpack
 from ...memory_bounds import memory_limit
-from ..protocol import GraphPlace, Solution, WholeDesign
+from ..protocol import GraphView, Solution, WholeDesign
 
 _COUNTED_EVERY = 2**16
 """Terms between two counts of the distinct coalitions among them."""
@@ -76,12 +76,9 @@ class LinearDesign(WholeDesign):
     ----------
     operator : sparse matrix, (nodes, C)
         The shares.
-    order : int
-        The order of the neighbourhoods or sets; −1 for estimators without.
     """
 
     operator: scipy.sparse.csr_matrix
-    order: int = -1
 
     def attributions(self, values: ValueArray) -> FloatArray:
         """Return what the nodes get of `values`, (R, C, K), as (R, nodes, K)."""
@@ -103,15 +100,15 @@ class Terms:
 
     Attributes
     ----------
-    place : GraphPlace
-        Where the M players of the coalitions stand in the graph.
+    view : GraphView
+        The M players of the coalitions in the graph.
     known : array, (n, M)
         The coalitions that open the table.
     most : int
         How many distinct coalitions there may be; more end the collection by an error.
     """
 
-    place: GraphPlace
+    view: GraphView
     known: CoalitionArray
     most: int
     _words: list[WordArray] = field(default_factory=list, init=False)
@@ -124,8 +121,8 @@ class Terms:
     _n_blocks_counted: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._columns = np.full(self.place.graph.n_players, -1)
-        self._columns[self.place.players] = np.arange(len(self.place.players))
+        self._columns = np.full(self.view.graph.n_players, -1)
+        self._columns[self.view.players] = np.arange(len(self.view.players))
         self._distinct = pack(self.known)
 
     @property
@@ -139,7 +136,7 @@ class Terms:
 
         All other players are present where `rest` is true.
         """
-        columns, n_players = self._columns[nodes], len(self.place.players)
+        columns, n_players = self._columns[nodes], len(self.view.players)
         if len(nodes) == n_players and (columns == np.arange(n_players)).all():
             return members
         wide = np.full((len(members), n_players), rest)
@@ -171,7 +168,7 @@ class Terms:
 
     def _n_fitting(self, n_nodes: int) -> int:
         """Return how many sets among some nodes fit into memory beside the terms so far."""
-        n_players = len(self.place.players)
+        n_players = len(self.view.players)
         bytes_each = _BYTES_OF_SHARE * n_nodes + _BYTES_OF_PLAYER * n_players + _BYTES_OF_SET
         left = memory_limit() - _COPIES * self._n_bytes
         return max(0, min(left // bytes_each, sys.maxsize - 1))
@@ -209,12 +206,12 @@ class Terms:
         coalitions = unpack(words[is_new], n_players)
         terms = np.concatenate([np.zeros(0, dtype=np.intp), *self._terms])
         owners = np.concatenate([np.zeros(0, dtype=np.intp), *self._owners])
-        operator = scipy.sparse.csr_matrix(  # which adds up what stands at the same place
+        operator = scipy.sparse.csr_matrix(  # which adds up shares of the same node and coalition
             (
                 np.concatenate([np.zeros(0), *self._shares]),
                 (owners, slots[first[n_known + terms]]),
             ),
-            shape=(self.place.graph.n_players, len(coalitions)),
+            shape=(self.view.graph.n_players, len(coalitions)),
         )
         table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
-        return LinearDesign(table, operator, order)
+        return LinearDesign(table, operator, order=order)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...array_types import ValueArray
 from ...graphs.connected_sets import all_connected_sets, as_rows, n_sets_at_least, subgraph_of
 from ...graphs.set_weights import boundary_weights, set_weights
-from ..protocol import DesignRequest, GraphPlace, OnGraph, Solution
+from ..protocol import DesignRequest, Estimator, GraphView, Solution
 from .component_draws import ComponentDraws, draw_components
 from .linear_design import LinearDesign, Terms, TooManyCoalitionsError, solve_linear
 from .order_selection import MOST_COALITIONS
 
 
 @dataclass(frozen=True)
-class Myerson(OnGraph):
+class Myerson(Estimator[Any]):
     """The Myerson value (Myerson, 1977; Chen et al., 2019, 4.2), on any graph.
 
     The Shapley value of the game v(∅) + Σ_C (v(C) − v(∅)) over the components C of a coalition:
@@ -26,21 +27,23 @@ class Myerson(OnGraph):
     worth, exactly; a player that changes no value may yet be paid for joining others.
     """
 
+    needs_graph: ClassVar[bool] = True
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of an order, its reverse and the end points; of two pairs for errors."""
         return 2 * (2 if with_errors else 1) * n_players + 2
 
     def design(self, request: DesignRequest) -> LinearDesign | ComponentDraws:
         """List all connected sets, or draw orders where they are too many."""
-        place = request.on_graph
+        view = request.required_graph_view
         if request.must_draw:
-            return draw_components(place, request)
-        terms = Terms(place, request.known, request.budget)
+            return draw_components(view, request)
+        terms = Terms(view, request.known, request.budget)
         try:
-            _check_sets(place, terms)
-            return _all_sets(place, terms)
+            _check_sets(view, terms)
+            return _all_sets(view, terms)
         except TooManyCoalitionsError:
-            return draw_components(place, request)
+            return draw_components(view, request)
 
     def solve(self, design: LinearDesign | ComponentDraws, values: ValueArray) -> Solution:
         """Weigh the values; average over orders where they were drawn, errors from their spread."""
@@ -49,12 +52,12 @@ class Myerson(OnGraph):
         return solve_linear(design, values)
 
 
-def _check_sets(place: GraphPlace, terms: Terms) -> None:
+def _check_sets(view: GraphView, terms: Terms) -> None:
     """Refuse a graph with too many connected sets, or too large ones, before they are listed."""
-    _, firsts = np.unique(place.graph.components, return_index=True)
+    _, firsts = np.unique(view.graph.components, return_index=True)
     n_least = n_nodes = 0
     for first in firsts.tolist():
-        part = subgraph_of(place.graph, place.graph.neighbourhood(first, place.graph.n_players))
+        part = subgraph_of(view.graph, view.graph.neighbourhood(first, view.graph.n_players))
         if terms.is_active[part.nodes].any():
             n_least += n_sets_at_least(part, terms.is_active[part.nodes], is_rooted=False)
             n_nodes = max(n_nodes, len(part.nodes))
@@ -63,14 +66,14 @@ def _check_sets(place: GraphPlace, terms: Terms) -> None:
     terms.check_memory(n_least, n_nodes)
 
 
-def _all_sets(place: GraphPlace, terms: Terms) -> LinearDesign:
+def _all_sets(view: GraphView, terms: Terms) -> LinearDesign:
     """Give members and boundary of each connected set their shares of its value.
 
     A set is a component of a random order's coalition when its last member has arrived, until the
     first of its boundary does.
     """
     left = min(8 * terms.most, MOST_COALITIONS)
-    for part, found in all_connected_sets(place.graph):
+    for part, found in all_connected_sets(view.graph):
         if not terms.is_active[part.nodes].any():
             continue
         n_nodes = len(part.nodes)

@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse
 
 from ...array_types import BoolArray, FloatArray, IntArray, ValueArray, WordArray
-from ...coalitions.tables import CoalitionTable, UnevenPurchase, buy_uneven, pack
+from ...coalitions.tables import UnevenSelection, pack, select_uneven_units
 from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
-from ..protocol import DesignRequest, Solution
+from ..protocol import Design, DesignRequest, Solution
 from .linear_design import LinearDesign, Terms, check_memory_of_draws
 
 MOST_OFFERS = 32
@@ -72,7 +72,7 @@ neighbourhood, (L,), and when each of them arrives in each order, (n, L)."""
 
 
 @dataclass(frozen=True)
-class NeighbourhoodDraws:
+class NeighbourhoodDraws(Design):
     """Attributions of some nodes by enumeration, and of the others by draws.
 
     Attributes
@@ -87,16 +87,12 @@ class NeighbourhoodDraws:
         The node that each unit is about. Nodes take turns.
     drawn : array
         The nodes that have units.
-    order : int
-        The order of the neighbourhoods.
     """
 
-    table: CoalitionTable
     enumerated: LinearDesign
     units: scipy.sparse.csr_matrix
     owners: IntArray
     drawn: IntArray
-    order: int
 
     @cached_property
     def reaches(self) -> IntArray:
@@ -114,12 +110,8 @@ class NeighbourhoodDraws:
             self.units[:n, :n_coalitions],
             self.owners[:n],
             self.drawn,
-            self.order,
+            order=self.order,
         )
-
-    def of_rows(self, _: IntArray) -> NeighbourhoodDraws:
-        """Return the design itself: all rows share it."""
-        return self
 
     def solution(self, values: ValueArray) -> Solution:
         """Average over the units of each node; the errors are those of the averages."""
@@ -189,13 +181,13 @@ class Neighbourhoods:
             n_offered = len(offer.words) + 4 * n_drawn * n_rounds
             check_memory_of_draws(request.n_players, request.budget, n_offered)
             offer = offer.joined(self._offer(sampler, n_rounds, request.rng))
-            bought = buy_uneven(known, offer.words, offer.sizes, request.budget)
+            selected = select_uneven_units(known, offer.words, offer.sizes, request.budget)
             n_offered = len(offer.sizes)
-            if bought.n_units < n_offered or n_offered >= most_rounds * n_drawn:
+            if selected.n_units < n_offered or n_offered >= most_rounds * n_drawn:
                 break
             n_rounds = n_offered // n_drawn
         self._check(offer, request)
-        return self._design(bought, offer)
+        return self._design(selected, offer)
 
     def _offer(self, sampler: Sampler, n_rounds: int, rng: np.random.Generator) -> _Offer:
         n_nodes = self.enumerated.operator.shape[0]
@@ -228,16 +220,16 @@ class Neighbourhoods:
                 f"{' to tell standard errors' if request.needs_errors else ''}; lower the order."
             )
 
-    def _design(self, bought: UnevenPurchase, offer: _Offer) -> NeighbourhoodDraws:
-        n_terms, n = len(bought.positions), bought.n_units
+    def _design(self, selected: UnevenSelection, offer: _Offer) -> NeighbourhoodDraws:
+        n_terms, n = len(selected.positions), selected.n_units
         ends = np.concatenate([[0], np.cumsum(offer.sizes[:n])])
         units = scipy.sparse.csr_matrix(
-            (offer.weights[:n_terms], bought.positions, ends),
-            shape=(n, int(bought.table.counts[0])),
+            (offer.weights[:n_terms], selected.positions, ends),
+            shape=(n, int(selected.table.counts[0])),
         )
         drawn = np.array(sorted(self.nodes_of), dtype=np.intp)
         return NeighbourhoodDraws(
-            bought.table, self.enumerated, units, offer.owners[:n], drawn, self.order
+            selected.table, self.enumerated, units, offer.owners[:n], drawn, order=self.order
         )
 
 

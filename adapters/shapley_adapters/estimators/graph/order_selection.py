@@ -102,7 +102,7 @@ def affordable_or_drawn(
         except TooManyCoalitionsError:
             return draw(order)
     largest = affordable(order, make, request, 0, is_last)
-    if getattr(largest, "order", 0) > 0 or is_last(0):
+    if largest.order > 0 or is_last(0):
         return largest
     try:
         return draw(1)
@@ -124,7 +124,7 @@ def reason_for_first(order: int | str, design: Design, first: int, needed: str) 
     needed : str
         How many evaluations the next order takes.
     """
-    if order != "auto" or getattr(design, "order", first) > first:
+    if order != "auto" or design.order > first:
         return None
     return f"order='auto' came down to order {first}, because order {first + 1} needs {needed}"
 

@@ -20,13 +20,13 @@ from ...coalitions.sizes import (
     randomly_rounded,
     size_probabilities,
 )
-from ...coalitions.tables import CoalitionTable, buy, pack, units_within
+from ...coalitions.tables import pack, select_units, units_within
 from ..linear_algebra import ConstrainedFit, fit_with_fixed_sum
-from ..protocol import DesignRequest, Estimator, Solution
+from ..protocol import Design, DesignRequest, Estimator, Solution
 
 
 @dataclass(frozen=True)
-class LeastSquaresDesign:
+class LeastSquaresDesign(Design):
     """The equations of the regression.
 
     Attributes
@@ -45,7 +45,6 @@ class LeastSquaresDesign:
         Among how many an equation was drawn without replacement; infinite where with.
     """
 
-    table: CoalitionTable
     positions: IntArray
     members: CoalitionArray
     weights: FloatArray
@@ -63,10 +62,6 @@ class LeastSquaresDesign:
             self.is_drawn[:n],
             self.stratum_sizes[:n],
         )
-
-    def of_rows(self, _: IntArray) -> LeastSquaresDesign:
-        """Return the design itself: all rows share it."""
-        return self
 
     @property
     def is_paired(self) -> bool:
@@ -147,12 +142,13 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         drawn = draw(plan, n_wanted, request.rng)
         first = np.concatenate([whole, drawn.members])
         units = np.stack([first, ~first], axis=1) if self.paired else first[:, None]
-        purchase = buy(request.known, pack(units)[None], request.budget)
-        n = purchase.n_units[0]
-        whole_weights = unit_size * plan.whole_weight(whole.sum(axis=1))
+        selection = select_units(request.known, pack(units)[None], request.budget)
+        n = selection.n_units[0]
+        whole_sizes = whole.sum(axis=1)
+        whole_weights = unit_size * (plan.mass / plan.counts)[whole_sizes - 1]
         return LeastSquaresDesign(
-            table=purchase.table,
-            positions=purchase.positions[0, :n],
+            table=selection.table,
+            positions=selection.positions[0, :n],
             members=first[:n],
             weights=np.concatenate([whole_weights, drawn.weights])[:n],
             is_drawn=np.arange(n) >= len(whole),
@@ -161,10 +157,12 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
 
     def _with_replacement(self, plan: _SizePlan, n_wanted: int, rng: np.random.Generator) -> _Drawn:
         # Duplicates are free, so offer more draws than the budget pays for at full price.
-        n_offered = 4 * n_wanted if plan.draw_probabilities.size else 0
-        sizes = rng.choice(plan.drawn_sizes, size=n_offered, p=plan.draw_probabilities)
+        n_offered = 4 * n_wanted if plan.drawn_sizes.size else 0
+        probabilities = plan.probability[plan.drawn_sizes - 1]
+        sizes = rng.choice(plan.drawn_sizes, size=n_offered, p=probabilities)
         members = random_subsets(sizes, plan.n_players, rng)
-        return _Drawn(members, plan.drawn_weight(sizes), np.full(n_offered, np.inf))
+        weights = plan.mass[sizes - 1] / plan.probability[sizes - 1]
+        return _Drawn(members, weights, np.full(n_offered, np.inf))
 
     def _without_replacement(
         self, plan: _SizePlan, n_wanted: int, rng: np.random.Generator
@@ -246,32 +244,16 @@ class _SizePlan:
     """Which sizes are taken whole, and how the others are drawn and weighted.
 
     `mass` and `counts` are the kernel weight of each size 1, …, M − 1 and its number of
-    coalitions; `probability` is how likely a draw has this size (0 for sizes taken whole).
+    coalitions; `probability` is the probability that a draw has this size (0 for sizes taken
+    whole); `drawn_sizes` are the sizes with a positive one.
     """
 
+    n_players: int
     n_whole: int
     mass: FloatArray
     counts: FloatArray
     probability: FloatArray
-
-    @property
-    def n_players(self) -> int:
-        return len(self.mass) + 1
-
-    @property
-    def drawn_sizes(self) -> IntArray:
-        return np.flatnonzero(self.probability) + 1
-
-    @property
-    def draw_probabilities(self) -> FloatArray:
-        return self.probability[self.probability > 0]
-
-    def whole_weight(self, sizes: IntArray) -> FloatArray:
-        return self.mass[sizes - 1] / self.counts[sizes - 1]
-
-    def drawn_weight(self, sizes: IntArray) -> FloatArray:
-        with np.errstate(divide="ignore"):
-            return (self.mass / self.probability)[sizes - 1]
+    drawn_sizes: IntArray
 
 
 def _plan_sizes(n_players: int, sizes: str, n_affordable: int, paired: bool) -> _SizePlan:
@@ -297,7 +279,9 @@ def _plan_sizes(n_players: int, sizes: str, n_affordable: int, paired: bool) -> 
             break
     total = probability.sum()
     probability = probability / total if total > 0 else probability
-    return _SizePlan(n_whole, kernel_mass(n_players), counts, probability)
+    drawn_sizes = np.flatnonzero(probability) + 1
+    mass = kernel_mass(n_players)
+    return _SizePlan(n_players, n_whole, mass, counts, probability, drawn_sizes)
 
 
 def _whole_sizes(n_players: int, n_whole: int, paired: bool) -> CoalitionArray:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from ...arguments import checked_choice
 from ...array_types import FloatArray, IntArray, ScoreArray, ValueArray
-from ...coalitions.tables import CoalitionTable, buy, pack
+from ...coalitions.tables import pack, select_units
 from ...cooperators.choices import checked_prior
 from ...threads.row_threads import map_in_threads
 from ..kernel_draws import CoalitionDraws
-from ..protocol import DesignRequest, Estimator, Solution
+from ..protocol import Design, DesignRequest, Estimator, Solution
 from .design import spread_pairs
 from .kernels import OddKernels, Ratios
 from .marginal_likelihood import best_of_grid
@@ -51,7 +52,7 @@ _SHARE_LEARNED = 0.5
 
 
 @dataclass(frozen=True)
-class OddDesign:
+class OddDesign(Design):
     """Pairs of complements, and what is known of the weights of each row beforehand.
 
     Attributes
@@ -65,20 +66,16 @@ class OddDesign:
     draws: CoalitionDraws
     log_weights: FloatArray | None
 
-    @property
-    def table(self) -> CoalitionTable:
-        """The distinct coalitions."""
-        return self.draws.table
-
     def within(self, n_coalitions: int) -> OddDesign:
         """Return the design that the first coalitions make."""
-        return replace(self, draws=self.draws.within(n_coalitions))
+        draws = self.draws.within(n_coalitions)
+        return replace(self, table=draws.table, draws=draws)
 
-    def of_rows(self, places: IntArray) -> OddDesign:
+    def of_rows(self, indices: IntArray) -> OddDesign:
         """Return the design of some of the rows."""
         if self.log_weights is None:
             return self
-        return replace(self, log_weights=self.log_weights[places])
+        return replace(self, log_weights=self.log_weights[indices])
 
 
 @dataclass(frozen=True)
@@ -100,6 +97,8 @@ class OddGP(Estimator[OddDesign]):
         What computes the players' scores that serve as a prior of the weights; None for no prior.
     """
 
+    is_drawn_by_labels: ClassVar[bool] = True  # little else is drawn
+
     weights: str = "learned"
     cooperators: str | ScoreArray | None = None
 
@@ -111,11 +110,6 @@ class OddGP(Estimator[OddDesign]):
     def score_source(self) -> str | ScoreArray | None:
         """How the scores of the prior are computed; what derivatives do not tell, values will."""
         return checked_prior(self.cooperators, self.weights)
-
-    @property
-    def is_drawn_by_labels(self) -> bool:
-        """Hardly anything else is drawn."""
-        return True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one pair and the end points."""
@@ -139,12 +133,12 @@ class OddGP(Estimator[OddDesign]):
         """Choose the pairs that tell most; which player plays which part is drawn."""
         members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
         units = np.stack([members, ~members], axis=1)
-        purchase = buy(request.known, pack(units)[None], request.budget)
-        n = purchase.n_units[0]
-        draws = CoalitionDraws(purchase.table, purchase.positions[0, :n], members[:n])
+        selection = select_units(request.known, pack(units)[None], request.budget)
+        n = selection.n_units[0]
+        draws = CoalitionDraws(selection.table, selection.positions[0, :n], members[:n])
         if request.scores is None or request.informed is None or not request.informed.any():
-            return OddDesign(draws, None)
-        return OddDesign(draws, log_weights_from_scores(request.scores))
+            return OddDesign(draws.table, draws, None)
+        return OddDesign(draws.table, draws, log_weights_from_scores(request.scores))
 
     def solve(self, design: OddDesign, values: ValueArray) -> Solution:
         """Return the posterior means and standard deviations of all rows and outputs."""

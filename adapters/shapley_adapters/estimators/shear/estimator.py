@@ -19,11 +19,11 @@ from ...array_types import (
     ValueArray,
     WordArray,
 )
-from ...coalitions.tables import CoalitionTable, buy, pack, units_within
+from ...coalitions.tables import pack, select_units, units_within
 from ...cooperators.choices import checked_cooperators
 from ...errors import InvalidArgumentError
 from ..efficiency import share_residual
-from ..protocol import DesignRequest, Estimator, Solution
+from ..protocol import Design, DesignRequest, Estimator, Solution
 from .shrunken_variances import moderated
 
 COMPLEMENTS = ("posterior", "uniform", "none")
@@ -34,7 +34,7 @@ Averages over a background hide which models do."""
 
 
 @dataclass(frozen=True)
-class ShearDesign:
+class ShearDesign(Design):
     """Pairs of marginal contributions, one unit each.
 
     A unit belongs to a player and to a stratum: a subset of the player's cooperators together with
@@ -61,7 +61,6 @@ class ShearDesign:
         Whether anything was drawn.
     """
 
-    table: CoalitionTable
     positions: IntArray
     strata: IntArray
     stratum_weights: FloatArray
@@ -85,15 +84,15 @@ class ShearDesign:
             n_units=n_units,
         )
 
-    def of_rows(self, places: IntArray) -> ShearDesign:
+    def of_rows(self, indices: IntArray) -> ShearDesign:
         """Return the design of some of the rows."""
         return replace(
             self,
-            table=self.table.of_rows(places),
-            positions=self.positions[places],
-            draws=self.draws[places],
-            n_units=self.n_units[places],
-            shares=self.shares[places],
+            table=self.table.of_rows(indices),
+            positions=self.positions[indices],
+            draws=self.draws[indices],
+            n_units=self.n_units[indices],
+            shares=self.shares[indices],
         )
 
 
@@ -162,14 +161,14 @@ class Shear(Estimator[ShearDesign]):
         weights = stratum_weights(n_cooperators)
         strata = self._strata(request, weights)
         units = self._units(request, cooperators, strata)
-        purchase = buy(request.known, units, request.budget)
+        selection = select_units(request.known, units, request.budget)
         return ShearDesign(
-            table=purchase.table,
-            positions=purchase.positions,
+            table=selection.table,
+            positions=selection.positions,
             strata=strata,
             stratum_weights=weights,
-            draws=_draws(strata, purchase.n_units, n_players * len(weights)),
-            n_units=purchase.n_units,
+            draws=_draws(strata, selection.n_units, n_players * len(weights)),
+            n_units=selection.n_units,
             shares=self._shares(request, cooperators),
             is_random=self.complement != "none",
         )
@@ -179,10 +178,10 @@ class Shear(Estimator[ShearDesign]):
         contributions = _contributions(design, values)  # (R, U, K)
         n_rows, n_players = design.shares.shape
         n_strata = len(design.stratum_weights)
-        is_bought = (np.arange(len(design.strata)) < design.n_units[:, None])[:, :, None]
-        sums = _sum_by(design.strata, n_players * n_strata, is_bought * contributions)
+        is_selected = (np.arange(len(design.strata)) < design.n_units[:, None])[:, :, None]
+        sums = _sum_by(design.strata, n_players * n_strata, is_selected * contributions)
         means = sums / design.draws[:, :, None]
-        deviations = is_bought * (contributions - means[:, design.strata])
+        deviations = is_selected * (contributions - means[:, design.strata])
         squares = _sum_by(design.strata // n_strata, n_players, deviations**2)
         means = means.reshape(n_rows, n_players, n_strata, -1)
         attributions = (design.stratum_weights[:, None] * means).sum(axis=2)

@@ -1,0 +1,114 @@
+"""The designs of groups of rows, each made once where rows share it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import BudgetError
+from ..estimators.exact import full_design
+from ..estimators.graph.linear_design import DesignMemoryError
+from ..estimators.protocol import Design, DesignRequest, Estimator
+from .budgets import RowBudget, memory_error
+from .design_cache import DesignCache
+from .row_groups import RowGroup
+from .settings import Settings
+
+_MOST_SHARED = 64
+"""The most designs that one run keeps for its later rows."""
+
+design_cache = DesignCache()
+"""Designs on graphs, for later calls."""
+
+
+@dataclass(frozen=True)
+class GroupDesign:
+    """The design of a group of rows.
+
+    Attributes
+    ----------
+    design : Design
+        The design.
+    shortfall : str, optional
+        Why it leaves out all neighbours in the graph, if it does.
+    """
+
+    design: Design
+    shortfall: str | None = None
+
+
+@dataclass
+class GroupDesigns:
+    """Makes the designs of one run.
+
+    Attributes
+    ----------
+    estimator : Estimator
+        The estimator that chooses the coalitions where not all of them are evaluated.
+    settings : Settings
+        The settings of the run.
+    budgets : dict of int to RowBudget
+        The budget for each number of active players.
+    """
+
+    estimator: Estimator[Any]
+    settings: Settings
+    budgets: Mapping[int, RowBudget]
+    _shared: dict[Hashable, GroupDesign] = field(default_factory=dict, init=False)
+    _drawn: set[Hashable] = field(default_factory=set, init=False)
+
+    def design_for(self, group: RowGroup) -> GroupDesign:
+        """Return the design of a group, or of its only row."""
+        key: Hashable = group.n_players
+        if group.graph is not None:
+            key = (group.graph, group.players[0].tobytes())
+        if key in self._shared:
+            return self._shared[key]
+        made = self._make(group, must_draw=key in self._drawn)
+        if group.scores is None and (group.own_words is None or made.design.is_whole):
+            if len(self._shared) >= _MOST_SHARED:
+                self._shared.clear()
+            self._shared[key] = made
+        else:
+            self._drawn.add(key)
+        return made
+
+    def _make(self, group: RowGroup, must_draw: bool) -> GroupDesign:
+        if self.budgets[group.n_players].enumerates_now:
+            return GroupDesign(full_design(group.n_players, group.known))
+        request = self._request(group, must_draw)
+        try:
+            if not self.estimator.needs_graph:
+                return GroupDesign(self.estimator.design(request))
+            keeps_drawn = group.own_words is None
+            design = design_cache.design(self.estimator, request, keeps_drawn)
+        except DesignMemoryError as error:
+            raise memory_error(group.n_players, self.settings) from error
+        except BudgetError as error:
+            name, budget = self.settings.budget_name, self.settings.budget
+            context = f"{name}={budget} is too small" if budget else f"{name} has to be given"
+            raise BudgetError(f"{context}: {self.settings.name} {error}") from error
+        return GroupDesign(design, self.estimator.shortfall(design, request))
+
+    def _request(self, group: RowGroup, must_draw: bool) -> DesignRequest:
+        n_players, budget = group.n_players, self.budgets[group.n_players]
+        limit = budget.limit
+        if budget.can_enumerate:
+            # Until a tolerance is met; beyond half of all coalitions, all are evaluated.
+            limit = max(budget.first_check, 2 ** (n_players - 1))
+        return DesignRequest(
+            n_players=n_players,
+            budget=min(limit, 2**n_players),
+            planned=min(budget.first_check, 2**n_players),
+            rng=group.generator(self.settings.seed),
+            known=group.known,
+            scores=group.scores,
+            informed=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
+            graph_view=group.graph_view,
+            budget_is_default=self.settings.budget is None,
+            needs_errors=self.settings.needs_errors,
+            must_draw=must_draw,
+        )

@@ -1,0 +1,226 @@
+"""One run: rows are grouped, scored, given a design, evaluated round by round, and solved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..array_types import BoolArray, IntArray, ScoreArray, ValueArray
+from ..errors import InvalidArgumentTypeError
+from ..estimators.exact import FullDesign, solve_full
+from ..estimators.protocol import Estimator, Solution
+from ..games.evaluation import Evaluator
+from ..games.fingerprints import as_words
+from ..games.game import FingerprintedGame, Game
+from ..graphs.graphs_of_rows import graphs_of_rows
+from ..graphs.player_graph import PlayerGraph
+from ..threads.blas_threads import one_blas_thread
+from .budgets import RowBudget, checked_budgets
+from .designs import GroupDesign, GroupDesigns
+from .repeated_values import largest_magnitude
+from .result import Estimate
+from .rounds import PendingRows
+from .row_groups import RowGroup, group_rows, group_rows_on_graphs
+from .run_warnings import RunWarnings
+from .scoring import Scoring
+from .settings import Settings
+
+
+@dataclass
+class Run:
+    """The parts of a run that all its rows share.
+
+    Attributes
+    ----------
+    game : Game
+        The games of all rows.
+    estimator : Estimator
+        The estimator.
+    settings : Settings
+        The settings of the run.
+    active : array, (R, M)
+        The players that can change the value of each row.
+    n_active : array, (R,)
+        How many there are.
+    budgets : dict of int to RowBudget
+        The budget for each number of active players.
+    warnings : RunWarnings
+        What to warn of in the end.
+    largest : float
+        The largest value so far, regardless of signs.
+    """
+
+    game: Game
+    estimator: Estimator[Any]
+    settings: Settings
+    active: BoolArray
+    n_active: IntArray = field(init=False)
+    budgets: dict[int, RowBudget] = field(init=False)
+    warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
+    largest: float = 0.0
+    _graphs: Sequence[PlayerGraph] = ()
+    _own_words: npt.NDArray[np.uint32] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the arguments before anything is evaluated."""
+        settings = self.settings
+        self.n_active = self.active.sum(axis=1)
+        if settings.independent_rows:
+            self._own_words = as_words(_fingerprints(self.game))
+        if self.estimator.needs_graph:
+            n_rows, n_players = self.active.shape
+            self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
+        self.budgets = checked_budgets(self.n_active, self.estimator, settings)
+        self._designs = GroupDesigns(self.estimator, settings, self.budgets)
+        if self.estimator.needs_graph:
+            self._check_widest_row()
+
+    @one_blas_thread()
+    def _check_widest_row(self) -> None:
+        """Refuse a budget before any evaluation, by the design of the row with most players.
+
+        That row is, if not always, the most expensive one.
+        """
+        widest = np.argmax(self.n_active, keepdims=True)
+        no_values = np.zeros((len(self.active), 2, 1))
+        for group in self._groups(widest, no_values):
+            self._designs.design_for(group)
+
+    def estimate_rows(
+        self, rows: IntArray, ends: ValueArray, evaluate: Evaluator, result: Estimate
+    ) -> None:
+        """Estimate some rows of the game, and write their attributions into the result."""
+        groups = self._groups(rows, ends)
+        source = self.estimator.score_source
+        if source is not None:
+            groups = self._scored(groups, source, evaluate)
+        with one_blas_thread():  # once for all rows, also where each has a design
+            pending = [rows for group in groups for rows in self._start(group)]
+        while pending:
+            # All groups in one go, so that batches are full although a group has few rows.
+            values = evaluate([rows.request() for rows in pending])
+            self.largest = max([self.largest, *map(largest_magnitude, values)])
+            with one_blas_thread():
+                pending = [
+                    unfinished
+                    for rows, new in zip(pending, values, strict=True)
+                    for unfinished in self._finish_round(rows.with_values(new), result)
+                ]
+
+    def _groups(self, rows: IntArray, ends: ValueArray) -> list[RowGroup]:
+        """Group rows that can be treated alike."""
+        active = self.active[rows]
+        if self.estimator.needs_graph:
+            graphs = [self._graphs[row] for row in rows]
+            groups = group_rows_on_graphs(rows, active, ends[rows], graphs)
+        else:
+            groups = group_rows(rows, active, ends[rows])
+        if self._own_words is None:
+            return groups
+        return [replace(group, own_words=self._own_words[group.rows]) for group in groups]
+
+    def _scored(
+        self, groups: list[RowGroup], source: str | ScoreArray, evaluate: Evaluator
+    ) -> list[RowGroup]:
+        """Return the groups with scores of their players, where their coalitions are drawn."""
+        scored: list[RowGroup] = []
+        for group in groups:
+            budget = self.budgets[group.n_players]
+            if budget.enumerates_now:
+                scored.append(group)
+                continue
+            minimum = self.estimator.minimum_budget(group.n_players, self.settings.needs_errors)
+            scoring = Scoring(source, budget.first_check, minimum, self.settings.seed)
+            scored += scoring.scored(group, evaluate)
+        return scored
+
+    def _start(self, group: RowGroup) -> list[PendingRows]:
+        """Return the rows of a group with one design for all, or with a design for each row."""
+        if group.own_words is None:
+            return [self._pending(group, self._designs.design_for(group))]
+        is_drawn = not self.budgets[group.n_players].enumerates_now
+        if self.estimator.is_drawn_by_labels and group.scores is None and is_drawn:
+            relabelled = group.relabelled(self.settings.seed)
+            return [self._pending(relabelled, self._designs.design_for(relabelled))]
+        first, *others = group.one_by_one()
+        made = self._designs.design_for(first)
+        if made.design.is_whole:
+            return [self._pending(group, made)]
+        return [
+            self._pending(first, made),
+            *(self._pending(other, self._designs.design_for(other)) for other in others),
+        ]
+
+    def _pending(self, group: RowGroup, made: GroupDesign) -> PendingRows:
+        """Return the rows of a group before their first round."""
+        if group.graph is not None:
+            self.warnings.count_isolated(group, made)
+        design = made.design
+        is_one_round = self.settings.tolerance is None or design.is_whole
+        round_end = self.budgets[group.n_players].first_check
+        if is_one_round:
+            round_end = int(design.table.counts.max())
+        return PendingRows(group, design, group.known_values, round_end)
+
+    def _finish_round(self, pending: PendingRows, result: Estimate) -> list[PendingRows]:
+        """Record the rows that are done, and return the others with their next round."""
+        solution = _solve(self.estimator, pending)
+        tolerance = self.settings.tolerance
+        if tolerance is None:
+            _record(pending, slice(None), solution, result)
+            return []
+        is_met = tolerance.is_met(solution)
+        is_last = pending.is_last_round
+        if is_last and not self.budgets[pending.group.n_players].can_enumerate:
+            _record(pending, slice(None), solution, result)
+            if not is_met.all():
+                self.warnings.count_missed(is_met, tolerance, solution)
+            return []
+        _record(pending, np.flatnonzero(is_met), solution, result)
+        if is_met.all():
+            return []
+        unfinished = pending.of_rows(np.flatnonzero(~is_met))
+        return unfinished.enumerated() if is_last else [unfinished.next_round()]
+
+
+def _solve(estimator: Estimator[Any], pending: PendingRows) -> Solution:
+    if isinstance(pending.design, FullDesign):
+        return solve_full(pending.design, pending.values)
+    is_last = pending.is_last_round
+    design = pending.design if is_last else pending.design.within(pending.round_end)
+    return estimator.solve(design, pending.values)
+
+
+def _record(
+    pending: PendingRows, indices: IntArray | slice, solution: Solution, result: Estimate
+) -> None:
+    """Write the solution of some of the rows, given by their indices, into the result."""
+    group, design = pending.group, pending.design
+    rows = group.rows[indices]
+    # A solution on a graph has values for all its nodes, any other one for the active players.
+    players = group.players[indices] if group.graph is None else slice(None)
+    target = (rows[:, None], players) if group.graph is None else rows
+    errors = solution.standard_errors
+    freedom = np.broadcast_to(solution.degrees_of_freedom, errors.shape)
+    result.values[target] = solution.values[indices]
+    result.standard_errors[target] = errors[indices]
+    result.degrees_of_freedom[target] = freedom[indices]
+    result.orders[rows] = design.order
+    evaluations = np.minimum(design.table.counts, pending.round_end)
+    result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[indices]
+    if group.sources is not None and group.backward_passes is not None:
+        result.cooperators[rows] = group.sources[indices]
+        result.backward_passes[rows] = group.backward_passes[indices]
+
+
+def _fingerprints(game: Game) -> list[bytes]:
+    if not isinstance(game, FingerprintedGame):
+        raise InvalidArgumentTypeError(
+            "independent_rows=True needs a game with row_fingerprints(), which "
+            f"{type(game).__name__} lacks. Leave independent_rows=False."
+        )
+    return game.row_fingerprints()

@@ -1,0 +1,100 @@
+"""Scores per row: how much each pair of players cooperates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..array_types import IntArray, ScoreArray
+from ..coalitions.tables import CoalitionTable
+from ..cooperators.choices import DERIVATIVES
+from ..cooperators.scores import (
+    difference_coalitions,
+    difference_scores,
+    scores_before_evaluation,
+)
+from ..games.evaluation import Evaluator
+from .row_groups import RowGroup
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Computes the scores of a group of rows.
+
+    Attributes
+    ----------
+    cooperators : str or array
+        The source of the scores, as in `Shear`.
+    budget : int
+        The evaluations for each row.
+    minimum_budget : int
+        The evaluations that the estimate needs without the scores.
+    seed : int
+        Seed of the random scores.
+    """
+
+    cooperators: str | ScoreArray
+    budget: int
+    minimum_budget: int
+    seed: int
+
+    def scored(self, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
+        """Return the group with scores; two groups where the source differs between the rows."""
+        computed = scores_before_evaluation(
+            evaluate.game,
+            group.rows,
+            self.cooperators,
+            evaluate.batch_size,
+            self._differences_fit(group.n_players),
+        )
+        scores = _of_players(computed.values, group.players)
+        parts = []
+        is_missing = computed.sources == ""
+        if not is_missing.all():
+            done = ~is_missing
+            passes = computed.backward_passes[done]
+            parts.append(group.only(done).scored(scores[done], computed.sources[done], passes))
+        if is_missing.any():
+            passes = computed.backward_passes[is_missing]
+            parts.append(self._without_derivatives(group.only(is_missing), passes, evaluate))
+        return parts
+
+    def _without_derivatives(
+        self, group: RowGroup, passes: IntArray, evaluate: Evaluator
+    ) -> RowGroup:
+        """Score by differences of values if the user chose them or they are cheap, else at random.
+
+        No scores where the user chose derivatives alone.
+        """
+        if isinstance(self.cooperators, str) and self.cooperators == DERIVATIVES:
+            shape = (len(group.rows), group.n_players, group.n_players)
+            return group.scored(np.zeros(shape), "", passes)
+        if not self._differences_fit(group.n_players):
+            return group.scored(self._random_scores(group), "random", passes)
+        coalitions = difference_coalitions(group.n_players)
+        table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
+        (values,) = evaluate([group.request(table)])
+        scores = difference_scores(group.known_values[:, 1], values, group.n_players)
+        return group.knowing(coalitions, values).scored(scores, "difference", passes)
+
+    def _differences_fit(self, n_players: int) -> bool:
+        cost = n_players * (n_players + 1) // 2
+        if isinstance(self.cooperators, str) and self.cooperators == "auto":
+            return 2 * (cost + 1) <= self.budget and self.minimum_budget + cost <= self.budget
+        return isinstance(self.cooperators, str) and self.cooperators == "difference"
+
+    def _random_scores(self, group: RowGroup) -> ScoreArray:
+        shape = (group.n_players, group.n_players)
+        # Not the stream of the coalitions.
+        if group.own_words is None:
+            scores = group.generator(self.seed, 1).random(shape)
+            return np.broadcast_to(scores, (len(group.rows), *shape))
+        rows = [group.only(np.array([index])) for index in range(len(group.rows))]
+        return np.stack([row.generator(self.seed, 1).random(shape) for row in rows])
+
+
+def _of_players(scores: ScoreArray, players: IntArray) -> ScoreArray:
+    """Return the scores among the given players of each row, (R, m, m)."""
+    row = np.arange(len(scores))[:, None, None]
+    return scores[row, players[:, :, None], players[:, None, :]]

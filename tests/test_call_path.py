@@ -1,0 +1,37 @@
+"""How many functions an explanation runs through; the script prints which."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.optional import HAS_TORCH
+
+ROOT = Path(__file__).parents[1]
+
+# The most functions, modules and frames above the model. Which functions choose the batch size
+# depends on the time that batches take, so that the counts of functions have some slack.
+BOUNDS = {"shap": (178, 41, 9), "captum": (184, 38, 13)}
+
+
+@pytest.mark.parametrize("host", BOUNDS)
+def test_a_call_runs_through_few_functions(host):
+    if host == "captum" and not HAS_TORCH:
+        pytest.skip("torch is not installed")
+    places = [ROOT, ROOT / "adapters", os.environ.get("PYTHONPATH")]
+    path = os.pathsep.join(str(place) for place in places if place)
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    script = ROOT / "tests" / "benchmarks" / "call_path.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--only", host, "--json"],
+        capture_output=True, text=True, check=True, env=environment,
+    )  # fmt: skip
+    (call,) = json.loads(done.stdout)
+    n_functions, n_modules, depth = BOUNDS[host]
+    listed = "\n".join(call["functions"])
+    assert n_functions // 2 < call["n_functions"] <= n_functions, listed
+    assert call["n_modules"] <= n_modules, listed
+    assert 2 < call["depth"] <= depth
