@@ -41,6 +41,20 @@ def write_constructor(kind: KindT) -> KindT:
     return kind
 
 
+def fill_docstring(kind: KindT, **texts: str) -> KindT:
+    """Put texts that several classes share where a docstring names them in braces.
+
+    The lines of the texts are indented as in a class. Python 3.13 removes the indentation of
+    docstrings, and older ones leave it, so all of it is removed here.
+    """
+    # Under `python -OO` there are no docstrings to complete.
+    docstring = inspect.cleandoc(kind.__doc__ or "")
+    for name, text in texts.items():
+        docstring = docstring.replace(f"{{{name}}}", text.replace("\n    ", "\n"))
+    kind.__doc__ = docstring
+    return kind
+
+
 def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:
     """Return an `__init__` that refuses names and positions which `constructor` does not take."""
     parameters = dict(inspect.signature(constructor).parameters)

@@ -32,7 +32,7 @@ class LShapley(GraphAttribution):
         How many edges away features are considered. By default the largest order whose coalitions
         `n_samples` pays for, and at least 1, of which random orders are drawn where it costs more.
         If `n_samples` does not pay for these either, the order is 0, of which a warning tells.
-    context : {{"removed", "kept"}}
+    context : {"removed", "kept"}
         Whether features outside the neighbourhood are absent, as the paper has it, or present, as
         the authors' code does.
     {independent_rows}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shapley_adapters.constructors import fill_docstring
+
 from .amortized_attribution import AmortizedAttribution
 from .shared_parameters import MethodT
 
@@ -57,9 +59,7 @@ _TRAINING = """network : {"mlp", "unet", "tokens"} or Module
 
 
 def _documented(method: MethodT) -> MethodT:
-    text = (method.__doc__ or "").replace("{model}", _MODEL)
-    method.__doc__ = text.replace("{training}", _TRAINING)
-    return method
+    return fill_docstring(method, model=_MODEL, training=_TRAINING)
 
 
 @_documented

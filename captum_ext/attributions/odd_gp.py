@@ -26,11 +26,11 @@ class OddGP(SamplingAttribution):
     Parameters
     ----------
     {parameters}
-    weights : {{"learned", "equal"}}
+    weights : {"learned", "equal"}
         Whether features have weights of their own in interactions, learned for each example. With
         equal ones examples share their linear algebra, which takes less than a millisecond an
         example, and are less accurate.
-    cooperators : {{None, "auto", "hessian", "gradient", "difference"}} or array
+    cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
         What tells beforehand which features interact, as a prior of the weights. None: nothing but
         the values themselves. Ways and shapes as in SHEAR; `"auto"` takes derivatives where the
         model has them, at M + 1 backward passes an example, and asks for nothing elsewhere.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.estimators.graph import options as connected_forms
 from shapley_adapters.estimators.least_squares import options as least_squares_forms
 
@@ -37,12 +38,11 @@ _INDEPENDENT_ROWS = """independent_rows : bool
 
 def documented(method: MethodT) -> MethodT:
     """Put the shared parameters where the docstring names them in braces."""
-    # Under `python -OO` there are no docstrings to complete.
-    method.__doc__ = (method.__doc__ or "").format(
+    return fill_docstring(
+        method,
         parameters=_PARAMETERS,
         graph=_GRAPH,
         independent_rows=_INDEPENDENT_ROWS,
         c_shapley_options=connected_forms.OPTIONS,
         least_squares_options=least_squares_forms.OPTIONS,
     )
-    return method

@@ -24,14 +24,14 @@ class Shear(SamplingAttribution):
     Parameters
     ----------
     {parameters}
-    cooperators : {{"auto", "hessian", "gradient", "difference", "random"}} or array
+    cooperators : {"auto", "hessian", "gradient", "difference", "random"} or array
         How the strongest cooperators are found. `"hessian"`: second derivatives (Eq. 11), 1 + M
         backward passes. `"gradient"`: differences of first derivatives, M + 1 backward passes,
         right for ReLU networks. `"difference"`: M + M (M − 1) / 2 evaluations, for any model.
         `"auto"`: the first of these that says something about the example; differences only where
         they cost at most half the budget, else at random. An array, (M, M) or (B, M, M), holds
         scores of your own. Backward passes are reported, and not part of the budget.
-    complement : {{"posterior", "uniform", "none"}}
+    complement : {"posterior", "uniform", "none"}
         How the features that are not cooperators are drawn: as in a random order, which is
         unbiased; by fair coins, as the authors' code does; or not at all (Eq. 13).
     antithetic : bool

@@ -62,7 +62,7 @@ class AVAExplainer(AggregateExplainer):
     normalized : bool
         Whether the weights are divided by their sum, so that values keep their scale. The paper
         prints them undivided.
-    at_zero : {{"only", "leave_out"}}
+    at_zero : {"only", "leave_out"}
         What a neighbour at distance 0 means: it alone explains the row, which is the limit; or it
         is passed over, so that a row of the data is explained by others.
     smoothing : float

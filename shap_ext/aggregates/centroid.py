@@ -27,15 +27,15 @@ class CentroidExplainer(CandidateExplainer):
     ----------
     {of_aggregates}
     {explainers}
-    distance : {{"l2", "l1", "kendall"}} or float
+    distance : {"l2", "l1", "kendall"} or float
         D: Euclidean, ℓ1, Kendall's between rankings, or the order q ≥ 1 of a norm. By default, with
         p = 2, the mean.
     power : float, optional
         p ≥ 1, by default q: each feature by itself. `distance="l1"` is the median,
         `distance="l2", power=1` the geometric median.
-    scale : {{"none", "l1", "l2", "max"}}
+    scale : {"none", "l1", "l2", "max"}
         Whether each explanation is first brought to the mean size of all, measured so.
-    order : {{"value", "magnitude"}}
+    order : {"value", "magnitude"}
         What the rankings of `"kendall"` go by. Its values are M for the first feature down to 1.
     approximate : bool
         Whether rankings of more than 60 features that no majority tells apart may be approximate.

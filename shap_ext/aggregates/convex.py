@@ -47,7 +47,7 @@ class ConvexExplainer(CandidateExplainer):
         λ of `"trade_off"`, in units of the output for a nat.
     neighbourhood : shapley_adapters.criteria.Neighbourhood, optional
         Where sensitivity looks for neighbours; needed for it and for `"trade_off"`.
-    scale : {{"none", "l1", "l2", "max"}}
+    scale : {"none", "l1", "l2", "max"}
         Whether each explanation is first brought to the mean size of all, measured so.
 
     Attributes

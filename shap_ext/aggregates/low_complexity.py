@@ -27,13 +27,13 @@ class LowComplexityExplainer(CandidateExplainer):
     ----------
     {of_aggregates}
     {explainers}
-    method : {{"descent", "shrinking"}}
+    method : {"descent", "shrinking"}
         `"descent"`: from each explanation towards their mean, and from the mean towards each, one
         feature at a time, keeping a step only if the complexity falls; ends in the box that they
         span. `"shrinking"`: keeps the lowest points of the segments between the corners of their
         convex hull until the region is small; ends in the hull. It goes below the simplest
         explanation only where they disagree in the sign of a feature.
-    scale : {{"none", "l1", "l2", "max"}}
+    scale : {"none", "l1", "l2", "max"}
         Whether each explanation is first brought to the mean size of all, measured so.
     n_steps : int
         Steps of each feature on its whole way (descent).

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from shapley_adapters.constructors import fill_docstring
+
 from .amortized_explainer import AmortizedExplainer
 from .shared_parameters import documented
 
 _PARAMETERS = """training_data : array or DataFrame, optional
         The rows to train on; by default those that were given as masker.
-    network : {{"mlp", "unet", "tokens"}} or torch module
+    network : {"mlp", "unet", "tokens"} or torch module
         The network: dense layers for tables, a U-Net for images, convolutions for sequences; or a
         module from rows to attributions, (rows, players, outputs), of which a copy is trained.
     network_options : mapping, optional
-        Options of a named network, such as `{{"widths": (256, 256)}}` or `{{"grid": (16, 16)}}`.
+        Options of a named network, such as `{"widths": (256, 256)}` or `{"grid": (16, 16)}`.
     evaluations : int, optional
         Coalitions evaluated for each training row: in all for targets made once (by default 8 a
         feature, at least 64), in each epoch for the others (32).
@@ -55,8 +57,7 @@ _PARAMETERS = """training_data : array or DataFrame, optional
 
 
 def _with_training(explainer: type) -> type:
-    explainer.__doc__ = (explainer.__doc__ or "").replace("{training}", _PARAMETERS)
-    return documented(explainer)
+    return documented(fill_docstring(explainer, training=_PARAMETERS))
 
 
 @_with_training
@@ -71,7 +72,7 @@ class SimShapExplainer(AmortizedExplainer):
     Parameters
     ----------
     {parameters}
-    targets : {{"oddgp", "leastsquares", "controlled", "simsemivalue"}}
+    targets : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
         What the network is trained towards: estimates by odd Gaussian-process regression or least
         squares, made once for each row; sim-semivalues of coalitions drawn in each epoch, as in the
         paper (Eq. 14); or these with the network's own additive game as control variate, which have
@@ -94,7 +95,7 @@ class FastShapExplainer(AmortizedExplainer):
     Parameters
     ----------
     {parameters}
-    targets : {{"fastshap"}}, optional
+    targets : {"fastshap"}, optional
         There is one only.
     {training}
     """

@@ -26,11 +26,11 @@ class OddGPExplainer(SamplingExplainer):
     Parameters
     ----------
     {parameters}
-    weights : {{"learned", "equal"}}
+    weights : {"learned", "equal"}
         Whether features have weights of their own in interactions, learned for each row. With
         equal ones rows share their linear algebra, which takes less than a millisecond a row, and
         are less accurate.
-    cooperators : {{None, "auto", "hessian", "gradient", "difference"}} or array
+    cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
         What tells beforehand which features interact, as a prior of the weights. None: nothing but
         the values themselves. Ways and shapes as in SHEAR; `"auto"` takes derivatives where the
         model has them, at M + 1 backward passes a row, and asks for nothing elsewhere.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.estimators.graph import options as connected_forms
 from shapley_adapters.estimators.least_squares import options as least_squares_forms
 
@@ -67,8 +68,8 @@ _EXPLAINERS = """explainers : sequence, optional
 
 def documented(explainer: ExplainerT) -> ExplainerT:
     """Put the shared parameters where the docstring names them in braces."""
-    # Under `python -OO` there are no docstrings to complete.
-    explainer.__doc__ = (explainer.__doc__ or "").format(
+    return fill_docstring(
+        explainer,
         parameters=_PARAMETERS,
         graph=_GRAPH,
         independent_rows=_INDEPENDENT_ROWS,
@@ -77,4 +78,3 @@ def documented(explainer: ExplainerT) -> ExplainerT:
         of_aggregates=_OF_AGGREGATES,
         explainers=_EXPLAINERS,
     )
-    return explainer
