@@ -16,6 +16,8 @@ myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "shapley-ext"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]  # widens the column, for code and tables
 exclude_patterns = ["_build", "examples"]
 
 default_role = "literal"  # single backticks are code

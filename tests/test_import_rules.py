@@ -33,7 +33,14 @@ NEEDS_TORCH = {
 FLOORS = {
     "shapley_adapters": [
         {"array_types", "errors"},
-        {"arguments", "coalitions", "errors_of_means", "threads", "torch_support"},
+        {
+            "arguments",
+            "coalitions",
+            "errors_of_means",
+            "memory_bounds",
+            "threads",
+            "torch_support",
+        },
         {"games", "graphs"},
         {"cooperators", "criteria"},
         {"aggregation", "estimators"},

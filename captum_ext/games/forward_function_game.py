@@ -194,46 +194,57 @@ class ForwardFunctionGame:
     def _outputs(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the selected outputs for each draw of the baselines, (P, draws, K)."""
         n_pairs, n_draws = len(rows), self.baselines.n_draws
+        total = n_pairs * n_draws
         collected: list[ValueArray] = []
 
-        def started(start: int, stop: int) -> tuple[Any, IntArray]:
-            part: Any = slice(start, stop)
-            draws = None
-            if n_draws > 1:
-                draws, part = np.divmod(np.arange(start, stop), n_pairs)
-            with torch.no_grad():
-                masked = self.masked(rows[part], coalitions[part], draws)
-                return self._start(masked, self.additional_of(rows[part])), rows[part]
+        def collect(start: int, stop: int) -> None:
+            collected.extend(self._outputs_between(start, stop, rows, coalitions))
 
-        def finished(output: Any, own_rows: IntArray) -> ValueArray:
-            with torch.no_grad():
-                selected = self._select(waited(output), own_rows)
-            return array_of_tensor(selected)
-
-        def collect(start: int, stop: int, size: int | None = None) -> None:
-            step = size or stop - start
-            calls: list[tuple[Any, IntArray] | ValueArray] = []
-            for i in range(start, stop, step):
-                output, own_rows = started(i, min(i + step, stop))
-                # An output that is there is read before the next call, which may use its memory.
-                is_future = isinstance(output, Future)
-                calls.append((output, own_rows) if is_future else finished(output, own_rows))
-            collected.extend(finished(*c) if isinstance(c, tuple) else c for c in calls)
-
-        total = n_pairs * n_draws
         is_first = not self._is_known
         first = self._rows_of_first_pass(total)
         if first > 0:
             with nullcontext() if is_first else one_row_alone():
                 collect(0, first)
         if n_pairs > 1 or n_draws == 1:
-            # as many as the caller has found to fit
-            collect(first, total, self.rows_per_forward if self.calls_in_flight > 1 else None)
+            collect(first, total)  # as many as the caller has found to fit
         else:
             size = self.rows_per_forward
             in_batches(total - first, size, lambda i, j: collect(first + i, first + j))
         outputs = np.concatenate(collected)
         return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).swapaxes(0, 1)
+
+    def _outputs_between(
+        self, start: int, stop: int, rows: IntArray, coalitions: CoalitionArray
+    ) -> list[ValueArray]:
+        """Return the outputs of the copies from `start` to `stop`, those of one draw together.
+
+        They are one call of the forward function or, if it returns futures, the calls in flight.
+        """
+        step = self.rows_per_forward if self.calls_in_flight > 1 else stop - start
+        calls: list[tuple[Any, IntArray] | ValueArray] = []
+        for first in range(start, stop, step):
+            output, own_rows = self._started(first, min(first + step, stop), rows, coalitions)
+            # An output that is there is read before the next call, which may use its memory.
+            is_future = isinstance(output, Future)
+            calls.append((output, own_rows) if is_future else self._read(output, own_rows))
+        return [self._read(*call) if isinstance(call, tuple) else call for call in calls]
+
+    def _started(
+        self, start: int, stop: int, rows: IntArray, coalitions: CoalitionArray
+    ) -> tuple[Any, IntArray]:
+        """Call the forward function with some copies; return its output and their rows."""
+        part: Any = slice(start, stop)
+        draws = None
+        if self.baselines.n_draws > 1:
+            draws, part = np.divmod(np.arange(start, stop), len(rows))
+        with torch.no_grad():
+            masked = self.masked(rows[part], coalitions[part], draws)
+            return self._start(masked, self.additional_of(rows[part])), rows[part]
+
+    def _read(self, output: Any, rows: IntArray) -> ValueArray:
+        """Return what is selected from an output, or from the result of its Future, (P, K)."""
+        with torch.no_grad():
+            return array_of_tensor(self._select(waited(output), rows))
 
     def _rows_of_first_pass(self, total: int) -> int:
         """Return how many of `total` rows have a forward pass of their own."""

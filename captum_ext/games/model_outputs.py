@@ -13,6 +13,7 @@ from torch import Tensor
 
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtError
+from shapley_adapters.games.output_shapes import OutputShape
 from shapley_adapters.torch_support.array_module import how_to_pick
 
 from ..captum_internals import select_targets
@@ -20,6 +21,12 @@ from ..captum_internals import select_targets
 
 class OneValueForBatchError(Exception):
     """The forward function returned one value, or one tensor, for the whole batch."""
+
+
+def _shape_of_example() -> OutputShape:
+    return OutputShape(
+        "forward_func", "Check that it depends neither on the batch nor on the values of the input."
+    )
 
 
 @dataclass
@@ -34,8 +41,6 @@ class OutputSelection:
         Number of examples.
     may_be_one_for_all : bool
         Whether one tensor of any shape may be meant for the whole batch.
-    shape : tuple of int
-        Shape of the selected output of one example; known after the first call.
     dtype : torch.dtype
         Type of the output; known after the first call.
     """
@@ -43,33 +48,21 @@ class OutputSelection:
     target: Any
     n_examples: int
     may_be_one_for_all: bool
-    shape: tuple[int, ...] = field(default=(), init=False)
     dtype: torch.dtype = field(default=torch.float32, init=False)
-    _has_output: bool = field(default=False, init=False)
+    _shape: OutputShape = field(default_factory=_shape_of_example, init=False)
     _shape_of_all: tuple[int, ...] | None = field(default=None, init=False)
 
     def __call__(self, output: Any, rows: IntArray) -> Tensor:
         """Return the selected outputs of some rows, (P, K)."""
         selected = self._target_of(self._of_rows(output, len(rows)), rows)
-        shape = tuple(selected.shape[1:])
-        self._check_shape(shape)
-        self.shape, self.dtype = shape, selected.dtype
-        return selected.reshape(len(rows), int(np.prod(shape, dtype=np.intp)))
+        self._shape.check(tuple(selected.shape[1:]))
+        self.dtype = selected.dtype
+        return selected.reshape(len(rows), int(np.prod(self.shape, dtype=np.intp)))
 
-    def _check_shape(self, shape: tuple[int, ...]) -> None:
-        """Refuse outputs without numbers, and shapes that vary between calls."""
-        if 0 in shape:
-            raise ModelOutputError(
-                f"forward_func returns an output of shape {shape} for each example, which holds no "
-                "number to explain."
-            )
-        if self._has_output and shape != self.shape:
-            raise ModelOutputError(
-                "forward_func must return outputs of one shape; for each example it returned "
-                f"{self.shape} first and {shape} in a later call. Check that the shape does not "
-                "depend on the batch or on the numbers of the input."
-            )
-        self._has_output = True
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the selected output of one example; known after the first call."""
+        return self._shape.shape or ()
 
     def _of_rows(self, output: Any, n_rows: int) -> Tensor:
         """Return an output that has an entry for each row.

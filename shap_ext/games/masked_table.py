@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from shapley_adapters.array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.games.value_functions import Reduction
 
-from ..inputs.models import OutputReader
+from ..inputs.models import GameOfModel, OutputReader
 from ..shap_internals import is_identity
 from .links import LinkedAverage
 
 
 @dataclass(kw_only=True)
-class MaskedTable:
+class MaskedTable(GameOfModel):
     """Rows whose absent columns take the values of background rows.
 
     Attributes
@@ -60,16 +60,6 @@ class MaskedTable:
     def background_weights(self) -> FloatArray | None:
         """Weight of each background row, 1 in all; None where they are equal."""
         return self.average.background_weights
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known not to be deterministic, which users are warned of."""
-        return bool(getattr(self.predict, "is_in_training_mode", False))
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of the model's output, where it is known."""
-        return float(getattr(self.predict, "rounding", 0.0))
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), averaged over the background."""

@@ -20,7 +20,7 @@ from shapley_adapters.games.value_functions import Reduction
 
 from ..inputs.locks import lock_of
 from ..inputs.masked_rows import AccompaniedRow, MaskedRow
-from ..inputs.models import OutputReader, as_outputs
+from ..inputs.models import GameOfModel, OutputReader, as_outputs
 from ..shap_internals import is_identity, row_output_names
 from .links import LinkedAverage
 
@@ -32,7 +32,7 @@ _MAX_ROWS_AT_ONCE = 64
 
 
 @dataclass
-class MaskerGame:
+class MaskerGame(GameOfModel):
     """Rows masked one coalition at a time, evaluated together.
 
     Rows may have masks of different lengths, as texts do. A row's player of the end of a longer
@@ -85,16 +85,6 @@ class MaskerGame:
         """Return the memory that one masked row takes."""
         arrays = _as_arrays(self.rows[0](np.zeros(len(self.places[0]), dtype=bool)))
         return sum(_n_bytes(array) for array in arrays)
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known not to be deterministic, which users are warned of."""
-        return bool(getattr(self.predict, "is_in_training_mode", False))
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of the model's output, where it is known."""
-        return float(getattr(self.predict, "rounding", 0.0))
 
     def active_players(self) -> BoolArray:
         """Tell which players a row has and its masker does something to."""

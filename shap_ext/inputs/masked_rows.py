@@ -134,9 +134,9 @@ class CalledRow(MaskedRow):
         if self.is_own:
             masked = self.masker(mask, *self.inputs)
         else:
-            # It may write into the same memory again, for this thread or for another.
+            # It may write into the row, and later into what it returned.
             with lock_of(self.masker):
-                masked = self.masker(mask, *self.inputs)
+                masked = self.masker(mask, *_copied(self.inputs))
                 if not getattr(self.masker, "immutable_outputs", False):
                     masked = _copied(masked)
         return self._checked(masked)
@@ -145,7 +145,7 @@ class CalledRow(MaskedRow):
         if self.is_own:
             return method(*self.inputs)
         with lock_of(self.masker):
-            return copy.deepcopy(method(*self.inputs))
+            return copy.deepcopy(method(*_copied(self.inputs)))
 
     def _checked(self, masked: Any) -> tuple[Any, ...]:
         if masked is None:

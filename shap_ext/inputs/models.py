@@ -12,6 +12,7 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import ModelOutputError
+from shapley_adapters.games.output_shapes import OutputShape
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .fitted_models import estimator_function
@@ -46,28 +47,38 @@ def prediction_function(model: Any) -> Callable[..., Any]:
 
 
 class OutputReader:
-    """Reads what a model returns in each call, and checks that the number of outputs is constant.
-
-    Attributes
-    ----------
-    n_outputs : int or None
-        Number of outputs of the calls so far.
-    """
+    """Reads what a model returns in each call, and checks that its shape does not vary."""
 
     def __init__(self) -> None:
-        self.n_outputs: int | None = None
+        self._shape = OutputShape("The model", "Explain rows with different outputs one at a time.")
 
     def __call__(self, output: Any, n_rows: int) -> FloatArray:
         """Return `as_outputs` of an output, with as many outputs as in the calls before."""
         values = as_outputs(output, n_rows)
-        before, self.n_outputs = self.n_outputs, values.shape[1]
-        if before not in (None, self.n_outputs):
-            raise ModelOutputError(
-                f"The model must return the same number of outputs in all calls; it returned "
-                f"{sorted([before, self.n_outputs])}. Explain rows with different outputs one at "
-                "a time."
-            )
+        self._shape.check(values.shape[1:])
         return values
+
+
+class GameOfModel:
+    """What a game knows of the model that it evaluates.
+
+    Attributes
+    ----------
+    predict : callable
+        The model.
+    """
+
+    predict: Callable[..., Any]
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether the model is known not to be deterministic, which users are warned of."""
+        return bool(getattr(self.predict, "is_in_training_mode", False))
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of the model's output, where it is known."""
+        return float(getattr(self.predict, "rounding", 0.0))
 
 
 def as_outputs(output: Any, n_rows: int) -> FloatArray:

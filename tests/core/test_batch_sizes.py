@@ -78,9 +78,25 @@ def test_a_slow_first_call_does_not_count(monkeypatch):
         sizes.append(stop - start)
         clock.now += next(costs, 0.02 * (stop - start))
 
-    in_batches_of(400, lambda _: size, call)
+    in_batches_of(4_000, lambda _: size, call)
     assert sizes[:3] == [64, 64, 128]
     assert size.best == 64  # twice the size is no faster, though the first call was slow
+
+
+@pytest.mark.parametrize("total", [400, 700, 1_500, 4_000])
+def test_other_sizes_are_tried_only_where_enough_is_left(total, monkeypatch):
+    """Twice the size costs as much for each evaluation, so that no trial saves anything."""
+    clock, size, n_left_at_trials = Clock(monkeypatch), TimedBatchSize(BOUNDS), []
+
+    def call(start, stop):
+        if stop - start == 128:
+            n_left_at_trials.append(total - start)
+        clock.now += 1e-3 * (stop - start)
+
+    in_batches_of(total, lambda _: size, call)
+    assert size.best == 64
+    assert min(n_left_at_trials, default=640) > 4 * 128
+    assert bool(n_left_at_trials) == (total > 700)
 
 
 def test_what_does_not_fit_into_memory_is_a_bound(monkeypatch):
@@ -148,3 +164,42 @@ def test_rows_of_another_length_begin_with_the_size_of_those_before(monkeypatch)
     core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
     assert game.batch_sizes[1:4] == [4, 8, 16]
     assert min(game.batch_sizes[4:-1]) >= 16  # the other row does not begin with 4 again
+
+
+class CrampedGame(TimedGame):
+    """A game whose memory holds 20 evaluations of nine players, and fewer of more."""
+
+    def __call__(self, rows, coalitions):
+        if len(rows) > 20:
+            self.n_refused += 1
+            raise MemoryError
+        return super().__call__(rows, coalitions)
+
+    n_refused = 0
+
+
+@pytest.mark.parametrize("with_tolerance", [False, True])
+def test_timed_batches_that_do_not_fit_into_memory_are_halved_once(with_tolerance, monkeypatch):
+    """Later rounds, and rows of other lengths, begin with a size that fits."""
+    clock = Clock(monkeypatch)
+    active = np.ones((6, 9), dtype=bool)
+    active[3:, 0] = False
+    values = random_game(9, n_rows=6).values
+
+    class SlowGame(CrampedGame):
+        def __call__(self, rows, coalitions):
+            clock.now += 1.0  # a large batch takes no longer
+            return super().__call__(rows, coalitions)
+
+    cramped = SlowGame(values, active=active, evaluations_per_batch=1000)
+    free = TableGame(values, active=active, evaluations_per_batch=1000)
+    options = {"tolerance": core.Tolerance(0.15)} if with_tolerance else {}
+    settings = core.Settings(seed=0, budget=200, **options)
+    estimator = core.least_squares(True, "kernel", True, False)
+    expected = core.estimate(free, estimator, settings)
+    found = core.estimate(cramped, estimator, settings)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.standard_errors, expected.standard_errors)
+    np.testing.assert_array_equal(found.evaluations, expected.evaluations)
+    assert 10 <= max(cramped.batch_sizes) <= 20
+    assert 1 <= cramped.n_refused <= 3

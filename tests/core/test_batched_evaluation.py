@@ -144,7 +144,7 @@ def test_numbers_of_outputs_are_checked_across_calls(n_outputs):
     left = iter(n_outputs)
     game = FunctionGame(lambda coalitions: np.zeros((len(coalitions), next(left))), 3)
     evaluator = Evaluator(game, batch_size=8)
-    message = "no columns" if n_outputs == [0] else r"\d for each row first and \d later"
+    message = "no number" if n_outputs == [0] else r"\(\d,\) first and \(\d,\) later"
     for _ in n_outputs[:-1]:
         evaluator([shared_request([0], 3)])
     with pytest.raises(ModelOutputError, match=message):

@@ -9,8 +9,9 @@ import shap
 
 import shap_ext
 import shapley_adapters as core
+from shapley_adapters import memory_bounds
 from shapley_adapters.errors import BudgetError, ShapleyExtWarning
-from shapley_adapters.pipeline import memory_bounds
+from shapley_adapters.pipeline.designs import design_cache
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import captum_ext, name_of, torch
 from tests.helpers.reference_games import FunctionGame
@@ -84,6 +85,84 @@ def test_the_refusal_names_the_budget_that_does(monkeypatch):
     with pytest.raises(BudgetError, match=r"0\.000977 GiB.*lower budget"):
         core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=10_000))
     core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=200))
+
+
+# --- graphs ---
+
+
+def on_line(algorithm, n_players, budget, **options):
+    """Explain a sum of its features on a line; the values are known."""
+    weights = np.arange(1.0, n_players + 1)
+    explainer = shap.Explainer(
+        lambda x: x @ weights,
+        np.zeros((1, n_players)),
+        algorithm=algorithm,
+        graph="line",
+        seed=0,
+        **options,
+    )
+    found = explainer(np.ones((1, n_players)), max_evals=budget).values[0]
+    np.testing.assert_allclose(found, weights, rtol=1e-9)
+    return explainer.last_estimate
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options", "n_evaluations"),
+    [
+        ("myerson", {}, 40 * 41 // 2 + 1),
+        ("lshapley", {"order": 2}, None),
+        ("cshapley", {"order": 2}, None),
+        ("cshapley", {"variant": "regression", "order": 2, "efficient": True}, None),
+    ],
+)
+def test_large_budgets_of_small_designs_on_graphs(algorithm, options, n_evaluations):
+    """10^9 coalitions of 40 players do not fit into memory, but far fewer are needed."""
+    estimate = on_line(algorithm, 40, 10**9, **options)
+    assert (estimate.standard_errors == 0).all()
+    assert estimate.evaluations[0] < 1000
+    assert n_evaluations in (None, estimate.evaluations[0])
+
+
+def with_memory(monkeypatch, n_bytes):
+    for module in ("pipeline.budgets", "estimators.graph.linear_design"):
+        monkeypatch.setattr(f"shapley_adapters.{module}.memory_limit", lambda: n_bytes)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("myerson", {}),
+        ("cshapley", {"order": 120}),
+        ("lshapley", {"order": 5}),
+        ("cshapley", {"variant": "regression", "order": 120}),
+        ("cshapley", {"variant": "regression", "order": 120, "shapes": "connected"}),
+    ],
+)
+def test_sets_on_graphs_that_do_not_fit_into_memory(algorithm, options, monkeypatch):
+    """The terms of 7,260 connected sets of 120 players take more than their coalitions."""
+    with_memory(monkeypatch, 2**21)
+    design_cache.clear()
+    words = r"(?s)max_evals=20000 is too large.*0\.00195 GiB.*120 players.*Lower max_evals.*groups="
+    explainer = shap.Explainer(
+        must_not_be_called, np.zeros((1, 120)), algorithm=algorithm, graph="line", **options
+    )
+    with pytest.raises(BudgetError, match=words):
+        explainer(np.ones((1, 120)), max_evals=20_000)
+
+
+def test_orders_that_grow_with_the_budget_are_refused_at_once():
+    started = time.perf_counter()
+    with pytest.raises(BudgetError, match="max_evals=1000000000 is too large"):
+        on_line("lshapley", 40, 10**9)
+    assert time.perf_counter() - started < 10
+
+
+def test_draws_on_graphs_that_do_not_fit_into_memory(monkeypatch):
+    """7,000 evaluations do not pay for all connected sets, and their draws are too many."""
+    with_memory(monkeypatch, 2**22)
+    with pytest.raises(BudgetError, match="max_evals=7000 is too large"):
+        on_line("myerson", 120, 7000)
+    assert (on_line("myerson", 120, 1000).standard_errors >= 0).all()
 
 
 # --- enumeration ---

@@ -10,6 +10,8 @@ import pytest
 import shap
 
 import shap_ext
+from shapley_adapters.aggregation import Centroid
+from shapley_adapters.errors import InvalidArgumentError
 from tests.shap_host.games import curved, curved_columns, rows
 
 # Old releases of matplotlib use names of pyparsing that are going away.
@@ -210,3 +212,40 @@ def test_aggregates_have_such_bounds_too():
     e = explainer(X, max_evals=330, error_bounds=True)
     check_bounds(e * -2, 2, e)
     check_gone(e[0] - e[1])
+
+
+def test_bounds_of_changed_explanations_add_up_in_aggregates(e):
+    """A member that returns a scaled explanation has scaled errors; one without is refused."""
+
+    def member(change):
+        def explain(rows):
+            return change(shap_ext.ShearExplainer(curved, BACKGROUND, seed=0), rows)
+
+        return explain
+
+    def halved(explainer, rows):
+        return explainer(rows, max_evals=110, error_bounds=True) * -0.5
+
+    def without(explainer, rows):
+        found = explainer(rows, max_evals=110, error_bounds=True)
+        return found + found
+
+    mean = shap_ext.CentroidExplainer(
+        curved, BACKGROUND, explainers=[member(halved), member(halved)], seed=0
+    )
+    check_bounds(mean(X, error_bounds=True), 0.5, e)
+    mixed = shap_ext.CentroidExplainer(
+        curved, BACKGROUND, explainers=[member(halved), member(without)], seed=0
+    )
+    check_gone(mixed(X))
+    with pytest.raises(InvalidArgumentError, match="gives no standard errors"):
+        mixed(X, error_bounds=True)
+
+
+def test_combined_explanations_have_no_bounds(e):
+    """How the errors of the parts are correlated is not known."""
+    combined = shap_ext.combine([e, e * 3], Centroid())
+    check_gone(combined)
+    np.testing.assert_allclose(combined.values, 2 * e.values, rtol=1e-12)
+    check_gone(shap_ext.combine([e], Centroid()))
+    check_bounds(e, 1, explained())  # the parts keep theirs

@@ -239,7 +239,7 @@ CASES = {
     ),
     "model returns other outputs for other rows": Call(
         ModelOutputError,
-        r"model must return the same number of outputs.*\[1, 2\]",
+        r"model must return outputs of the same shape.*\(\d,\) first and \(\d,\) later",
         x=[np.zeros(2), np.zeros(3)],
         build={"masker": lambda m, x: (x * m)[None], "model": lambda x: x[:, 1:]},
     ),

@@ -28,5 +28,5 @@ def test_outputs_without_numbers(n_background):
 @pytest.mark.parametrize("n_background", [1, 3])
 def test_numbers_of_outputs_that_vary(n_background):
     numbers = itertools.count(1)
-    with pytest.raises(ModelOutputError, match="the same number of outputs"):
+    with pytest.raises(ModelOutputError, match="outputs of the same shape"):
         explain(lambda rows: rows[:, : next(numbers)], n_background)

@@ -269,7 +269,7 @@ def test_ctrl_c_ends_fit_and_training_goes_on(n_calls, tmp_path):
 def test_bars_appear_after_ten_seconds_and_never_where_silent(monkeypatch, capfd):
     made().fit()
     assert capfd.readouterr() == ("", "")
-    for module in ("amortized_explainer", "surrogates"):
+    for module in ("explainers.amortized_explainer", "explainers.surrogate"):
         monkeypatch.setattr(f"shap_ext.{module}.BAR_DELAY", 0.0)
     made().fit(silent=True)
     made()(X[:3], silent=True)

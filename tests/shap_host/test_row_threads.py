@@ -80,6 +80,13 @@ def test_a_row_alone_is_as_in_a_block():
             np.testing.assert_array_equal(explain(X[[row]])[0], together[row])
 
 
+def test_an_odd_number_of_rows_that_are_solved_alone(monkeypatch):
+    """Blocks of one row are as many as rows, also where an even number would keep cores busy."""
+    together = explain(X[:9])
+    monkeypatch.setattr(odd_gp, "_BLOCK_NUMBERS", 1)
+    np.testing.assert_array_equal(explain(X[:9]), together)
+
+
 def test_errors_of_a_thread_are_raised_and_blas_threads_restored(monkeypatch):
     def fail(*_):
         assert threading.current_thread() is not threading.main_thread()

@@ -212,3 +212,17 @@ def test_the_users_matrices_are_left_as_they_were():
     sv = explainer(x)
     np.testing.assert_array_equal(x.toarray(), X)
     np.testing.assert_allclose(sv.values, oracle(curved, X, BACKGROUND), **ROUNDING)
+
+
+def test_zeros_of_both_signs_are_the_same_in_sparse_rows():
+    """toarray() gives 0.0 for a stored -0.0, so that models cannot tell them apart."""
+    stored = scipy.sparse.csr_matrix((np.array([-0.0, 2.0]), ([0, 0], [0, 1])), shape=(1, 3))
+    assert np.signbit(stored.data).any() and not np.signbit(stored.toarray()).any()
+    background = np.array([[0.0, 1.0, 1.0]])
+    explainer = shap.Explainer(
+        of_sparse, scipy.sparse.csr_matrix(background), algorithm="enumeration"
+    )
+    found = explainer(stored).values
+    assert found[0, 0] == 0.0
+    assert explainer.last_estimate.evaluations.tolist() == [4]
+    np.testing.assert_allclose(found, oracle(curved, stored.toarray(), background), **ROUNDING)

@@ -26,6 +26,10 @@ _WORSE = 1.25
 _FIRST_PAUSE = 8
 """Batches of the best size before its neighbours are timed again; each pause is twice as long."""
 
+_SHARE = 5
+"""After a pause only sizes are timed that fit this many times into what is left: others cost more
+than they can save."""
+
 _REST = 1.5
 """So many times the size is taken at once where no more is left."""
 
@@ -79,7 +83,8 @@ class TimedBatchSize:
     It doubles as long as this saves time per evaluation. A size that is faster at first sight is
     taken; one that is not is timed twice and the faster time counts, because other programs slow
     some batches down. Later the sizes beside the best one are timed again, after longer and longer
-    pauses, so that a wrong decision on a busy machine does not last.
+    pauses, so that a wrong decision on a busy machine does not last; but no size that takes more
+    than a fifth of what is left.
 
     Attributes
     ----------
@@ -99,6 +104,7 @@ class TimedBatchSize:
     _is_warm: bool = field(default=False, init=False)
     _n_to_wait: int = field(default=0, init=False)
     _pause: int = field(default=_FIRST_PAUSE, init=False)
+    _n_left: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.size = self.best = self.bounds.first
@@ -117,6 +123,7 @@ class TimedBatchSize:
 
     def of(self, n_left: int) -> int:
         """Return the size of the next batch where so many evaluations are left."""
+        self._n_left = n_left
         is_rest = n_left <= min(_REST * self.size, self.bounds.most)
         return n_left if is_rest else min(self.size, n_left)
 
@@ -148,7 +155,8 @@ class TimedBatchSize:
         if self._n_to_wait <= 0:
             self._n_to_wait, self._pause = self._pause, 2 * self._pause
             self._seconds = {self.best: self._seconds[self.best]}
-            self._candidates = [2 * self.best, self.best // 2, self.best // 4]
+            around = (2 * self.best, self.best // 2, self.best // 4)
+            self._candidates = [size for size in around if _SHARE * size <= self._n_left]
             self._try_next()
 
     def _judge(self, size: int) -> None:

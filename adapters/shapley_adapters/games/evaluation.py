@@ -13,6 +13,7 @@ from ..coalitions.tables import CoalitionTable
 from ..errors import ModelOutputError, NonFiniteValueError
 from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
 from .game import Game, GameOfTimedBatches
+from .output_shapes import OutputShape
 
 _CACHE_BYTES = {"cpu": 2**20}
 """Rows of this size in all are worth their own call; other devices want larger ones."""
@@ -98,6 +99,10 @@ class Request:
         return wide
 
 
+def _output_shape() -> OutputShape:
+    return OutputShape("The model", "Check that it does not depend on the batch.")
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """Evaluates a game.
@@ -118,7 +123,7 @@ class Evaluator:
     game: Game
     batch_size: int | None = None
     on_progress: Callable[[int], object] = lambda _: None
-    _n_outputs: list[int] = field(default_factory=list, init=False, repr=False)
+    _output_shape: OutputShape = field(default_factory=_output_shape, init=False, repr=False)
     is_timed: bool = False
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
 
@@ -191,7 +196,7 @@ class Evaluator:
                 f"The model must return one entry for each input row; it returned {len(values)} "
                 f"for {len(rows)} evaluations. Check that it does not reduce over the batch."
             )
-        self._check_outputs(values.shape[1])
+        self._output_shape.check(values.shape[1:])
         finite = np.isfinite(values)
         if not finite.all():
             pair, output = np.argwhere(~finite)[0]
@@ -203,21 +208,6 @@ class Evaluator:
                 "1."
             )
         return values
-
-    def _check_outputs(self, n_outputs: int) -> None:
-        """Refuse a model without outputs, and one whose number of outputs varies."""
-        if n_outputs == 0:
-            raise ModelOutputError(
-                "The model returns no number for a row: its output has no columns. Return at least "
-                "one."
-            )
-        if not self._n_outputs:
-            self._n_outputs.append(n_outputs)
-        if n_outputs != self._n_outputs[0]:
-            raise ModelOutputError(
-                f"The model must return the same number of outputs in each call; it returned "
-                f"{self._n_outputs[0]} for each row first and {n_outputs} later."
-            )
 
 
 def in_batches(total: int, size: int, call: Callable[[int, int], None]) -> None:

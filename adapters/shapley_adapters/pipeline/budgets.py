@@ -12,7 +12,7 @@ from ..array_types import IntArray
 from ..errors import BudgetError, warn_user
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
-from .memory_bounds import memory_limit
+from ..memory_bounds import memory_limit
 from .settings import Settings
 
 _FIRST_CHECK = 4
@@ -144,6 +144,8 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
     """Refuse so many players, or so large a budget, that memory does not suffice."""
     n_players = budget.n_players
     n_evaluations = min(budget.limit, 2**n_players)  # no coalition is evaluated twice
+    if estimator.needs_graph:  # a small graph may need less than a large budget pays for
+        n_evaluations = min(n_evaluations, default_budget(n_players))
     needed, limit = estimator.memory(n_players, n_evaluations), memory_limit()
     if needed > limit:
         raise BudgetError(
@@ -151,6 +153,17 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
             f"players and {n_evaluations} evaluations a row; {limit / 2**30:.3g} GiB, half of what "
             f"there is, may be used. {_FEWER_PLAYERS}, or lower {settings.budget_name}."
         )
+
+
+def graph_memory_error(n_players: int, settings: Settings) -> BudgetError:
+    """Return the error for coalitions of a graph that do not fit into memory."""
+    name, budget, limit = settings.budget_name, settings.budget, memory_limit()
+    context = f"{name}={budget} is too large: " if budget else ""
+    return BudgetError(
+        f"{context}{settings.name} needs more than {limit / 2**30:.3g} GiB of memory, half "
+        f"of what there is, for the coalitions of {n_players} players on their graph. Lower "
+        f"{name} or the order, if there is one. {_FEWER_PLAYERS}."
+    )
 
 
 def _warn_of_small_budgets(

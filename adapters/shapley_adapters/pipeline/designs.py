@@ -10,9 +10,9 @@ import numpy as np
 
 from ..errors import BudgetError
 from ..estimators.exact import full_design
+from ..estimators.graph.linear_design import DesignMemoryError
 from ..estimators.protocol import Design, DesignRequest, Estimator
-from ..threads.blas_threads import one_blas_thread
-from .budgets import RowBudget
+from .budgets import RowBudget, graph_memory_error
 from .design_cache import DesignCache
 from .row_groups import RowGroup
 from .settings import Settings
@@ -76,7 +76,6 @@ class GroupDesigns:
             self._drawn.add(key)
         return made
 
-    @one_blas_thread()
     def _make(self, group: RowGroup, must_draw: bool) -> GroupDesign:
         if self.budgets[group.n_players].enumerates_now:
             return GroupDesign(full_design(group.n_players, group.known))
@@ -86,6 +85,8 @@ class GroupDesigns:
                 return GroupDesign(self.estimator.design(request))
             keeps_drawn = group.own_words is None
             design = design_cache.design(self.estimator, request, keeps_drawn)
+        except DesignMemoryError as error:
+            raise graph_memory_error(group.n_players, self.settings) from error
         except BudgetError as error:
             name, budget = self.settings.budget_name, self.settings.budget
             context = f"{name}={budget} is too small" if budget else f"{name} has to be given"

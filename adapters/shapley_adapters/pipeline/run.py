@@ -79,6 +79,7 @@ class Run:
         if self.estimator.needs_graph:
             self._check_widest_row()
 
+    @one_blas_thread()
     def _check_widest_row(self) -> None:
         """Refuse a budget before any evaluation, by the design of the row with most players.
 
@@ -97,16 +98,18 @@ class Run:
         source = self.estimator.score_source
         if source is not None:
             groups = self._scored(groups, source, evaluate)
-        pending = [rows for group in groups for rows in self._start(group)]
+        with one_blas_thread():  # once for all rows, also where each has its own design
+            pending = [rows for group in groups for rows in self._start(group)]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
             values = evaluate([rows.request() for rows in pending])
             self.largest = max([self.largest, *map(largest_magnitude, values)])
-            pending = [
-                unfinished
-                for rows, new in zip(pending, values, strict=True)
-                for unfinished in self._finish_round(rows.with_values(new), result)
-            ]
+            with one_blas_thread():
+                pending = [
+                    unfinished
+                    for rows, new in zip(pending, values, strict=True)
+                    for unfinished in self._finish_round(rows.with_values(new), result)
+                ]
 
     def _groups(self, rows: IntArray, ends: ValueArray) -> list[RowGroup]:
         """Group rows that can be treated alike."""
@@ -184,7 +187,6 @@ class Run:
         return unfinished.enumerated() if is_last else [unfinished.next_round()]
 
 
-@one_blas_thread()
 def _solve(estimator: Estimator[Any], pending: PendingRows) -> Solution:
     if isinstance(pending.design, FullDesign):
         return solve_full(pending.design, pending.values)

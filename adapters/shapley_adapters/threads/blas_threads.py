@@ -12,9 +12,35 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
 
 from threadpoolctl import LibController, OpenBLASController, ThreadpoolController
+
+
+@dataclass(frozen=True, eq=False)
+class _Library:
+    """A BLAS library: the functions that read and set its number of threads.
+
+    Where OpenBLAS has one number for the process, these are its own functions. Newer threadpoolctl
+    lets only one thread set that number, but here any thread may be the first or the last one
+    inside. Its functions also take longer, which slows estimates of few players down.
+    """
+
+    get_threads: Callable[[], int]
+    set_threads: Callable[[int], object]
+    is_of_thread: bool = False
+
+    @classmethod
+    def of(cls, controller: LibController) -> _Library:
+        """Return the library of threadpoolctl's controller."""
+        if isinstance(controller, OpenBLASController):
+            if controller.threading_layer == "openmp":
+                return cls(controller.get_num_threads, controller.set_num_threads, True)
+            for symbol in controller.check_symbols:
+                if hasattr(controller.dynlib, symbol):
+                    set_threads = getattr(controller.dynlib, symbol.replace("get_num", "set_num"))
+                    return cls(getattr(controller.dynlib, symbol), set_threads)
+        return cls(controller.get_num_threads, controller.set_num_threads)
 
 
 class _BlasLibraries:
@@ -32,8 +58,8 @@ class _BlasLibraries:
         self._n_threads_inside = 0
         self._restore_process: Callable[[], None] = _nothing
         self._n_modules = -1
-        self._of_process: Any = None
-        self._of_thread: Any = None
+        self._of_process: list[_Library] = []
+        self._of_thread: list[_Library] = []
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
@@ -41,7 +67,6 @@ class _BlasLibraries:
         if getattr(self._own, "is_inside", False):
             yield
             return
-        self._own.n_outside = self._n_outside()
         restore_thread = self._enter()
         self._own.is_inside = True
         try:
@@ -72,15 +97,18 @@ class _BlasLibraries:
     def _n_outside(self) -> int | None:
         with self._lock:
             self._find_libraries()
-            libraries = (*self._of_process.lib_controllers, *self._of_thread.lib_controllers)
-        return min((one.num_threads for one in libraries), default=None)
+            libraries = (*self._of_process, *self._of_thread)
+        return min((one.get_threads() for one in libraries), default=None)
 
     def _enter(self) -> Callable[[], None]:
         with self._lock:
+            self._find_libraries()
+            # Each number is read once: estimates of few players take less than a millisecond.
+            of_process, of_thread = _numbers(self._of_process), _numbers(self._of_thread)
+            self._own.n_outside = min((*of_process.values(), *of_thread.values()), default=None)
             if self._n_threads_inside == 0:
-                self._find_libraries()
-                self._restore_process = _limited(self._of_process)
-            restore_thread = _limited(self._of_thread)
+                self._restore_process = _limited(of_process)
+            restore_thread = _limited(of_thread)
             self._n_threads_inside += 1
         return restore_thread
 
@@ -97,41 +125,32 @@ class _BlasLibraries:
             return
         self._n_modules = len(sys.modules)
         blas = ThreadpoolController().select(user_api="blas")
-        paths = {info["filepath"]: _is_of_thread(info) for info in blas.info()}
-        self._of_thread = blas.select(filepath=[path for path, own in paths.items() if own])
-        self._of_process = blas.select(filepath=[path for path, own in paths.items() if not own])
+        libraries = [_Library.of(controller) for controller in blas.lib_controllers]
+        self._of_thread = [one for one in libraries if one.is_of_thread]
+        self._of_process = [one for one in libraries if not one.is_of_thread]
 
 
 def _nothing() -> None:
     """Restore nothing."""
 
 
-def _limited(libraries: Any) -> Callable[[], None]:
+def _numbers(libraries: list[_Library]) -> dict[_Library, int]:
+    """Return the number of threads of each library."""
+    return {library: library.get_threads() for library in libraries}
+
+
+def _limited(numbers: dict[_Library, int]) -> Callable[[], None]:
     """Limit libraries to one thread, and return the function that restores their numbers."""
-    before = {one: one.num_threads for one in libraries.lib_controllers if one.num_threads != 1}
+    before = {library: number for library, number in numbers.items() if number != 1}
     if not before:
         return _nothing
     _set_threads(dict.fromkeys(before, 1))
     return lambda: _set_threads(before)
 
 
-def _set_threads(numbers: dict[LibController, int]) -> None:
-    # Newer threadpoolctl ignores all threads but the first that set a number, until it gives that
-    # right up. Here any thread may be the first or the last one inside.
-    _give_up_control()
+def _set_threads(numbers: dict[_Library, int]) -> None:
     for library, number in numbers.items():
-        library.set_num_threads(number)
-    _give_up_control()
-
-
-def _give_up_control() -> None:
-    give_up = getattr(OpenBLASController, "clear_controlling_thread", None)
-    if give_up is not None:
-        give_up(force=True)
-
-
-def _is_of_thread(info: dict[str, Any]) -> bool:
-    return info["internal_api"] == "openblas" and info.get("threading_layer") == "openmp"
+        library.set_threads(number)
 
 
 _libraries = _BlasLibraries()

@@ -38,7 +38,9 @@ def map_in_threads(
     most : int
         Bound on the number of threads.
     """
-    n_threads = min(n_threads_for_rows(), most, len(blocks))
+    n_threads = min(most, len(blocks))
+    if n_threads > 1:
+        n_threads = min(n_threads, n_threads_for_rows())
     if n_threads <= 1:
         return [compute(block) for block in blocks]
 

@@ -135,10 +135,8 @@ class CShapley(Estimator[Any]):
             if not terms.is_active[part.nodes].any():
                 continue
             _check_number(part, terms)
-            sets = list(islice(connected_sets(part.links), left + 1))
+            sets = terms.listed(connected_sets(part.links), left, len(part.nodes))
             left -= len(sets)
-            if left < 0:
-                raise TooManyCoalitionsError(terms.most)
             self._add(terms, part, sets)
         terms.count()
         return terms.design(order)

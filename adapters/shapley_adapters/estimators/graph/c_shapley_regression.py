@@ -124,8 +124,9 @@ class ConnectedRegression(Estimator[Any]):
         largest = max(view.graph.shape or (1,)) if squares else view.graph.n_players
 
         def make(order: int, most: int) -> ConnectedRegressionDesign:
-            found = _squares(view, order) if squares else _connected(view, order, most)
-            return self._equations(order, list(found), view, Terms(view, request.known, most))
+            terms = Terms(view, request.known, most)
+            found = _squares(order, terms) if squares else _connected(order, terms)
+            return self._equations(order, list(found), view, terms)
 
         return affordable(self.order, make, request, 1, lambda order: order >= largest)
 
@@ -180,25 +181,26 @@ class ConnectedRegression(Estimator[Any]):
         return ConnectedRegressionDesign(table, positions, players, weights, view, order=order)
 
 
-def _connected(view: GraphView, order: int, most: int) -> Iterator[tuple[IntArray, BoolArray]]:
+def _connected(order: int, terms: Terms) -> Iterator[tuple[IntArray, BoolArray]]:
     """Yield the connected sets of up to `order` nodes, as rows of flags among some nodes."""
+    view, n_sets = terms.view, 0
     # Sets that differ in null players alone are one coalition; without these, all sets differ.
     has_nulls = len(view.players) < view.graph.n_players
-    left = min(8 * most, MOST_COALITIONS) if has_nulls else most
+    most = min(8 * terms.most, MOST_COALITIONS) if has_nulls else terms.most
     for part, found in all_connected_sets(view.graph, order):
-        sets = []
-        for members, _ in found:
-            sets.append(members)
-            if len(sets) > left:
-                raise TooManyCoalitionsError(most)
-        left -= len(sets)
+        sets = terms.listed((members for members, _ in found), most - n_sets, len(part.nodes))
+        n_sets += len(sets)
+        terms.check_memory(n_sets, 0)
         yield part.nodes, as_rows(sets, len(part.nodes))
 
 
-def _squares(view: GraphView, order: int) -> Iterator[tuple[IntArray, BoolArray]]:
+def _squares(order: int, terms: Terms) -> Iterator[tuple[IntArray, BoolArray]]:
     """Yield the squares with sides of up to `order`, those of one side together."""
-    everyone = np.arange(view.graph.n_players)
-    for places in boxes(view.graph.shape or (), order):
+    graph, n_sets = terms.view.graph, 0
+    everyone = np.arange(graph.n_players)
+    for places in boxes(graph.shape or (), order):
+        n_sets += len(places)
+        terms.check_memory(n_sets, 0)
         members = np.zeros((len(places), len(everyone)), dtype=bool)
         np.put_along_axis(members, places, True, axis=1)
         yield everyone, members

@@ -15,7 +15,7 @@ from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
 from ...graphs.connected_sets import Part, as_rows, members_of, part_of
 from ..protocol import Design, DesignRequest, GraphView, Solution
-from .linear_design import Terms
+from .linear_design import Terms, check_memory_of_draws
 from .neighbourhood_draws import MOST_OFFERS
 from .order_selection import MOST_COALITIONS
 
@@ -102,6 +102,8 @@ def draw_components(view: GraphView, request: DesignRequest) -> ComponentDraws:
     n_pairs = request.budget // (2 * len(nodes)) + 1
     most_pairs = MOST_OFFERS * n_pairs
     while True:
+        n_offered = 2 * len(nodes) * (len(offer.words) + n_pairs)
+        check_memory_of_draws(request.n_players, request.budget, n_offered)
         offer.extend(n_pairs, request.rng)
         selection = select_units(request.known, np.concatenate(offer.words)[None], request.budget)
         n_units, n_pairs = int(selection.n_units[0]), len(offer.words)

@@ -12,7 +12,13 @@ from ...array_types import IntArray, ValueArray
 from ...coalitions.sizes import size_weights
 from ...coalitions.tables import all_coalitions
 from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
-from .linear_design import LinearDesign, Terms, TooManyCoalitionsError, solve_linear
+from .linear_design import (
+    LinearDesign,
+    Terms,
+    TooManyCoalitionsError,
+    check_memory_of_draws,
+    solve_linear,
+)
 from .neighbourhood_draws import (
     NeighbourhoodDraws,
     Neighbourhoods,
@@ -66,6 +72,8 @@ class LShapley(Estimator[Any]):
     def design(self, request: DesignRequest) -> LinearDesign | NeighbourhoodDraws:
         """Enumerate the neighbourhoods, or draw orders of those that are too large."""
         view = request.required_graph_view
+        if self.order == "auto":  # grows until the budget is spent
+            check_memory_of_draws(request.n_players, request.budget, 0)
 
         def make(order: int, most: int) -> LinearDesign | NeighbourhoodDraws:
             groups = _neighbourhoods(view, order)
@@ -97,6 +105,7 @@ class LShapley(Estimator[Any]):
     def _enumerate(self, terms: Terms, near: IntArray, owners: IntArray) -> None:
         """Add the Shapley values of `owners` in the game among the active players `near`."""
         n_near = len(near)
+        terms.check_memory(2**n_near, n_near + len(owners))
         members = all_coalitions(n_near)
         present, absent = size_weights(n_near)
         sizes = members.sum(axis=1)[:, None]

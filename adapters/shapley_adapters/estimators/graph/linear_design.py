@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -16,10 +20,48 @@ from ...array_types import (
     WordArray,
 )
 from ...coalitions.tables import CoalitionTable, first_occurrences, pack, unpack
+from ...memory_bounds import memory_limit
 from ..protocol import GraphView, Solution, WholeDesign
 
 _COUNTED_EVERY = 2**16
 """Terms between two counts of the distinct coalitions among them."""
+
+_BYTES_OF_SHARE, _BYTES_OF_PLAYER, _BYTES_OF_SET = 34, 2, 200
+"""Memory while sets become terms: for each set and node that may have a share, for each set and
+player, and for each set."""
+
+_COPIES = 3
+"""How many times the terms are held while they become a design."""
+
+_BYTES_OF_EVALUATION, _BYTES_OF_OFFER = 6, 2
+"""Memory where orders are drawn: for each evaluation and player, and for each drawn coalition,
+new or not, and player."""
+
+SetT = TypeVar("SetT")
+
+
+class DesignMemoryError(Exception):
+    """The coalitions of a design do not fit into memory."""
+
+
+def check_memory_of_draws(n_players: int, budget: int, n_offered: int) -> None:
+    """Refuse draws that do not fit into memory, before they are made.
+
+    Parameters
+    ----------
+    n_players, budget : int
+        The players, and the distinct coalitions that may be evaluated.
+    n_offered : int
+        The coalitions that will have been drawn, those that come again included.
+
+    Raises
+    ------
+    DesignMemoryError
+        If they do not fit.
+    """
+    n_bytes = max(_BYTES_OF_EVALUATION * budget, _BYTES_OF_OFFER * n_offered) * n_players
+    if n_bytes > memory_limit():
+        raise DesignMemoryError
 
 
 class TooManyCoalitionsError(Exception):
@@ -74,6 +116,7 @@ class Terms:
     _terms: list[IntArray] = field(default_factory=list, init=False)
     _shares: list[FloatArray] = field(default_factory=list, init=False)
     _n_terms: int = field(default=0, init=False)
+    _n_bytes: int = field(default=0, init=False)
     _n_counted: int = field(default=0, init=False)
     _n_blocks_counted: int = field(default=0, init=False)
 
@@ -100,6 +143,36 @@ class Terms:
         wide[:, columns[columns >= 0]] = members[:, columns >= 0]
         return wide
 
+    def listed(self, sets: Iterator[SetT], most: int, n_nodes: int) -> list[SetT]:
+        """Return sets among some nodes as a list, if they are few enough to be added.
+
+        Raises
+        ------
+        TooManyCoalitionsError
+            If there are more than `most`.
+        DesignMemoryError
+            If their shares do not fit into memory.
+        """
+        n_fitting = self._n_fitting(n_nodes)
+        found = list(islice(sets, min(most, n_fitting) + 1))
+        if len(found) > most:
+            raise TooManyCoalitionsError(self.most)
+        if len(found) > n_fitting:
+            raise DesignMemoryError
+        return found
+
+    def check_memory(self, n_sets: int, n_nodes: int) -> None:
+        """Refuse to add so many sets among some nodes if they do not fit into memory."""
+        if n_sets > self._n_fitting(n_nodes):
+            raise DesignMemoryError
+
+    def _n_fitting(self, n_nodes: int) -> int:
+        """Return how many sets among some nodes fit into memory beside the terms so far."""
+        n_players = len(self.view.players)
+        bytes_each = _BYTES_OF_SHARE * n_nodes + _BYTES_OF_PLAYER * n_players + _BYTES_OF_SET
+        left = memory_limit() - _COPIES * self._n_bytes
+        return max(0, min(left // bytes_each, sys.maxsize - 1))
+
     def add(self, coalitions: CoalitionArray, shares: FloatArray, nodes: IntArray) -> None:
         """Give `nodes`, (L,), their `shares`, (n, L), of the values of coalitions, (n, M)."""
         term, column = np.nonzero(shares)
@@ -107,6 +180,8 @@ class Terms:
         self._terms.append(term + self._n_terms)
         self._owners.append(np.asarray(nodes)[column])
         self._shares.append(shares[term, column])
+        added = (self._words, self._terms, self._owners, self._shares)
+        self._n_bytes += sum(arrays[-1].nbytes for arrays in added)
         self._n_terms += len(coalitions)
         if self._n_terms - self._n_counted > _COUNTED_EVERY:
             self.count()

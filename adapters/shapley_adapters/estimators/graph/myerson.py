@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,15 +53,17 @@ class Myerson(Estimator[Any]):
 
 
 def _check_sets(view: GraphView, terms: Terms) -> None:
-    """Refuse a graph with too many connected sets before they are listed."""
+    """Refuse a graph with too many connected sets, or too large ones, before they are listed."""
     _, firsts = np.unique(view.graph.components, return_index=True)
-    n_least = 0
+    n_least = n_nodes = 0
     for first in firsts.tolist():
         part = part_of(view.graph, view.graph.neighbourhood(first, view.graph.n_players))
         if terms.is_active[part.nodes].any():
             n_least += n_sets_at_least(part, terms.is_active[part.nodes], is_rooted=False)
+            n_nodes = max(n_nodes, len(part.nodes))
     if n_least > terms.most:
         raise TooManyCoalitionsError(n_least)
+    terms.check_memory(n_least, n_nodes)
 
 
 def _all_sets(view: GraphView, terms: Terms) -> LinearDesign:
@@ -75,11 +76,9 @@ def _all_sets(view: GraphView, terms: Terms) -> LinearDesign:
     for part, found in all_connected_sets(view.graph):
         if not terms.is_active[part.nodes].any():
             continue
-        sets = list(islice(found, left + 1))
-        left -= len(sets)
-        if left < 0:
-            raise TooManyCoalitionsError(terms.most)
         n_nodes = len(part.nodes)
+        sets = terms.listed(found, left, n_nodes)
+        left -= len(sets)
         members = as_rows([one for one, _ in sets], n_nodes)
         boundary = as_rows([one for _, one in sets], n_nodes)
         sizes, n_next = members.sum(axis=1), boundary.sum(axis=1)

@@ -15,7 +15,7 @@ from ...coalitions.tables import UnevenSelection, pack, select_uneven_units
 from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
 from ..protocol import Design, DesignRequest, Solution
-from .linear_design import LinearDesign, Terms
+from .linear_design import LinearDesign, Terms, check_memory_of_draws
 
 MOST_OFFERS = 32
 """How many times as many orders are drawn as the budget pays for if no coalition comes twice. The
@@ -178,6 +178,8 @@ class Neighbourhoods:
         n_rounds = max(0, request.budget - len(known)) // (4 * n_drawn) + 1
         most_rounds = MOST_OFFERS * n_rounds
         while True:
+            n_offered = len(offer.words) + 4 * n_drawn * n_rounds
+            check_memory_of_draws(request.n_players, request.budget, n_offered)
             offer = offer.joined(self._offer(sampler, n_rounds, request.rng))
             selected = select_uneven_units(known, offer.words, offer.sizes, request.budget)
             n_offered = len(offer.sizes)

@@ -207,7 +207,7 @@ def _even_blocks(n_rows: int, most: int) -> list[list[int]]:
     """
     n_blocks = -(-n_rows // most)
     if n_rows >= _WORTH_SHARING:
-        n_blocks += n_blocks % 2
+        n_blocks = min(n_blocks + n_blocks % 2, n_rows)
     return [block.tolist() for block in np.array_split(np.arange(n_rows), n_blocks)]
 
 

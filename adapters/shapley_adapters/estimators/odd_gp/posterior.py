@@ -66,11 +66,10 @@ def posterior(
     of_features: FloatArray | None = None
     of_outstanding, own_variance = np.zeros(()), np.zeros(())
     if outstanding:
-        of_features = np.stack([own.covariance(signs) for own in outstanding])
-        features = [own.features(signs) for own in outstanding]
-        maps = [own.attributions(signs.shape[1]) for own in outstanding]
-        of_outstanding = np.stack([f @ m for f, m in zip(features, maps, strict=True)])
-        own_variance = np.stack([(of_game**2).sum(axis=0) for of_game in maps])
+        stack = Outstanding.stack(outstanding)
+        features, maps = stack.features(signs), stack.attributions(signs.shape[1])
+        of_features = features @ features.swapaxes(-1, -2)
+        of_outstanding, own_variance = features @ maps, (maps**2).sum(axis=-2)
     n_targets = targets.shape[-1]
     scores, means, spreads = [], [], []
     for ratios in choices:

@@ -31,13 +31,13 @@ _SHARES = (1.0, 0.5, 0.25, 0.1)
 
 @dataclass(frozen=True)
 class Outstanding:
-    """Interactions with variances of their own.
+    """Interactions with variances of their own, of one game or of each game of a stack.
 
     Attributes
     ----------
-    players : array, (k, 3)
+    players : array, (..., k, 3)
         The players of each.
-    variances : array, (k,)
+    variances : array, (..., k)
         What each has beyond the prior's variance of its coefficient; that of degree 1 sums to 1.
     """
 
@@ -49,23 +49,37 @@ class Outstanding:
         """Return that nothing stands out."""
         return cls(np.empty((0, 3), dtype=np.intp), np.empty(0))
 
+    @classmethod
+    def stack(cls, of_games: list[Outstanding]) -> Outstanding:
+        """Return a stack, in which games of fewer interactions get some of variance 0."""
+        most = max(len(one.players) for one in of_games)
+        stack = cls(np.zeros((len(of_games), most, 3), np.intp), np.zeros((len(of_games), most)))
+        for game, one in enumerate(of_games):
+            stack.players[game, : len(one.players)] = one.players
+            stack.variances[game, : len(one.players)] = one.variances
+        return stack
+
     def features(self, signs: FloatArray) -> FloatArray:
-        """Return the products of the players' signs, (n, k), times their standard deviations."""
-        features: FloatArray = _products(signs, self.players) * np.sqrt(self.variances)
-        return features
+        """Return products of signs, (n, M), times standard deviations of interactions, (..., n, k).
+
+        The players' signs are multiplied.
+        """
+        features = _products(np.ascontiguousarray(signs.T), self.players)
+        features *= np.sqrt(self.variances)[..., None]
+        return features.swapaxes(-1, -2)
 
     def covariance(self, signs: FloatArray) -> FloatArray:
-        """Return what they add to the covariance of the values, (n, n)."""
+        """Return what they add to the covariance of the values, (..., n, n)."""
         features = self.features(signs)
-        covariance: FloatArray = features @ features.T
+        covariance: FloatArray = features @ features.swapaxes(-1, -2)
         return covariance
 
     def attributions(self, n_players: int) -> FloatArray:
-        """Return what each standard deviation adds to the Shapley values, (k, M)."""
-        of_players = np.zeros((len(self.players), n_players))
-        np.put_along_axis(of_players, self.players, 2 / 3, axis=1)
-        scaled: FloatArray = of_players * np.sqrt(self.variances)[:, None]
-        return scaled
+        """Return what each standard deviation adds to the Shapley values, (..., k, M)."""
+        of_players = np.zeros((*self.variances.shape, n_players))
+        np.put_along_axis(of_players, self.players, 2 / 3, axis=-1)
+        of_players *= np.sqrt(self.variances)[..., None]
+        return of_players
 
 
 def find_outstanding(
@@ -119,10 +133,45 @@ def _look(
     known: list[Outstanding],
 ) -> list[Outstanding]:
     """Return what stands out, searched for beside what is known to stand out."""
-    signs, triples = kernels.signs, players[:, _all_triples(players.shape[1])]  # (R, T, 3)
-    n_triples = triples.shape[1]
+    triples = players[:, _all_triples(players.shape[1])]  # (R, T, 3)
     roots = inverse_factors(covariance_of(kernels, ratios))  # (R, n, n)
     values = (roots @ targets[:, :, None])[:, :, 0]
+    of_players, n_triples = np.ascontiguousarray(kernels.signs.T), triples.shape[1]
+    if n_triples <= _CANDIDATES and players.shape[1] == len(of_players):
+        # All triples of all players are candidates, in all games.
+        candidates, products = triples, _products(of_players, triples[0])
+    else:
+        energies = _energies(kernels, roots, values, players, triples, known)
+        candidates = _of_most_energy(energies, triples)
+        products = _products(of_players, candidates)
+    features = products @ roots.swapaxes(1, 2)  # (R, k, n)
+    variances = variances_of_their_own(features, values, n_triples)
+    return [
+        Outstanding(players_of_game[own > 0], own[own > 0])
+        for players_of_game, own in zip(candidates, variances, strict=True)
+    ]
+
+
+def _of_most_energy(energies: FloatArray, triples: IntArray) -> IntArray:
+    """Return the triples, (R, k, 3), of the largest energies, in their order."""
+    n_candidates = min(_CANDIDATES, triples.shape[1])
+    most = np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates]
+    return np.take_along_axis(triples, np.sort(most, axis=1)[:, :, None], axis=1)
+
+
+def _energies(
+    kernels: OddKernels,
+    roots: FloatArray,
+    values: FloatArray,
+    players: IntArray,
+    triples: IntArray,
+    known: list[Outstanding],
+) -> FloatArray:
+    """Return the energy that each triple, (R, T, 3), finds in whitened values, (R, T).
+
+    Infinite for those that are known to stand out, which are candidates again.
+    """
+    signs = kernels.signs
     beside = np.stack(
         [
             _without(value, root @ own.features(signs)) if len(own.players) else value
@@ -130,20 +179,12 @@ def _look(
         ]
     )
     unexplained = (beside[:, None] @ roots)[:, 0]
-    of_players = np.ascontiguousarray(signs.T)
     expected = np.take_along_axis(kernels.weights[:, None], triples, axis=2).prod(axis=2)
-    energies = expected * _forms(of_players[players], unexplained) ** 2
+    of_players = np.ascontiguousarray(signs.T)[players]
+    energies: FloatArray = expected * _forms(of_players, unexplained) ** 2
     for game, own in enumerate(known):
-        energies[game, _places_among(triples[game], own.players)] = np.inf  # candidates again
-    n_candidates = min(_CANDIDATES, n_triples)
-    most = np.sort(np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates], axis=1)
-    candidates = np.take_along_axis(triples, most[:, :, None], axis=1)
-    features = _products_of_stack(of_players, candidates) @ roots.swapaxes(1, 2)  # (R, k, n)
-    variances = variances_of_their_own(features, values, n_triples)
-    return [
-        Outstanding(players_of_game[own > 0], own[own > 0])
-        for players_of_game, own in zip(candidates, variances, strict=True)
-    ]
+        energies[game, _places_among(triples[game], own.players)] = np.inf
+    return energies
 
 
 def _places_among(triples: IntArray, some: IntArray) -> IntArray:
@@ -173,17 +214,11 @@ def _all_pairs(n_players: int) -> tuple[IntArray, IntArray]:
     return first, second
 
 
-def _products(signs: FloatArray, triples: IntArray) -> FloatArray:
-    """Return the products of the signs of three players, (n, k)."""
-    products: FloatArray = signs[:, triples].prod(axis=2)
-    return products
-
-
-def _products_of_stack(of_players: FloatArray, triples: IntArray) -> FloatArray:
-    """Return the products of the signs, (M, n), of three players each, (R, k, n)."""
-    products = of_players[triples[:, :, 0]]
-    products *= of_players[triples[:, :, 1]]
-    products *= of_players[triples[:, :, 2]]
+def _products(of_players: FloatArray, triples: IntArray) -> FloatArray:
+    """Return the products of the signs, (M, n), of three players each, (..., k, n)."""
+    products = of_players[triples[..., 0]]
+    products *= of_players[triples[..., 1]]
+    products *= of_players[triples[..., 2]]
     return products
 
 
@@ -215,7 +250,7 @@ def _with_less_of_others(
 
     The prior was learned when what stands out was among them. The noise stays as it is.
     """
-    of_features = np.stack([own.covariance(kernels.signs) for own in outstanding])
+    of_features = Outstanding.stack(outstanding).covariance(kernels.signs)
     scores = []
     for share in _SHARES:
         covariances = covariance_of(kernels, _with_share(ratios, share), of_features)

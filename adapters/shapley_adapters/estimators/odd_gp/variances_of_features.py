@@ -42,7 +42,7 @@ def variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: in
     Parameters
     ----------
     features : array, (R, k, n)
-        The candidates, whitened.
+        The candidates, whitened. They are overwritten: those of finished games make room.
     values : array, (R, n)
         The values, whitened.
     n_tried : int
@@ -55,8 +55,8 @@ def variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: in
         is_open = places >= 0
         if not is_open.all():
             variances[search.steps.games[~is_open]] = search.variances[~is_open]
-            search.keep(is_open)
-            places, best = places[is_open], best[is_open]
+            order = search.keep(is_open)
+            places, best = places[order], best[order]
         if not len(places):
             break
         search.take(places, best)
@@ -76,6 +76,8 @@ class _Search:
         yᵀK⁻¹y, its bound, and the scale σ² per unit of it.
     variances : array, (r, k)
         The candidates' own.
+    n_given : array, (r,)
+        How many of them are not 0.
     steps : Steps
         What happened to FᵀK⁻¹F.
     """
@@ -85,6 +87,7 @@ class _Search:
     least_energy: FloatArray
     per_energy: FloatArray
     variances: FloatArray
+    n_given: IntArray
     steps: Steps
 
     @classmethod
@@ -96,56 +99,75 @@ class _Search:
         later = values[:, n // 2 :]
         share = (later**2).sum(axis=1) / (later.shape[1] * energy)
         per_energy = np.maximum(1 / n, share)
-        steps = Steps(features)
-        return cls(found, energy, _TINY * energy, per_energy, np.zeros_like(found), steps)
+        nothing, none = np.zeros_like(found), np.zeros(len(values), dtype=np.intp)
+        return cls(found, energy, _TINY * energy, per_energy, nothing, none, Steps(features))
 
     def next_step(self, n_tried: int) -> tuple[IntArray, FloatArray]:
         """Return which feature gets which variance next in each game; −1 for none."""
-        scale = (self.energy * self.per_energy)[:, None]
-        games = np.arange(len(scale))
-        # Take out of each feature's sums what its own variance did to them.
-        others = np.maximum(1.0 - self.variances * self.steps.own, _TINY)
-        sums, squares = self.steps.own / others, (self.found / others) ** 2
-        surprise = np.maximum(squares / (sums * scale), 1.0)
-        best = np.minimum((surprise - 1.0) / sums, _MOST)
-        is_given = self.variances > 0
+        scale, own = self.energy * self.per_energy, self.steps.own
+        games, given = np.arange(len(scale)), np.flatnonzero(self.variances)
+        surprise = self.found * self.found
+        surprise /= own * scale[:, None]
+        np.put(surprise, given, 0.0)
         # The gain grows with the surprise.
-        places = np.argmax(np.where(is_given, 0.0, surprise), axis=1)
-        most = np.where(is_given.all(axis=1), 1.0, surprise[games, places])
+        places = np.argmax(surprise, axis=1)
+        most = np.maximum(surprise[games, places], 1.0)
+        best = np.minimum((most - 1.0) / own[games, places], _MOST)
         gains = (most - 1.0 - np.log(most)) / 2
         by_chance = 2 * scipy.special.ndtr(-np.sqrt(most)) * n_tried
-        so_many = np.count_nonzero(is_given, axis=1) + 1
+        so_many = self.n_given + 1
         is_nothing = (gains <= _LEAST_GAIN) | (by_chance > _FALSE_SHARE * so_many)
-        for game in np.flatnonzero(is_nothing).tolist():
-            places[game] = self._changed_most(game, best[game])
-        return places, best[games, places]
+        if is_nothing.any():
+            changed, corrected = self._most_changed(given, scale)
+            places = np.where(is_nothing, changed, places)
+            best = np.where(is_nothing, corrected, best)
+        return places, best
 
-    def _changed_most(self, game: int, best: FloatArray) -> int:
-        """Return which of the given variances is farthest from its best, −1 where all are close."""
-        given = np.flatnonzero(self.variances[game])
-        if not len(given):
-            return -1
-        changes = np.abs(np.log((best[given] + _TINY) / (self.variances[game, given] + _TINY)))
-        place = int(np.argmax(changes))
-        return int(given[place]) if changes[place] > _CLOSE else -1
+    def _most_changed(self, given: IntArray, scale: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return which given variance of each game is farthest from its best, and this best.
+
+        −1 where all are close.
+
+        Parameters
+        ----------
+        given : array
+            Where variances are not 0, in the flattened array.
+        scale : array, (r,)
+            The scale σ² of each game.
+        """
+        games, changes = np.arange(len(scale)), np.zeros_like(self.variances)
+        variances, own = np.take(self.variances, given), np.take(self.steps.own, given)
+        # Take out of each feature's sums what its own variance did to them.
+        others = np.maximum(1.0 - variances * own, _TINY)
+        sums, squares = own / others, (np.take(self.found, given) / others) ** 2
+        surprise = np.maximum(squares / (sums * scale[given // changes.shape[1]]), 1.0)
+        best = np.minimum((surprise - 1.0) / sums, _MOST)
+        np.put(changes, given, np.abs(np.log((best + _TINY) / (variances + _TINY))))
+        places = np.argmax(changes, axis=1)
+        best_of_all = np.zeros_like(changes)
+        np.put(best_of_all, given, best)
+        is_far = changes[games, places] > _CLOSE
+        return np.where(is_far, places, -1), best_of_all[games, places]
 
     def take(self, places: IntArray, best: FloatArray) -> None:
         """Give the features at these places their best variances."""
         games = np.arange(len(places))
-        found = self.found[games, places]
-        added = best - self.variances[games, places]
+        found, before = self.found[games, places], self.variances[games, places]
+        added = best - before
         left = found / (1.0 + added * self.steps.own[games, places])
         shared, factors = self.steps.take(places, added)
         self.variances[games, places] = best
+        self.n_given += (best > 0).astype(np.intp) - (before > 0)
         self.energy = np.maximum(self.energy - factors * found**2, self.least_energy)
         self.found -= (factors * found)[:, None] * shared
         self.found[games, places] = left
 
-    def keep(self, is_open: BoolArray) -> None:
-        """Go on with some of the games."""
-        for name in ("found", "energy", "least_energy", "per_energy", "variances"):
-            setattr(self, name, getattr(self, name)[is_open])
-        self.steps.keep(is_open)
+    def keep(self, is_open: BoolArray) -> IntArray:
+        """Go on with some of the games, and return their places in the order that they now have."""
+        order = self.steps.keep(is_open)
+        for name in ("found", "energy", "least_energy", "per_energy", "variances", "n_given"):
+            setattr(self, name, getattr(self, name)[order])
+        return order
 
 
 class Steps:
@@ -162,7 +184,7 @@ class Steps:
     Parameters
     ----------
     features : array, (R, k, n)
-        F before any step, whitened.
+        F before any step, whitened. Overwritten by `keep`.
     """
 
     def __init__(self, features: FloatArray) -> None:
@@ -183,22 +205,34 @@ class Steps:
         array, (r,)
             By which factor of the row's outer product with itself FᵀK⁻¹F falls.
         """
-        places_of_games = np.arange(len(places))
-        own = self.own[places_of_games, places]
-        shared = np.empty_like(self.own)
-        for row, (game, place) in enumerate(zip(self.games, places, strict=True)):
-            before = self.factors[game, : self.n] * self.rows[game, : self.n, place]
-            np.matmul(self.features[game], self.features[game, place], out=shared[row])
-            shared[row] -= before @ self.rows[game, : self.n]
-            self.rows[game, self.n] = shared[row]
-        self.rows[self.games, self.n, places] = shared[places_of_games, places] = own
-        factors = added / (1.0 + added * own)
-        self.factors[self.games, self.n] = factors
-        self.own = np.maximum(self.own - factors[:, None] * shared**2, _TINY)
-        self.own[places_of_games, places] = own / (1.0 + added * own)
+        n_games, n = len(places), self.n
+        games = np.arange(n_games)
+        own = self.own[games, places]
+        features, rows = self.features[:n_games], self.rows[:n_games, :n]
+        shared = (features @ features[games, places][:, :, None])[:, :, 0]
+        before = self.factors[:n_games, :n] * rows[games, :, places]
+        shared -= (before[:, None] @ rows)[:, 0]
+        shared[games, places] = own
+        self.rows[:n_games, n] = shared
+        factors = self.factors[:n_games, n] = added / (1.0 + added * own)
+        less = shared * shared
+        less *= factors[:, None]
+        self.own -= less
+        np.maximum(self.own, _TINY, out=self.own)
+        self.own[games, places] = own / (1.0 + added * own)
         self.n += 1
         return shared, factors
 
-    def keep(self, is_open: BoolArray) -> None:
-        """Go on with some of the games."""
-        self.own, self.games = self.own[is_open], self.games[is_open]
+    def keep(self, is_open: BoolArray) -> IntArray:
+        """Go on with some of the games, and return their places in the order that they now have.
+
+        The last ones take the places of those that are finished, so that few features are copied.
+        """
+        n_open = np.count_nonzero(is_open)
+        order, gaps = np.arange(n_open), np.flatnonzero(~is_open[:n_open])
+        order[gaps] = last = n_open + np.flatnonzero(is_open[n_open:])
+        self.features[gaps] = self.features[last]
+        self.rows[gaps, : self.n] = self.rows[last, : self.n]
+        self.factors[gaps, : self.n] = self.factors[last, : self.n]
+        self.own, self.games = self.own[order], self.games[order]
+        return order
