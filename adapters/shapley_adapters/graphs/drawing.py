@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, required_packages
 from .player_graph import PlayerGraph
 from .reading import read_graph
 
@@ -55,8 +55,9 @@ def draw_graph(
     InvalidArgumentError
         If there is not one attribution, or label, for each node.
     """
-    import matplotlib.pyplot as plt
-    import networkx as nx
+    with required_packages("draw_graph needs matplotlib and networkx", extra="graphs"):
+        import matplotlib.pyplot as plt
+        import networkx as nx
 
     values = np.asarray(attributions, dtype=np.float64)
     if values.ndim != 1:

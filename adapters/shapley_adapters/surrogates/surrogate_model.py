@@ -116,6 +116,7 @@ class SurrogateModel:
         network : Module, optional
             Where the network was a module of your own, one of that class.
         """
+        from .. import amortized  # noqa: F401 which says what to install
         from .surrogate_training import TrainedSurrogate
 
         trained = TrainedSurrogate.load(path, network)
