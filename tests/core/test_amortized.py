@@ -191,6 +191,7 @@ def test_evaluations_are_counted(target):
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.slow
 def test_networks_learn(target):
     game = CountingGame(600)
     new = CountingGame(600, seed=0)
@@ -205,6 +206,7 @@ def test_networks_learn(target):
     assert last == pytest.approx(error, rel=0.5)
 
 
+@pytest.mark.slow
 def test_labels_need_far_fewer_evaluations_than_fastshap():
     game = CountingGame(600)
     best = {

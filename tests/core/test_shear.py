@@ -208,6 +208,7 @@ def indicator_games():
     [(26, {}), (45, {}), (60, {}), (45, {"efficient": False}), (26, {"antithetic": False})],
     ids=str,
 )
+@pytest.mark.slow
 def test_posterior_draws_are_unbiased_for_every_game(indicator_games, budget, options):
     """Over 6 · 64 means, |z| > 4.5 happens once in 400 runs of an unbiased estimator."""
     values = estimates(indicator_games, N_SEEDS, budget, symmetric_scores(6)[0], **options)
@@ -220,6 +221,7 @@ def test_posterior_draws_are_unbiased_for_every_game(indicator_games, budget, op
 
 
 @pytest.mark.parametrize("complement", ["uniform", "none"])
+@pytest.mark.slow
 def test_the_same_criterion_rejects_the_others(indicator_games, complement):
     values = estimates(indicator_games, N_SEEDS, 45, symmetric_scores(6)[0], complement=complement)
     is_off = np.abs(values.mean(axis=0) - game_shapley_values(indicator_games)) > 1e-9

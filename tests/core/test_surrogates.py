@@ -56,6 +56,7 @@ def told_and_exact(surrogate, predict, kinds=KINDS, coalitions=EVERY):
 
 
 @pytest.mark.parametrize("predict", [model, classifier])
+@pytest.mark.slow
 def test_it_learns_the_conditional_expectation(predict):
     rows = np.tile(KINDS, (40, 1)).astype(np.float32)
     surrogate = fitted(predict, rows, epochs=40, coalitions=16)

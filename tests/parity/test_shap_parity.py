@@ -170,6 +170,7 @@ def theirs_kernel(function, masker, seed):
     return explainer.shap_values(X, nsamples=BUDGET, l1_reg=False, silent=True)
 
 
+@pytest.mark.slow
 def test_a_biased_estimator_would_not_agree(model, masker, exact):
     values, errors = estimates(shap_ext.ShearExplainer, model, masker, complement="uniform")
     error = np.sqrt((errors**2).mean(axis=0) / len(SEEDS))

@@ -55,6 +55,7 @@ def definition(kind, net, row, background):
 
 @pytest.mark.parametrize("kind", KINDS[1:])
 @pytest.mark.parametrize("n_background", [1, 4])
+@pytest.mark.slow
 def test_exact_values_are_those_of_the_definition(net, kind, n_background):
     rows, background = examples(R, M).numpy(), examples(n_background, M, seed=5).numpy()
     explainer = shap_ext.EnumerationExplainer(net, background, value_function=kind)

@@ -116,6 +116,7 @@ def test_unknown_names_are_still_refused_by_shap(name):
         shap.Explainer(curved, BACKGROUND, algorithm=name)
 
 
+@pytest.mark.slow
 def test_early_bound_class_knows_the_names():
     assert Explainer is shap.Explainer
     code = (

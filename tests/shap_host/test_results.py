@@ -494,6 +494,7 @@ def test_cloudpickle_takes_lambdas():
     )
 
 
+@pytest.mark.slow
 def test_other_processes_give_the_same(tmp_path):
     explainer = full("shear")
     path = tmp_path / "explainer.pkl"

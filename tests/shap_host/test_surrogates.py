@@ -67,6 +67,7 @@ def test_trees_and_probabilities():
 
 
 @pytest.mark.parametrize("algorithm", ["simshap", "fastshap"])
+@pytest.mark.slow
 def test_networks_that_explain_are_trained_on_it(surrogate, algorithm):
     explainer = shap.Explainer(
         model, algorithm=algorithm, training_data=X, surrogate=surrogate, masker=X[:1], **FEW

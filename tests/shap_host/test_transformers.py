@@ -123,6 +123,7 @@ def sequence_model():
 
 @pytest.mark.parametrize("name", ["enumeration", "shear", "leastsquares"])
 @pytest.mark.parametrize("wrap", [True, False], ids=["wrapped", "as it is"])
+@pytest.mark.slow
 def test_pipelines(name, wrap):
     pipeline = classifier()
     given = shap.models.TransformersPipeline(pipeline) if wrap else pipeline
@@ -160,6 +161,7 @@ LANGUAGE_MODELS = {
 @pytest.mark.parametrize(
     ("build", "with_special_tokens"), LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS
 )
+@pytest.mark.slow
 def test_language_models(name, build, with_special_tokens):
     """Each row has its own target, which a TeacherForcing keeps from one call to the next."""
     network, words = build(), tokenizer(with_special_tokens=with_special_tokens)
