@@ -19,10 +19,11 @@ import captum_ext
 from shapley_adapters.errors import FutureError, InvalidArgumentError, ModelOutputError
 from tests.captum_host.networks import examples, oracle
 from tests.helpers.brute_force import shapley_values
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
 CLASSES = [
     captum_ext.Exact,
     captum_ext.RandomOrder,

@@ -184,9 +184,9 @@ def test_an_order_of_nodes_that_users_give():
         found = PlayerGraph.of_networkx(NOT_FROM_0, nodelist=nodelist)
         assert edges_of(found) == wanted
         assert read_graph(found, 6) == found
-    for nodelist in ([1, 2, 3], [1, 2, 3, 4, 5, 5], [0, 1, 2, 3, 4, 5], range(1, 8)):
+    for wrong in ([1, 2, 3], [1, 2, 3, 4, 5, 5], [0, 1, 2, 3, 4, 5], range(1, 8)):
         with pytest.raises(InvalidArgumentError, match="each of the 6 nodes of the graph once"):
-            PlayerGraph.of_networkx(NOT_FROM_0, nodelist)
+            PlayerGraph.of_networkx(NOT_FROM_0, wrong)
 
 
 def test_frames_of_adjacency_go_by_their_names():

@@ -371,4 +371,4 @@ def test_the_core_needs_no_other_setting_than_the_estimator():
     found = core.estimate(game, core.Shear(), core.Settings(seed=0, budget=40))
     assert found.cooperators.tolist() == ["random"] * 2
     with pytest.raises(InvalidArgumentError, match="cooperators"):
-        core.Shear(cooperators=None)
+        core.Shear(cooperators=None)  # type: ignore[arg-type] # wrong on purpose

@@ -2,13 +2,14 @@
 
 import json
 from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.helpers.brute_force import conditional_values
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")
 safetensors = pytest.importorskip("safetensors.torch")
 

@@ -13,9 +13,10 @@ from shapley_adapters.games.value_functions import KINDS
 from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 M, K, R = 9, 3, 3
-SAME = {"rtol": 0, "atol": 1e-10}
+SAME: Tolerances = {"rtol": 0, "atol": 1e-10}
 
 
 class Softmax(nn.Module):

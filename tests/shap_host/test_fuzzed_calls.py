@@ -4,6 +4,7 @@ import warnings
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -272,7 +273,7 @@ ON_GRAPH = {"lshapley", "cshapley", "myerson"}
 
 @st.composite
 def models(draw, is_faulty):
-    kinds = BAD_MODELS if is_faulty else MODELS
+    kinds: dict[str, Any] = BAD_MODELS if is_faulty else MODELS
     form = draw(st.sampled_from(sorted(kinds)))
     return form, kinds[form] if is_faulty else kinds[form]()
 

@@ -91,7 +91,7 @@ def test_names_of_methods_on_graphs_build_the_classes(name, explainer):
 
 @pytest.mark.parametrize("explainer", ALL.values(), ids=ALL.keys())
 def test_docstrings_name_every_argument(explainer):
-    doc = inspect.getdoc(explainer)
+    doc = inspect.getdoc(explainer) or ""
     assert not re.search(r"\{\w+\}|\{\{", doc)  # shared parameters are filled in
     for name in inspect.signature(explainer).parameters:
         assert re.search(rf"^(\w+, )*{name}(, \w+)*( :|$)", doc, re.MULTILINE), name

@@ -7,6 +7,7 @@ import pytest
 import shap
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
+from tests.helpers.tolerances import Tolerances
 from tests.shap_host.test_text import values_by_oracle
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing here is to be looked up
@@ -34,7 +35,7 @@ WORDS = [
     "was",
 ]
 TEXTS = ["this film is not good", "very bad", "not a film"]
-SINGLE = {"rtol": 0, "atol": 2e-5}
+SINGLE: Tolerances = {"rtol": 0, "atol": 2e-5}
 """For single precision, log odds of order ten, and sums over padded batches of several sizes."""
 
 
