@@ -272,13 +272,16 @@ sys.path[:0] = {[str(ROOT), str(ROOT / "adapters")]!r}
         ("shap", "import shap_ext", "shap"),
         ("numba", "import shap_ext.criteria", "shap"),  # which shap needs
         ("captum", "import captum_ext", "captum"),
-        ("torch", "from captum_ext.attributions.shear import Shear", "captum"),
+        pytest.param(
+            *("torch", "from captum_ext.attributions.shear import Shear", "captum"),
+            marks=pytest.mark.skipif(not HAS_TORCH, reason="captum is not installed"),
+        ),
         (
-            "torch",
+            "lightning",
             "import shap_ext; shap_ext.SimShapExplainer(len, pd.DataFrame([0]))",
             "amortized",
         ),
-        ("torch", "import shap_ext; shap_ext.Surrogate.load('file')", "amortized"),
+        ("lightning", "import shap_ext; shap_ext.Surrogate.load('file')", "amortized"),
         ("networkx", "import shap_ext; shap_ext.draw_graph([[0.0]], [0.0])", "graphs"),
     ],
 )
