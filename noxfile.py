@@ -1,19 +1,30 @@
-"""Checks by one word: `nox -s quick` while you work, `nox -s full` before you submit."""
+"""Checks by one word: `nox` while you work, `nox -s full` before you submit."""
 
 import nox
 
 nox.options.sessions = ["quick"]
 nox.options.reuse_existing_virtualenvs = True
 
+EVERYTHING = "test,text-and-images,amortized,graph-networks,criteria"
+"""The extras of the README's test command."""
+
 
 @nox.session
 def quick(session: nox.Session) -> None:
-    """Run lint, types and the fast tests of the core, in under two minutes."""
-    session.install("-c", "constraints.txt", "-e", ".[test,lint]")
+    """Run lint, types and the fast tests of the core, in under two minutes once it is installed."""
+    session.install("-q", "-c", "constraints.txt", "-e", f".[{EVERYTHING},lint]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
     session.run("pytest", "-q", "-n", "2", "-m", "not slow", "tests/core", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Report the share of our lines that tests run: all tests, or those that are named."""
+    session.install("-q", "-c", "constraints.txt", "-e", f".[{EVERYTHING},coverage]")
+    packages = ["--cov=shapley_adapters", "--cov=shap_ext", "--cov=captum_ext"]
+    session.run("pytest", "-q", "-n", "2", *packages, "--cov-report=term", *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -1,5 +1,13 @@
 """Shapley attributions for captum with fewer evaluations: SHEAR and its relatives."""
 
+from shapley_adapters.errors import required_packages
+
+with required_packages("captum_ext needs captum and torch", extra="captum"):
+    import captum
+    import torch
+
+    del captum, torch
+
 from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from . import criteria

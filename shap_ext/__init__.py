@@ -3,6 +3,13 @@
 Importing this package makes `shap.Explainer` know them by name: see `algorithms`.
 """
 
+from shapley_adapters.errors import required_packages
+
+with required_packages("shap_ext needs shap", extra="shap"):
+    import shap
+
+    del shap
+
 from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from . import criteria

@@ -29,6 +29,7 @@ print(json.dumps(failed))
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="most of them run networks")
+@pytest.mark.slow
 def test_every_script_can_be_imported():
     names = sorted(path.stem for path in FOLDER.glob("*.py"))
     assert {"batch_sizes", "neighbours_accuracy", "oddgp_accuracy", *OF_OTHER_ENVIRONMENTS} <= set(

@@ -284,6 +284,39 @@ sys.path[:0] = {[str(ROOT), str(ROOT / "adapters")]!r}
     return done.stdout.strip()
 
 
+@pytest.mark.parametrize(
+    ("missing", "use", "extra"),
+    [
+        ("shap", "import shap_ext", "shap"),
+        ("numba", "import shap_ext.criteria", "shap"),  # which shap needs
+        ("captum", "import captum_ext", "captum"),
+        pytest.param(
+            *("torch", "from captum_ext.attributions.shear import Shear", "captum"),
+            marks=pytest.mark.skipif(not HAS_TORCH, reason="captum is not installed"),
+        ),
+        (
+            "lightning",
+            "import shap_ext; shap_ext.SimShapExplainer(len, pd.DataFrame([0]))",
+            "amortized",
+        ),
+        ("lightning", "import shap_ext; shap_ext.Surrogate.load('file')", "amortized"),
+        ("networkx", "import shap_ext; shap_ext.draw_graph([[0.0]], [0.0])", "graphs"),
+    ],
+)
+def test_a_missing_package_is_named_with_the_extra_that_installs_it(missing, use, extra):
+    code = f"""
+import pandas as pd
+try:
+    {use}
+except ImportError as error:
+    print(error.name)
+    print(error)
+"""
+    name, message = run_without([missing], code).splitlines()
+    assert name == missing
+    assert f"{missing} is not installed: pip install 'shapley-ext[{extra}]'." in message
+
+
 def test_the_core_needs_no_host_and_no_torch():
     code = """
 import numpy as np, shapley_adapters as core

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class ShapleyExtError(Exception):
@@ -62,6 +64,30 @@ class ModelOutputError(ShapleyExtError, ValueError):
 
 class FutureError(ShapleyExtError, RuntimeError):
     """A Future that the forward function returned ended with an error."""
+
+
+class MissingPackageError(ShapleyExtError, ModuleNotFoundError):
+    """A package is not installed that this part of shapley-ext needs."""
+
+
+@contextmanager
+def required_packages(needed_by: str, extra: str) -> Iterator[None]:
+    """Say which extra to install where an import in the block fails.
+
+    Parameters
+    ----------
+    needed_by : str
+        The part that cannot work and the packages that it needs, such as "shap_ext needs shap".
+    extra : str
+        The extra of shapley-ext that installs these packages.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            f"{needed_by}, but {error.name} is not installed: pip install 'shapley-ext[{extra}]'.",
+            name=error.name,
+        ) from error
 
 
 class ShapleyExtWarning(UserWarning):

@@ -13,6 +13,7 @@ import csv
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import captum.attr
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from adult import add_arguments
 from aggregation_sets import SETS, ExplainedSet
-from coalition_games import FloatArray
+from coalition_games import FloatArray, IntArray
 
 from captum_ext import OddGP, Shear
 from captum_ext.attributions.coalition_attribution import CoalitionAttribution
@@ -39,6 +40,8 @@ from shapley_adapters.aggregation import (
     learned_weights,
     trade_off,
 )
+from shapley_adapters.aggregation.losses import Loss
+from shapley_adapters.array_types import BoolArray
 from shapley_adapters.criteria import complexity, faithfulness, sensitivity
 from shapley_adapters.criteria.faithfulness import removal_losses
 
@@ -46,7 +49,7 @@ COLUMNS = ("max sensitivity", "average sensitivity", "faithfulness", "complexity
 BASE = "oddgp"
 """The explainer that AVA averages."""
 
-Explain = Callable[[FloatArray, FloatArray], FloatArray]
+Explain = Callable[[FloatArray, IntArray], FloatArray]
 """Rows and the class of each to attributions of players."""
 
 
@@ -90,7 +93,7 @@ def main() -> None:
 class Judge:
     """Measures answers; rows without neighbours are left out of the sensitivities."""
 
-    def __init__(self, explained: ExplainedSet, kept: FloatArray, seed: int) -> None:
+    def __init__(self, explained: ExplainedSet, kept: BoolArray, seed: int) -> None:
         method = CoalitionAttribution(explained.model, seed=0)
         call = method.checked_call(
             torch.as_tensor(explained.rows),
@@ -159,7 +162,7 @@ def _explainers(explained: ExplainedSet, arguments: argparse.Namespace) -> dict[
     def by(
         attribute: Callable[..., torch.Tensor], is_of_players: bool, **options: object
     ) -> Explain:
-        def explain(rows: FloatArray, classes: FloatArray) -> FloatArray:
+        def explain(rows: FloatArray, classes: IntArray) -> FloatArray:
             torch.manual_seed(arguments.seed)  # captum draws from the global generator
             found = attribute(torch.as_tensor(rows), target=torch.as_tensor(classes), **options)
             return explained.of_players(found.detach().numpy(), is_of_players)
@@ -205,15 +208,19 @@ def _aggregators(
         "low complexity, descent": lambda g: LowComplexity("descent")(g).values,
         "low complexity, shrinking": lambda g: LowComplexity("shrinking")(g).values,
     }
-    losses = {
+    losses: dict[str, Loss] = {
         "sensitivity": _sensitivity_loss(found, judge.kept),
         "complexity": ComplexityLoss(candidates),
         "faithfulness": judge.unfaithfulness(candidates),
     }
     for name, loss in losses.items():
         weights = learned_weights(loss, len(found)).weights
-        made[f"convex, learned for {name}"] = lambda g, w=weights: Convex(w)(g).values
+        made[f"convex, learned for {name}"] = partial(_by_weights, weights)
     return made
+
+
+def _by_weights(weights: FloatArray, candidates: FloatArray) -> FloatArray:
+    return Convex(weights)(candidates).values
 
 
 def _combined(
@@ -233,10 +240,10 @@ def _ava(explained: ExplainedSet, explain: Explain, n_neighbors: int) -> Explain
     index = NeighbourIndex(pool.reshape(len(pool), -1).astype(np.float64), search)
     known: dict[tuple[int, int], FloatArray] = {}
 
-    def by_neighbours(rows: FloatArray, classes: FloatArray) -> FloatArray:
+    def by_neighbours(rows: FloatArray, classes: IntArray) -> FloatArray:
         near = index.nearest(rows.reshape(len(rows), -1).astype(np.float64))
         pairs = np.stack([near.indices, np.broadcast_to(classes[:, None], near.indices.shape)], 2)
-        wanted = [tuple(map(int, pair)) for pair in np.unique(pairs.reshape(-1, 2), axis=0)]
+        wanted = [(int(z), int(c)) for z, c in np.unique(pairs.reshape(-1, 2), axis=0)]
         new = [pair for pair in wanted if pair not in known]
         if new:
             places, targets = np.array(new).T
@@ -247,7 +254,7 @@ def _ava(explained: ExplainedSet, explain: Explain, n_neighbors: int) -> Explain
     return by_neighbours
 
 
-def _sensitivity_loss(found: Sequence[Answers], kept: FloatArray) -> SensitivityLoss:
+def _sensitivity_loss(found: Sequence[Answers], kept: BoolArray) -> SensitivityLoss:
     has_any = kept.any(axis=1)
     moved = np.array([one.rows[has_any, None] - one.near[has_any] for one in found])
     return SensitivityLoss(moved, kept[has_any])
@@ -258,7 +265,7 @@ def _n_candidates(answers: Sequence[Answers]) -> int:
     return next(place for place, one in enumerate(answers) if one.name == "mean")
 
 
-def _learned_curve(found: Sequence[Answers], kept: FloatArray, seed: int) -> TradeOff:
+def _learned_curve(found: Sequence[Answers], kept: BoolArray, seed: int) -> TradeOff:
     has_any = kept.any(axis=1)
     candidates = np.array([one.rows[has_any] for one in found])
     return trade_off(ComplexityLoss(candidates), _sensitivity_loss(found, kept), seed=seed)

@@ -93,7 +93,8 @@ class _TwoSides(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return (B, 2)."""
         logits = self.network(x)
-        return logits - logits.flip(1)
+        difference: Tensor = logits - logits.flip(1)
+        return difference
 
 
 def adult(arguments: argparse.Namespace) -> ExplainedSet:
@@ -156,9 +157,9 @@ def _trained(images: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> 
     optimizer = torch.optim.Adam(network.parameters(), lr=2e-3)
     x, y = torch.as_tensor(images), torch.as_tensor(labels)
     for _ in range(_EPOCHS):
-        for batch in torch.randperm(len(x)).split(64):
+        for batch in torch.randperm(len(x)).split(64):  # type: ignore[no-untyped-call] # torch
             optimizer.zero_grad()
-            nn.functional.cross_entropy(network(x[batch]), y[batch]).backward()
+            nn.functional.cross_entropy(network(x[batch]), y[batch]).backward()  # type: ignore[no-untyped-call] # torch
             optimizer.step()
     return network.eval().requires_grad_(False)
 

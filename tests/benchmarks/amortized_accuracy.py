@@ -99,7 +99,7 @@ def _contenders(
     n_crossed = 9 * len(amortized.rows)
     paper = {"targets": "simsemivalue", "evaluations": per_epoch}
     wide = {"network_options": {"widths": (512,) * 3}}
-    found = [
+    found: list[tuple[str, type[AmortizedExplainer], dict[str, Any]]] = [
         ("FastSHAP", fast, {"evaluations": per_epoch}),
         ("SimSHAP as in the paper", sim, paper),
         ("SimSHAP, control variate", sim, paper | {"targets": "controlled"}),
@@ -132,7 +132,8 @@ def _contenders(
 def _evaluations_per_epoch(arguments: argparse.Namespace, amortized: AmortizedCase) -> int:
     """Return 32, or as many as make a tenth of all enough for least squares."""
     least = 2 * amortized.case.explained.n_players + 4
-    return max(32, -(-10 * least // arguments.epochs))
+    epochs: int = arguments.epochs
+    return max(32, -(-10 * least // epochs))
 
 
 def _learned(
@@ -204,16 +205,19 @@ def _shap_s_own(name: str, explained: ExplainedModel, budget: int) -> FloatArray
         row = np.maximum(x.max(axis=1).astype(int) - 1, 0)
         columns = present[:, explained.player_of_column]
         masked = np.where(columns, explained.rows[row], explained.reference)
-        return explained.model.predict(masked).reshape(len(x), -1)[:, 0]
+        values: FloatArray = explained.model.predict(masked).reshape(len(x), -1)[:, 0]
+        return values
 
     background = np.zeros((1, explained.n_players))
     if name == _KERNEL:
         np.random.seed(0)  # noqa: NPY002  it draws from the global generator
         explainer = shap.KernelExplainer(model, background)
-        return explainer.shap_values(table, nsamples=budget - 2, l1_reg=False, silent=True)
+        values = explainer.shap_values(table, nsamples=budget - 2, l1_reg=False, silent=True)
+        return np.asarray(values, dtype=np.float64)
     masker = shap.maskers.Independent(background)
     explainer = shap.PermutationExplainer(model, masker, seed=0)
-    return explainer(table, max_evals=budget, silent=True).values
+    values = explainer(table, max_evals=budget, silent=True).values
+    return np.asarray(values, dtype=np.float64)
 
 
 class _Judge:

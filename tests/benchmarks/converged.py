@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def converged(
             found = [file["values"], file["errors"]]
     game, n_rows = explained.evaluated(), len(explained.rows)
     for row in range(len(found[0]), n_rows):
-        of_row = _of_row(lambda S, row=row: game.of_row(row, S), explained, n_evaluations, row)
+        of_row = _of_row(partial(game.of_row, row), explained, n_evaluations, row)
         found = [np.vstack([old, new]) for old, new in zip(found, of_row, strict=True)]
         cache.mkdir(parents=True, exist_ok=True)
         np.savez(path, values=found[0], errors=found[1])  # after each row, for it takes time

@@ -178,5 +178,5 @@ class _TimedModule(nn.Module):
         return output
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
-        output: FloatArray = self.clock.run(self.model.predict, x)  # type: ignore[operator]
+        output: FloatArray = self.clock.run(self.model.predict, x)
         return output

@@ -141,7 +141,7 @@ class BiLSTM(nn.Module):
 
     def __init__(self, vectors: Tensor, n_classes: int, width: int = 64) -> None:
         super().__init__()
-        self.embedding = nn.Embedding.from_pretrained(vectors, freeze=True, padding_idx=0)
+        self.embedding = nn.Embedding.from_pretrained(vectors, freeze=True, padding_idx=0)  # type: ignore[no-untyped-call] # torch
         self.lstm = nn.LSTM(vectors.shape[1], width, batch_first=True, bidirectional=True)
         self.dropout = nn.Dropout(0.5)
         self.head = nn.Linear(2 * width, n_classes)
@@ -223,7 +223,8 @@ def _image_case(name: str, data: Path, cache: Path, n_items: int) -> Case:
     if name == "mnist":
         stored = np.load(data / "mnist5k" / "mnist5k.npz")
         images, labels = stored["images"][:, None], stored["labels"]
-        pair, widths, title = (3, 8), (8, 16), "MNIST 3 and 8, CNN"
+        widths: tuple[int, ...] = (8, 16)
+        pair, title = (3, 8), "MNIST 3 and 8, CNN"
     else:
         parts = [np.load(data / "cifar10" / f"cifar10_{part}.npz") for part in ("train", "test")]
         images = np.moveaxis(np.concatenate([part["images"] for part in parts]), 3, 1)
@@ -292,11 +293,11 @@ def _trained(
             optimizer, recipe.rate, n_steps, pct_start=0.2
         )
         for _ in range(recipe.epochs):
-            for some in torch.randperm(len(train)).split(_BATCH):
+            for some in torch.randperm(len(train)).split(_BATCH):  # type: ignore[no-untyped-call] # torch
                 places = [train[place] for place in some.tolist()]
                 optimizer.zero_grad()
                 logits = network(batch(places, recipe))
-                nn.functional.cross_entropy(logits, labels[places]).backward()
+                nn.functional.cross_entropy(logits, labels[places]).backward()  # type: ignore[no-untyped-call] # torch
                 optimizer.step()
                 schedule.step()
     cache.mkdir(parents=True, exist_ok=True)
@@ -308,8 +309,9 @@ def _start_anew(network: nn.Module, recipe: Recipe) -> None:
     """Draw all weights that are learned, whatever was drawn before."""
     for layer in network.modules():
         is_learned = all(one.requires_grad for one in layer.parameters(recurse=False))
-        if is_learned and hasattr(layer, "reset_parameters"):
-            layer.reset_parameters()
+        reset = getattr(layer, "reset_parameters", None)
+        if is_learned and callable(reset):
+            reset()
             if isinstance(layer, nn.Embedding):
                 layer.weight.data *= recipe.word_spread
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +81,8 @@ def co_occurrence_vectors(
     svd = TruncatedSVD(_DIMENSIONS, random_state=0)
     vectors = svd.fit_transform(matrix) / np.sqrt(svd.singular_values_)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (_LENGTH * vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
+    scaled: npt.NDArray[Any] = (_LENGTH * vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
+    return scaled
 
 
 def _co_occurrences(coded: Sequence[npt.NDArray[np.intp]], size: int) -> scipy.sparse.csr_matrix:

@@ -60,7 +60,8 @@ class Curves:
     def error(self) -> FloatArray:
         """Its standard error."""
         spread: FloatArray = self.changes.std(axis=0, ddof=1)
-        return spread / np.sqrt(len(self.changes))
+        error: FloatArray = spread / np.sqrt(len(self.changes))
+        return error
 
 
 def main() -> None:

@@ -86,7 +86,7 @@ def _tasks(n_words: int) -> list[Task]:
 
 def _measure(task: Task, n_inputs: int, is_first: bool, n_rounds: int) -> None:
     """Time design and solution, the plainest loop of forward passes, and the whole; print them."""
-    spent = {"ours": [], "model": [], "all": []}
+    spent: dict[str, list[float]] = {"ours": [], "model": [], "all": []}
     n_evaluations = 0
     inputs = task.inputs.repeat(n_inputs, *[1] * (task.inputs.dim() - 1))
     for _ in range(n_rounds):
@@ -100,6 +100,7 @@ def _measure(task: Task, n_inputs: int, is_first: bool, n_rounds: int) -> None:
             attribution.attribute(inputs, target=0)
             spent["all"].append(time.perf_counter() - started)
         spent["ours"].append(clock.seconds)
+        assert attribution.last_estimate is not None
         n_evaluations = int(attribution.last_estimate.evaluations[0])
         spent["model"].append(_forward_seconds(task, n_inputs * n_evaluations))
     ours, model, whole = (min(spent[name]) for name in ("ours", "model", "all"))

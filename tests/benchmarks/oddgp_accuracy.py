@@ -108,7 +108,8 @@ def _score(
 ) -> ErrorScore | None:
     answers: list[Answer] = []
     if budget < 1:
-        return _left_out(name, per_player, "the derivatives cost more than the budget")
+        _print_left_out(name, per_player, "the derivatives cost more than the budget")
+        return None
     seconds: list[float] = []
     try:
         for seed in range(1 if rival.is_slow else n_seeds):
@@ -117,7 +118,8 @@ def _score(
             spent = time.perf_counter() - started - (clock.seconds - at_model)
             seconds.append(spent / len(answers[-1].values))
     except (UnusableBudgetError, BudgetError) as refusal:
-        return _left_out(name, per_player, str(refusal))
+        _print_left_out(name, per_player, str(refusal))
+        return None
     exact = case.shapley.values
     return ErrorScore(
         name=name,
@@ -131,7 +133,7 @@ def _score(
     )
 
 
-def _left_out(name: str, per_player: int, reason: str) -> None:
+def _print_left_out(name: str, per_player: int, reason: str) -> None:
     print(f"{per_player:>3} {name:36} left out: {reason}", flush=True)
 
 

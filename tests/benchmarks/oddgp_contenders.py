@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -96,7 +96,8 @@ def _by_captum(explained: ExplainedModel, kind: str, budget: int, seed: int) -> 
     clock = Clock()
     counted = clock.timed(explained)
     n_rows = len(explained.rows)
-    work = Work(counted, counted.model, n_rows, budget - 2)
+    # A call takes the rows, the players and the reference, which both kinds of models have.
+    work = Work(cast(Any, counted), counted.model, n_rows, budget - 2)
     attributions: FloatArray = KINDS[kind].make(work).run().numpy().astype(np.float64)
     # All columns of a player have its value.
     first = [int(np.argmax(explained.player_of_column == i)) for i in range(explained.n_players)]

@@ -11,9 +11,11 @@ import sys
 import time
 import warnings
 from multiprocessing.connection import Connection
+from typing import Any
 
 import lightgbm  # noqa: F401  loaded now, so that no approximator is charged for it
 import numpy as np
+import numpy.typing as npt
 import shapiq
 import shapiq.approximator
 import xgboost  # noqa: F401
@@ -26,21 +28,21 @@ class OverBudgetError(Exception):
 class AskedGame:
     """A game whose values the other process knows; each coalition is asked for once."""
 
-    def __init__(self, n_players, questions, answers):
+    def __init__(self, n_players: int, questions: Connection, answers: Connection) -> None:
         self.n_players = n_players
         self.questions = questions
         self.answers = answers
-        self.known = {}
+        self.known: dict[bytes, float] = {}
         self.seconds = 0.0
 
-    def __call__(self, coalitions):
+    def __call__(self, coalitions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Return the values, (C,), of coalitions, (C, M)."""
         packed = np.packbits(np.atleast_2d(coalitions).astype(bool), axis=1)
         keys = [row.tobytes() for row in packed]
         self._ask([key for key in dict.fromkeys(keys) if key not in self.known])
         return np.array([self.known[key] for key in keys])
 
-    def _ask(self, keys):
+    def _ask(self, keys: list[bytes]) -> None:
         if not keys:
             return
         started = time.perf_counter()
@@ -52,7 +54,7 @@ class AskedGame:
         self.known.update(zip(keys, values.tolist(), strict=True))
 
 
-def approximated(request, game):
+def approximated(request: dict[str, Any], game: AskedGame) -> npt.NDArray[np.float64]:
     """Return the Shapley values, (M,), that an approximator finds."""
     kind = getattr(shapiq.approximator, request["class"])
     n_players = request["n_players"]
@@ -62,7 +64,7 @@ def approximated(request, game):
     return np.array([found[(player,)] for player in range(n_players)], dtype=np.float64)
 
 
-def main():
+def main() -> None:
     """Answer requests until there are no more."""
     results = Connection(os.dup(sys.stdout.fileno()), readable=False)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print goes elsewhere

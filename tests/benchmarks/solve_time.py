@@ -13,8 +13,9 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -180,7 +181,7 @@ def _core_times(
     """Return the seconds of the first design, and of the designs and solutions of later rounds."""
     timed = [TimedEstimator(make()) for _ in range(n_rounds + 1)]
     for seed, estimator in enumerate(timed):
-        core.estimate(game, estimator, core.Settings(seed=seed, budget=budget))
+        core.estimate(game, cast(Any, estimator), core.Settings(seed=seed, budget=budget))
     designs = [estimator.design_seconds for estimator in timed]
     solves = [estimator.solve_seconds for estimator in timed]
     return designs[0], designs[1:], solves[1:]
@@ -194,7 +195,7 @@ def _of_shapiq(
     for row in range(min(_SHAPIQ_ROWS, len(explained.rows))):
         _, _, spent = worker.explain(
             approximator,
-            lambda S, row=row: game.of_row(row, S),
+            partial(game.of_row, row),
             explained.n_players,
             budget,
             seed=row,

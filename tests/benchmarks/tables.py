@@ -47,7 +47,9 @@ class Table:
     def scores(self) -> InputArray:
         """Normal scores of the ranks among the training part, (n, D)."""
         ranks = QuantileTransformer(output_distribution="normal", n_quantiles=500, random_state=0)
-        return np.clip(ranks.fit(self.training).transform(self.values), -3, 3).astype(np.float32)
+        scores = ranks.fit(self.training).transform(self.values)
+        clipped: InputArray = np.clip(scores, -3, 3).astype(np.float32)
+        return clipped
 
     @property
     def training_scores(self) -> InputArray:

@@ -15,10 +15,11 @@ from shapley_adapters.criteria import Neighbourhood, complexity
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, network, oracle
 from tests.helpers.brute_force import shapley_values
+from tests.helpers.tolerances import Tolerances
 
 NET, THREE = network(4), network(4, 3)
 X, DATA = examples(3, 4), examples(20, 4, seed=2)
-EXACT = {"rtol": 0, "atol": 1e-11}
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-11}
 
 
 def one(inputs):

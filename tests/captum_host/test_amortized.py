@@ -1,5 +1,7 @@
 """SimSHAP and FastSHAP through captum."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,7 @@ pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 N = 6
-FEW = {"epochs": 15, "seed": 0, "rows_per_step": 32}
+FEW: dict[str, Any] = {"epochs": 15, "seed": 0, "rows_per_step": 32}
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +110,8 @@ def test_loaders_of_several_inputs(net):
     def of_two(a, b):
         return net(torch.cat([a, b], dim=1))
 
-    pairs = [((one[:2], one[2:]), 0) for one in x]
-    loader = torch.utils.data.DataLoader(pairs, batch_size=30)  # makes lists of tuples
+    pairs: Any = [((one[:2], one[2:]), 0) for one in x]  # of which it makes lists of tuples
+    loader = torch.utils.data.DataLoader(pairs, batch_size=30)
     by_loader, by_tuple = (
         SimShap(of_two, **FEW).fit(data) for data in (loader, (x[:, :2], x[:, 2:]))
     )

@@ -25,10 +25,11 @@ from captum_ext.inputs.feature_groups import from_feature_mask
 from shapley_adapters.errors import NonFiniteValueError
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT = {"rtol": 0, "atol": 1e-10}
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 B, DRAWS = 2, 3
 X = examples(B, 4)
 BACKGROUND = examples(DRAWS, 4, seed=5)

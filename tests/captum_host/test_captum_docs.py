@@ -47,7 +47,7 @@ class TextNet(nn.Module):
 class MaskedTextNet(TextNet):
     """A classifier of tokens, some of which are padding."""
 
-    def forward(self, tokens, attention_mask):
+    def forward(self, tokens, attention_mask):  # type: ignore[override] # as Hugging Face has it
         return self.head((self.embedding(tokens) * attention_mask[..., None]).sum(dim=1))
 
 

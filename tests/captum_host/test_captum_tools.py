@@ -17,10 +17,11 @@ from torch import nn
 
 from tests.captum_host.networks import examples, network
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-ROUNDING = {"rtol": 1e-5, "atol": 1e-5}
+ROUNDING: Tolerances = {"rtol": 1e-5, "atol": 1e-5}
 X = examples(3, 4, dtype=torch.float32)
 NET = network(4, 2, dtype=torch.float32)
 

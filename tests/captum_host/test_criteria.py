@@ -62,9 +62,9 @@ def test_edge_indices_belong_to_no_example(n_examples):
         return inputs * (inputs[:, sources] * inputs[:, sinks]).sum(1, keepdim=True)
 
     around = Neighbourhood(0.1, keep="all")
-    x, given = examples(n_examples, 3), {"additional_forward_args": Shared(edges)}
-    found = criteria.sensitivity(explain, x, around, **given)
-    alone = criteria.sensitivity(explain, x[:1], around, **given)
+    x, given = examples(n_examples, 3), Shared(edges)
+    found = criteria.sensitivity(explain, x, around, additional_forward_args=given)
+    alone = criteria.sensitivity(explain, x[:1], around, additional_forward_args=given)
     torch.testing.assert_close(found.average[:1], alone.average)
     for of_examples in (torch.ones(2, 3), edges, PerExample(edges)):
         with pytest.raises(InvalidArgumentError, match=r"a row for each of the 2.*Shared"):

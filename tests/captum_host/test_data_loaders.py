@@ -11,11 +11,12 @@ from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidAr
 from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 # captum hands its methods ones in float32, and its methods answer in the type of their input.
-ROUNDING = {"rtol": 0, "atol": 1e-5}
+ROUNDING: Tolerances = {"rtol": 0, "atol": 1e-5}
 X, Y = examples(7, 4), examples(7, 2, seed=2)
 NET = network(6)
 
@@ -146,7 +147,7 @@ def test_wrong_calls():
     with pytest.raises(InvalidArgumentError, match=r"n_samples=10.*FeatureAblation"):
         DataLoaderAttribution(captum.attr.FeatureAblation(forward), n_samples=10)
     with pytest.raises(InvalidArgumentTypeError, match="n_samples"):
-        DataLoaderAttribution(Exact(forward), n_samples=10.0)
+        DataLoaderAttribution(Exact(forward), n_samples=10.0)  # type: ignore[arg-type] # wrong on purpose
     with pytest.raises(BudgetError, match=r"n_samples=10.*64"):
         DataLoaderAttribution(Exact(forward), n_samples=10).attribute(
             loader(), to_metric=mean_square

@@ -17,13 +17,14 @@ from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from tests.captum_host.networks import Recorder, examples, network
 from tests.helpers.stubborn_networks import CASES, Attention, Once, scripted
+from tests.helpers.tolerances import Tolerances
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
 
 N_FEATURES = 12  # 2^12 coalitions are beyond the default budget of 500
 BUDGET = 200
-ROUNDING = {"rtol": 1e-10, "atol": 1e-10}
+ROUNDING: Tolerances = {"rtol": 1e-10, "atol": 1e-10}
 
 
 def game_of(forward_func, inputs, baselines=None, feature_mask=None, target=None):
@@ -486,8 +487,13 @@ def test_no_derivatives_where_all_coalitions_are_evaluated():
 
 @pytest.mark.parametrize("activation", [nn.Tanh, nn.ReLU], ids=str)
 def test_evaluations_take_no_derivatives(activation):
-    recorder = Recorder(lambda z: (grad_modes.append(torch.is_grad_enabled()), net(z))[1])
     grad_modes, net = [], network(N_FEATURES, activation=activation)
+
+    def model(z):
+        grad_modes.append(torch.is_grad_enabled())
+        return net(z)
+
+    recorder = Recorder(model)
     run(recorder, examples(2, N_FEATURES), perturbations_per_eval=1)
     with_gradients = [call[0].requires_grad for call in recorder.calls]
     assert with_gradients == grad_modes

@@ -29,12 +29,13 @@ from shapley_adapters.errors import (
 )
 from tests.captum_host.networks import examples, network
 from tests.helpers.estimator_table import OF_CLASSES
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 N_FEATURES = 5
 CHAIN = [(0, 1), (1, 2), (2, 3), (3, 4)]
-ROUNDING = {"rtol": 0, "atol": 1e-5}  # float32
+ROUNDING: Tolerances = {"rtol": 0, "atol": 1e-5}  # float32
 NET = network(N_FEATURES, 2, dtype=torch.float32)
 OTHER_NET = network(N_FEATURES, 2, dtype=torch.float32, seed=7)
 X = examples(3, N_FEATURES, dtype=torch.float32)

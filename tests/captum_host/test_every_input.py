@@ -18,10 +18,11 @@ from torch import nn
 from captum_ext import Exact, PerExample, Shear
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT = {"rtol": 0, "atol": 1e-10}
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 IDS = torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]])
 REFERENCE = torch.tensor([[0, 0, 7, 0]])
 

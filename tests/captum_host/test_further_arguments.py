@@ -1,6 +1,7 @@
 """Further arguments of the forward function: shared by all examples, or one entry for each."""
 
 import copy
+from typing import Any
 
 import captum.attr
 import pytest
@@ -25,10 +26,11 @@ from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.captum_host.networks import examples, oracle
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT = {"rtol": 0, "atol": 1e-10}
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 EDGES = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
 EDGE_WEIGHTS = torch.tensor([0.5, 1.0, -1.0, 2.0], dtype=torch.float64)
 X = examples(5, 4)
@@ -151,10 +153,9 @@ def test_rows_of_examples_that_are_alike_need_no_mark():
 
 def test_criteria():
     x, exact = X[:2], wanted(X[:2])
-    given = {"additional_forward_args": Shared(EDGES)}
     for criterion in (criteria.faithfulness, criteria.monotonicity):
-        found = criterion(exact, forward, x, **given)
-        torch.testing.assert_close(found, criterion(exact, lambda x: forward(x, EDGES), x))
+        share = criterion(exact, forward, x, additional_forward_args=Shared(EDGES))
+        torch.testing.assert_close(share, criterion(exact, lambda x: forward(x, EDGES), x))
     around = Neighbourhood(0.1, keep="all")
     bound = Exact(lambda x: forward(x, EDGES))
     for weights in (EDGE_WEIGHTS, Shared(EDGE_WEIGHTS)):
@@ -226,7 +227,7 @@ def test_weights_learned_from_neighbours():
 def test_trained_networks_take_what_all_examples_share():
     pytest.importorskip("lightning")
     rows = examples(40, 4, seed=3)
-    options = {"seed": 0, "epochs": 1, "targets": "leastsquares", "evaluations": 16}
+    options: dict[str, Any] = {"seed": 0, "epochs": 1, "targets": "leastsquares", "evaluations": 16}
     marked = SimShap(forward, **options).fit(rows, additional_forward_args=(EDGES, EDGE_WEIGHTS))
     bound = SimShap(lambda x: forward(x, EDGES), **options).fit(rows)
     for n_examples in (1, 3):
@@ -287,7 +288,11 @@ def test_entries_of_examples_in_noise_tunnel():
 
 
 def test_containers_without_marks_go_in_as_they_are():
-    given = {"edges": EDGES, "more": [EDGE_WEIGHTS, EDGES.numpy()], "pair": (1, None)}
+    given: dict[str, Any] = {
+        "edges": EDGES,
+        "more": [EDGE_WEIGHTS, EDGES.numpy()],
+        "pair": (1, None),
+    }
 
     def check(x, options, text):
         assert text == "as it is"
@@ -312,7 +317,7 @@ def test_wrong_marks():
             X[:2], additional_forward_args=(Shared(EDGES), PerExample(EDGE_WEIGHTS[:3]))
         )
     with pytest.raises(InvalidArgumentTypeError, match="values must be a tensor; got list"):
-        PerExample([1, 2])
+        PerExample([1, 2])  # type: ignore[arg-type] # wrong on purpose
     with pytest.raises(InvalidArgumentError, match="no dimensions"):
         PerExample(torch.tensor(1))
     with pytest.raises(InvalidArgumentError, match=r"rows other than these.*Shared"):

@@ -244,7 +244,7 @@ def targets(n_rows, is_bad):
     return one_of(good, bad, is_bad)
 
 
-NUMBERS = {
+NUMBERS: dict[str, tuple[list[Any], list[Any]]] = {
     "budget": (
         [None, None, ENOUGH, 2 * ENOUGH, np.int64(ENOUGH), 10**30],
         [0, -1, 2.5, True, "many", float("nan"), [10]],
@@ -254,7 +254,7 @@ NUMBERS = {
 }
 """Good and bad values."""
 
-FURTHER = {
+FURTHER: dict[str, tuple[Any, Any]] = {
     "none": (lambda n: None, np.ones),
     "own": (lambda n: torch.arange(n) / 2, lambda n: np.arange(n) / 2),
     "marked": (lambda n: PerExample(torch.arange(n)), np.arange),

@@ -1,6 +1,7 @@
 """L-Shapley, C-Shapley and the Myerson value through captum: masks, tokens, images, molecules."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -11,8 +12,8 @@ from captum.attr import NoiseTunnel, TextTemplateInput, visualization
 from captum.metrics import sensitivity_max
 from torch import nn
 
-import captum_ext
 import shap_ext
+import shapley_adapters as core
 from captum_ext import (
     BaselineDistribution,
     CShapley,
@@ -35,11 +36,12 @@ from tests.captum_host.test_language_models import (
     log_probabilities,
 )
 from tests.helpers import graph_oracles as oracle
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT = {"rtol": 0, "atol": 1e-10}
-METHODS = {
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
+METHODS: dict[str, tuple[Any, dict[str, Any], Any]] = {
     "L": (LShapley, {"order": 1}, lambda graph, v: oracle.l_shapley(graph, v, 1)),
     "L, kept": (
         LShapley,
@@ -251,12 +253,13 @@ def test_ragged_texts_in_one_call():
 def test_rows_of_equal_length_share_a_design(monkeypatch):
     design_cache.clear()
     made = []
-    original = captum_ext.attributions.c_shapley.core.CShapley.design
-    monkeypatch.setattr(
-        captum_ext.attributions.c_shapley.core.CShapley,
-        "design",
-        lambda *args: made.append(1) or original(*args),
-    )
+    original = core.CShapley.design
+
+    def counted(*arguments):
+        made.append(1)
+        return original(*arguments)
+
+    monkeypatch.setattr(core.CShapley, "design", counted)
     tokens = torch.randint(1, 20, (9, 8), generator=torch.Generator().manual_seed(0))
     CShapley(TextNetwork(), order=2).attribute(tokens, target=0)
     assert len(made) == 1

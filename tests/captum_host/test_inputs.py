@@ -5,6 +5,7 @@ import torch
 
 from captum_ext import Exact, LeastSquares, RandomOrder, Shear
 from tests.captum_host.networks import Recorder, examples, network, oracle
+from tests.helpers.tolerances import Tolerances
 
 # No warnings in ordinary use.
 pytestmark = pytest.mark.filterwarnings("error")
@@ -14,8 +15,8 @@ every_method = pytest.mark.parametrize("method", METHODS)
 
 # All tests with few features have budgets that pay for all coalitions, so that each method is
 # exact. Sums of at most 2^6 values of order one, in float64.
-EXACT = {"rtol": 0, "atol": 1e-10}
-REORDERED = {"rtol": 0, "atol": 1e-12}  # the same numbers in batches of other sizes
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
+REORDERED: Tolerances = {"rtol": 0, "atol": 1e-12}  # the same numbers in batches of other sizes
 
 
 def attributed(forward_func, *args, method=Exact, **kwargs):
@@ -154,6 +155,7 @@ def test_inputs_that_require_gradients(method):
     assert inner.grad_fn is not None
     # The caller's graph still works.
     inner.sum().backward()
+    assert leaf.grad is not None
     assert torch.equal(leaf.grad, torch.ones_like(leaf))
 
 

@@ -16,6 +16,7 @@ from captum_ext.captum_tools import language_models
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -23,7 +24,7 @@ WORDS = ["<unk>", "<s>", "the", "a", "cat", "dog", "sat", "ran", "on", "under", 
 WORDS += ["slowly"]
 PROMPT, TARGET = "the cat sat on", "a mat slowly"
 # captum's results are in float32.
-ROUNDING = {"rtol": 0, "atol": 1e-6}
+ROUNDING: Tolerances = {"rtol": 0, "atol": 1e-6}
 
 every_row = pytest.mark.parametrize("row", ESTIMATORS, ids=lambda row: row.id)
 # captum 0.8 always runs the target token by token.
@@ -83,7 +84,7 @@ class TinyLanguageModel(nn.Module):
         return SimpleNamespace(logits=self.head(states))
 
     def generate(self, input_ids, max_new_tokens=3, **_):
-        for _ in range(max_new_tokens):
+        for _step in range(max_new_tokens):
             token = self(input_ids).logits[:, -1].argmax(dim=1, keepdim=True)
             input_ids = torch.cat([input_ids, token], dim=1)
         return input_ids
@@ -441,7 +442,9 @@ class CachingModel(TinyLanguageModel):
         super().__init__()
         self.cuts = cuts
 
-    def forward(self, input_ids, past_key_values=None, **_):
+    def forward(  # type: ignore[override] # with a cache instead
+        self, input_ids, past_key_values=None, **_
+    ):
         self.prompts.append(input_ids[0].tolist())
         states, last = self.mix(self.embedding(input_ids), past_key_values)
         return SimpleNamespace(logits=self.head(states), past_key_values=last)

@@ -1,5 +1,7 @@
 """Networks that explain, used as they should not be: other files, other examples, interrupted."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
 N = 5
-FEW = {"epochs": 3, "seed": 0, "rows_per_step": 32}
+FEW: dict[str, Any] = {"epochs": 3, "seed": 0, "rows_per_step": 32}
 NET = network(N, 2)
 X = examples(80, N)
 

@@ -20,10 +20,11 @@ from shapley_adapters.errors import FutureError, InvalidArgumentError, ModelOutp
 from tests.captum_host.networks import examples, oracle
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import OF_CLASSES
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-9}  # float64, values up to 1e3
 CLASSES = [row.attribution for row in OF_CLASSES]
 every_class = pytest.mark.parametrize("method", CLASSES, ids=lambda method: method.__name__)
 every_size = pytest.mark.parametrize("per_eval", [None, 1, 2, 3])

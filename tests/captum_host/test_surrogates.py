@@ -1,5 +1,7 @@
 """Surrogates through captum."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +19,7 @@ KINDS = torch.tensor(
     [[a, a, b, c] for a in range(3) for b in range(2) for c in range(2)], dtype=torch.float32
 )
 X = KINDS.repeat(40, 1)
-FEW = {"epochs": 30, "seed": 0, "rows_per_step": 32}
+FEW: dict[str, Any] = {"epochs": 30, "seed": 0, "rows_per_step": 32}
 
 
 def model(x):
@@ -74,7 +76,7 @@ def test_images_with_superpixels():
     images = torch.randn(60, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     mask = ((torch.arange(8)[:, None] // 2) * 4 + torch.arange(8) // 2)[None, None]
     net = nn.Sequential(nn.Flatten(), nn.Linear(192, 2), nn.Softmax(dim=1)).eval()
-    options = {"network": "unet", "network_options": {"depth": 1, "width": 4}}
+    options: dict[str, Any] = {"network": "unet", "network_options": {"depth": 1, "width": 4}}
     sim = SimShap(net, surrogate=True, network="unet", epochs=2, seed=0)
     made = sim.fit(images, feature_mask=mask).attribute(images[:3], target=1, feature_mask=mask)
     assert made.shape == (3, 3, 8, 8)
@@ -85,7 +87,12 @@ def test_images_with_superpixels():
 
 def test_tokens():
     ids = torch.randint(1, 9, (80, 7), generator=torch.Generator().manual_seed(0))
-    options = {"network": "tokens", "network_options": {"n_tokens": 9}, "epochs": 2, "seed": 0}
+    options: dict[str, Any] = {
+        "network": "tokens",
+        "network_options": {"n_tokens": 9},
+        "epochs": 2,
+        "seed": 0,
+    }
     made = Surrogate(lambda x: (x > 4).float().mean(dim=1), **options).fit(ids)
     assert (made.reference == 0).all()
     found = Exact(made).attribute(ids[:2], baselines=made.reference)

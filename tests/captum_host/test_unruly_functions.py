@@ -4,6 +4,7 @@ None of this may change a result or a tensor of the user.
 """
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -31,10 +32,11 @@ from shapley_adapters.errors import (
 from shapley_adapters.torch_support.attributions import attributions_of_rows
 from tests.captum_host.networks import examples, network, oracle
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-EXACT = {"rtol": 0, "atol": 1e-10}
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 NET = network(4, 2)
 X, REFERENCE, SCALES = examples(3, 4), examples(1, 4, seed=5), examples(3, seed=6)
 SHARED = examples(4, seed=7)
@@ -197,8 +199,8 @@ def test_criteria(way):
     for criterion in (criteria.faithfulness, criteria.monotonicity):
         found, right = (criterion(exact, f, X, **arguments) for f in (way(), plain))
         torch.testing.assert_close(found, right, **EXACT)
-    found, right = (criteria.insertion_curve(exact, f, X, **arguments) for f in (way(), plain))
-    torch.testing.assert_close(torch.as_tensor(found.values), torch.as_tensor(right.values))
+    curves = [criteria.insertion_curve(exact, f, X, **arguments) for f in (way(), plain)]
+    torch.testing.assert_close(*(torch.as_tensor(curve.values) for curve in curves))
 
 
 @each_way
@@ -411,7 +413,7 @@ def test_inside_inference_mode_and_with_double_precision_by_default(row):
 def quick():
     """Return a way to train a network in a moment."""
     pytest.importorskip("lightning")
-    options = {"seed": 0, "epochs": 1, "evaluations": 16, "targets": "leastsquares"}
+    options: dict[str, Any] = {"seed": 0, "epochs": 1, "evaluations": 16, "targets": "leastsquares"}
     return lambda forward, **others: SimShap(forward, **options, **others)
 
 

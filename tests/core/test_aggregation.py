@@ -27,8 +27,9 @@ from shapley_adapters.criteria import complexity, faithfulness
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.reference_games import random_game
+from tests.helpers.tolerances import Tolerances
 
-EXACT = {"rtol": 0, "atol": 1e-12}
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-12}
 
 
 def numbers(*shape, seed=0):
@@ -254,7 +255,7 @@ def test_scales_make_candidates_comparable():
     for scale in ("l1", "l2", "max"):
         even, uneven = (Centroid(scale=scale)(c).values for c in (candidates, blown_up))
         directions = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in (even, uneven)]
-        np.testing.assert_allclose(*directions, atol=1e-12)
+        np.testing.assert_allclose(directions[0], directions[1], atol=1e-12)
     apart = Centroid()(blown_up).values
     assert abs(apart / np.linalg.norm(apart, axis=1, keepdims=True) - directions[0]).max() > 0.1
 
@@ -417,6 +418,11 @@ def complexity_against_sensitivity():
     return ComplexityLoss(candidates), SensitivityLoss(steps, np.ones((40, 6), dtype=bool))
 
 
+def trade_off_at(strengths):
+    simple, candidates = complexity_against_sensitivity()
+    return trade_off(simple, candidates, strengths)
+
+
 def test_the_trade_off_can_be_drawn():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     ax = trade_off(*complexity_against_sensitivity()).plot(names=["a", "b", "c"])
@@ -567,7 +573,7 @@ def test_rows_are_lowered_one_by_one_and_in_any_order(lower):
             "only 0 rows",
         ),
         (
-            lambda: trade_off(*complexity_against_sensitivity(), [-1.0]),
+            lambda: trade_off_at([-1.0]),
             InvalidArgumentError,
             "none negative",
         ),

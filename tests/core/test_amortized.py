@@ -1,6 +1,7 @@
 """Networks that explain: targets against enumeration, training, and files."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")
 safetensors = pytest.importorskip("safetensors.torch")
 
@@ -169,11 +170,11 @@ ALL_TARGETS = ["oddgp", "leastsquares", "controlled", "simsemivalue", "fastshap"
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
 def test_training_is_repeatable_and_leaves_global_generators_alone(target):
-    before = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    before = torch.random.get_rng_state(), np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002
     first, again = (fitted(target=target, evaluations=16) for _ in range(2))
     other = fitted(target=target, evaluations=16, seed=1)
     assert torch.equal(before[0], torch.random.get_rng_state())
-    assert (before[1] == np.random.get_state()[1]).all()  # noqa: NPY002
+    assert (before[1] == np.random.get_state(legacy=False)["state"]["key"]).all()  # noqa: NPY002
     for name, value in weights(first).items():
         np.testing.assert_array_equal(value, weights(again)[name])
     assert first.trained.history == again.trained.history
@@ -191,6 +192,7 @@ def test_evaluations_are_counted(target):
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
+@pytest.mark.slow
 def test_networks_learn(target):
     game = CountingGame(600)
     new = CountingGame(600, seed=0)
@@ -205,6 +207,7 @@ def test_networks_learn(target):
     assert last == pytest.approx(error, rel=0.5)
 
 
+@pytest.mark.slow
 def test_labels_need_far_fewer_evaluations_than_fastshap():
     game = CountingGame(600)
     best = {
@@ -432,6 +435,7 @@ def test_the_seed_is_told(tmp_path):
 def test_held_out_rows_are_real_ones():
     game = CountingGame()
     rows = TrainingRows(game, game.x, n_real=30)
+    assert rows.n_real is not None
     held_out, kept = Training(validation_share=0.2).split(rows.n_real, game.n_rows)
     assert len(held_out) == 6
     assert held_out.max() < 30

@@ -24,8 +24,9 @@ from shapley_adapters.errors import (
 )
 from tests.helpers import criteria_oracle
 from tests.helpers.reference_games import FunctionGame, additive_game, from_function, random_game
+from tests.helpers.tolerances import Tolerances
 
-EXACT = {"rtol": 0, "atol": 1e-12}
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-12}
 
 
 def numbers(*shape, seed=0):
@@ -357,7 +358,7 @@ def test_sensitivity_is_repeatable_and_knows_no_batches_or_other_rows():
             "row 0",
         ),
         (lambda: Neighbourhood(0), InvalidArgumentError, "radius must be positive"),
-        (lambda: Neighbourhood("far"), InvalidArgumentTypeError, "'far'"),
+        (lambda: Neighbourhood("far"), InvalidArgumentTypeError, "'far'"),  # type: ignore[arg-type] # wrong on purpose
         (lambda: Neighbourhood(1.0, keep=-1.0), InvalidArgumentError, "not negative"),
         (lambda: Neighbourhood(1.0, keep="label"), InvalidArgumentError, "'class', 'all'"),
         (

@@ -41,7 +41,9 @@ def needed(row, game, with_errors=False):
     """Return the number of evaluations that the refusal of a budget of 1 asks for."""
     with pytest.raises(BudgetError) as raised:
         row.estimate(game, budget=1, with_errors=with_errors)
-    return int(re.search(r"needs at least (\d+) evaluations", str(raised.value))[1])
+    match = re.search(r"needs at least (\d+) evaluations", str(raised.value))
+    assert match is not None
+    return int(match[1])
 
 
 @rows_of(ESTIMATORS)
@@ -247,9 +249,9 @@ def test_the_result_tells_end_values_costs_and_seed():
 
 def test_the_global_random_state_is_neither_read_nor_moved():
     np.random.seed(1)  # noqa: NPY002
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002
     first = ESTIMATORS[1].estimate(random_game(7), budget=60).values
-    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+    assert (np.random.get_state(legacy=False)["state"]["key"] == before).all()  # noqa: NPY002
     np.random.seed(2)  # noqa: NPY002
     np.testing.assert_array_equal(ESTIMATORS[1].estimate(random_game(7), budget=60).values, first)
 

@@ -27,11 +27,12 @@ from shapley_adapters.pipeline.designs import design_cache
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import FunctionGame, TableGame, additive_game, random_game
+from tests.helpers.tolerances import Tolerances
 
 # Some graphs here have no edges, which users are warned of; see "what is left out".
 pytestmark = pytest.mark.filterwarnings("ignore:graph joins no two players")
 
-EXACT = {"rtol": 0, "atol": 1e-10}
+EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 
 
 def of_networkx(graph):
@@ -953,7 +954,7 @@ def test_graphs_that_do_not_fit():
     [
         (lambda: core.LShapley("largest"), "order"),
         (lambda: core.LShapley(-1), "order"),
-        (lambda: core.CShapley(1.5), "order"),
+        (lambda: core.CShapley(1.5), "order"),  # type: ignore[arg-type] # wrong on purpose
         (lambda: core.ConnectedRegression(0), "order must be at least 1"),
         (lambda: core.CShapley(1, "Myerson"), "weighting"),
         (lambda: core.LShapley(1, "present"), "context"),
@@ -969,7 +970,7 @@ def test_options_that_cannot_be(make, name):
 
 def test_flags_are_flags():
     with pytest.raises(InvalidArgumentTypeError, match="efficient"):
-        core.ConnectedRegression(1, efficient=1)
+        core.ConnectedRegression(1, efficient=1)  # type: ignore[arg-type] # wrong on purpose
 
 
 def test_equations_that_do_not_determine_the_players_are_refused():

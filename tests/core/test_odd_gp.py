@@ -376,6 +376,7 @@ def power_of_votes(shares, quota):
     return np.array(values)
 
 
+@pytest.mark.slow
 def test_all_sizes_tell_of_games_with_interactions_of_many_players(monkeypatch):
     """Halves alone leave an error that hardly falls."""
     rng = np.random.default_rng(0)

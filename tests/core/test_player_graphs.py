@@ -184,9 +184,9 @@ def test_an_order_of_nodes_that_users_give():
         found = PlayerGraph.of_networkx(NOT_FROM_0, nodelist=nodelist)
         assert edges_of(found) == wanted
         assert read_graph(found, 6) == found
-    for nodelist in ([1, 2, 3], [1, 2, 3, 4, 5, 5], [0, 1, 2, 3, 4, 5], range(1, 8)):
+    for wrong in ([1, 2, 3], [1, 2, 3, 4, 5, 5], [0, 1, 2, 3, 4, 5], range(1, 8)):
         with pytest.raises(InvalidArgumentError, match="each of the 6 nodes of the graph once"):
-            PlayerGraph.of_networkx(NOT_FROM_0, nodelist)
+            PlayerGraph.of_networkx(NOT_FROM_0, wrong)
 
 
 def test_frames_of_adjacency_go_by_their_names():
@@ -337,6 +337,7 @@ def by_enumeration(graph):
 
 
 @pytest.mark.parametrize("n_nodes", range(1, 8))
+@pytest.mark.slow
 def test_every_connected_set_of_every_small_graph_comes_once(n_nodes):
     graphs = [graph for graph in ATLAS if len(graph) == n_nodes]
     assert len(graphs) == [1, 2, 4, 11, 34, 156, 1044][n_nodes - 1]
@@ -346,6 +347,7 @@ def test_every_connected_set_of_every_small_graph_comes_once(n_nodes):
         assert set(found) == by_enumeration(wanted)
 
 
+@pytest.mark.slow
 def test_sets_around_a_node_within_a_neighbourhood_up_to_a_size():
     for wanted in ATLAS[5::11]:
         graph = of_networkx(wanted)

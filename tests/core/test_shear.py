@@ -208,6 +208,7 @@ def indicator_games():
     [(26, {}), (45, {}), (60, {}), (45, {"efficient": False}), (26, {"antithetic": False})],
     ids=str,
 )
+@pytest.mark.slow
 def test_posterior_draws_are_unbiased_for_every_game(indicator_games, budget, options):
     """Over 6 · 64 means, |z| > 4.5 happens once in 400 runs of an unbiased estimator."""
     values = estimates(indicator_games, N_SEEDS, budget, symmetric_scores(6)[0], **options)
@@ -220,6 +221,7 @@ def test_posterior_draws_are_unbiased_for_every_game(indicator_games, budget, op
 
 
 @pytest.mark.parametrize("complement", ["uniform", "none"])
+@pytest.mark.slow
 def test_the_same_criterion_rejects_the_others(indicator_games, complement):
     values = estimates(indicator_games, N_SEEDS, 45, symmetric_scores(6)[0], complement=complement)
     is_off = np.abs(values.mean(axis=0) - game_shapley_values(indicator_games)) > 1e-9
@@ -369,4 +371,4 @@ def test_the_core_needs_no_other_setting_than_the_estimator():
     found = core.estimate(game, core.Shear(), core.Settings(seed=0, budget=40))
     assert found.cooperators.tolist() == ["random"] * 2
     with pytest.raises(InvalidArgumentError, match="cooperators"):
-        core.Shear(cooperators=None)
+        core.Shear(cooperators=None)  # type: ignore[arg-type] # wrong on purpose

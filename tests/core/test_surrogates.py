@@ -2,13 +2,14 @@
 
 import json
 from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.helpers.brute_force import conditional_values
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")
 safetensors = pytest.importorskip("safetensors.torch")
 
@@ -56,6 +57,7 @@ def told_and_exact(surrogate, predict, kinds=KINDS, coalitions=EVERY):
 
 
 @pytest.mark.parametrize("predict", [model, classifier])
+@pytest.mark.slow
 def test_it_learns_the_conditional_expectation(predict):
     rows = np.tile(KINDS, (40, 1)).astype(np.float32)
     surrogate = fitted(predict, rows, epochs=40, coalitions=16)

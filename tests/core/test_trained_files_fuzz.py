@@ -10,13 +10,14 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")
 pytest.importorskip("safetensors")
 
@@ -83,7 +84,7 @@ def own_of_surrogate():
     return Own(32, 1)
 
 
-KINDS = {
+KINDS: dict[str, tuple[Any, Any]] = {
     "mlp": (lambda: trained("mlp", {"widths": (8,)}), AmortizedShapley.load),
     "unet": (lambda: trained("unet", {"width": 2, "depth": 1}), AmortizedShapley.load),
     "own": (

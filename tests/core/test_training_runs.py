@@ -2,12 +2,13 @@
 
 import shutil
 import signal
+from typing import Any
 
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-pl = pytest.importorskip("lightning.pytorch")
+torch: Any = pytest.importorskip("torch")
+pl: Any = pytest.importorskip("lightning.pytorch")
 pytest.importorskip("safetensors")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402

@@ -86,9 +86,9 @@ class Row:
             return self.estimator(paired=self.options["paired"])
         return self.estimator(**self.options)
 
-    def estimate(self, game, budget=None, seed=0, **settings):
+    def estimate(self, game, budget=None, seed=0, **options):
         """Run the estimator on a game of the core."""
-        settings = core.Settings(seed=seed, budget=budget, **settings)
+        settings = core.Settings(seed=seed, budget=budget, **options)
         return core.estimate(game, self.build(), settings)
 
 

@@ -1,5 +1,7 @@
 """The captum side against captum's own methods (written with captum 0.9.0) and the oracle."""
 
+from typing import Any
+
 import pytest
 import torch
 from captum.attr import FeatureAblation, KernelShap, ShapleyValues, ShapleyValueSampling
@@ -20,7 +22,7 @@ def small(n_inputs, n_outputs=1, dtype=torch.float32):
     return lambda x: SCALE * net(x)
 
 
-CALLS = {
+CALLS: dict[str, dict[str, Any]] = {
     "one output": {"target": 0},
     "targets": {"target": torch.tensor([1, 0, 2])},
     "list of targets": {"target": [1, 0, 2]},

@@ -50,7 +50,7 @@ def state_of(net, x):
         [module.training for module in net.modules()],
         x.clone(),
         torch.random.get_rng_state(),
-        np.random.get_state()[1].copy(),  # noqa: NPY002 # the global one is what matters
+        np.random.get_state(legacy=False)["state"]["key"].copy(),  # noqa: NPY002 # the global one is what matters
         torch.is_grad_enabled(),
         torch.backends.cudnn.enabled,
     )

@@ -11,6 +11,7 @@ import captum_ext
 import shap_ext
 from tests.captum_host.networks import examples, network
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -18,7 +19,7 @@ N_FEATURES, N_OUTPUTS, N_ROWS = 12, 2, 3
 BUDGET = 200  # of 4096 coalitions, so that all but exact enumeration draw at random
 # Both hosts mask in float64 and call the same network; only their batches differ in size, and so
 # the order in which a matrix product adds up.
-SAME = {"rtol": 0, "atol": 1e-9}
+SAME: Tolerances = {"rtol": 0, "atol": 1e-9}
 
 SHEAR = [
     ({"cooperators": way, **more}, activation)
@@ -60,7 +61,7 @@ def both(explainer, attribution, options, net, rows, background, **settings):
     return explanation, values, errors, last
 
 
-def check(explanation, values, errors, last, places=None):
+def check(explanation, values, errors, last, *, places=None):
     """Compare what both hosts gave, number by number."""
     per_player = values.movedim(1, 2)  # (R, K, D) to (R, D, K)
     columns = slice(None) if places is None else places
@@ -169,12 +170,12 @@ def test_columns_that_equal_the_background(row):
 def test_images():
     net = nn.Sequential(nn.Flatten(), network(N_FEATURES, N_OUTPUTS)).eval()
     rows, background = examples(N_ROWS, 3, 4), torch.zeros(1, 3, 4, dtype=torch.float64)
-    for options in ({"cooperators": "hessian"}, {"cooperators": "gradient"}):
-        through_shap = shap_ext.ShearExplainer(net, seed=7, **options)
+    for cooperators in ("hessian", "gradient"):
+        through_shap = shap_ext.ShearExplainer(net, seed=7, cooperators=cooperators)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that absent features are zero
             explanation = through_shap(rows.numpy(), max_evals=BUDGET, silent=True)
-        made = captum_ext.Shear(net, seed=7, **options).attribute(
+        made = captum_ext.Shear(net, seed=7, cooperators=cooperators).attribute(
             rows, baselines=background, n_samples=BUDGET
         )
         np.testing.assert_allclose(explanation.values, made.permute(0, 2, 3, 1).numpy(), **SAME)

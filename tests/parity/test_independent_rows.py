@@ -3,6 +3,7 @@
 import io
 import pickle
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ N_FEATURES, BUDGET = 9, 120
 RNG = np.random.default_rng(0)
 WEIGHTS = RNG.normal(size=(N_FEATURES, 12))
 ROWS = RNG.normal(size=(6, N_FEATURES)) + 1
-LINE = {"graph": "line"}
+LINE: dict[str, Any] = {"graph": "line"}
 COMPLETE = scipy.sparse.csr_matrix(1.0 - np.eye(N_FEATURES))
 EXPLAINERS = {
     **{

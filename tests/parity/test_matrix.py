@@ -69,6 +69,7 @@ def test_all_coalitions_give_the_exact_values_and_a_picture(row, kind):
 
 @each_kind
 @over([row for row in TABLE if not (row.is_exact or row.is_posterior)])
+@pytest.mark.slow
 def test_few_coalitions_are_right_on_average(row, kind):
     """Means over seeds, at R · M · K numbers: |z| > 5 happens once in 10^4 cells by chance.
 

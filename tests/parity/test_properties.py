@@ -140,6 +140,7 @@ N_SEEDS = 300
 
 
 @over(RANDOM)
+@pytest.mark.slow
 def test_relabelled_players_take_their_values_with_them(row):
     """Exactly, where all is enumerated; else on average.
 
@@ -181,6 +182,7 @@ def test_players_that_play_alike_get_alike(row):
 
 
 @over([row for row in RANDOM if row.is_unbiased or row in IS_SHEAR])
+@pytest.mark.slow
 def test_unbiased_where_promised(row):
     """The mean over seeds against the oracle, at 8 rows · 7 players.
 
@@ -274,6 +276,7 @@ def test_several_outputs_equal_one_at_a_time(row, cooperators):
 
 
 @over(RANDOM)
+@pytest.mark.slow
 def test_more_evaluations_err_less(row):
     """Ten rows of smooth games; what a method cannot reach, such as bias, does not grow either."""
     game = smooth_game(10, n_rows=10)

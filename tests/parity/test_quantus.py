@@ -1,5 +1,7 @@
 """The criteria that quantus (0.6) defines alike give the same numbers; skipped without it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from shapley_adapters.criteria import complexity, faithfulness, sensitivity  # n
 from tests.helpers.reference_games import TableGame  # noqa: E402
 
 N_FEATURES, N_ROWS = 8, 6
-QUIET = {"disable_warnings": True, "display_progressbar": False}
+QUIET: dict[str, Any] = {"disable_warnings": True, "display_progressbar": False}
 
 
 class AsDouble(nn.Module):

@@ -170,6 +170,7 @@ def theirs_kernel(function, masker, seed):
     return explainer.shap_values(X, nsamples=BUDGET, l1_reg=False, silent=True)
 
 
+@pytest.mark.slow
 def test_a_biased_estimator_would_not_agree(model, masker, exact):
     values, errors = estimates(shap_ext.ShearExplainer, model, masker, complement="uniform")
     error = np.sqrt((errors**2).mean(axis=0) / len(SEEDS))
@@ -231,8 +232,8 @@ def test_additive_models_are_exact_as_the_linear_explainers_are():
         shap_ext.LeastSquaresExplainer,
         shap_ext.ShearExplainer,
     ):
-        options = {} if explainer is shap_ext.EnumerationExplainer else {"max_evals": BUDGET}
-        sv = explainer(linear, background, seed=0)(X, **options)
+        budget = "auto" if explainer is shap_ext.EnumerationExplainer else BUDGET
+        sv = explainer(linear, background, seed=0)(X, max_evals=budget)
         np.testing.assert_allclose(sv.values, wanted, rtol=0, atol=1e-9)
 
 

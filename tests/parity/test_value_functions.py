@@ -13,9 +13,10 @@ from shapley_adapters.games.value_functions import KINDS
 from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
+from tests.helpers.tolerances import Tolerances
 
 M, K, R = 9, 3, 3
-SAME = {"rtol": 0, "atol": 1e-10}
+SAME: Tolerances = {"rtol": 0, "atol": 1e-10}
 
 
 class Softmax(nn.Module):
@@ -55,6 +56,7 @@ def definition(kind, net, row, background):
 
 @pytest.mark.parametrize("kind", KINDS[1:])
 @pytest.mark.parametrize("n_background", [1, 4])
+@pytest.mark.slow
 def test_exact_values_are_those_of_the_definition(net, kind, n_background):
     rows, background = examples(R, M).numpy(), examples(n_background, M, seed=5).numpy()
     explainer = shap_ext.EnumerationExplainer(net, background, value_function=kind)

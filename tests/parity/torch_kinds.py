@@ -1,5 +1,7 @@
 """Kinds of input that users hand over with torch modules, to either host."""
 
+from typing import Any
+
 import numpy as np
 import shap
 import torch
@@ -11,7 +13,10 @@ from tests.parity.cases import Case, Kind, show_with
 from tests.parity.shap_kinds import case, waterfall
 
 N_ROWS = 3
-FLOAT32 = {"atol": 2e-5, "reason": "a network in float32, whose batches differ in size"}
+FLOAT32: dict[str, Any] = {
+    "atol": 2e-5,
+    "reason": "a network in float32, whose batches differ in size",
+}
 
 
 class Tokens(nn.Module):
@@ -95,6 +100,7 @@ def per_player(made, masks, n_players):
                 numbers = flat[row][:, own == player]
                 assert (numbers == numbers[:, :1]).all()
                 found[row, player] = numbers[:, 0]
+    assert found is not None
     return np.nan_to_num(found)  # a player that a row does not have
 
 

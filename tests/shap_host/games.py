@@ -4,8 +4,9 @@ import numpy as np
 
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.optional import nn, torch
+from tests.helpers.tolerances import Tolerances
 
-ROUNDING = {"rtol": 0, "atol": 1e-11}
+ROUNDING: Tolerances = {"rtol": 0, "atol": 1e-11}
 """For float64 values of order one, sums of at most 512 terms."""
 
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,7 +27,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, N)).astype(np.float32)
 INTO = RNG.normal(size=(N, 5))
 REFERENCE = np.zeros((1, N), dtype=np.float32)
-FEW = {"epochs": 15, "seed": 0, "rows_per_step": 32}
+FEW: dict[str, Any] = {"epochs": 15, "seed": 0, "rows_per_step": 32}
 
 
 def curved(x):
@@ -224,7 +225,7 @@ def test_files_refuse_other_models_where_features_are_given(kind, tmp_path):
         {"a": pd.to_datetime(["2020-01-01", None, "2021-05-05"]).tz_localize("Asia/Tokyo")},
         {"a": pd.to_timedelta([1, None, 3], unit="h")},
         {"a": pd.array([1, None, 3], dtype="Int64"), "b": pd.array([True, None, False])},
-        {("a", "b"): [1, 2, 3], ("a", "c"): np.float32([0.1, 0.2, 0.3])},
+        {("a", "b"): [1, 2, 3], ("a", "c"): np.array([0.1, 0.2, 0.3], np.float32)},
     ],
     ids=["plain", "category", "times", "zones", "lengths", "nullable", "two levels"],
 )

@@ -31,7 +31,7 @@ FRAME = pd.DataFrame(X, columns=list("abcdefghi"))
 class Call:
     """A wrong call: what is wrong in it, the error, and words that its message must hold."""
 
-    error: type
+    error: type | tuple[type, ...]
     words: str
     x: object = None
     name: str = "shear"

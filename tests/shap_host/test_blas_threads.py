@@ -35,6 +35,8 @@ def three_threads():
 class Watched(core.OddGP):
     """Notes the numbers of threads in its own two phases."""
 
+    inside: list[int]
+
     def __init__(self):
         super().__init__()
         object.__setattr__(self, "inside", [])

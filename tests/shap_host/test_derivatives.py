@@ -15,8 +15,9 @@ from shapley_adapters.cooperators.derivatives_torch import gradient_scores, hess
 from shapley_adapters.errors import DerivativeError, ShapleyExtWarning
 from shapley_adapters.torch_support.array_module import ArrayModule
 from tests.helpers.stubborn_networks import CASES, N_FEATURES, examples, fixed, layers, scripted
+from tests.helpers.tolerances import Tolerances
 
-ROUNDING = {"rtol": 1e-9, "atol": 1e-10}
+ROUNDING: Tolerances = {"rtol": 1e-9, "atol": 1e-10}
 GROUPS = np.array([3, 0, 0, 1, 2, 3, 1, 1, 4, 2, 0, 4])
 
 built = functools.cache(lambda name: CASES[name].build())

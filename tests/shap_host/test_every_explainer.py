@@ -10,6 +10,7 @@ import io
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,7 +27,12 @@ M = 7
 X, BACKGROUND = rows(4, M), rows(12, M, seed=1)
 COLUMNS = list("abcdefg")
 CAN_TRAIN = all(map(importlib.util.find_spec, ("torch", "lightning", "safetensors")))
-TINY = {"epochs": 2, "evaluations": 16, "network_options": {"widths": (8,)}, "rows_per_step": 4}
+TINY: dict[str, Any] = {
+    "epochs": 2,
+    "evaluations": 16,
+    "network_options": {"widths": (8,)},
+    "rows_per_step": 4,
+}
 
 
 def of_frames(x):
@@ -90,8 +96,8 @@ def of_estimator(row):
     return Made(row.algorithm, row.explainer, other=other_option(row))
 
 
-GRAPH = {"graph": "line"}
-SHARED = {"budget": 180}  # three members of 60
+GRAPH: dict[str, Any] = {"graph": "line"}
+SHARED: dict[str, Any] = {"budget": 180}  # three members of 60
 TABLE = [
     Made("ava", shap_ext.AVAExplainer, other={"n_neighbors": 3}, is_efficient=False),
     Made("centroid", shap_ext.CentroidExplainer, other={"distance": "l1"}, **SHARED),
@@ -191,10 +197,10 @@ def test_several_outputs(made):
 @every
 def test_equal_calls_give_equal_results_and_leave_the_global_generator(made):
     explainer, explained = built(made.name)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002
     check_same(explainer(X, **made.call), explained)
     check_same(made.build()(X, **made.call), explained)
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state(legacy=False)["state"]["key"], state)  # noqa: NPY002
     if made.budget is not None and made.name not in ("cshapley", "lshapley", "myerson"):
         others = made.build(seed=1)(X, **made.call)
         assert (others.values != explained.values).any()
@@ -361,9 +367,9 @@ def test_misspelt_options_are_type_errors(made):
         with pytest.raises(TypeError, match=next(iter(wrong))):
             made.build(**wrong)
     explainer = built(made.name)[0]
-    for wrong in ({"maxevals": 100}, {"nsamples": 100}, {"error_bound": True}):
-        with pytest.raises(TypeError, match=next(iter(wrong))):
-            explainer(X, **wrong)
+    for option in ("maxevals", "nsamples", "error_bound"):
+        with pytest.raises(TypeError, match=option):
+            explainer(X, **{option: 100})
 
 
 @every
@@ -449,7 +455,7 @@ def test_surrogates_are_models_that_are_kept(tmp_path):
     check_same(again, explained)
     assert type(explainer.expected_value) is float
     with pytest.raises(TypeError, match="epoch"):
-        shap_ext.Surrogate(curved, epoch=2)
+        shap_ext.Surrogate(curved, epoch=2)  # type: ignore[call-arg] # wrong on purpose
     with pytest.raises(ShapleyExtError):
         fitted.fit(np.zeros(3))
     with pytest.raises(ShapleyExtError):

@@ -5,6 +5,7 @@ import importlib.util
 import pickle
 import sys
 from types import ModuleType
+from typing import Any
 
 import lightgbm
 import numpy as np
@@ -273,7 +274,7 @@ def test_boosters_get_the_matrix_of_their_package(monkeypatch):
             assert isinstance(matrix, DMatrix)
             return curved(matrix.data)
 
-    package = ModuleType("xgboost")
+    package: Any = ModuleType("xgboost")
     package.DMatrix, package.Booster = DMatrix, Booster
     monkeypatch.setitem(sys.modules, "xgboost", package)
     wanted = oracle(curved, X, BACKGROUND)

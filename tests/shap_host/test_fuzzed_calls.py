@@ -4,6 +4,7 @@ import warnings
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -262,7 +263,7 @@ ALGORITHMS = [*(row.algorithm for row in OF_CLASSES), *sorted(ON_GRAPH)]
 
 @st.composite
 def models(draw, is_faulty):
-    kinds = BAD_MODELS if is_faulty else MODELS
+    kinds: dict[str, Any] = BAD_MODELS if is_faulty else MODELS
     form = draw(st.sampled_from(sorted(kinds)))
     return form, kinds[form] if is_faulty else kinds[form]()
 

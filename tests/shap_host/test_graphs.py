@@ -1,5 +1,7 @@
 """L-Shapley, C-Shapley and the Myerson value through shap: tables, texts, images, plots."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 BACKGROUND, X = rows(2, 5, seed=1), rows(3, 5)
 TREE = nx.Graph([(0, 1), (0, 2), (2, 3), (2, 4)])
 
-METHODS = {
+METHODS: dict[str, tuple[dict[str, Any], Any]] = {
     "lshapley": ({"order": 1}, lambda graph, v: oracle.l_shapley(graph, v, 1)),
     "lshapley, kept": (
         {"order": 1, "context": "kept"},

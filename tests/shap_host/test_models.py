@@ -1,6 +1,7 @@
 """Models in the forms in which users pass them, their outputs and their links."""
 
 import warnings
+from typing import Any
 
 import lightgbm
 import numpy as np
@@ -184,8 +185,7 @@ def test_derivatives_find_the_partners():
 def test_derivatives_with_groups_of_columns_and_images():
     net = nn.Sequential(nn.Flatten(), *network(36, 2)).eval()
     x = rows(2, 36).reshape(2, 1, 6, 6)
-    groups = {f"row {i}": range(6 * i, 6 * i + 6) for i in range(6)}
-    groups = {name: list(places) for name, places in groups.items()}
+    groups = {f"row {i}": list(range(6 * i, 6 * i + 6)) for i in range(6)}
     for options in ({}, {"groups": groups}):
         explainer = shap.Explainer(net, algorithm="shear", seed=0, **options)
         with pytest.warns(ShapleyExtWarning, match="absent features are zero"):
@@ -329,7 +329,7 @@ def test_a_module_wrapped_by_shap_and_a_subclassed_module():
     wanted = explain(net).values
     np.testing.assert_array_equal(explain(shap.models.Model(net)).values, wanted)
 
-    class Own(type(net)):
+    class Own(type(net)):  # type: ignore[misc] # of any class
         pass
 
     own = Own(*net).eval()
@@ -487,7 +487,7 @@ def test_links_with_functions_as_maskers_are_those_of_the_table(name, linearize)
 @pytest.mark.parametrize("linearize", [True, False])
 def test_any_function_is_a_link(linearize):
     # shap wants links that numba compiles.
-    table = {"exp": np.exp, "shifted": lambda y: y + 3}
+    table: dict[str, Any] = {"exp": np.exp, "shifted": lambda y: y + 3}
     for link in table.values():
         sv = explain(curved, link=link, linearize_link=linearize)
         full = link(curved(X))

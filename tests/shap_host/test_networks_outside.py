@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, N)).astype(np.float32)
 INTO = RNG.normal(size=(N, 3))
 REFERENCE = np.zeros((1, N), dtype=np.float32)
-FEW = {"epochs": 3, "seed": 0, "rows_per_step": 32}
+FEW: dict[str, Any] = {"epochs": 3, "seed": 0, "rows_per_step": 32}
 
 
 def curved(x):

@@ -131,7 +131,7 @@ def error_bars():
     for axes in plt.gcf().axes:
         for container in axes.containers:
             if type(container).__name__ == "ErrorbarContainer":
-                for lines in container.lines[2]:
+                for lines in container.lines[2]:  # type: ignore[attr-defined] # as its class has
                     assert isinstance(lines, LineCollection)
                     bars += [sorted(path[:, 0]) for path in lines.get_segments() if path.size]
     return np.array(bars)
@@ -210,7 +210,7 @@ def test_beeswarm(sv):
     coloured = [
         points
         for points in plt.gcf().axes[0].collections
-        if points.get_array() is not None and len(np.unique(points.get_array())) > 1
+        if (shown := points.get_array()) is not None and len(np.unique(shown)) > 1
     ]
     assert len(coloured) == sv.shape[1]
 

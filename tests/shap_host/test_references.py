@@ -1,6 +1,7 @@
 """What absent features take their values from: zeros, summaries of shap, and rows as they come."""
 
 import pickle
+from typing import Any
 
 import lightgbm
 import numpy as np
@@ -200,7 +201,7 @@ def test_weights_go_through_value_functions(kind):
         shap_ext.criteria.masked_log_odds(wanted.values, probability, masker, X).values
         for masker in (repeated, summary)
     ]
-    np.testing.assert_allclose(*curves, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(curves[0], curves[1], rtol=0, atol=1e-10)
 
 
 def test_weights_go_through_derivatives_and_standard_errors():
@@ -414,7 +415,8 @@ def test_zeros_of_two_signs_differ(name, kind):
         lambda coalition: by_angle(np.where([[0 in coalition, 1 in coalition]], x, background))[0],
     )
     assert abs(wanted[0]) > 1
-    model, masker, explained = by_angle, background, x
+    masker: Any = background
+    model, explained = by_angle, x
     if kind == "objects":
         masker, explained = (pd.DataFrame(one).assign(c="t") for one in (background, x))
 

@@ -86,7 +86,7 @@ def test_names_of_methods_on_graphs_build_the_classes(name, explainer):
 
 @pytest.mark.parametrize("explainer", ALL.values(), ids=ALL.keys())
 def test_docstrings_name_every_argument(explainer):
-    doc = inspect.getdoc(explainer)
+    doc = inspect.getdoc(explainer) or ""
     assert not re.search(r"\{\w+\}|\{\{", doc)  # shared parameters are filled in
     for name in inspect.signature(explainer).parameters:
         assert re.search(rf"^(\w+, )*{name}(, \w+)*( :|$)", doc, re.MULTILINE), name
@@ -111,6 +111,7 @@ def test_unknown_names_are_still_refused_by_shap(name):
         shap.Explainer(curved, BACKGROUND, algorithm=name)
 
 
+@pytest.mark.slow
 def test_early_bound_class_knows_the_names():
     assert Explainer is shap.Explainer
     code = (

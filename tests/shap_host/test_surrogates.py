@@ -1,6 +1,7 @@
 """Surrogates through shap: any model, any explainer, files."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ pytest.importorskip("safetensors")
 # The second column is a copy of the first.
 KINDS = np.array([[a, a, b, c] for a in range(3) for b in range(2) for c in range(2)], dtype=float)
 X = np.tile(KINDS, (40, 1))
-FEW = {"epochs": 30, "seed": 0, "rows_per_step": 32}
+FEW: dict[str, Any] = {"epochs": 30, "seed": 0, "rows_per_step": 32}
 FOREST = RandomForestClassifier(20, random_state=0, n_jobs=1).fit(X, X[:, 0] * X[:, 2] > 0)
 
 
@@ -67,6 +68,7 @@ def test_trees_and_probabilities():
 
 
 @pytest.mark.parametrize("algorithm", ["simshap", "fastshap"])
+@pytest.mark.slow
 def test_networks_that_explain_are_trained_on_it(surrogate, algorithm):
     explainer = shap.Explainer(
         model, algorithm=algorithm, training_data=X, surrogate=surrogate, masker=X[:1], **FEW
@@ -100,7 +102,7 @@ def test_one_is_made_where_it_is_asked_for(tmp_path):
 
 def test_explainers_are_saved_with_their_surrogates(tmp_path):
     """Before fitting and after."""
-    options = {"training_data": X, "surrogate": True, "epochs": 2, "seed": 0}
+    options: dict[str, Any] = {"training_data": X, "surrogate": True, "epochs": 2, "seed": 0}
     explainer = shap_ext.SimShapExplainer(FOREST, X[:1], **options)
     found = []
     for name in ("before", "after"):

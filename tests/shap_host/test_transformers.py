@@ -7,6 +7,7 @@ import pytest
 import shap
 
 import shap_ext  # it makes shap know the algorithms
+from tests.helpers.tolerances import Tolerances
 from tests.shap_host.test_text import values_by_oracle
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing here is to be looked up
@@ -34,7 +35,7 @@ WORDS = [
     "was",
 ]
 TEXTS = ["this film is not good", "very bad", "not a film"]
-SINGLE = {"rtol": 0, "atol": 2e-5}
+SINGLE: Tolerances = {"rtol": 0, "atol": 2e-5}
 """For single precision, log odds of order ten, and sums over padded batches of several sizes."""
 
 
@@ -123,6 +124,7 @@ def sequence_model():
 
 @pytest.mark.parametrize("name", ["enumeration", "shear", "leastsquares"])
 @pytest.mark.parametrize("wrap", [True, False], ids=["wrapped", "as it is"])
+@pytest.mark.slow
 def test_pipelines(name, wrap):
     pipeline = classifier()
     given = shap.models.TransformersPipeline(pipeline) if wrap else pipeline
@@ -171,6 +173,7 @@ LANGUAGE_MODELS = {
 @pytest.mark.parametrize(
     ("build", "with_special_tokens"), LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS
 )
+@pytest.mark.slow
 def test_language_models(name, build, with_special_tokens):
     """Each row has its own target, which a TeacherForcing keeps from one call to the next."""
     network, words = build(), tokenizer(with_special_tokens=with_special_tokens)

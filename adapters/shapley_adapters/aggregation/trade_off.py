@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..array_types import FloatArray
 from ..errors import InvalidArgumentError
@@ -85,7 +86,7 @@ class TradeOff:
 def trade_off(
     complexity: ComplexityLoss,
     sensitivity: SensitivityLoss,
-    complexity_weights: FloatArray | None = None,
+    complexity_weights: npt.ArrayLike | None = None,
     *,
     seed: int = 0,
 ) -> TradeOff:

@@ -1,13 +1,12 @@
 """Networks that predict Shapley values, trained on games. Needs torch, lightning, safetensors."""
 
-try:
+from ..errors import required_packages
+
+with required_packages(
+    "Networks that explain need torch, lightning and safetensors", extra="amortized"
+):
     import lightning
     import safetensors
     import torch
-except ImportError as error:
-    raise ImportError(
-        "Networks that explain need torch, lightning and safetensors, of which "
-        f"{error.name} is not installed: pip install 'shapley-ext[amortized]'."
-    ) from error
 
-del lightning, safetensors, torch
+    del lightning, safetensors, torch

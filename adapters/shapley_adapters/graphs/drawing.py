@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, required_packages
 from .player_graph import PlayerGraph
 from .reading import read_graph
 
@@ -56,8 +56,9 @@ def draw_graph(
     InvalidArgumentError
         If the number of attributions or labels differs from the number of nodes.
     """
-    import matplotlib.pyplot as plt
-    import networkx as nx
+    with required_packages("draw_graph needs matplotlib and networkx", extra="graphs"):
+        import matplotlib.pyplot as plt
+        import networkx as nx
 
     values = np.asarray(attributions, dtype=np.float64)
     if values.ndim != 1:

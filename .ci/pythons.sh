@@ -1,0 +1,19 @@
+# Where the Pythons are, and the releases pinned for each; sourced by `run` and `wheels`.
+
+# Print a Python of version $1 that runs: a version manager's shim may stand for one that is not
+# switched on.
+python_of() {
+    local candidate
+    for candidate in "python$1" ~/.pyenv/versions/"$1"*/bin/python; do
+        if "$candidate" -c "" 2>/dev/null; then echo "$candidate" && return; fi
+    done
+}
+
+# Print the file of pinned releases for Python $1.
+constraints_of() {
+    case $1 in
+        3.10) echo constraints-python3.10.txt ;;
+        3.11) echo constraints.txt ;;
+        *) echo requirements-newest-shap.txt ;;
+    esac
+}

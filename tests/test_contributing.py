@@ -1,0 +1,49 @@
+"""The paths and names in CONTRIBUTING.md, and the links of the README, lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "CONTRIBUTING.md"
+MAP = re.findall(
+    r"^\| [^|]*\? \| (`[^|]+`) \| ([^|]*)\|$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE
+)
+
+
+def paths_in(text):
+    """Return the words between backticks that look like paths of the repository."""
+    words = re.findall(r"`([\w.\-/]+)`", text)
+    return {w for w in words if "/" in w or w.endswith((".md", ".txt", ".toml", ".cff", ".yml"))}
+
+
+def links_of(text):
+    links = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'src="([^"]+)"', text)
+    return {link for link in links if "://" not in link}
+
+
+def test_paths_of_the_guide_exist():
+    text = GUIDE.read_text(encoding="utf-8")
+    roots = [ROOT, ROOT / "shap_ext", ROOT / "captum_ext"]  # whose folders the guide lists
+    paths = paths_in(text) | links_of(text)
+    assert len(paths) > 30
+    assert {path for path in paths if not any((root / path).exists() for root in roots)} == set()
+
+
+def test_the_map_answers_the_questions_of_a_newcomer():
+    assert len(MAP) >= 15
+
+
+@pytest.mark.parametrize(("files", "name"), MAP, ids=[name.strip(" `") for _, name in MAP])
+def test_the_map_names_what_is_there(files, name):
+    for file in re.findall(r"`([^`]+)`", files):
+        source = (ROOT / file).read_text(encoding="utf-8")
+        if name.strip():
+            assert re.search(rf"^ *(def|class) {name.strip(' `')}\b", source, re.MULTILINE)
+
+
+def test_links_of_the_readme_exist():
+    links = links_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(links) > 5
+    assert {link for link in links if not (ROOT / link).exists()} == set()
