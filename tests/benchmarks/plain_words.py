@@ -137,7 +137,8 @@ def _names_in_function(
     for parameter in [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg]:
         if parameter is not None and parameter.arg not in ("self", "cls"):
             yield parameter.lineno, parameter.arg
-    waiting = list(scope.body) if isinstance(scope.body, list) else [scope.body]
+    body = scope.body
+    waiting: list[ast.AST] = [*body] if isinstance(body, list) else [body]
     while waiting:
         node = waiting.pop(0)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -153,8 +154,9 @@ def _attributes_of_class(scope: ast.ClassDef) -> Iterator[tuple[int, str]]:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             yield statement.lineno, statement.name
     for node in ast.walk(scope):
-        is_set = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-        if is_set and isinstance(node.value, ast.Name) and node.value.id == "self":
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
+            continue
+        if isinstance(node.value, ast.Name) and node.value.id == "self":
             yield node.lineno, node.attr
 
 

@@ -237,7 +237,8 @@ def _work() -> None:
 
 
 def _turn(case: Case, game: TimedGame) -> list[float]:
-    started, calls = time.perf_counter(), []
+    started = time.perf_counter()
+    calls: list[Any] = []
     while not calls or time.perf_counter() - started < TURN_SECONDS:
         calls.append(_seconds(case, game))
     fastest: list[float] = np.min(calls, axis=0).tolist()

@@ -228,7 +228,7 @@ def test_wrong_calls(net):
     with pytest.raises(InvalidArgumentError, match="targets"):
         FastShap(net, targets="oddgp")
     with pytest.raises(InvalidArgumentTypeError, match="inputs"):
-        SimShap(net).fit(5)
+        SimShap(net).fit(5)  # type: ignore[arg-type] # wrong on purpose
     with pytest.raises(InvalidArgumentTypeError, match="batches"):
         SimShap(net).fit([1, 2])
     fast = FastShap(net, **FEW).fit(examples(40, N))

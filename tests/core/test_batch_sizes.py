@@ -193,8 +193,8 @@ def test_timed_batches_that_do_not_fit_into_memory_are_halved_once(with_toleranc
 
     cramped = SlowGame(values, active=active, evaluations_per_batch=1000)
     free = TableGame(values, active=active, evaluations_per_batch=1000)
-    options = {"tolerance": core.Tolerance(0.15)} if with_tolerance else {}
-    settings = core.Settings(seed=0, budget=200, **options)
+    tolerance = core.Tolerance(0.15) if with_tolerance else None
+    settings = core.Settings(seed=0, budget=200, tolerance=tolerance)
     estimator = core.least_squares(True, "kernel", True, False)
     expected = core.estimate(free, estimator, settings)
     found = core.estimate(cramped, estimator, settings)

@@ -78,6 +78,6 @@ def test_levels_are_a_count():
     with pytest.raises(InvalidArgumentError, match="levels"):
         core.Owen(levels=0)
     with pytest.raises(InvalidArgumentTypeError, match="levels"):
-        core.Owen(levels=2.5)
+        core.Owen(levels=2.5)  # type: ignore[arg-type] # wrong on purpose
     with pytest.raises(InvalidArgumentTypeError, match="antithetic"):
-        core.Owen(antithetic=1)
+        core.Owen(antithetic=1)  # type: ignore[arg-type] # wrong on purpose

@@ -119,7 +119,14 @@ def _shear(name, **facts):
 
 # A residual is divided by 1 − its leverage h, which makes its square too large by up to
 # 1/(1 − h); h averages 7/30 or less here.
-_OF_LEAST_SQUARES = {"least": lambda m: 2 * m + 2, "error_ratio": (0.9, 1.1 / (1 - 7 / 30))}
+_OF_LEAST_SQUARES: dict[str, Any] = {
+    "least": lambda m: 2 * m + 2,
+    "error_ratio": (0.9, 1.1 / (1 - 7 / 30)),
+}
+
+
+def _constant(least: int) -> Callable[[int], int]:
+    return lambda m: least
 
 
 def _of_svarm(n_players):
@@ -197,7 +204,7 @@ ESTIMATORS = [
             keeps_null_players=False,
             exact_on_additive=False,
             exact_on_quadratic=False,
-            least=lambda m, paired=paired: 4 if paired else 3,
+            least=_constant(4 if paired else 3),
             is_in_matrix=paired,
         )
         for paired in (True, False)
@@ -213,7 +220,7 @@ ESTIMATORS = [
             exact_on_additive=False,
             exact_on_quadratic=False,
             ignores_level=name != "as printed",
-            least=lambda m, name=name: 4 if name == "paired" else 3,
+            least=_constant(4 if name == "paired" else 3),
             is_in_matrix=name == "paired",
         )
         for name, options in (

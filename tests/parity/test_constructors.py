@@ -57,7 +57,9 @@ def parameters(kind):
 
 def described(kind):
     """Return the names that the section "Parameters" of a docstring describes."""
-    section = re.search(r"\nParameters\n-+\n(.*?)(\n\n|\Z)", inspect.getdoc(kind), re.DOTALL)
+    text = str(inspect.getdoc(kind))
+    section = re.search(r"\nParameters\n-+\n(.*?)(\n\n|\Z)", text, re.DOTALL)
+    assert section is not None
     heads = re.findall(r"^(\w.*?)(?: : .*)?$", section[1], re.MULTILINE)
     return [name for head in heads for name in head.split(", ")]
 

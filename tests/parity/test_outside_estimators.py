@@ -57,7 +57,7 @@ def estimator(site, monkeypatch):
     """Return the estimator of the installed package, registered with shap while the test runs."""
     monkeypatch.syspath_prepend(str(site))
     package = importlib.import_module("shapley_pairs")
-    assert Path(package.__file__).is_relative_to(site)
+    assert Path(str(package.__file__)).is_relative_to(site)
     shap_ext.register_estimator("Marginal-Pairs", package.MarginalPairs)
     yield package.MarginalPairs
     shap_ext.unregister_estimator("marginalpairs")
@@ -244,6 +244,6 @@ def test_estimators_on_graphs_take_a_graph():
 
 def test_docstring_and_signature_are_those_of_the_estimator(estimator):
     made = shap_ext.algorithms()["marginalpairs"]
-    assert "efficiency residual" in made.__doc__
+    assert "efficiency residual" in str(made.__doc__)
     option = inspect.signature(made).parameters["efficient"]
     assert (option.default, option.kind) == (True, inspect.Parameter.KEYWORD_ONLY)

@@ -661,7 +661,11 @@ def test_outputs_of_captum_are_put_in_shaps_order():
             "20 rows",
         ),
         (
-            lambda: shap_ext.AVAExplainer(curved, dataset=DATA, explainer=3),
+            lambda: shap_ext.AVAExplainer(
+                curved,
+                dataset=DATA,
+                explainer=3,  # type: ignore[arg-type] # wrong on purpose
+            ),
             InvalidArgumentTypeError,
             "explainer must be",
         ),

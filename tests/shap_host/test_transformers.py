@@ -1,6 +1,7 @@
 """Pipelines and language models of transformers, tiny, with random weights, made in memory."""
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,7 +147,7 @@ def test_pipelines(name, wrap):
 
 def test_options_outlast_what_shap_does_to_a_pipeline():
     """It calls the constructor again, without the options of a subclass."""
-    options = {"seed": 5, "paired": False, "output_names": ["a", "b", "c"]}
+    options: dict[str, Any] = {"seed": 5, "paired": False, "output_names": ["a", "b", "c"]}
     for built in (
         shap_ext.LeastSquaresExplainer(classifier(), **options),
         shap.Explainer(classifier(), algorithm="leastsquares", **options),
