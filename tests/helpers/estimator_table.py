@@ -323,8 +323,8 @@ ESTIMATORS = [
         exact_on_quadratic=False,
         least=lambda m: 2 * (m + 1) + 2,
     ),
-    _shear("shear", options={"cooperators": "difference"}),
     _shear("shear, auto", is_in_matrix=True),
+    _shear("shear", options={"cooperators": "difference"}),
     _shear("shear, random", options={"cooperators": "random"}, keeps_null_players=False),
     _shear(
         "shear, not efficient",
