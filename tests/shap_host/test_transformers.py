@@ -209,7 +209,7 @@ def test_language_models_with_given_targets_of_different_lengths():
         np.testing.assert_allclose(sums, theirs.values[place].sum(axis=0), **SINGLE)
     alone = explainer(TEXTS[1:2], targets[1:2])
     np.testing.assert_allclose(alone.values[0].reshape(2, 1), sv.values[1], **SINGLE)
-    with pytest.raises(ValueError, match=r"outputs=\[1\] .* beyond the 1 of row 1"):
+    with pytest.raises(ValueError, match=r"outputs=\[1\] .* beyond the 1 outputs of row 1"):
         explainer(TEXTS, targets, outputs=[1])
     first = explainer(TEXTS, targets, outputs=[0])
     assert [values.shape for values in first.values] == [(5, 1), (2, 1), (3, 1)]
