@@ -31,7 +31,7 @@ def test_images_without_a_feature_mask(row):
     started = time.perf_counter()
     with pytest.raises(BudgetError, match=rf"(?s)GiB.*150528 players.*{budget}.*feature_mask"):
         row.attribution(must_not_be_called, seed=0).attribute(x)
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 60
 
 
 @pytest.mark.parametrize("name", ["oddgp", "randomorder", "shear", "simsemivalue"])
@@ -155,7 +155,7 @@ def test_orders_that_grow_with_the_budget_are_refused_at_once():
     started = time.perf_counter()
     with pytest.raises(BudgetError, match="max_evals=1000000000 is too large"):
         on_line("lshapley", 40, 10**9)
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 60
 
 
 def test_draws_on_graphs_that_do_not_fit_into_memory(monkeypatch):
