@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from shapley_adapters.estimators.shear.shrunken_variances import moderated
+from shapley_adapters.estimators.shear.shrunken_variances import shrink_variances
 from shapley_adapters.pipeline.result import quantiles
 
 FREEDOM = np.array([1.0, 2.0, 5.0])
 
 
-def drawn(rng, shared_freedom, n_rows=1, n_players=3000):
+def draw_variances(rng, shared_freedom, n_rows=1, n_players=3000):
     """Draw variances around 2, estimates of these and means, as normal draws would give them."""
     shape = (n_rows, n_players, 1)
     freedom = FREEDOM[rng.integers(3, size=(n_rows, n_players, 1))]
@@ -22,31 +22,35 @@ def drawn(rng, shared_freedom, n_rows=1, n_players=3000):
 
 
 @pytest.mark.parametrize("shared_freedom", [3.0, 10.0])
-def test_scale_and_freedom_of_many_players_are_found(shared_freedom):
-    _, estimates, freedom, _ = drawn(np.random.default_rng(0), shared_freedom, n_players=100_000)
-    found, together = moderated(estimates, freedom)
-    own = np.broadcast_to(freedom, together.shape)
-    np.testing.assert_allclose(together - own, shared_freedom, rtol=0.1)
-    shared = (together * found - own * estimates) / (together - own)
+def test_scale_and_freedom_of_many_players_are_estimated(shared_freedom):
+    _, estimates, freedom, _ = draw_variances(
+        np.random.default_rng(0), shared_freedom, n_players=100_000
+    )
+    shrunken, posterior_freedom = shrink_variances(estimates, freedom)
+    player_freedom = np.broadcast_to(freedom, posterior_freedom.shape)
+    np.testing.assert_allclose(posterior_freedom - player_freedom, shared_freedom, rtol=0.1)
+    shared = (posterior_freedom * shrunken - player_freedom * estimates) / (
+        posterior_freedom - player_freedom
+    )
     np.testing.assert_allclose(shared, 2.0, rtol=0.05)
 
 
 def test_players_that_are_alike_get_one_variance():
-    _, estimates, freedom, _ = drawn(np.random.default_rng(1), np.inf, n_players=400_000)
-    found, together = moderated(estimates, freedom)
-    assert together.min() > 50
-    np.testing.assert_allclose(np.median(found), 2.0, rtol=0.05)
+    _, estimates, freedom, _ = draw_variances(np.random.default_rng(1), np.inf, n_players=400_000)
+    shrunken, posterior_freedom = shrink_variances(estimates, freedom)
+    assert posterior_freedom.min() > 50
+    np.testing.assert_allclose(np.median(shrunken), 2.0, rtol=0.05)
 
 
 @pytest.mark.parametrize("shared_freedom", [3.0, 10.0, np.inf])
 def test_intervals_of_few_players_hold_what_they_say(shared_freedom):
     """Of 1,000 rows with 13 players; four standard errors of the share, and a hundredth for that
-    the shared distribution is itself told from 13."""
+    the shared distribution is itself estimated from 13."""
     rng = np.random.default_rng(2)
-    _, estimates, freedom, means = drawn(rng, shared_freedom, n_rows=1000, n_players=13)
-    variances, together = moderated(estimates, freedom)
+    _, estimates, freedom, means = draw_variances(rng, shared_freedom, n_rows=1000, n_players=13)
+    variances, posterior_freedom = shrink_variances(estimates, freedom)
     for confidence in (0.68, 0.95):
-        held = np.abs(means) < quantiles(confidence, together) * np.sqrt(variances)
+        held = np.abs(means) < quantiles(confidence, posterior_freedom) * np.sqrt(variances)
         allowed = 4 * held.mean(axis=1).std() / np.sqrt(1000) + 0.01
         assert abs(held.mean() - confidence) < allowed
     plain = np.abs(means) < scipy.stats.norm.ppf(0.975) * np.sqrt(estimates)
@@ -54,8 +58,8 @@ def test_intervals_of_few_players_hold_what_they_say(shared_freedom):
 
 
 def test_variances_are_nearer_to_the_truth():
-    spread, estimates, freedom, _ = drawn(np.random.default_rng(3), 8.0)
-    variances, _ = moderated(estimates, freedom)
+    spread, estimates, freedom, _ = draw_variances(np.random.default_rng(3), 8.0)
+    variances, _ = shrink_variances(estimates, freedom)
     assert (
         np.abs(np.log(variances / spread)).mean() < 0.4 * np.abs(np.log(estimates / spread)).mean()
     )
@@ -63,32 +67,34 @@ def test_variances_are_nearer_to_the_truth():
 
 def test_players_without_variance_keep_none_and_count_for_nothing():
     rng = np.random.default_rng(4)
-    _, estimates, freedom, _ = drawn(rng, 8.0, n_rows=2, n_players=12)
+    _, estimates, freedom, _ = draw_variances(rng, 8.0, n_rows=2, n_players=12)
     with_nulls = np.insert(estimates, [0, 5], [[[0.0], [1e-10]]], axis=1)
-    found, together = moderated(with_nulls, np.insert(freedom, [0, 5], 2.0, axis=1), 1e-9)
-    np.testing.assert_array_equal(found[:, [0, 6]], with_nulls[:, [0, 6]])
-    np.testing.assert_array_equal(together[:, [0, 6]], 2.0)
-    alone, own = moderated(estimates, freedom)
-    rest = [place for place in range(14) if place not in (0, 6)]
-    np.testing.assert_allclose(found[:, rest], alone)
-    np.testing.assert_allclose(together[:, rest], own)
+    shrunken, posterior_freedom = shrink_variances(
+        with_nulls, np.insert(freedom, [0, 5], 2.0, axis=1), 1e-9
+    )
+    np.testing.assert_array_equal(shrunken[:, [0, 6]], with_nulls[:, [0, 6]])
+    np.testing.assert_array_equal(posterior_freedom[:, [0, 6]], 2.0)
+    alone, player_freedom = shrink_variances(estimates, freedom)
+    others = [player for player in range(14) if player not in (0, 6)]
+    np.testing.assert_allclose(shrunken[:, others], alone)
+    np.testing.assert_allclose(posterior_freedom[:, others], player_freedom)
 
 
 def test_few_players_and_unknown_variances_are_left_alone():
     variances = np.array([[[1.0], [2.0], [np.nan], [0.0]], [[np.nan]] * 4])
     freedom = np.full((2, 4, 1), 3.0)
-    found, together = moderated(variances, freedom)
-    np.testing.assert_array_equal(found, variances)
-    np.testing.assert_array_equal(together, freedom)
+    shrunken, posterior_freedom = shrink_variances(variances, freedom)
+    np.testing.assert_array_equal(shrunken, variances)
+    np.testing.assert_array_equal(posterior_freedom, freedom)
 
 
 def test_units_rows_and_order_do_not_matter():
-    _, estimates, freedom, _ = drawn(np.random.default_rng(5), 4.0, n_rows=3, n_players=10)
-    found, together = moderated(estimates, freedom)
-    scaled, same = moderated(1e-6 * estimates, freedom)
-    np.testing.assert_allclose(scaled, 1e-6 * found, rtol=1e-10)
-    np.testing.assert_allclose(same, together, rtol=1e-10)
+    _, estimates, freedom, _ = draw_variances(np.random.default_rng(5), 4.0, n_rows=3, n_players=10)
+    shrunken, posterior_freedom = shrink_variances(estimates, freedom)
+    scaled, same = shrink_variances(1e-6 * estimates, freedom)
+    np.testing.assert_allclose(scaled, 1e-6 * shrunken, rtol=1e-10)
+    np.testing.assert_allclose(same, posterior_freedom, rtol=1e-10)
     order = np.random.default_rng(6).permutation(10)
-    alone, of_one = moderated(estimates[1:2, order], freedom[1:2, order])
-    np.testing.assert_allclose(alone[0], found[1, order], rtol=1e-12)
-    np.testing.assert_allclose(of_one[0], together[1, order], rtol=1e-12)
+    alone, of_one = shrink_variances(estimates[1:2, order], freedom[1:2, order])
+    np.testing.assert_allclose(alone[0], shrunken[1, order], rtol=1e-12)
+    np.testing.assert_allclose(of_one[0], posterior_freedom[1, order], rtol=1e-12)
