@@ -55,7 +55,7 @@ class DesignRequest:
     budget : int
         The largest number of distinct coalitions per row; less than 2^M.
     planned : int
-        The number of these that a row is expected to need: `budget`, or less where a tolerance may
+        The number of these that a row is expected to need: `budget`, or less if a tolerance may
         end the row earlier. Decisions before the first draw are made for this number. It is at
         least the estimator's minimum.
     rng : numpy.random.Generator
@@ -145,7 +145,7 @@ class WholeDesign(Design):
 
 @dataclass(frozen=True)
 class Solution:
-    """Attributions and their standard errors, (R, M, K) each; NaN where an error is unknown.
+    """Attributions and their standard errors, (R, M, K) each; NaN if an error is unknown.
 
     Estimators on graphs return them for all nodes. The degrees of freedom of the standard errors
     have a shape that NumPy broadcasts to (R, M, K).
@@ -184,7 +184,7 @@ class Estimator(Protocol[DesignT]):
         return None
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the evaluations needed for M players where not all 2^M are affordable.
+        """Return the evaluations needed for M players if the budget is less than 2^M.
 
         With `with_errors`, those needed to estimate standard errors, too.
         """

@@ -41,7 +41,7 @@ def solution_by_strata(
 
 
 def _variance_of_mean(draws: FloatArray) -> FloatArray:
-    """Return the variance of the mean over axis 1; NaN where there is only one draw."""
+    """Return the variance of the mean over axis 1; NaN if there is only one draw."""
     n = draws.shape[1]
     if n < 2:
         return np.full_like(draws[:, 0], np.nan)

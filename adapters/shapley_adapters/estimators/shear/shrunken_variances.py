@@ -52,8 +52,8 @@ def shrink_variances(
     logs = np.log(np.where(is_known, variances, 1.0)) - scipy.special.digamma(half) + np.log(half)
 
     def mean(numbers: FloatArray) -> FloatArray:
-        sums: FloatArray = np.where(is_known, numbers, 0.0).sum(axis=1, keepdims=True)
-        return sums / n
+        average: FloatArray = np.where(is_known, numbers, 0.0).sum(axis=1, keepdims=True) / n
+        return average
 
     centre = mean(logs)
     scatter = mean((logs - centre) ** 2) * n / (n - 1)
