@@ -1,7 +1,7 @@
 """Shapley value estimation on cooperative games, without models, maskers or tensors.
 
-This is what `shap_ext` and `captum_ext` share: players, coalitions, games, designs, one batched
-evaluation, and estimates.
+`shap_ext` and `captum_ext` share it: players, coalitions, games, designs, batched evaluation and
+estimates.
 """
 
 from .estimators.exact import Exact

@@ -1,7 +1,7 @@
-"""Constructors of the classes that users build: written once, as the fields of a dataclass.
+"""Constructors of the public classes, made from annotated attributes as in a dataclass.
 
-A class writes only its own options, as annotated attributes with their defaults. Those that it
-shares with others are fields of its base class.
+A class defines only the options that it does not share, as annotated attributes with defaults. The
+shared options are fields of its base class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: object):
-        """Do nothing: only type checkers and editors read this mark, new in Python 3.11."""
+        """Do nothing: only type checkers and editors use this mark, which is new in Python 3.11."""
         return lambda decorator: decorator
 
 
@@ -29,11 +29,11 @@ KindT = TypeVar("KindT", bound=type)
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def write_constructor(kind: KindT) -> KindT:
-    """Decorate a class: make its `__init__` of its fields, as `dataclasses.dataclass` does.
+    """Decorate a class: make its `__init__` from its fields, as `dataclasses.dataclass` does.
 
-    Fields are keyword-only, but for those marked by `field(kw_only=False)`. Checks belong in
-    `__post_init__`. Beyond a dataclass, an unknown argument is refused with the names that are
-    near, and arguments by position with the names that must be written.
+    Fields are keyword-only, except those with `field(kw_only=False)`. Checks belong in
+    `__post_init__`. The errors say more than those of a dataclass: for an unknown argument they
+    list similar names, and for arguments by position the names to use.
     """
     dataclass(eq=False, repr=False, kw_only=True)(kind)
     vars_of_kind: Any = kind
@@ -42,10 +42,10 @@ def write_constructor(kind: KindT) -> KindT:
 
 
 def fill_docstring(kind: KindT, **texts: str) -> KindT:
-    """Put texts that several classes share where a docstring names them in braces.
+    """Replace names in braces in a docstring by texts that several classes share.
 
     The lines of the texts are indented as in a class. Python 3.13 removes the indentation of
-    docstrings, and older ones leave it, so all of it is removed here.
+    docstrings and older versions do not, so this function removes it.
     """
     # Under `python -OO` there are no docstrings to complete.
     docstring = inspect.cleandoc(kind.__doc__ or "")
@@ -56,7 +56,7 @@ def fill_docstring(kind: KindT, **texts: str) -> KindT:
 
 
 def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:
-    """Return an `__init__` that refuses names and positions which `constructor` does not take."""
+    """Return an `__init__` that refuses names and positions that `constructor` does not have."""
     parameters = dict(inspect.signature(constructor).parameters)
     del parameters["self"]
 
@@ -72,7 +72,9 @@ def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:
 
 
 def _refuse_positions(kind: str, n_given: int, parameters: Mapping[str, inspect.Parameter]) -> None:
-    by_name = [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
+    by_name = [
+        name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY
+    ]
     by_position = [name for name in parameters if name not in by_name]
     if n_given > len(by_position):
         raise InvalidArgumentTypeError(
@@ -85,8 +87,8 @@ def _refuse_positions(kind: str, n_given: int, parameters: Mapping[str, inspect.
 def _refuse_unknown(kind: str, name: str, parameters: Mapping[str, inspect.Parameter]) -> None:
     if name in parameters:
         return
-    near = difflib.get_close_matches(name, parameters)
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    similar = difflib.get_close_matches(name, parameters)
+    hint = f"Did you mean {' or '.join(similar)}? " if similar else ""
     raise InvalidArgumentTypeError(
         f"{kind} has no argument {name!r}. {hint}Its arguments are {', '.join(parameters)}."
     )

@@ -30,7 +30,7 @@ class BudgetError(InvalidArgumentError):
     Attributes
     ----------
     needed : int or None
-        The smallest number of evaluations per row, where it is known.
+        The smallest number of evaluations per row, if it is known.
     """
 
     def __init__(self, message: str, needed: int | None = None) -> None:
@@ -72,7 +72,7 @@ class MissingPackageError(ShapleyExtError, ModuleNotFoundError):
 
 @contextmanager
 def required_packages(needed_by: str, extra: str) -> Iterator[None]:
-    """Say which extra to install where an import in the block fails.
+    """Report which extra to install if an import in the block fails.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from .array_types import FloatArray
 
 
 def mean_and_error(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over axis 1 and its standard error; NaN where there are too few draws."""
+    """Return the mean over axis 1 and its standard error; NaN if there are too few draws."""
     n = draws.shape[1]
     unknown = np.full((len(draws), *draws.shape[2:]), np.nan)
     mean = draws.mean(axis=1) if n else unknown

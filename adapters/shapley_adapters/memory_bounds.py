@@ -9,7 +9,7 @@ _SHARE = 0.5
 """Share of the machine's memory: the model, its inputs and the user's data need the rest."""
 
 _WHERE_UNKNOWN = 2**33
-"""The limit where the system does not report its memory."""
+"""The limit if the system does not report its memory."""
 
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 

@@ -79,7 +79,7 @@ class MaskerGame(GameOfModel):
     @property
     def batch_bounds(self) -> BatchBounds:
         """Between which sizes of batches to choose."""
-        return BatchBounds.of_bytes(self._bytes_each(), most=_MAX_EVALUATIONS)
+        return BatchBounds.of_bytes(self._bytes_each(), max_rows=_MAX_EVALUATIONS)
 
     def _bytes_each(self) -> int:
         """Return the memory that one masked row takes."""
@@ -211,7 +211,7 @@ class RowBoundGame(MaskerGame):
     def batch_bounds(self) -> BatchBounds:
         """Allow for batches of many rows, of which each gets calls of its own."""
         n_rows, bounds = min(self.n_rows, _MAX_ROWS_AT_ONCE), super().batch_bounds
-        return BatchBounds(n_rows * bounds.first, n_rows * bounds.most)
+        return BatchBounds(n_rows * bounds.first, n_rows * bounds.largest)
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values of outputs that mean the same in all rows."""
@@ -228,7 +228,7 @@ class RowBoundGame(MaskerGame):
         groups: dict[Any, list[int]] = {}
         for place, parts in enumerate(masked):
             groups.setdefault((rows[place], *map(_signature, parts)), []).append(place)
-        full = super().batch_bounds.most
+        full = super().batch_bounds.largest
         return [
             members[start : start + full]
             for members in groups.values()

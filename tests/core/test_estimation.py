@@ -167,7 +167,7 @@ def test_the_refusal_names_a_budget_that_is_just_enough_for_errors(row, n_player
     least = needed(row, game, with_errors=True)
     assert needed(row, game) <= least <= 2**n_players
     assert row.is_posterior or needed(row, game) < least
-    with pytest.raises(BudgetError, match="to tell standard errors"):
+    with pytest.raises(BudgetError, match="to estimate standard errors"):
         row.estimate(game, budget=least - 1, with_errors=True)
     for seed in range(5):
         errors = row.estimate(game, budget=least, with_errors=True, seed=seed).standard_errors

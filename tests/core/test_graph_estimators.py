@@ -799,7 +799,7 @@ def test_errors_need_two_draws():
     game = random_game(9)
     complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))
     for estimator, least in ((core.Myerson(), 38), (core.LShapley(1), 74)):
-        with pytest.raises(BudgetError, match=f"{least} evaluations.*to tell standard errors"):
+        with pytest.raises(BudgetError, match=f"{least} evaluations.*to estimate standard errors"):
             run(game, estimator, complete, budget=20, with_errors=True)
         found = run(game, estimator, complete, budget=least, with_errors=True)
         assert np.isfinite(found.standard_errors).all()

@@ -36,7 +36,7 @@ def design_of(scores, budget, seed=0, **options):
         rng=np.random.default_rng(seed),
         known=end_points(n_players),
         scores=scores,
-        informed=np.ones(n_rows, dtype=bool),
+        has_scores=np.ones(n_rows, dtype=bool),
     )
     return core.Shear(**options).design(request)
 

@@ -177,13 +177,13 @@ print(status, blas_threads())
 
 def test_rows_with_draws_of_their_own_limit_the_threads_as_often_as_one_row(monkeypatch):
     """Otherwise that takes a tenth of the time of a row with few players."""
-    counts, limited = [], blas_threads_module._limited
+    counts, limited = [], blas_threads_module._limit_to_one
 
     def note(numbers):
         counts[-1] += 1
         return limited(numbers)
 
-    monkeypatch.setattr(blas_threads_module, "_limited", note)
+    monkeypatch.setattr(blas_threads_module, "_limit_to_one", note)
     explainer = shap.Explainer(
         lambda x: np.tanh(x).prod(axis=1),
         np.zeros((1, 8)),

@@ -35,7 +35,7 @@ class Scores:
     Attributes
     ----------
     values : array, (R, M, M)
-        The scores; 0 where `sources` is "".
+        The scores; 0 if `sources` is "".
     sources : array of str, (R,)
         "hessian", "gradient" or "array", or "" for rows without usable derivatives.
     backward_passes : array, (R,)
@@ -170,7 +170,7 @@ def _add_automatic(
         try:
             derivatives = _derivatives(game, rows[is_open], way, batch_size)
         except DerivativeError:
-            continue  # `sources` records what was used in the end
+            continue  # `sources` records the kind of derivatives that is used
         scores.backward_passes[is_open] += derivatives.backward_passes
         serves = np.isfinite(derivatives.values).all(axis=(1, 2)) & ~derivatives.are_empty
         for scores_to_fill, choice in (

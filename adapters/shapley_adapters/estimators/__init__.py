@@ -1,6 +1,6 @@
 """One module for each family of estimators: pure functions of designs and values.
 
-An estimator of your own needs the names of this package: `Estimator` says what to implement.
+To write another estimator, inherit from `Estimator`; its methods are documented there.
 """
 
 from ..coalitions.tables import CoalitionTable

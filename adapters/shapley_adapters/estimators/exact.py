@@ -19,12 +19,12 @@ from ..errors import BudgetError
 from .protocol import DesignRequest, Estimator, Solution, WholeDesign
 
 MAX_PLAYERS = 20
-"""Beyond this, 2^M coalitions are more than anyone waits for, and more than memory holds."""
+"""With more players, the 2^M coalitions take too much time and memory."""
 
 
 @dataclass(frozen=True)
 class FullDesign(WholeDesign):
-    """All 2^M coalitions. There is no smaller design of the kind: it is evaluated whole."""
+    """All 2^M coalitions. The first of them are no smaller design."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Exact(Estimator[FullDesign]):
     """Enumeration of all 2^M coalitions, Wang et al., 2022, Eq. 3."""
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return 2^M, or refuse where that is out of reach."""
+        """Return 2^M, or raise an error if that is too many."""
         if n_players > MAX_PLAYERS:
             raise BudgetError(
                 f"Exact enumeration takes 2^{n_players} evaluations for {n_players} players; the "
@@ -50,12 +50,12 @@ class Exact(Estimator[FullDesign]):
         return solve_full(design, values)
 
 
-def full_design(n_players: int, known: CoalitionArray | None = None) -> FullDesign:
+def full_design(n_players: int, known_coalitions: CoalitionArray | None = None) -> FullDesign:
     """Return the design of all coalitions, the known ones first."""
-    known = end_points(n_players) if known is None else known
-    wanted = np.concatenate([known, all_coalitions(n_players)])
-    is_new = first_occurrences(pack(wanted)[None])[0] == np.arange(len(wanted))
-    coalitions = wanted[is_new][None]
+    first = end_points(n_players) if known_coalitions is None else known_coalitions
+    with_duplicates = np.concatenate([first, all_coalitions(n_players)])
+    is_new = first_occurrences(pack(with_duplicates)[None])[0] == np.arange(len(with_duplicates))
+    coalitions = with_duplicates[is_new][None]
     return FullDesign(CoalitionTable(coalitions, np.array([coalitions.shape[1]])))
 
 
@@ -64,7 +64,7 @@ def solve_full(design: FullDesign, values: ValueArray) -> Solution:
     coalitions = design.table.coalitions[0]
     present, absent = size_weights(coalitions.shape[1])
     sizes = coalitions.sum(axis=1)
-    # Player i counts v(S) with `present` where it is in S and with −`absent` where it is not.
+    # The weight of v(S) for player i is `present` if i is in S, else −`absent`.
     operator = np.where(coalitions, present[sizes][:, None], -absent[sizes][:, None])  # (C, M)
     attributions = operator.T @ values
     return Solution(attributions, np.zeros_like(attributions))

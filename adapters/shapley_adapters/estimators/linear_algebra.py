@@ -1,4 +1,4 @@
-"""Weighted least squares, with and without a given sum of the coefficients."""
+"""Weighted least squares, with or without a fixed sum of the coefficients."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..errors import SingularSystemError
 
 @dataclass(frozen=True)
 class ConstrainedFit:
-    """The solution operator of one regression, to be applied to any number of targets.
+    """The solution operator of one regression, which can be applied to several targets.
 
     Attributes
     ----------
     design : array, (n, M)
         The regressors.
     operator : array, (M, n)
-        Maps what the equal split leaves of the target to the deviation from the equal split.
+        Maps the residuals of the equal split to the deviations from the equal split.
     leverages : array, (n,)
         Diagonal of the hat matrix.
     """
@@ -39,15 +39,15 @@ class ConstrainedFit:
         return coefficients
 
     def residuals(self, targets: FloatArray, coefficients: FloatArray) -> FloatArray:
-        """Return what the fit leaves of `targets`, (R, n, K)."""
+        """Return the residuals of `targets`, (R, n, K)."""
         return targets - self.design @ coefficients
 
 
 def fit_with_fixed_sum(design: FloatArray, weights: FloatArray) -> ConstrainedFit:
     """Prepare the regression on `design`, (n, M), with `weights`, (n,), and a fixed sum.
 
-    The constraint is eliminated, not penalised: coefficients are the equal split plus a vector in
-    the space orthogonal to the ones vector, of which `helmert` gives an orthonormal basis.
+    The constraint is eliminated, not penalised: the coefficients are the equal split plus a vector
+    that is orthogonal to the ones vector. `helmert` returns an orthonormal basis of these vectors.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def fit_with_fixed_sum(design: FloatArray, weights: FloatArray) -> ConstrainedFi
             f"{len(design)} equations determine {n_determined} of the {n_players - 1} differences "
             f"between {n_players} players."
         )
-    if n_players == 1:  # the sum leaves nothing to solve for, which older SciPy refuses
+    if n_players == 1:  # the sum determines the coefficient; older SciPy raises errors
         return ConstrainedFit(design, np.zeros((1, len(design))), np.zeros(len(design)))
     reduced = scipy.linalg.solve_triangular(triangle, orthogonal.T * roots)
     return ConstrainedFit(design, basis @ reduced, (orthogonal**2).sum(axis=1))
@@ -74,18 +74,18 @@ def fit_with_fixed_sum(design: FloatArray, weights: FloatArray) -> ConstrainedFi
 
 @dataclass(frozen=True)
 class SparseFit:
-    """A regression of few regressors an equation, to be solved for any number of targets.
+    """A regression with few regressors per equation, which can be solved for several targets.
 
     Attributes
     ----------
     moments : sparse matrix, (M, n)
         The regressors times the weights, transposed.
     factor : array, (bands, M)
-        The Cholesky factor of the normal equations, in an order that keeps it narrow.
+        The Cholesky factor of the normal equations, in an order that makes its band narrow.
     order : array, (M,)
-        That order.
+        This order.
     scale : array, (M,)
-        By what the equations and the coefficients are divided, for a unit diagonal.
+        The scale by which equations and coefficients are divided, for a unit diagonal.
     """
 
     moments: scipy.sparse.csr_matrix
@@ -94,33 +94,34 @@ class SparseFit:
     scale: FloatArray
 
     def coefficients(self, targets: FloatArray, totals: FloatArray | None = None) -> FloatArray:
-        """Return the coefficients, (R, M, K), of `targets`, (R, n, K); of given sums, (R, K)."""
+        """Return the coefficients, (R, M, K), of `targets`, (R, n, K); `totals` are their sums."""
         n_rows, n, n_outputs = targets.shape
         flat = targets.transpose(1, 0, 2).reshape(n, n_rows * n_outputs)
-        solved = self._solved(self.moments @ flat).reshape(-1, n_rows, n_outputs)
-        coefficients: FloatArray = solved.transpose(1, 0, 2)
+        solution = self._solve(self.moments @ flat).reshape(-1, n_rows, n_outputs)
+        coefficients: FloatArray = solution.transpose(1, 0, 2)
         if totals is None:
             return coefficients
-        # Where only the sum is to change, the coefficients move in this direction.
-        towards = self._solved(np.ones((len(self.order), 1)))
+        # The direction of the constrained solution from the unconstrained one.
+        direction = self._solve(np.ones((len(self.order), 1)))
         missing = totals[:, None] - coefficients.sum(axis=1, keepdims=True)
-        moved: FloatArray = coefficients + towards / towards.sum() * missing
-        return moved
+        constrained: FloatArray = coefficients + direction / direction.sum() * missing
+        return constrained
 
-    def _solved(self, right: FloatArray) -> FloatArray:
+    def _solve(self, right: FloatArray) -> FloatArray:
         """Solve the normal equations for the right sides, (M, B)."""
         ordered = (right / self.scale[:, None])[self.order]
-        solved = np.empty_like(ordered)
-        solved[self.order] = scipy.linalg.cho_solve_banded((self.factor, False), ordered)
-        return solved / self.scale[:, None]
+        solution = np.empty_like(ordered)
+        solution[self.order] = scipy.linalg.cho_solve_banded((self.factor, False), ordered)
+        return solution / self.scale[:, None]
 
 
 def fit_sparse(design: scipy.sparse.csr_matrix, weights: FloatArray) -> SparseFit:
     """Prepare the regression on a sparse design, (n, M), with `weights`, (n,).
 
-    By the normal equations, which are well-conditioned where each coefficient has an equation of
-    its own that counts no less than others, as that of a single player does. Players that are in
-    no set together have zeros there, and the order of Cuthill and McKee puts these outside a band.
+    It uses the normal equations. They are well-conditioned if each coefficient has an equation with
+    this regressor alone and with no less weight than others, such as that of a single player. Their
+    entries are 0 for players that have no set in common. The order of Cuthill and McKee moves these
+    zeros outside a band.
 
     Raises
     ------

@@ -15,15 +15,15 @@ from .units import UnitDesign, select_within_budget
 
 @dataclass(frozen=True)
 class OwenDesign(UnitDesign):
-    """Draws of a coalition, each with those in which one player has changed sides.
+    """Draws of a coalition, each with the coalitions that differ from it in one player.
 
-    A unit holds the drawn coalition, then the same with player 1, …, M added or taken away; then
-    the complements of all of these where draws are antithetic.
+    A unit contains the drawn coalition, then the same with player 0, …, M − 1 added or removed,
+    then the complements of all of these if draws are antithetic.
 
     Attributes
     ----------
     levels : array, (U,)
-        The level that the inclusion probability of each draw comes from.
+        The level of the inclusion probability of each draw.
     n_levels : int
         Number of levels.
     """
@@ -38,22 +38,23 @@ class Owen(Estimator[OwenDesign]):
 
     The Shapley value of player i is the integral over q from 0 to 1 of its expected marginal
     contribution to a coalition that each other player joins with probability q (Owen, 1972).
-    One coalition S serves all players: player i gets
-    v(S∪i) − v(S∖i), where one of the two is v(S). The other players join S independently of i, so
-    this is as good as a coalition drawn for player i alone, at M + 1 evaluations instead of 2 M.
+    One coalition S serves all players: the contribution of player i is
+    v(S∪i) − v(S∖i), where one of the two values is v(S). The other players join S independently of
+    i. The contribution therefore has the same distribution as for a coalition that is drawn for
+    player i alone, and takes M + 1 evaluations instead of 2 M.
 
-    The paper computes the integral on a fixed grid of q, which leaves a bias, however many
-    coalitions are drawn for each q. Here the interval of q is cut into levels of equal length, and
-    each draw has a q drawn uniformly from its level. The mean over the levels then is unbiased, as
-    the integral of a level is the expectation of its draws.
+    The paper computes the integral on a fixed grid of q. This has a bias that does not vanish with
+    the number of coalitions per q. Here the interval of q is divided into levels of equal length,
+    and each draw has a q that is drawn uniformly from its level. The mean over the levels is
+    unbiased, because the integral over a level is the expectation of its draws.
 
     Parameters
     ----------
     levels : int, optional
-        Number of levels. By default half as many as the budget pays for draws, so that each level
-        has two draws, which standard errors need.
+        Number of levels. By default half the number of draws within the budget, so that each level
+        has the two draws that standard errors need.
     antithetic : bool
-        Draw each coalition together with its complement, and q up to 1/2 only (halved Owen
+        Draw each coalition together with its complement, and q from 0 to 1/2 (halved Owen
         sampling). Quadratic games are then exact.
     efficient : bool
         Share the efficiency residual equally. The paper does not.
@@ -70,23 +71,23 @@ class Owen(Estimator[OwenDesign]):
         checked_flag("efficient", self.efficient)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of a draw for each level, or of two, and the empty and full coalition."""
+        """Return the cost of one draw per level, or of two, and the empty and full coalition."""
         return (2 if with_errors else 1) * (self.levels or 1) * self._unit_size(n_players) + 2
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return the memory of the coalitions, of which twice as many are drawn as are kept."""
+        """Return the memory of the coalitions, of which more are drawn than evaluated."""
         return 11 * budget * n_players
 
     def design(self, request: DesignRequest) -> OwenDesign:
-        """Draw coalitions until the budget is spent, in rounds of one for each level."""
+        """Draw coalitions until the budget is spent, in rounds of one draw per level."""
         unit_size = self._unit_size(request.n_players)
         n_levels = self.levels or max(1, (request.planned - 2) // unit_size // 2)
-        # Duplicates are free, so offer more rounds than the budget pays for at full price.
+        # Duplicates are free, so offer more rounds than the budget covers without duplicates.
         n_rounds = 2 * (request.budget // (unit_size * n_levels)) + 2
         identity = np.tile(np.arange(n_levels), (n_rounds, 1))
         levels = request.rng.permuted(identity, axis=1).ravel()
-        selected = select_within_budget(request, self._units(levels, n_levels, request))
-        return OwenDesign(selected.table, selected.positions, levels, n_levels)
+        design = select_within_budget(request, self._units(levels, n_levels, request))
+        return OwenDesign(design.table, design.positions, levels, n_levels)
 
     def solve(self, design: OwenDesign, values: ValueArray) -> Solution:
         """Average the marginal contributions of each level; errors from their spread."""
@@ -106,10 +107,10 @@ class Owen(Estimator[OwenDesign]):
         return (n_players + 1) * (2 if self.antithetic else 1)
 
     def _units(self, levels: IntArray, n_levels: int, request: DesignRequest) -> CoalitionArray:
-        """Draw a coalition for each of `levels`, with all that differ in a player, (U, S, M)."""
+        """Draw a coalition per level, with all that differ from it in a player, (U, S, M)."""
         n_players, rng = request.n_players, request.rng
         q = (levels + rng.random(len(levels))) / n_levels * (0.5 if self.antithetic else 1.0)
-        drawn = rng.random((len(levels), n_players)) < q[:, None]
-        nobody_and_each = np.eye(n_players + 1, n_players, k=-1, dtype=bool)
-        units: CoalitionArray = drawn[:, None] ^ nobody_and_each
+        coalitions = rng.random((len(levels), n_players)) < q[:, None]
+        empty_and_singles = np.eye(n_players + 1, n_players, k=-1, dtype=bool)
+        units: CoalitionArray = coalitions[:, None] ^ empty_and_singles
         return np.concatenate([units, ~units], axis=1) if self.antithetic else units

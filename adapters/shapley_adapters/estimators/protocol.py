@@ -46,26 +46,26 @@ class GraphView:
 
 @dataclass(frozen=True)
 class DesignRequest:
-    """All that a design may depend on.
+    """Everything that a design may depend on.
 
     Attributes
     ----------
     n_players : int
         M, at least 2.
     budget : int
-        Distinct coalitions that each row may have; less than 2^M.
+        The largest number of distinct coalitions per row; less than 2^M.
     planned : int
-        The number of these that a row is expected to need: `budget`, or less where a tolerance may
+        The number of these that a row is expected to need: `budget`, or less if a tolerance may
         end the row earlier. Decisions before the first draw are made for this number. It is at
         least the estimator's minimum.
     rng : numpy.random.Generator
         Source of all random choices.
     known : array, (n, M)
         Coalitions that are already evaluated and count towards the budget: the empty one, that of
-        all players, then any others. They open the design's table in this order.
+        all players, then any others. They are the first of the design's table, in this order.
     scores : array, (R, M, M), or None
         Cross-contributions of the players of each row, for estimators that need them.
-    informed : array, (R,), or None
+    has_scores : array, (R,), or None
         Whether the scores of a row come from its values or derivatives, not from random numbers.
     graph_view : GraphView, optional
         The players in the graph, for estimators that need one.
@@ -84,7 +84,7 @@ class DesignRequest:
     rng: np.random.Generator
     known: CoalitionArray
     scores: ScoreArray | None = None
-    informed: BoolArray | None = None
+    has_scores: BoolArray | None = None
     graph_view: GraphView | None = None
     budget_is_default: bool = False
     needs_errors: bool = False
@@ -92,7 +92,7 @@ class DesignRequest:
 
     @property
     def required_graph_view(self) -> GraphView:
-        """The players in the graph, for estimators that cannot do without."""
+        """The players in the graph, for estimators that need one."""
         if self.graph_view is None:
             raise InvalidArgumentError("graph is missing.")
         return self.graph_view
@@ -102,7 +102,7 @@ class DesignRequest:
 class Design:
     """The coalitions to evaluate; estimators add the data that they need to solve.
 
-    The coalitions have the order in which they are evaluated, so that the first of them make a
+    The coalitions are in the order in which they are evaluated, so that the first of them are a
     smaller design. Designs inherit from this class; by default all rows share a design.
 
     Attributes
@@ -123,7 +123,7 @@ class Design:
     """
 
     def within(self, n_coalitions: int) -> Self:
-        """Return the design that the first coalitions of each row make."""
+        """Return the smaller design of the first coalitions of each row."""
         raise NotImplementedError
 
     def of_rows(self, indices: IntArray) -> Self:
@@ -145,7 +145,7 @@ class WholeDesign(Design):
 
 @dataclass(frozen=True)
 class Solution:
-    """Attributions and their standard errors, (R, M, K) each; NaN where an error is unknown.
+    """Attributions and their standard errors, (R, M, K) each; NaN if an error is unknown.
 
     Estimators on graphs return them for all nodes. The degrees of freedom of the standard errors
     have a shape that NumPy broadcasts to (R, M, K).
@@ -162,7 +162,7 @@ DesignT = TypeVar("DesignT", bound=Design)
 class Estimator(Protocol[DesignT]):
     """The two phases of an estimator: it chooses coalitions, and turns their values into results.
 
-    Estimators inherit from this class, and with it the defaults of all that they do not need.
+    Estimators inherit from this class. It has defaults for the members that they do not need.
     """
 
     needs_graph: ClassVar[bool] = False
@@ -175,7 +175,7 @@ class Estimator(Protocol[DesignT]):
     is_drawn_by_labels: ClassVar[bool] = False
     """Whether a new labelling of the players of one design is as good as drawing another design.
 
-    Rows with random draws of their own then share a design, which is faster.
+    Rows with independent random draws then share a design, which is faster.
     """
 
     @property
@@ -184,7 +184,7 @@ class Estimator(Protocol[DesignT]):
         return None
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the evaluations needed for M players where not all 2^M are affordable.
+        """Return the evaluations needed for M players if the budget is less than 2^M.
 
         With `with_errors`, those needed to estimate standard errors, too.
         """

@@ -1,4 +1,4 @@
-"""Random orders of the players, each player paid what it adds to those before it."""
+"""Marginal contributions of the players in random orders."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class RandomOrderDesign(Design):
     table : CoalitionTable
         The distinct coalitions, shared by all rows.
     ranks : array, (U, M)
-        When each player arrives.
+        The rank of each player in each order.
     chains : array, (U, D, M + 1)
-        Where the coalitions of each order stand in the table; D is 2 where an order comes with
-        its reverse, else 1.
+        Indices into the table: the coalitions of each order. D is 2 if a unit also contains the
+        reverse of its order, else 1.
     """
 
     ranks: IntArray
     chains: IntArray
 
     def within(self, n_coalitions: int) -> RandomOrderDesign:
-        """Return the orders that the first coalitions of the table serve."""
+        """Return the orders whose coalitions are among the first of the table."""
         of_unit = self.chains.reshape(1, len(self.chains), -1)
         n = int(units_within(of_unit, n_coalitions)[0])
         return RandomOrderDesign(self.table.first(n_coalitions), self.ranks[:n], self.chains[:n])
@@ -41,12 +41,12 @@ class RandomOrderDesign(Design):
 
 @dataclass(frozen=True)
 class RandomOrder(Estimator[RandomOrderDesign]):
-    """Random orders, each followed by its reverse where `antithetic`.
+    """Random orders, each followed by its reverse if `antithetic`.
 
-    Unbiased, efficient exactly; quadratic games come out exactly from a single pair.
+    The estimate is unbiased and exactly efficient. A single pair is exact for quadratic games.
     """
 
-    # A fixed order is a random order of the new labels, so that the estimate stays unbiased.
+    # With random labels, a fixed order is a random order, and the estimate is unbiased.
     is_drawn_by_labels: ClassVar[bool] = True
 
     antithetic: bool = True
@@ -55,13 +55,13 @@ class RandomOrder(Estimator[RandomOrderDesign]):
         checked_flag("antithetic", self.antithetic)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one order, or one pair, and the end points; of two for errors."""
+        """Return the cost of one unit, or of two for errors, and the empty and full coalition."""
         return (2 if with_errors else 1) * self._unit_size(n_players) + 2
 
     def design(self, request: DesignRequest) -> RandomOrderDesign:
         """Draw orders until the budget is spent."""
         n_players, unit_size = request.n_players, self._unit_size(request.n_players)
-        # Duplicates are free, so offer more orders than the budget pays for at full price.
+        # Duplicates are free, so offer more orders than the budget covers without duplicates.
         n_offered = 2 * (request.budget // unit_size) + 2
         identity = np.tile(np.arange(n_players), (n_offered, 1))
         ranks = request.rng.permuted(identity, axis=1)
@@ -73,13 +73,13 @@ class RandomOrder(Estimator[RandomOrderDesign]):
         return RandomOrderDesign(selection.table, ranks[:n_units], chains)
 
     def solve(self, design: RandomOrderDesign, values: ValueArray) -> Solution:
-        """Average over orders what each player adds; errors from the spread between units."""
+        """Average the marginal contributions; errors from the spread between units."""
         steps = np.diff(values[:, design.chains], axis=3)  # (R, U, D, M, K)
         forward = np.take_along_axis(steps[:, :, 0], design.ranks[None, :, :, None], axis=2)
         if self.antithetic:
-            # Who arrives first in an order arrives last in its reverse.
-            late = design.ranks.shape[1] - 1 - design.ranks
-            forward += np.take_along_axis(steps[:, :, 1], late[None, :, :, None], axis=2)
+            # The first player of an order is the last of its reverse.
+            reverse_ranks = design.ranks.shape[1] - 1 - design.ranks
+            forward += np.take_along_axis(steps[:, :, 1], reverse_ranks[None, :, :, None], axis=2)
             forward /= 2
         return Solution(*mean_and_error(forward), len(design.ranks) - 1)
 
@@ -87,7 +87,7 @@ class RandomOrder(Estimator[RandomOrderDesign]):
         return (n_players - 1) * (2 if self.antithetic else 1)
 
     def _interiors(self, ranks: IntArray) -> CoalitionArray:
-        """Return the coalitions between the end points that each unit passes, (U, S, M)."""
+        """Return the coalitions of each unit, without the empty and the full one, (U, S, M)."""
         lengths = np.arange(1, ranks.shape[1])
         forward = ranks[:, None, :] < lengths[:, None]
         if not self.antithetic:

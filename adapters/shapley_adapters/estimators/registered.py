@@ -28,7 +28,7 @@ def class_from_estimator(
     Parameters
     ----------
     kind : type
-        The type of the class, which says how it is pickled.
+        The type of the class, which defines how it is pickled.
     class_name : str
         Its name.
     base : type
@@ -39,9 +39,9 @@ def class_from_estimator(
     Raises
     ------
     InvalidArgumentTypeError
-        If it is not the class of an estimator, or its options cannot be passed by name.
+        If `estimator` is not the class of an estimator, or an option cannot be passed by name.
     InvalidArgumentError
-        If an option has a name that the host's class uses itself.
+        If an option has a name that the host's class uses.
     """
     options = _options(estimator, {*dir(base), *inspect.signature(base).parameters})
 
@@ -62,9 +62,10 @@ def class_from_estimator(
 def _field(option: Parameter, estimator: Any) -> Any:
     """Return the field of an option, with the estimator's default if there is one."""
     if dataclasses.is_dataclass(estimator):
-        (own,) = (one for one in dataclasses.fields(estimator) if one.name == option.name)
-        if own.default_factory is not dataclasses.MISSING:
-            return dataclasses.field(default_factory=own.default_factory)
+        fields = {field.name: field for field in dataclasses.fields(estimator)}
+        factory = fields[option.name].default_factory
+        if factory is not dataclasses.MISSING:
+            return dataclasses.field(default_factory=factory)
     if option.default is Parameter.empty:
         return dataclasses.field()
     return dataclasses.field(default=option.default)

@@ -16,16 +16,16 @@ class SimSemivalue(Estimator[CoalitionDraws]):
     """Sim-semivalue, Zhang et al., 2023, Table 1 and Eq. 14.
 
     A coalition of s players, drawn by the Shapley kernel, adds γ (M − s) v(S) to its members and
-    takes γ s v(S) from the others. Unbiased, and efficient exactly, because what a draw gives and
-    takes is the same.
+    subtracts γ s v(S) from the other players. The estimate is unbiased. It is exactly efficient,
+    because these changes sum to 0.
 
     Parameters
     ----------
     paired : bool
         Draw each coalition together with its complement.
     centred : bool
-        Count values from the straight line between v(∅) and v(N); see `CoalitionDraws.targets`. The
-        paper's form does not.
+        Subtract from each value the straight line between v(∅) and v(N); see
+        `CoalitionDraws.targets`. The paper does not.
     """
 
     paired: bool = True
@@ -36,12 +36,12 @@ class SimSemivalue(Estimator[CoalitionDraws]):
         checked_flag("centred", self.centred)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one draw and the end points; of two draws for errors."""
+        """Return the cost of one draw, or of two for errors, and the empty and full coalition."""
         del n_players  # a draw serves all players
         return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return what the coalitions take, of which more are drawn than the budget pays for."""
+        """Return the memory of the coalitions, of which more are drawn than evaluated."""
         return 14 * budget * n_players
 
     def design(self, request: DesignRequest) -> CoalitionDraws:
@@ -49,10 +49,10 @@ class SimSemivalue(Estimator[CoalitionDraws]):
         return draw_by_kernel(request, self.paired)
 
     def solve(self, design: CoalitionDraws, values: ValueArray) -> Solution:
-        """Average what the draws give and take."""
+        """Average the changes of the draws."""
         n_players = design.members.shape[1]
         sizes = design.members.sum(axis=1, keepdims=True)
-        # (M − s) for members and −s for the others. A pair's complement has the same coefficients
-        # with the other sign.
+        # (M − s) for members and −s for other players. The coefficients of the complement are the
+        # same with the opposite sign.
         coefficients = kernel_total(n_players) * (n_players * design.members - sizes)
         return solution_by_draws(design, coefficients, values, self.centred)

@@ -1,4 +1,4 @@
-"""Sums of the means of strata, and their standard errors where a draw serves all players."""
+"""Sums of the means of strata, and their standard errors if a draw serves all players."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def solution_by_strata(
 ) -> Solution:
     """Return the certain part plus the mean of the draws of each stratum.
 
-    A draw gives a number to every player, and these numbers depend on each other. So the efficiency
-    residual is shared within each draw, before variances are estimated: the standard errors are
-    right without any assumption on how the players' errors are related.
+    A draw adds a number to every player, and these numbers depend on each other. Therefore the
+    efficiency residual is shared within each draw, before variances are estimated. The standard
+    errors then need no assumption on the correlation of the players' errors.
 
     Parameters
     ----------
     certain : array, (R, M, K)
         The part of the attributions that does not depend on the draws.
     strata : sequence of arrays, (R, n, M, K)
-        The n independent draws of each stratum: what each adds to the players. n is at least 1.
+        The n independent draws of each stratum, which are added to the players. n is at least 1.
     values : array, (R, C, K)
         Coalition values; the first is that of the empty coalition, the second of all players.
     efficient : bool
@@ -41,7 +41,7 @@ def solution_by_strata(
 
 
 def _variance_of_mean(draws: FloatArray) -> FloatArray:
-    """Return the variance of the mean over axis 1; NaN where there is only one draw."""
+    """Return the variance of the mean over axis 1; NaN if there is only one draw."""
     n = draws.shape[1]
     if n < 2:
         return np.full_like(draws[:, 0], np.nan)
@@ -54,5 +54,5 @@ def _freedom(variances: FloatArray, free: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         squares = variances**2 / free[:, None, None, None]
         freedom: FloatArray = variances.sum(axis=0) ** 2 / squares.sum(axis=0)
-    # Where no draw differs from the others there is no error, whatever the degrees of freedom.
+    # If all draws are equal, the error is 0 for any degrees of freedom.
     return np.where(np.isnan(freedom), np.inf, freedom)

@@ -1,4 +1,4 @@
-"""Coalition values averaged by size, apart for coalitions with and without each player."""
+"""Means of the coalition values per size, of coalitions with and without each player."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class SVARMDesign(Design):
     Attributes
     ----------
     partitions : sequence of arrays, (n, D, C)
-        Indices into the table, one array for each size: n partitions, each of C coalitions whose
-        union is all players. D is 2 where their complements follow, else 1. The first array holds
+        Indices into the table, one array per size: n partitions, each of C coalitions whose union
+        is all players. D is 2 if their complements follow, else 1. The first array contains
         the single partition into coalitions of one player.
     """
 
@@ -38,11 +38,11 @@ class SVARMDesign(Design):
 
     def within(self, n_coalitions: int) -> SVARMDesign:
         """Return the partitions whose coalitions are among the first of the table."""
-        served = [
-            int(units_within(one.reshape(1, len(one), -1), n_coalitions)[0])
-            for one in self.partitions
+        counts = [
+            int(units_within(indices.reshape(1, len(indices), -1), n_coalitions)[0])
+            for indices in self.partitions
         ]
-        partitions = [one[:n] for one, n in zip(self.partitions, served, strict=True)]
+        partitions = [indices[:n] for indices, n in zip(self.partitions, counts, strict=True)]
         return SVARMDesign(self.table.first(n_coalitions), partitions)
 
 
@@ -51,26 +51,27 @@ class SVARM(Estimator[SVARMDesign]):
     """Stratified SVARM, Kolpaczki et al., 2024, Algorithm 2.
 
     The Shapley value of player i is the mean over the sizes s = 0, …, M − 1 of the mean value of
-    the coalitions of s + 1 players that contain i, less that of the coalitions of s players that
-    do not. Each of these 2 M means is a stratum of player i. A coalition belongs to one stratum of
-    every player, so that one evaluation serves all players. The sizes 0, 1, M − 1 and M are
-    evaluated completely, and their strata are exact.
+    the coalitions of s + 1 players that contain i, less the mean value of the coalitions of s
+    players that do not. Each of these 2 M means is a stratum of player i. A coalition belongs to
+    one stratum of every player, so that one evaluation serves all players. The sizes 0, 1, M − 1
+    and M are evaluated completely, and their strata are exact.
 
-    All other sizes are drawn as in the paper's warm-up: a random order of the players is cut into
-    coalitions of the size, so that each player has members in each of its strata. Such a partition
-    is one draw. The paper goes on with single coalitions; partitions keep the strata equally full,
-    and are independent of each other, which gives standard errors. Unbiased: in each stratum the
-    weights of the drawn coalitions sum to 1, and all its coalitions have the same expected weight.
+    All other sizes are drawn as in the paper's warm-up: a random order of the players is divided
+    into coalitions of the size, so that each player has coalitions in each of its strata. Such a
+    partition is one draw. The paper then draws single coalitions. With partitions, all strata have
+    the same number of draws, and the draws are independent, so that there are standard errors. The
+    estimate is unbiased: in each stratum, the weights of the drawn coalitions sum to 1, and all
+    coalitions have the same expected weight.
 
     Parameters
     ----------
     paired : bool
         Draw each coalition together with its complement.
     centred : bool
-        Subtract from each value the additive game in which a player counts the mean of
-        v({i}) − v(∅) and v(N) − v(N∖i), whose Shapley values are known. These values are evaluated
-        anyway. The paper does not. Additive games are then exact, and with `paired` quadratic
-        games, too.
+        Subtract from each value the additive game in which the value of player i is the mean of
+        v({i}) − v(∅) and v(N) − v(N∖i). Its Shapley values are known, and the evaluations are part
+        of every design. Additive games are then exact, and with `paired` also quadratic games. The
+        paper does not subtract it.
     efficient : bool
         Share the efficiency residual equally. The paper does not.
     """
@@ -88,26 +89,26 @@ class SVARM(Estimator[SVARMDesign]):
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of the exact sizes and of one draw of each stratum, or of two."""
-        drawn = sum(stratum.cost(n_players) for stratum in self._strata(n_players))
-        return 2 * n_players + 2 + (2 if with_errors else 1) * drawn
+        cost = sum(stratum.cost(n_players) for stratum in self._strata(n_players))
+        return 2 * n_players + 2 + (2 if with_errors else 1) * cost
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return the memory of the coalitions, of which twice as many are drawn as are kept."""
+        """Return the memory of the coalitions, of which more are drawn than evaluated."""
         return 14 * budget * n_players
 
     def design(self, request: DesignRequest) -> SVARMDesign:
         """Draw a partition of each stratum in turn, in random order, until the budget is spent."""
         n_players, rng = request.n_players, request.rng
         strata = self._strata(n_players)
-        # Duplicates are free, so offer more draws than the budget pays for at full price.
+        # Duplicates are free, so offer more draws than the budget covers without duplicates.
         cost = sum(stratum.cost(n_players) for stratum in strata)
         n_rounds = 2 * (request.budget // max(1, cost)) + 2
         identity = np.arange(n_players)
         players = np.tile(identity, (n_rounds, 1))
         exact = pack(_EXACT_SIZES.partitions(identity[None]))
-        drawn = [pack(one.partitions(rng.permuted(players, axis=1))) for one in strata]
+        words = [pack(stratum.partitions(rng.permuted(players, axis=1))) for stratum in strata]
         rounds = rng.permuted(np.tile(np.arange(len(strata)), (n_rounds, 1)), axis=1)
-        units = [exact[0], *(drawn[i][n] for n, order in enumerate(rounds) for i in order)]
+        units = [exact[0], *(words[i][n] for n, order in enumerate(rounds) for i in order)]
         of_unit = np.array([-1, *rounds.ravel()])
         return _select_within_budget(request, units, of_unit, len(strata))
 
@@ -124,10 +125,10 @@ class SVARM(Estimator[SVARMDesign]):
         return solution_by_strata(certain, strata[1:], values, self.efficient)
 
     def _strata(self, n_players: int) -> list[_Stratum]:
-        """Return the sizes that are drawn."""
+        """Return the strata whose coalitions are drawn."""
         strata = []
         for size in range(2, n_players // 2 + 1):
-            if 2 * size == n_players:  # a coalition comes with its complement in any case
+            if 2 * size == n_players:  # the complement has the same size
                 strata.append(_Stratum(size, (False,)))
             elif self.paired:
                 strata.append(_Stratum(size, (False, True)))
@@ -170,10 +171,12 @@ class _Stratum:
         return len(self.complements) * -(-n_players // self.size)
 
     def partitions(self, orders: IntArray) -> CoalitionArray:
-        """Cut orders of the players, (n, M), into coalitions, (n, D, C, M)."""
+        """Divide orders of the players, (n, M), into coalitions, (n, D, C, M)."""
         n_players = orders.shape[1]
         starts = np.arange(0, n_players, self.size)
-        starts = np.minimum(starts, n_players - self.size)[:, None]  # the last one may overlap
+        starts = np.minimum(starts, n_players - self.size)[
+            :, None
+        ]  # the last coalition may overlap
         ranks = orders[:, None]
         chunks = (starts <= ranks) & (ranks < starts + self.size)
         return np.stack([chunks ^ flag for flag in self.complements], axis=1)
@@ -202,20 +205,21 @@ def _select_within_budget(
 
 
 def _differences(members: CoalitionArray, values: ValueArray) -> FloatArray:
-    """Return by how much coalitions with a player are worth more, per partition, (R, n, M, K).
+    """Return the differences of means with and without each player, (R, n, M, K).
 
     Parameters
     ----------
     members : array, (n, D, C, M)
-        The coalitions; for each of the D sizes, every player is in some of the C, but not in all.
+        The coalitions. For each of the D sizes, every player is in some of the C coalitions, but
+        not in all.
     values : array, (R, n, D, C, K)
         Their values.
 
     Returns
     -------
     array
-        Means over the coalitions with the player less means over those without, added over the
-        sizes, divided by M.
+        Means over the coalitions with the player, less means over those without, summed over the
+        sizes and divided by M. One entry per partition.
     """
     n, n_sizes, n_coalitions, n_players = members.shape
     n_with = members.sum(axis=2, keepdims=True)

@@ -1,4 +1,4 @@
-"""Designs of units: coalitions that are of use only together, the same for all rows."""
+"""Designs of units, the same for all rows: coalitions that are useful only together."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class UnitDesign(Design):
     """Units of S coalitions each, such as a coalition and its complement.
 
-    Estimators that need more than the coalitions inherit from it and add arrays of their own. Of
-    these, only the entries of the first `len(positions)` units belong to the design.
+    Estimators that need more than the coalitions inherit from it and add arrays. Of these, only the
+    entries of the first `len(positions)` units belong to the design.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class UnitDesign(Design):
 
 
 def select_within_budget(request: DesignRequest, units: CoalitionArray) -> UnitDesign:
-    """Return the design of the first units that the budget pays for.
+    """Return the design of the first units that are within the budget.
 
-    Each distinct coalition counts once. Those of `request.known` and of earlier units cost
-    nothing, so that the budget usually pays for more units than their size suggests: offer about
-    twice as many.
+    Each distinct coalition is evaluated once. Those of `request.known` and of earlier units cost
+    nothing. The budget therefore usually covers more units than its quotient by the unit size:
+    offer about twice as many.
 
     Parameters
     ----------

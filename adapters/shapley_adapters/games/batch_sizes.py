@@ -1,97 +1,98 @@
-"""How many evaluations go into one call of the model: bounds by memory, the best by timing."""
+"""The number of evaluations in one call of the model: bounded by memory, optimised by timing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-_FIRST_ROWS, _MOST_ROWS, _MOST_BYTES = 64, 2**15, 2**26
-"""Rows of the model's input in the first batch, and bounds on those of any batch."""
+_FIRST_ROWS, _MAX_ROWS, _MAX_BYTES = 64, 2**15, 2**26
+"""Rows of the model's input in the first batch, and the largest rows and bytes of a batch."""
 
 _SHORT_SECONDS = 5e-4
-"""A call this short is mostly overhead: the next one is four times as large."""
+"""Shorter calls consist mostly of overhead: the next batch is four times as large."""
 
 _LONG_SECONDS = 2e-2
-"""Batches this long grow only if that saves time; shorter ones also if it costs none."""
+"""Longer batches grow only if that saves time, shorter ones also if the time stays the same."""
 
 _GAIN = 0.04
-"""Another size must save this share of the time per evaluation."""
+"""The share of the time per evaluation that another size must save."""
 
-_MUCH = 0.65
-"""Where a larger short batch leaves no more than this share of the time, four times its size is
-next."""
+_LARGE_GAIN = 0.65
+"""If a larger short batch takes at most this share of the time per evaluation, the next size is
+four times as large."""
 
 _WORSE = 1.25
-"""A size this much slower than the best is not timed a second time."""
+"""A size that is slower than the best by this factor is not timed a second time."""
 
 _FIRST_PAUSE = 8
-"""Batches of the best size before its neighbours are timed again; each pause is twice as long."""
+"""Batches of the best size before its neighbours are timed again; each pause is twice as long as
+the one before."""
 
-_SHARE = 5
-"""After a pause only sizes are timed that fit this many times into what is left: others cost more
-than they can save."""
+_MIN_BATCHES = 5
+"""After a pause, a size is timed only if the remaining evaluations are at least this many batches.
+Otherwise the trial costs more than it can save."""
 
-_REST = 1.5
-"""So many times the size is taken at once where no more is left."""
+_LAST_BATCH = 1.5
+"""If at most this multiple of the size remains, it becomes one batch."""
 
 
 @dataclass(frozen=True)
 class BatchBounds:
-    """The evaluations of the first batch, and the most that memory allows."""
+    """The evaluations of the first batch, and the largest number that fits into memory."""
 
     first: int
-    most: int
+    largest: int
 
     @classmethod
-    def of_bytes(cls, row_bytes: int, rows_each: int = 1, most: int = _MOST_ROWS) -> BatchBounds:
+    def of_bytes(cls, row_bytes: int, rows_each: int = 1, max_rows: int = _MAX_ROWS) -> BatchBounds:
         """Return the bounds for evaluations that take `rows_each` rows of the model's input.
 
         Parameters
         ----------
         row_bytes : int
-            Memory that one row of the input takes.
+            Memory of one row of the input.
         rows_each : int
-            Rows for one evaluation, such as one for each background row.
-        most : int
-            Bound on the rows of a batch.
+            Rows per evaluation, such as one per background row.
+        max_rows : int
+            The largest number of rows of a batch.
         """
-        bound = max(1, min(most, _MOST_BYTES // max(1, row_bytes)) // rows_each)
+        bound = max(1, min(max_rows, _MAX_BYTES // max(1, row_bytes)) // rows_each)
         return cls(min(max(1, _FIRST_ROWS // rows_each), bound), bound)
 
 
 @dataclass
 class FixedBatchSize:
-    """A size that the user or the game has chosen, or half of it where memory runs out."""
+    """A size that the user or the game has chosen; it is halved if memory runs out."""
 
     size: int
 
     def of(self, n_left: int) -> int:
-        """Return the size of the next batch where so many evaluations are left."""
+        """Return the size of the next batch when `n_left` evaluations remain."""
         return min(self.size, n_left)
 
     def note(self, size: int, seconds: float) -> None:
-        """Learn nothing from the time of a batch."""
+        """Ignore the time of a batch."""
 
     def shrink_to(self, size: int) -> None:
-        """Take `size` from now on."""
+        """Use `size` from now on."""
         self.size = size
 
 
 @dataclass
 class TimedBatchSize:
-    """The size of the next batch, found by timing the batches so far.
+    """The size of the next batch, from the times of the batches so far.
 
-    It doubles as long as this saves time per evaluation. A size that is faster at first sight is
-    taken; one that is not is timed twice and the faster time counts, because other programs slow
-    some batches down. Later the sizes beside the best one are timed again, after longer and longer
-    pauses, so that a wrong decision on a busy machine does not last; but no size that takes more
-    than a fifth of what is left.
+    It doubles as long as this saves time per evaluation. A size that is faster than the best one
+    becomes the best one. A slower one is timed a second time and the shorter time is used, because
+    other programs may slow a batch down. Later, half, a quarter and twice the best size are timed
+    again, after longer and longer pauses, so that a busy machine has no lasting effect. Sizes above
+    a fifth of the remaining evaluations are not timed again.
 
     Attributes
     ----------
     bounds : BatchBounds
-        Between which sizes to choose.
+        The smallest and the largest size.
     size : int
-        The size to time next.
+        The next size to time.
     best : int
         The best size so far.
     """
@@ -110,9 +111,9 @@ class TimedBatchSize:
         self.size = self.best = self.bounds.first
 
     @classmethod
-    def after(cls, other: TimedBatchSize) -> TimedBatchSize:
-        """Return the size for other evaluations of the same model, which begins with the best."""
-        size = cls(BatchBounds(other.best, other.bounds.most))
+    def after(cls, earlier: TimedBatchSize) -> TimedBatchSize:
+        """Return a size for other evaluations of the same model; it starts at the best size."""
+        size = cls(BatchBounds(earlier.best, earlier.bounds.largest))
         size._is_warm = True
         return size
 
@@ -122,19 +123,19 @@ class TimedBatchSize:
         return bool(self._seconds) or self.best != self.bounds.first
 
     def of(self, n_left: int) -> int:
-        """Return the size of the next batch where so many evaluations are left."""
+        """Return the size of the next batch when `n_left` evaluations remain."""
         self._n_left = n_left
-        is_rest = n_left <= min(_REST * self.size, self.bounds.most)
-        return n_left if is_rest else min(self.size, n_left)
+        is_last = n_left <= min(_LAST_BATCH * self.size, self.bounds.largest)
+        return n_left if is_last else min(self.size, n_left)
 
     def note(self, size: int, seconds: float) -> None:
-        """Take the time of a batch into account, if it was a full one."""
+        """Record the time of a batch, if it was full, and choose the next size."""
         was_warm, self._is_warm = self._is_warm, True  # the first call of a model may be slow
         if size != self.size:
             return
-        if seconds < _SHORT_SECONDS and size < self.bounds.most:
+        if seconds < _SHORT_SECONDS and size < self.bounds.largest:
             self._seconds.clear()
-            self.best = self.size = min(4 * size, self.bounds.most)
+            self.best = self.size = min(4 * size, self.bounds.largest)
         elif was_warm:
             self._seconds[size] = [*self._seconds.get(size, []), seconds / size][-2:]
             if size == self.best:
@@ -143,20 +144,20 @@ class TimedBatchSize:
                 self._judge(size)
 
     def shrink_to(self, size: int) -> None:
-        """Stay at `size` or below: more does not fit into memory."""
+        """Use sizes up to `size`: larger batches do not fit into memory."""
         self.bounds = BatchBounds(min(self.bounds.first, size), size)
         self._seconds.clear()
         self._candidates.clear()
         self.size = self.best = min(self.best, size)
 
     def _wait_or_try(self) -> None:
-        """Time the sizes beside the best one, unless that has been done lately."""
+        """Time the sizes next to the best one, unless they were timed recently."""
         self._n_to_wait -= 1
         if self._n_to_wait <= 0:
             self._n_to_wait, self._pause = self._pause, 2 * self._pause
             self._seconds = {self.best: self._seconds[self.best]}
-            around = (2 * self.best, self.best // 2, self.best // 4)
-            self._candidates = [size for size in around if _SHARE * size <= self._n_left]
+            neighbours = (2 * self.best, self.best // 2, self.best // 4)
+            self._candidates = [size for size in neighbours if _MIN_BATCHES * size <= self._n_left]
             self._try_next()
 
     def _judge(self, size: int) -> None:
@@ -165,8 +166,8 @@ class TimedBatchSize:
         ratio = seconds / min(self._seconds[self.best])
         is_short = is_larger and size * seconds < _LONG_SECONDS
         if ratio <= (1.0 if is_short else 1 - _GAIN):
-            growth = 4 if ratio <= _MUCH and is_short else 2
-            # The size before may have been slow by chance: it is timed a second time.
+            growth = 4 if ratio <= _LARGE_GAIN and is_short else 2
+            # The previous best size may have been slow by chance: time it a second time.
             self._candidates = [growth * size, self.best] if is_larger else [size // 2]
             self.best = size
         elif ratio <= _WORSE and len(self._seconds[size]) < 2:
@@ -177,7 +178,7 @@ class TimedBatchSize:
 
     def _try_next(self) -> None:
         while self._candidates:
-            size = min(self._candidates.pop(0), self.bounds.most)
+            size = min(self._candidates.pop(0), self.bounds.largest)
             if size >= 1 and len(self._seconds.get(size, [])) < 2 and size != self.best:
                 self.size = size
                 return

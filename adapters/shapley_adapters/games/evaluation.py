@@ -1,4 +1,4 @@
-"""The one place where games are evaluated: full batches, bounded memory, checked values."""
+"""Evaluation of games: in full batches, with bounded memory and checked values."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .game import Game, GameOfTimedBatches
 from .output_shapes import OutputShape
 
 _CACHE_BYTES = {"cpu": 2**20}
-"""Rows of this size in all are worth their own call; other devices want larger ones."""
+"""Total size of rows for which a call is efficient; other devices need larger calls."""
 
 _MIN_ROWS, _MAX_ROWS, _MAX_BYTES = 64, 4096, 2**26
 
 
 def rows_per_batch(row_bytes: int, device: str = "cpu") -> int:
-    """Return how many model rows make a good batch: in cache if small, bounded if large."""
+    """Return an efficient number of model rows per batch: small rows fill the cache."""
     row_bytes = max(1, row_bytes)
-    comfortable = max(_MIN_ROWS, _CACHE_BYTES.get(device, 2**24) // row_bytes)
-    return max(1, min(comfortable, _MAX_ROWS, _MAX_BYTES // row_bytes))
+    n_efficient = max(_MIN_ROWS, _CACHE_BYTES.get(device, 2**24) // row_bytes)
+    return max(1, min(n_efficient, _MAX_ROWS, _MAX_BYTES // row_bytes))
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Request:
     table : CoalitionTable
         The coalitions, of m players each.
     players : array, (R, m), optional
-        Which of the game's players the table's columns stand for in each row; by default all, in
+        The game's player of each column of the table, for each row; by default all players in
         their order.
     n_players : int, optional
-        How many players the game has; needed with `players`.
+        The number of players of the game; needed with `players`.
     """
 
     rows: IntArray
@@ -52,7 +52,7 @@ class Request:
 
     @property
     def n_pairs(self) -> int:
-        """How many values are asked for."""
+        """The number of requested values."""
         if self.table.is_shared:
             return int(self.table.counts[0]) * len(self.rows)
         return int(self.table.counts.sum())
@@ -64,18 +64,18 @@ class Request:
             # Contiguous, because solutions read it many times.
             by_coalition = flat.reshape(n_coalitions, n_rows, flat.shape[1])
             return np.ascontiguousarray(by_coalition.transpose(1, 0, 2))
-        arranged = np.zeros((n_rows, n_coalitions, flat.shape[1]))
-        arranged[self._is_wanted()] = flat
-        return arranged
+        values = np.zeros((n_rows, n_coalitions, flat.shape[1]))
+        values[self._is_requested()] = flat
+        return values
 
     def pairs(self) -> Callable[[int, int], tuple[IntArray, CoalitionArray]]:
-        """Return a function that gives the pairs from `start` to `stop`.
+        """Return a function that returns the pairs from `start` to `stop`.
 
-        Shared coalitions come one after the other, each for all rows; others row by row.
+        Shared coalitions are ordered by coalition, others by row.
         """
         if self.table.is_shared:
             return self._shared_pairs
-        row, column = np.nonzero(self._is_wanted())
+        row, column = np.nonzero(self._is_requested())
 
         def take(start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
             r, c = row[start:stop], column[start:stop]
@@ -87,16 +87,16 @@ class Request:
         column, row = np.divmod(np.arange(start, stop), len(self.rows))
         return self.rows[row], self._of_all_players(self.table.coalitions[0, column], row)
 
-    def _is_wanted(self) -> BoolArray:
+    def _is_requested(self) -> BoolArray:
         return np.arange(self.table.coalitions.shape[1]) < self.table.counts[:, None]
 
     def _of_all_players(self, coalitions: CoalitionArray, row: IntArray) -> CoalitionArray:
-        """Widen coalitions of the row's players to coalitions of the game's."""
+        """Convert coalitions of the row's players to coalitions of the game's players."""
         if self.players is None:
             return coalitions
-        wide = np.zeros((len(coalitions), self.n_players), dtype=bool)
-        np.put_along_axis(wide, self.players[row], coalitions, axis=1)
-        return wide
+        of_game = np.zeros((len(coalitions), self.n_players), dtype=bool)
+        np.put_along_axis(of_game, self.players[row], coalitions, axis=1)
+        return of_game
 
 
 def _output_shape() -> OutputShape:
@@ -112,11 +112,11 @@ class Evaluator:
     game : Game
         The game.
     batch_size : int, optional
-        Evaluations in one call of the game; by default what the game asks for.
+        Evaluations in one call of the game; by default the game's `evaluations_per_batch`.
     on_progress : callable, optional
-        Is told after each batch how many evaluations it held.
+        Called after each batch with its number of evaluations.
     is_timed : bool
-        Whether to find the batch size by timing, where the game gives bounds and the user gives no
+        Whether to choose the batch size by timing, if the game has bounds and the user gives no
         size. A model in single precision may round differently in batches of other sizes.
     """
 
@@ -164,7 +164,7 @@ class Evaluator:
     def _size_at(
         self, requests: Sequence[Request], ends: IntArray
     ) -> Callable[[int], FixedBatchSize | TimedBatchSize]:
-        """Return a function that gives the size of the batch at a place."""
+        """Return a function that returns the size of the batch that starts at an index."""
         bounds = None
         if self.is_timed and self.batch_size is None and isinstance(self.game, GameOfTimedBatches):
             bounds = self.game.batch_bounds
@@ -179,13 +179,13 @@ class Evaluator:
         return size_at
 
     def _timed_size(self, n_players: int, bounds: BatchBounds) -> TimedBatchSize:
-        """Return the size for rows of so many players, such as texts of one length."""
-        own = self._timed_sizes.get(n_players)
-        if own is None or not own.is_known:
-            others = sorted(self._timed_sizes.values(), key=lambda size: size.is_known)
-            own = TimedBatchSize.after(others[-1]) if others else TimedBatchSize(bounds)
-            self._timed_sizes[n_players] = own
-        return own
+        """Return the batch size for rows of `n_players` players, such as texts of one length."""
+        size = self._timed_sizes.get(n_players)
+        if size is None or not size.is_known:
+            earlier = sorted(self._timed_sizes.values(), key=lambda timed: timed.is_known)
+            size = TimedBatchSize.after(earlier[-1]) if earlier else TimedBatchSize(bounds)
+            self._timed_sizes[n_players] = size
+        return size
 
     def _checked(
         self, values: ValueArray, rows: IntArray, coalitions: CoalitionArray
@@ -211,7 +211,7 @@ class Evaluator:
 
 
 def in_batches(total: int, size: int, call: Callable[[int, int], None]) -> None:
-    """Call `call(start, stop)` over `total` items, `size` at a time, halving what does not fit."""
+    """Call `call(start, stop)` over `total` items in batches; halve them if memory runs out."""
     fixed = FixedBatchSize(size)
     in_batches_of(total, lambda _: fixed, call)
 
@@ -223,12 +223,12 @@ def in_batches_of(
 ) -> None:
     """Call `call(start, stop)` over `total` items, in batches of the size at their start.
 
-    When memory runs out, the batch is halved and tried again; the smaller size is kept.
+    If memory runs out, the batch is halved and repeated; later batches have the smaller size, too.
     """
     start = 0
     while start < total:
         size = size_at(start)
-        stop, started = start + size.of(total - start), perf_counter()
+        stop, start_time = start + size.of(total - start), perf_counter()
         try:
             call(start, stop)
         except (MemoryError, RuntimeError) as error:
@@ -236,12 +236,12 @@ def in_batches_of(
                 raise
             size.shrink_to((stop - start) // 2)
             continue
-        size.note(stop - start, perf_counter() - started)
+        size.note(stop - start, perf_counter() - start_time)
         start = stop
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Tell whether `error` says that memory, the host's or a device's, was too small."""
-    # The frameworks' own classes are not imported here; torch's are RuntimeErrors that say so.
+    """Return whether the memory of the host or of a device was too small, from its error."""
+    # The classes of the frameworks are not imported here; torch's are RuntimeErrors with this text.
     text = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text

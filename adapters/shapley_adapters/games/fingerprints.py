@@ -1,4 +1,4 @@
-"""Short digests of what rows hold, the same in every process and on every platform."""
+"""Short digests of the content of rows, the same in every process and on every platform."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _N_BYTES = 16
 def fingerprint(*contents: Any) -> bytes:
     """Return a digest of numbers, texts, arrays and collections of them.
 
-    Numbers count by their value, not by their type: 1, 1.0 and an array of single precision that
-    holds 1 are the same.
+    Numbers are compared by value, not by type: 1, 1.0 and an array of single precision that holds 1
+    have the same digest.
 
     Raises
     ------
     InvalidArgumentTypeError
-        If something else is among the contents.
+        If the contents include an object of another type.
     """
     digest = hashlib.blake2b(digest_size=_N_BYTES)
     for part in _parts(list(contents)):
-        digest.update(struct.pack("<q", len(part)))  # so that parts cannot run into each other
+        digest.update(struct.pack("<q", len(part)))  # marks where each part ends
         digest.update(part)
     return digest.digest()
 
@@ -41,7 +41,7 @@ def as_words(fingerprints: list[bytes]) -> npt.NDArray[np.uint32]:
 
 
 def _parts(content: Any) -> Iterator[bytes]:
-    """Yield a content as bytes, each part after a name of its kind."""
+    """Yield a content as bytes; each part begins with the name of its kind."""
     if isinstance(content, str):
         yield b"text" + content.encode("utf-8", "surrogatepass")
     elif isinstance(content, bytes):
@@ -53,8 +53,8 @@ def _parts(content: Any) -> Iterator[bytes]:
             yield from _parts(content[name])
     elif isinstance(content, (list, tuple)):
         yield b"sequence" + struct.pack("<q", len(content))
-        for one in content:
-            yield from _parts(one)
+        for item in content:
+            yield from _parts(item)
     elif content is None or type(content).__name__ in ("NAType", "NaTType"):
         yield b"nothing"
     elif isinstance(content, (date, timedelta)):
@@ -71,19 +71,19 @@ def _parts_of_array(content: Any) -> Iterator[bytes]:
     elif array.dtype.kind == "c":
         yield _number_bytes(array.real) + _number_bytes(array.imag)
     elif array.dtype.kind in "mMUS":
-        yield from (str(one).encode("utf-8", "surrogatepass") for one in array.ravel())
+        yield from (str(item).encode("utf-8", "surrogatepass") for item in array.ravel())
     elif array.dtype.kind == "O" and array.ndim > 0:
-        for one in array.ravel():
-            yield from _parts(one)
+        for item in array.ravel():
+            yield from _parts(item)
     else:
         raise InvalidArgumentTypeError(
-            f"independent_rows=True makes the random draws of a row from what the row holds, which "
-            f"must be numbers, texts or times; got {type(content).__name__}. Leave "
+            "independent_rows=True derives the random draws of a row from its content, which must "
+            f"be numbers, texts or times; got {type(content).__name__}. Use "
             "independent_rows=False."
         )
 
 
 def _number_bytes(numbers: npt.NDArray[Any]) -> bytes:
-    values = np.atleast_1d(numbers).astype("<f8") + 0.0  # one zero, not two
-    values[np.isnan(values)] = np.nan  # one NaN, too
+    values = np.atleast_1d(numbers).astype("<f8") + 0.0  # −0.0 becomes 0.0
+    values[np.isnan(values)] = np.nan  # all NaNs become the same
     return values.tobytes()

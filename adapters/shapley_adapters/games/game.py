@@ -1,4 +1,4 @@
-"""What the core asks of a host: a cooperative game for each row to explain."""
+"""The interface between a host and the core: a cooperative game for each row to explain."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 class Game(Protocol):
     """The games of all rows to explain: coalitions in, values out.
 
-    Which value an absent player takes is the host's business (shap: the masker, captum: the
-    baselines). A game may use more than one row of the model's input for one value, such as one
-    for each background row; `evaluations_per_batch` already allows for that.
+    The host defines the value of an absent player (shap: by the masker, captum: by the baselines).
+    A game may use several rows of the model's input for one value, such as one per background row;
+    `evaluations_per_batch` takes this into account.
     """
 
     @property
@@ -29,13 +29,13 @@ class Game(Protocol):
 
     @property
     def evaluations_per_batch(self) -> int:
-        """How many evaluations one call should hold when the user gives no batch size."""
+        """Evaluations in one call if the user gives no batch size."""
 
     def active_players(self) -> BoolArray:
-        """Tell which players can change the value at all, as an (R, M) array.
+        """Return which players can change the value, as an (R, M) array.
 
-        A player whose present and absent values are equal is a null player: it gets 0 and costs
-        no evaluation.
+        A player whose present and absent values are equal is a null player: its attribution is 0
+        and it costs no evaluation.
         """
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
@@ -44,10 +44,10 @@ class Game(Protocol):
 
 @runtime_checkable
 class FingerprintedGame(Game, Protocol):
-    """A game whose rows can be told apart by what they hold, for draws of their own."""
+    """A game whose rows have digests of their content, as seeds of independent draws."""
 
     def row_fingerprints(self) -> list[bytes]:
-        """Return a digest of each row's content: all that makes its game differ from others'.
+        """Return a digest of each row's content: of everything that its game depends on.
 
         Equal rows have equal digests, in every process; see `fingerprints.fingerprint`.
         """
@@ -55,28 +55,27 @@ class FingerprintedGame(Game, Protocol):
 
 @runtime_checkable
 class GameOfTimedBatches(Game, Protocol):
-    """A game whose batch size is found by timing the first batches.
+    """A game whose batch size is chosen by timing the first batches.
 
-    Its values are NumPy arrays, so that a call has ended on the model's device, too, when it
-    returns.
+    Its values are NumPy arrays. Therefore the model's device has finished when a call returns.
     """
 
     @property
     def batch_bounds(self) -> BatchBounds | None:
-        """Between which sizes to choose; None for batches of `evaluations_per_batch`."""
+        """The first and the largest size; None for batches of `evaluations_per_batch`."""
 
 
 @runtime_checkable
 class DifferentiableGame(Game, Protocol):
-    """A game that is also defined for players who are present to a degree.
+    """A game that is also defined for players with a degree of presence between 0 and 1.
 
-    A presence of 0 gives the absent value, 1 the present one, and what lies between moves the
-    input along the straight line that joins them.
+    Degree 0 is the absent value of a player and degree 1 its present value. In between, values are
+    interpolated linearly.
     """
 
     @property
     def derivative_obstacle(self) -> str | None:
-        """Why no derivative can be taken, or None where nothing speaks against trying."""
+        """The reason why there are no derivatives; None if there may be derivatives."""
 
     def fully_present(self, n_points: int) -> torch.Tensor:
         """Return ones of shape (n_points, M), in the model's precision and on its device."""

@@ -1,4 +1,4 @@
-"""The shape of what a model returns for one row, the same in all calls."""
+"""The shape of a model's output for one row, which is the same in all calls."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class OutputShape:
     Attributes
     ----------
     model : str
-        What messages call the model, such as "The model".
+        The name of the model in messages, such as "The model".
     advice : str
-        What to do if the shape varies.
+        Advice to the user if the shape varies.
     shape : tuple of int, or None
         The shape; None before the first call.
     """
@@ -31,7 +31,7 @@ class OutputShape:
         Raises
         ------
         ModelOutputError
-            If there is no number in the output, or if the shape was another one before.
+            If the output has no number, or if its shape differs from that of earlier calls.
         """
         if 0 in shape:
             raise ModelOutputError(

@@ -134,7 +134,7 @@ def _check(budget: RowBudget, estimator: Estimator[Any], settings: Settings) -> 
         raise BudgetError(
             f"{settings.budget_name}={settings.budget} is too small: {settings.name} needs at "
             f"least {budget.minimum} evaluations for a row of {n_players} players"
-            f"{' to tell standard errors' if settings.with_errors else ''}{exact}.",
+            f"{' to estimate standard errors' if settings.with_errors else ''}{exact}.",
             budget.minimum,
         )
     _check_memory(budget, estimator, settings)

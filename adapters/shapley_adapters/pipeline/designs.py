@@ -106,7 +106,7 @@ class GroupDesigns:
             rng=group.generator(self.settings.seed),
             known=group.known,
             scores=group.scores,
-            informed=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
+            has_scores=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
             graph_view=group.graph_view,
             budget_is_default=self.settings.budget is None,
             needs_errors=self.settings.needs_errors,

@@ -1,1 +1,1 @@
-"""Threads of BLAS, and threads that solve rows."""
+"""The threads of BLAS, and threads that solve rows."""

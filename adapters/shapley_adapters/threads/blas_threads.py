@@ -1,4 +1,4 @@
-"""One BLAS thread for our own linear algebra, whatever the environment says.
+"""One BLAS thread for our linear algebra, independent of the environment.
 
 Our matrices have some hundred rows. Several threads make the factorisation of such a matrix ten
 times slower, and their number can change the last bits of a result. The user's model is never
@@ -21,9 +21,9 @@ from threadpoolctl import LibController, OpenBLASController, ThreadpoolControlle
 class _Library:
     """A BLAS library: the functions that read and set its number of threads.
 
-    Where OpenBLAS has one number for the process, these are its own functions. Newer threadpoolctl
-    lets only one thread set that number, but here any thread may be the first or the last one
-    inside. Its functions also take longer, which slows estimates of few players down.
+    If OpenBLAS has one number for the process, these are the functions of OpenBLAS. Newer versions
+    of threadpoolctl let only one thread set that number, but here any thread may be the first or
+    the last one inside. Their functions also take longer, which slows estimates of few players.
     """
 
     get_threads: Callable[[], int]
@@ -47,16 +47,16 @@ class _BlasLibraries:
     """The BLAS libraries of the process, limited to one thread while any of our code needs it.
 
     Most libraries have one number of threads for the whole process. The first caller sets it to
-    one, and the last caller restores it, in whichever thread that is. In the meantime a model that
-    runs in another thread has one BLAS thread, too; torch has threads of its own, which stay as
-    they are. OpenBLAS built on OpenMP has a number for each thread, which each thread restores.
+    one, and the last caller restores it; they may run in different threads. In the meantime, a
+    model that runs in another thread has one BLAS thread, too. The threads of torch do not change.
+    OpenBLAS with OpenMP has one number per thread, which each thread restores.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._own = threading.local()
+        self._state_of_thread = threading.local()
         self._n_threads_inside = 0
-        self._restore_process: Callable[[], None] = _nothing
+        self._restore_process: Callable[[], None] = _restore_nothing
         self._n_modules = -1
         self._of_process: list[_Library] = []
         self._of_thread: list[_Library] = []
@@ -64,51 +64,53 @@ class _BlasLibraries:
     @contextmanager
     def one_thread(self) -> Iterator[None]:
         """Limit the libraries; calls of the same thread may be nested."""
-        if getattr(self._own, "is_inside", False):
+        if getattr(self._state_of_thread, "is_inside", False):
             yield
             return
         restore_thread = self._enter()
-        self._own.is_inside = True
+        self._state_of_thread.is_inside = True
         try:
             yield
         finally:
-            self._own.is_inside = False
+            self._state_of_thread.is_inside = False
             restore_thread()
             self._leave()
 
     def n_threads_outside(self, default: int) -> int:
         """Return the number of threads that BLAS may use outside of our code.
 
-        Where another thread is inside, it is one. Where no library says, it is `default`.
+        If another thread is inside, it is one. If no library has a number, it is `default`.
         """
-        is_inside = getattr(self._own, "is_inside", False)
-        n_outside = self._own.n_outside if is_inside else self._n_outside()
+        is_inside = getattr(self._state_of_thread, "is_inside", False)
+        n_outside = self._state_of_thread.n_outside if is_inside else self._n_outside()
         return default if n_outside is None else n_outside
 
     def reset_after_fork(self) -> None:
-        """Forget the threads that exist in the parent process only."""
+        """Remove the threads that exist only in the parent process."""
         self._lock = threading.Lock()
-        is_inside = getattr(self._own, "is_inside", False)
+        is_inside = getattr(self._state_of_thread, "is_inside", False)
         self._n_threads_inside = int(is_inside)
         if not is_inside:
             self._restore_process()
-            self._restore_process = _nothing
+            self._restore_process = _restore_nothing
 
     def _n_outside(self) -> int | None:
         with self._lock:
             self._find_libraries()
             libraries = (*self._of_process, *self._of_thread)
-        return min((one.get_threads() for one in libraries), default=None)
+        return min((library.get_threads() for library in libraries), default=None)
 
     def _enter(self) -> Callable[[], None]:
         with self._lock:
             self._find_libraries()
-            # Each number is read once: estimates of few players take less than a millisecond.
+            # Read each number only once: estimates of few players take less than a millisecond.
             of_process, of_thread = _numbers(self._of_process), _numbers(self._of_thread)
-            self._own.n_outside = min((*of_process.values(), *of_thread.values()), default=None)
+            self._state_of_thread.n_outside = min(
+                (*of_process.values(), *of_thread.values()), default=None
+            )
             if self._n_threads_inside == 0:
-                self._restore_process = _limited(of_process)
-            restore_thread = _limited(of_thread)
+                self._restore_process = _limit_to_one(of_process)
+            restore_thread = _limit_to_one(of_thread)
             self._n_threads_inside += 1
         return restore_thread
 
@@ -117,21 +119,21 @@ class _BlasLibraries:
             self._n_threads_inside -= 1
             if self._n_threads_inside == 0:
                 self._restore_process()
-                self._restore_process = _nothing
+                self._restore_process = _restore_nothing
 
     def _find_libraries(self) -> None:
-        """Look for libraries; again only after imports, because imports load them."""
+        """Find the libraries, and again after each import, because imports may load libraries."""
         if len(sys.modules) == self._n_modules:
             return
         self._n_modules = len(sys.modules)
         blas = ThreadpoolController().select(user_api="blas")
         libraries = [_Library.of(controller) for controller in blas.lib_controllers]
-        self._of_thread = [one for one in libraries if one.is_of_thread]
-        self._of_process = [one for one in libraries if not one.is_of_thread]
+        self._of_thread = [library for library in libraries if library.is_of_thread]
+        self._of_process = [library for library in libraries if not library.is_of_thread]
 
 
-def _nothing() -> None:
-    """Restore nothing."""
+def _restore_nothing() -> None:
+    """Do nothing: no number was changed."""
 
 
 def _numbers(libraries: list[_Library]) -> dict[_Library, int]:
@@ -139,13 +141,13 @@ def _numbers(libraries: list[_Library]) -> dict[_Library, int]:
     return {library: library.get_threads() for library in libraries}
 
 
-def _limited(numbers: dict[_Library, int]) -> Callable[[], None]:
-    """Limit libraries to one thread, and return the function that restores their numbers."""
-    before = {library: number for library, number in numbers.items() if number != 1}
-    if not before:
-        return _nothing
-    _set_threads(dict.fromkeys(before, 1))
-    return lambda: _set_threads(before)
+def _limit_to_one(numbers: dict[_Library, int]) -> Callable[[], None]:
+    """Set libraries to one thread, and return the function that restores their numbers."""
+    changed_numbers = {library: number for library, number in numbers.items() if number != 1}
+    if not changed_numbers:
+        return _restore_nothing
+    _set_threads(dict.fromkeys(changed_numbers, 1))
+    return lambda: _set_threads(changed_numbers)
 
 
 def _set_threads(numbers: dict[_Library, int]) -> None:

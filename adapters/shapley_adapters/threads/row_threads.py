@@ -1,7 +1,7 @@
 """Threads that solve blocks of rows at the same time.
 
-Blocks are the same whatever the number of threads, and each is computed by one thread, so that
-results do not depend on that number.
+The blocks do not depend on the number of threads, and one thread computes each block. Therefore
+results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ _Result = TypeVar("_Result")
 
 
 def map_in_threads(
-    compute: Callable[[_Block], _Result], blocks: Sequence[_Block], most: int
+    compute: Callable[[_Block], _Result], blocks: Sequence[_Block], max_threads: int
 ) -> list[_Result]:
-    """Return the result of each block, computed by as many threads as there are for us.
+    """Return the result of each block, computed in threads.
 
-    The first error of a block is raised, and the blocks that no thread has begun are left.
+    The first error of a block is raised. Blocks that no thread has begun are then not computed.
 
     Parameters
     ----------
     compute : callable
-        Takes a block. It should spend its time in operations that other threads can run beside.
+        Takes a block and returns its result. It should spend its time in operations that release
+        Python's lock.
     blocks : sequence
-        What to compute.
-    most : int
-        Bound on the number of threads.
+        The arguments of `compute`.
+    max_threads : int
+        The largest number of threads.
     """
-    n_threads = min(most, len(blocks))
+    n_threads = min(max_threads, len(blocks))
     if n_threads > 1:
         n_threads = min(n_threads, n_threads_for_rows())
     if n_threads <= 1:
         return [compute(block) for block in blocks]
 
-    numpy_settings = np.geterr()  # of this thread alone before NumPy 2
+    numpy_settings = np.geterr()  # before NumPy 2, they are settings of the thread
 
     def compute_with_one_blas_thread(context: Context, block: _Block) -> _Result:
         with one_blas_thread(), np.errstate(**numpy_settings):
@@ -52,7 +53,7 @@ def map_in_threads(
 
     executor = ThreadPoolExecutor(n_threads, thread_name_prefix="shapley-rows")
     try:
-        contexts = [copy_context() for _ in blocks]  # they hold the caller's settings
+        contexts = [copy_context() for _ in blocks]  # with the caller's settings
         return list(executor.map(compute_with_one_blas_thread, contexts, blocks))
     finally:
         executor.shutdown(cancel_futures=True)
@@ -61,9 +62,10 @@ def map_in_threads(
 def n_threads_for_rows() -> int:
     """Return how many threads may solve rows.
 
-    One for each core that the process may use, but no more than BLAS may use outside of our code:
-    `OMP_NUM_THREADS`, threadpoolctl and joblib bound that. `joblib.parallel_config(n_jobs=...)`
-    replaces that bound. One inside a worker of joblib, which shares the cores with other workers.
+    This is one per core that the process may use, but at most the number of BLAS threads outside of
+    our code, which `OMP_NUM_THREADS`, threadpoolctl and joblib bound. The setting
+    `joblib.parallel_config(n_jobs=...)` replaces that bound. Inside a worker of joblib it is one,
+    because other workers use the other cores.
     """
     backend, n_jobs = get_active_backend()
     if backend.nesting_level:

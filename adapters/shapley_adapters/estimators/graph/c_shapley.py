@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,19 +24,19 @@ from ...graphs.connected_sets import (
 )
 from ...graphs.set_weights import set_weights
 from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
-from .linear_design import LinearDesign, Terms, TooManyCoalitionsError, solve_linear
+from .linear_design import LinearDesign, LinearDesignBuilder, TooManyCoalitionsError, solve_linear
 from .neighbourhood_draws import (
     NeighbourhoodDraws,
-    Neighbourhoods,
+    NeighbourhoodSampler,
     Samples,
-    check_least,
-    least_draws,
+    approximate_minimum,
+    check_minimum,
 )
 from .order_selection import (
-    MOST_COALITIONS,
-    affordable,
-    affordable_or_drawn,
+    MAX_COALITIONS,
     checked_order,
+    enumerate_or_draw,
+    enumerate_within_budget,
     reason_for_first,
 )
 
@@ -53,29 +53,30 @@ class CShapley(Estimator[Any]):
     efficient: an approximation of the Shapley value of games in which players that are far apart,
     or apart in the coalition, do not interact. There it is exact.
 
-    Where the order costs more than the budget, the sets of small neighbourhoods are listed, and of
-    the others random orders and their reverses are drawn: when i arrives, U is the component of i
-    among the players of the neighbourhood that have arrived. The chance of a set is its weight
-    c(U), so that the draws are unbiased for the C-Shapley value of that order. They come with
-    standard errors; what is listed is exact, with standard errors of 0.
+    If the order costs more than the budget, the sets of small neighbourhoods are listed. For each
+    of the other neighbourhoods, random orders of its players and their reverses are drawn. When i
+    arrives, U is the component of i among the players that have arrived. The probability of a set
+    is its weight c(U), so the draws are unbiased for the C-Shapley value of that order. Listed
+    neighbourhoods are exact, with standard errors of 0; the others have standard errors from the
+    draws.
 
     Parameters
     ----------
     order : int or "auto"
-        How many edges away players are considered, the same number for all of them. "auto" is the
-        largest order whose coalitions the budget pays for, and at least 1: where order 1 costs
-        more, it is drawn. Only where the budget does not pay for that is the order 0.
+        The number of edges up to which other players are considered, the same for all players.
+        "auto" is the largest order whose coalitions are within the budget. If order 1 costs more,
+        it is drawn. If the budget is too small for these draws, too, the order is 0.
     weighting : {"myerson", "paper"}
-        With u nodes in U and b next to it in the neighbourhood, c(U) is
-        (u − 1)! b! / (u + b)!, for which additive games come out exactly on every graph; or the
-        paper's 2 / (u (u + 1) (u + 2)), which is the same for b = 2, as in the middle of a line.
-        The paper's weights are no probabilities, so that nothing is drawn with them.
+        The weight c(U) of a set of u nodes that has b neighbours within the neighbourhood.
+        "myerson" is (u − 1)! b! / (u + b)!, with which additive games are exact on every graph.
+        "paper" is 2 / (u (u + 1) (u + 2)), the same for b = 2, as in the middle of a line. The
+        paper's weights are no probabilities, so this option never draws.
     context : {"removed", "kept"}
-        Whether players outside the neighbourhood are absent, as the paper has it, or present.
+        Whether players outside the neighbourhood are absent, as in the paper, or present.
     marginals : {"removal", "components"}
-        Whether a player is paid v(U) − v(U∖i), as the paper has it, or v(U) less what the
-        components of U∖i are worth apart. The latter evaluates fewer coalitions, and is the Myerson
-        value where the order covers the graph.
+        The contribution of a player to U: v(U) − v(U∖i), as in the paper, or v(U) less the sum of
+        the values of the components of U∖i. The latter evaluates fewer coalitions. It is the
+        Myerson value if the order covers the graph.
     """
 
     needs_graph: ClassVar[bool] = True
@@ -97,145 +98,160 @@ class CShapley(Estimator[Any]):
         return n_players + 2
 
     def design(self, request: DesignRequest) -> LinearDesign | NeighbourhoodDraws:
-        """List the connected sets of each neighbourhood, or draw some where they are too many."""
+        """List the connected sets of each neighbourhood, or draw some if they are too many."""
         view = request.required_graph_view
 
-        def make(order: int, most: int) -> LinearDesign | NeighbourhoodDraws:
-            return self._of_order(order, view, Terms(view, request.known, most))
+        def enumerate_all(order: int, limit: int) -> LinearDesign | NeighbourhoodDraws:
+            return self._enumerate(order, view, LinearDesignBuilder(view, request.known, limit))
 
         def draw(order: int) -> LinearDesign | NeighbourhoodDraws:
             return self._draw(order, view, request)
 
         covers = view.graph.is_covered
         if self.weighting == "paper":
-            return affordable(self.order, make, request, 0, covers)
-        return affordable_or_drawn(self.order, make, draw, request, covers)
+            return enumerate_within_budget(self.order, enumerate_all, request, 0, covers)
+        return enumerate_or_draw(self.order, enumerate_all, draw, request, covers)
 
     def solve(self, design: LinearDesign | NeighbourhoodDraws, values: ValueArray) -> Solution:
-        """Weigh the values; average over orders where they were drawn, errors from their spread."""
+        """Weight the values; average over orders if they are random, errors from their spread."""
         if isinstance(design, NeighbourhoodDraws):
             return design.solution(values)
         return solve_linear(design, values)
 
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:
-        """Return why "auto" came down to order 0."""
-        needed = least_draws(len(self._owners(request.required_graph_view)), request.needs_errors)
+        """Return why "auto" selected order 0; None if it did not."""
+        needed = approximate_minimum(
+            len(self._owners(request.required_graph_view)), request.needs_errors
+        )
         if self.weighting == "paper":
             needed = f"more than {request.budget} evaluations, with weighting='myerson' {needed}"
         return reason_for_first(self.order, design, 0, needed)
 
-    def _of_order(self, order: int, view: GraphView, terms: Terms) -> LinearDesign:
-        # Sets that differ in null players alone are one coalition.
-        left = min(8 * terms.most, sys.maxsize - 1)
+    def _enumerate(self, order: int, view: GraphView, builder: LinearDesignBuilder) -> LinearDesign:
+        # Sets that differ only in null players are the same coalition.
+        n_allowed = min(8 * builder.limit, sys.maxsize - 1)
         owners = self._owners(view)
         hub = owners[np.argmax(view.graph.degrees[owners])]
-        _check_number(subgraph_of(view.graph, view.graph.neighbourhood(int(hub), order)), terms)
+        _check_number(subgraph_of(view.graph, view.graph.neighbourhood(int(hub), order)), builder)
         for owner in owners.tolist():
             part = subgraph_of(view.graph, view.graph.neighbourhood(owner, order))
-            if not terms.is_active[part.nodes].any():
+            if not builder.is_active[part.nodes].any():
                 continue
-            _check_number(part, terms)
-            sets = terms.listed(connected_sets(part.neighbour_sets), left, len(part.nodes))
-            left -= len(sets)
-            self._add(terms, part, sets)
-        terms.count()
-        return terms.design(order)
+            _check_number(part, builder)
+            sets = builder.list_sets(
+                connected_sets(part.neighbour_sets), n_allowed, len(part.nodes)
+            )
+            n_allowed -= len(sets)
+            self._add(builder, part, sets)
+        builder.count()
+        return builder.design(order)
 
     def _draw(self, order: int, view: GraphView, request: DesignRequest) -> NeighbourhoodDraws:
-        check_least(order, request.n_players, request)
-        # What an equal share of the budget pays for is enumerated: it costs no more than draws.
-        terms = Terms(view, request.known, MOST_COALITIONS)
-        near = [view.graph.neighbourhood(owner, order) for owner in self._owners(view).tolist()]
-        parts = [subgraph_of(view.graph, nodes) for nodes in near if terms.is_active[nodes].any()]
+        check_minimum(order, request.n_players, request)
+        # A neighbourhood within an equal share of the budget is enumerated: draws cost no less.
+        builder = LinearDesignBuilder(view, request.known, MAX_COALITIONS)
+        neighbourhoods = [view.graph.neighbourhood(i, order) for i in self._owners(view).tolist()]
+        parts = [
+            subgraph_of(view.graph, nodes)
+            for nodes in neighbourhoods
+            if builder.is_active[nodes].any()
+        ]
         share = max(4, (request.budget - 2) // len(parts))
-        drawn = {}
+        random_parts = {}
         for part in parts:
             sets: list[tuple[int, int]] = []
-            if n_sets_at_least(part, terms.is_active[part.nodes], is_rooted=True) <= share:
+            if n_sets_at_least(part, builder.is_active[part.nodes], is_rooted=True) <= share:
                 sets = list(islice(connected_sets(part.neighbour_sets), share))
             if 0 < 2 * len(sets) <= share:  # each set is evaluated without the owner, too
-                self._add(terms, part, sets)
+                self._add(builder, part, sets)
             else:
-                drawn[int(part.nodes[0])] = part
-        nodes_of = {owner: part.nodes for owner, part in drawn.items()}
-        kept = self.context == "kept"
-        neighbourhoods = Neighbourhoods(order, nodes_of, terms.design(order), terms, kept)
+                random_parts[int(part.nodes[0])] = part
+        sampler = NeighbourhoodSampler(
+            order,
+            {owner: part.nodes for owner, part in random_parts.items()},
+            builder.design(order),
+            builder,
+            self.context == "kept",
+        )
 
-        def sampler(owner: int, _: IntArray, ranks: IntArray) -> Samples:
-            return self._components_on_arrival(drawn[owner], ranks)
+        def sample(owner: int, _: IntArray, ranks: IntArray) -> Samples:
+            return self._components_on_arrival(random_parts[owner], ranks)
 
-        return neighbourhoods.draw(sampler, request)
+        return sampler.draw(sample, request)
 
     def _owners(self, view: GraphView) -> IntArray:
-        """Return the nodes that may get something."""
-        # A null player adds nothing to any set, but without it components fall apart.
+        """Return the nodes whose attribution may differ from 0."""
+        # A null player changes no value of a set, but without it the set may be disconnected.
         if self.marginals == "removal":
             return view.players
         return np.arange(view.graph.n_players, dtype=np.intp)
 
     def _components_on_arrival(self, part: Subgraph, ranks: IntArray) -> Samples:
-        """Return the sets that the first node of a part completes in orders and their reverses.
+        """Return the component of the part's first node when it arrives, in orders and reverses.
 
-        In a random order of the neighbourhood, the component of the node and those before it is U
-        with the chance (u − 1)! b! / (u + b)!, its weight. What the node adds to it is thus
+        In a random order of the neighbourhood, this component is U with probability
+        (u − 1)! b! / (u + b)!, the weight of U. The mean contribution of the node is therefore
         unbiased.
         """
-        own = ranks[:, :1]
-        arrived = np.stack([ranks <= own, ranks >= own], axis=1).reshape(-1, ranks.shape[1])
-        sets = [component_around(part.neighbour_sets, 0, one) for one in as_numbers(arrived)]
+        owner_rank = ranks[:, :1]
+        is_present = np.stack([ranks <= owner_rank, ranks >= owner_rank], axis=1)
+        present_sets = as_numbers(is_present.reshape(-1, ranks.shape[1]))
+        sets = [component_around(part.neighbour_sets, 0, nodes) for nodes in present_sets]
         members, shares, of_set = self._marginals(part, sets, np.full(len(sets), 0.5))
-        in_turn = np.argsort(of_set, kind="stable")
-        return Samples(members[in_turn], shares[in_turn], of_set[in_turn] // 2)
+        by_set = np.argsort(of_set, kind="stable")
+        return Samples(members[by_set], shares[by_set], of_set[by_set] // 2)
 
-    def _add(self, terms: Terms, part: Subgraph, sets: list[tuple[int, int]]) -> None:
+    def _add(
+        self, builder: LinearDesignBuilder, part: Subgraph, sets: list[tuple[int, int]]
+    ) -> None:
         """Add the marginal contributions of the part's first node."""
-        members = as_rows([one for one, _ in sets], len(part.nodes))
+        members = as_rows([inside for inside, _ in sets], len(part.nodes))
         sizes = members.sum(axis=1)
         if self.weighting == "myerson":
-            weights = set_weights(sizes, np.array([one.bit_count() for _, one in sets]))
+            weights = set_weights(sizes, np.array([boundary.bit_count() for _, boundary in sets]))
         else:
             weights = 2 / (sizes * (sizes + 1.0) * (sizes + 2.0))
-        paid, shares, _ = self._marginals(part, [one for one, _ in sets], weights)
-        coalitions = terms.coalitions(part.nodes, paid, rest=self.context == "kept")
-        terms.add(coalitions, shares[:, None], part.nodes[:1])
+        subsets, shares, _ = self._marginals(part, [inside for inside, _ in sets], weights)
+        coalitions = builder.coalitions(part.nodes, subsets, self.context == "kept")
+        builder.add(coalitions, shares[:, None], part.nodes[:1])
 
     def _marginals(
         self, part: Subgraph, sets: Sequence[int], weights: FloatArray
     ) -> tuple[BoolArray, FloatArray, IntArray]:
-        """Return what the part's first node is paid for joining the rest of each set.
+        """Return the contributions of the part's first node to sets, as shares of values.
 
         Returns
         -------
         members : array, (n, L)
             Sets of nodes of the part.
         shares : array, (n,)
-            How much the value of each counts.
+            The factor of the value of each.
         of_set : array, (n,)
-            The set that each is there for.
+            The index of the set whose contribution each belongs to.
         """
-        members, number = as_rows(sets, len(part.nodes)), np.arange(len(sets))
+        members, indices = as_rows(sets, len(part.nodes)), np.arange(len(sets))
         if self.marginals == "removal":
             without = members.copy()
             without[:, 0] = False
-            parts, lost, of_part = without, -weights, number
-            back = np.zeros(len(sets))
+            pieces, piece_shares, of_piece = without, -weights, indices
+            empty_shares = np.zeros(len(sets))
         else:
-            split = [list(components_of(part.neighbour_sets, one & ~1)) for one in sets]
-            counts = np.array([len(pieces) for pieces in split], dtype=np.intp)
-            parts = as_rows([piece for of_one in split for piece in of_one], len(part.nodes))
-            lost, of_part = -np.repeat(weights, counts), np.repeat(number, counts)
-            back = weights * (counts - 1)
-        is_back = back != 0
-        nobody = np.zeros((int(is_back.sum()), len(part.nodes)), dtype=bool)
+            split_sets = [list(components_of(part.neighbour_sets, nodes & ~1)) for nodes in sets]
+            counts = np.array([len(components) for components in split_sets], dtype=np.intp)
+            pieces = as_rows(list(chain.from_iterable(split_sets)), len(part.nodes))
+            piece_shares, of_piece = -np.repeat(weights, counts), np.repeat(indices, counts)
+            empty_shares = weights * (counts - 1)
+        has_share = empty_shares != 0
+        empty_sets = np.zeros((int(has_share.sum()), len(part.nodes)), dtype=bool)
         return (
-            np.concatenate([members, parts, nobody]),
-            np.concatenate([weights, lost, back[is_back]]),
-            np.concatenate([number, of_part, number[is_back]]),
+            np.concatenate([members, pieces, empty_sets]),
+            np.concatenate([weights, piece_shares, empty_shares[has_share]]),
+            np.concatenate([indices, of_piece, indices[has_share]]),
         )
 
 
-def _check_number(part: Subgraph, terms: Terms) -> None:
-    """Refuse a neighbourhood of too many sets before they are listed."""
-    n_least = n_sets_at_least(part, terms.is_active[part.nodes], is_rooted=True)
-    if n_least > terms.most:
-        raise TooManyCoalitionsError(n_least)
+def _check_number(part: Subgraph, builder: LinearDesignBuilder) -> None:
+    """Refuse a neighbourhood that has too many sets, before listing them."""
+    n_sets = n_sets_at_least(part, builder.is_active[part.nodes], is_rooted=True)
+    if n_sets > builder.limit:
+        raise TooManyCoalitionsError(n_sets)

@@ -1,4 +1,4 @@
-"""C-Shapley by regression: the values of small connected sets on who is in them."""
+"""C-Shapley by regression of the values of small connected sets on their members."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ..protocol import (
     Solution,
     WholeDesign,
 )
-from .linear_design import Terms, TooManyCoalitionsError
+from .linear_design import LinearDesignBuilder, TooManyCoalitionsError
 from .order_selection import (
-    MOST_COALITIONS,
-    affordable,
+    MAX_COALITIONS,
     checked_order,
+    enumerate_within_budget,
     reason_for_first,
 )
 
@@ -46,11 +46,11 @@ class ConnectedRegressionDesign(WholeDesign):
     Attributes
     ----------
     positions : array, (n,)
-        Where the coalition of each equation stands in the table.
+        Index of the coalition of each equation in the table.
     members : array, (n, M)
         The players of each equation.
     weights : array, (n,)
-        What it counts.
+        The weight of each equation.
     view : GraphView
         The players in the graph.
     """
@@ -62,8 +62,8 @@ class ConnectedRegressionDesign(WholeDesign):
 
     @cached_property
     def fit(self) -> SparseFit:
-        """The regression, prepared."""
-        # Much faster than asking for the nonzero entries in two dimensions.
+        """The regression without its targets."""
+        # Much faster than np.nonzero in two dimensions.
         player = np.flatnonzero(self.members) % self.members.shape[1]
         ends = np.concatenate([[0], np.cumsum(self.members.sum(axis=1))])
         ones = np.ones(len(player))
@@ -75,26 +75,27 @@ class ConnectedRegressionDesign(WholeDesign):
 class ConnectedRegression(Estimator[Any]):
     """The regression variant of C-Shapley, Chen et al., 2019, 4.3.2, on any graph.
 
-    Weighted least squares of v(U) − v(∅) on who is in U, over small connected sets U. The printed
-    solution lacks the weights on its right side; here it is (XᵀWX)⁻¹XᵀWF. Deterministic, without
-    standard errors.
+    Weighted least squares of v(U) − v(∅) on the members of U, over small connected sets U. The
+    solution is (XᵀWX)⁻¹XᵀWF; the paper prints it without W on the right side. The method is
+    deterministic and has no standard errors.
 
     Parameters
     ----------
     order : int or "auto"
-        The largest size of the sets, or side of the squares; the largest that the budget pays for.
+        The largest size of the sets, or of the sides of the squares. "auto" is the largest order
+        within the budget.
     shapes : {"auto", "connected", "squares"}
-        All connected sets of at most so many players, which are the runs of a line; or the squares
-        (cubes) of a grid, as the paper has it. By default squares on grids, and connected sets on
-        other graphs.
+        "connected": all connected sets of at most `order` players; on a line these are the runs.
+        "squares": the squares (cubes) of a grid, as in the paper. "auto": squares on grids, and
+        connected sets on other graphs.
     kernel : {"shapley", "equal"}
-        The weights of the sets: those of the Shapley kernel, (d − 1) / (C(d, u) u (d − u)) of a set
-        of u of d players, which fall so fast with u that among hundreds of players single ones all
-        but decide; or equal ones.
+        The weights of the sets. "shapley" is the Shapley kernel: a set of u of d players has the
+        weight (d − 1) / (C(d, u) u (d − u)). With hundreds of players, single players then have
+        almost all of the weight.
     efficient : bool
-        Whether the attributions are made to sum to v(N) − v(∅), by the constrained regression.
+        Whether the regression is constrained so that the attributions sum to v(N) − v(∅).
     context : {"removed", "kept"}
-        Whether v(U) − v(∅) is explained, or what is lost without U, v(N) − v(N∖U).
+        The target of the regression: v(U) − v(∅) for "removed", v(N) − v(N∖U) for "kept".
     """
 
     needs_graph: ClassVar[bool] = True
@@ -113,7 +114,7 @@ class ConnectedRegression(Estimator[Any]):
         checked_choice("context", self.context, CONTEXTS)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of single players and the end points."""
+        """Return the cost of the single players, the empty and the full coalition."""
         del with_errors
         return n_players + 2
 
@@ -123,27 +124,32 @@ class ConnectedRegression(Estimator[Any]):
         squares = self._takes_squares(view)
         largest = max(view.graph.shape or (1,)) if squares else view.graph.n_players
 
-        def make(order: int, most: int) -> ConnectedRegressionDesign:
-            terms = Terms(view, request.known, most)
-            found = _squares(order, terms) if squares else _connected(order, terms)
-            return self._equations(order, list(found), view, terms)
+        def enumerate_all(order: int, limit: int) -> ConnectedRegressionDesign:
+            builder = LinearDesignBuilder(view, request.known, limit)
+            sets = _squares(order, builder) if squares else _connected(order, builder)
+            return self._equations(order, list(sets), view, builder)
 
-        return affordable(self.order, make, request, 1, lambda order: order >= largest)
+        return enumerate_within_budget(
+            self.order, enumerate_all, request, 1, lambda order: order >= largest
+        )
 
     def solve(self, design: ConnectedRegressionDesign, values: ValueArray) -> Solution:
-        """Solve the regression; null players get nothing."""
+        """Solve the regression; the attributions of null players are 0."""
         empty, grand = values[:, :1], values[:, 1:2]
-        found = values[:, design.positions]
-        targets = found - empty if self.context == "removed" else grand - found
+        coalition_values = values[:, design.positions]
+        if self.context == "removed":
+            targets = coalition_values - empty
+        else:
+            targets = grand - coalition_values
         totals = (grand - empty)[:, 0] if self.efficient else None
-        solved = design.fit.coefficients(targets, totals)
+        coefficients = design.fit.coefficients(targets, totals)
         n_nodes = design.view.graph.n_players
         attributions = np.zeros((len(values), n_nodes, values.shape[2]))
-        attributions[:, design.view.players] = solved
+        attributions[:, design.view.players] = coefficients
         return Solution(attributions, np.zeros_like(attributions))
 
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:
-        """Return why "auto" came down to sets of one player."""
+        """Return why "auto" selected sets of one player; None if it did not."""
         view = request.required_graph_view
         if self._takes_squares(view):
             n_sets = sum(len(of_side) for of_side in boxes(view.graph.shape or (), 2))
@@ -155,61 +161,66 @@ class ConnectedRegression(Estimator[Any]):
         has_squares = view.graph.shape is not None
         if self.shapes == "squares" and not has_squares:
             raise InvalidArgumentError(
-                "shapes='squares' needs a grid, and graph is none; leave shapes='connected'."
+                "shapes='squares' needs a grid, and graph is not a grid; use shapes='connected'."
             )
         return has_squares and self.shapes != "connected"
 
     def _equations(
-        self, order: int, found: list[tuple[IntArray, BoolArray]], view: GraphView, terms: Terms
+        self,
+        order: int,
+        sets: list[tuple[IntArray, BoolArray]],
+        view: GraphView,
+        builder: LinearDesignBuilder,
     ) -> ConnectedRegressionDesign:
-        sizes = np.concatenate([members.sum(axis=1) for _, members in found])
-        players = np.concatenate([terms.coalitions(nodes, rows, False) for nodes, rows in found])
-        n_there = int((terms.is_active | (view.graph.degrees > 0)).sum())
-        is_of_use = players.any(axis=1)
-        if self.kernel == "shapley" and n_there > 1:  # whose weight of everyone is infinite
-            is_of_use &= sizes < n_there
-        sizes, players = sizes[is_of_use], players[is_of_use]
-        weights = _kernel(sizes, n_there) if self.kernel == "shapley" else np.ones(len(sizes))
-        paid = players if self.context == "removed" else ~players
-        words = np.concatenate([pack(terms.known), pack(paid)])
+        sizes = np.concatenate([members.sum(axis=1) for _, members in sets])
+        players = np.concatenate([builder.coalitions(nodes, rows, False) for nodes, rows in sets])
+        n_nodes = int((builder.is_active | (view.graph.degrees > 0)).sum())
+        has_equation = players.any(axis=1)
+        if self.kernel == "shapley" and n_nodes > 1:  # the set of all players has infinite weight
+            has_equation &= sizes < n_nodes
+        sizes, players = sizes[has_equation], players[has_equation]
+        weights = _kernel(sizes, n_nodes) if self.kernel == "shapley" else np.ones(len(sizes))
+        coalitions = players if self.context == "removed" else ~players
+        words = np.concatenate([pack(builder.known_coalitions), pack(coalitions)])
         first = first_occurrences(words[None])[0]
         is_new = first == np.arange(len(words))
-        if is_new.sum() > terms.most:
+        if is_new.sum() > builder.limit:
             raise TooManyCoalitionsError(int(is_new.sum()))
         table = CoalitionTable(unpack(words[is_new], players.shape[1])[None], is_new.sum()[None])
-        positions = (np.cumsum(is_new) - 1)[first[len(terms.known) :]]
+        positions = (np.cumsum(is_new) - 1)[first[len(builder.known_coalitions) :]]
         return ConnectedRegressionDesign(table, positions, players, weights, view, order=order)
 
 
-def _connected(order: int, terms: Terms) -> Iterator[tuple[IntArray, BoolArray]]:
-    """Yield the connected sets of up to `order` nodes, as rows of flags among some nodes."""
-    view, n_sets = terms.view, 0
-    # Sets that differ in null players alone are one coalition; without these, all sets differ.
+def _connected(order: int, builder: LinearDesignBuilder) -> Iterator[tuple[IntArray, BoolArray]]:
+    """Yield some nodes, and the connected sets of up to `order` of them as rows of flags."""
+    view, n_sets = builder.view, 0
+    # Sets that differ only in null players are the same coalition. Without null players, each set
+    # is another coalition.
     has_nulls = len(view.players) < view.graph.n_players
-    most = min(8 * terms.most, MOST_COALITIONS) if has_nulls else terms.most
-    for part, found in all_connected_sets(view.graph, order):
-        sets = terms.listed((members for members, _ in found), most - n_sets, len(part.nodes))
+    limit = min(8 * builder.limit, MAX_COALITIONS) if has_nulls else builder.limit
+    for part, pairs in all_connected_sets(view.graph, order):
+        sets = builder.list_sets((inside for inside, _ in pairs), limit - n_sets, len(part.nodes))
         n_sets += len(sets)
-        terms.check_memory(n_sets, 0)
+        builder.check_memory(n_sets, 0)
         yield part.nodes, as_rows(sets, len(part.nodes))
 
 
-def _squares(order: int, terms: Terms) -> Iterator[tuple[IntArray, BoolArray]]:
-    """Yield the squares with sides of up to `order`, those of one side together."""
-    graph, n_sets = terms.view.graph, 0
-    everyone = np.arange(graph.n_players)
-    for places in boxes(graph.shape or (), order):
-        n_sets += len(places)
-        terms.check_memory(n_sets, 0)
-        members = np.zeros((len(places), len(everyone)), dtype=bool)
-        np.put_along_axis(members, places, True, axis=1)
-        yield everyone, members
+def _squares(order: int, builder: LinearDesignBuilder) -> Iterator[tuple[IntArray, BoolArray]]:
+    """Yield all nodes, and the squares of each side up to `order` as rows of flags."""
+    graph, n_sets = builder.view.graph, 0
+    nodes = np.arange(graph.n_players)
+    for squares in boxes(graph.shape or (), order):
+        n_sets += len(squares)
+        builder.check_memory(n_sets, 0)
+        members = np.zeros((len(squares), len(nodes)), dtype=bool)
+        np.put_along_axis(members, squares, True, axis=1)
+        yield nodes, members
 
 
 def _kernel(sizes: IntArray, n_players: int) -> FloatArray:
-    """Return the Shapley kernel's weights, those of single players scaled to 1.
+    """Return the Shapley kernel's weights, scaled so that single players have weight 1.
 
-    In logarithms, because the numbers of coalitions overflow.
+    The computation is in logarithms, because the numbers of coalitions overflow.
     """
     if n_players == 1:
         return np.ones(len(sizes))

@@ -14,22 +14,22 @@ from ...coalitions.tables import all_coalitions
 from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
 from .linear_design import (
     LinearDesign,
-    Terms,
+    LinearDesignBuilder,
     TooManyCoalitionsError,
     check_memory_of_draws,
     solve_linear,
 )
 from .neighbourhood_draws import (
     NeighbourhoodDraws,
-    Neighbourhoods,
+    NeighbourhoodSampler,
     Samples,
-    check_least,
-    least_draws,
+    approximate_minimum,
+    check_minimum,
 )
 from .order_selection import (
-    MOST_COALITIONS,
-    affordable_or_drawn,
+    MAX_COALITIONS,
     checked_order,
+    enumerate_or_draw,
     reason_for_first,
 )
 
@@ -40,20 +40,20 @@ CONTEXTS = ("removed", "kept")
 class LShapley(Estimator[Any]):
     """L-Shapley of order k, Chen et al., 2019, Definition 1 (Eq. 5), on any graph.
 
-    φ_i is the Shapley value of i in the game among the players within k edges. Exact where the
-    order reaches everyone; otherwise an approximation for games in which players that are far apart
-    do not interact. Not efficient. Where the order costs more than the budget, small neighbourhoods
-    are enumerated, and of the others random orders and their reverses are drawn (4.3.1): unbiased
-    for the L-Shapley value of that order, with standard errors.
+    φ_i is the Shapley value of i in the game among the players within k edges. It is exact if the
+    order reaches all players; otherwise it approximates games in which players that are far apart
+    do not interact. It is not efficient. If the order costs more than the budget, small
+    neighbourhoods are enumerated. For each of the others, random orders and their reverses are
+    drawn (4.3.1): unbiased for the L-Shapley value of that order, with standard errors.
 
     Parameters
     ----------
     order : int or "auto"
-        How many edges away players are considered, the same number for all of them. "auto" is the
-        largest order whose coalitions the budget pays for, and at least 1: where order 1 costs
-        more, it is drawn. Only where the budget does not pay for that is the order 0.
+        The number of edges up to which other players are considered, the same for all players.
+        "auto" is the largest order whose coalitions are within the budget. If order 1 costs more,
+        it is drawn. If the budget is too small for these draws, too, the order is 0.
     context : {"removed", "kept"}
-        Whether players outside the neighbourhood are absent, as the paper has it, or present.
+        Whether players outside the neighbourhood are absent, as in the paper, or present.
     """
 
     needs_graph: ClassVar[bool] = True
@@ -66,86 +66,90 @@ class LShapley(Estimator[Any]):
         checked_choice("context", self.context, CONTEXTS)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one unit for each player and the end points; of two for errors."""
+        """Return the cost of one unit per player, or of two, and the empty and full coalition."""
         return (8 if with_errors else 4) * n_players + 2
 
     def design(self, request: DesignRequest) -> LinearDesign | NeighbourhoodDraws:
         """Enumerate the neighbourhoods, or draw orders of those that are too large."""
         view = request.required_graph_view
-        if self.order == "auto":  # grows until the budget is spent
+        if self.order == "auto":  # the order increases until the budget is spent
             check_memory_of_draws(request.n_players, request.budget, 0)
 
-        def make(order: int, most: int) -> LinearDesign | NeighbourhoodDraws:
+        def enumerate_all(order: int, limit: int) -> LinearDesign | NeighbourhoodDraws:
             groups = _neighbourhoods(view, order)
-            largest = max(len(near) for near, _ in groups)
-            if 2**largest > most:
+            largest = max(len(nodes) for nodes, _ in groups)
+            if 2**largest > limit:
                 raise TooManyCoalitionsError(2**largest)
-            terms = Terms(view, request.known, most)
-            for near, owners in groups:
-                self._enumerate(terms, near, owners)
-            terms.count()
-            return terms.design(order)
+            builder = LinearDesignBuilder(view, request.known, limit)
+            for nodes, owners in groups:
+                self._enumerate(builder, nodes, owners)
+            builder.count()
+            return builder.design(order)
 
         def draw(order: int) -> LinearDesign | NeighbourhoodDraws:
             return self._draw(order, view, request)
 
-        return affordable_or_drawn(self.order, make, draw, request, view.graph.is_covered)
+        return enumerate_or_draw(self.order, enumerate_all, draw, request, view.graph.is_covered)
 
     def solve(self, design: LinearDesign | NeighbourhoodDraws, values: ValueArray) -> Solution:
-        """Weigh the values; average over orders where they were drawn, errors from their spread."""
+        """Weight the values; average over orders if they are random, errors from their spread."""
         if isinstance(design, NeighbourhoodDraws):
             return design.solution(values)
         return solve_linear(design, values)
 
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:
-        """Return why "auto" came down to order 0."""
-        needed = least_draws(request.n_players, request.needs_errors)
+        """Return why "auto" selected order 0; None if it did not."""
+        needed = approximate_minimum(request.n_players, request.needs_errors)
         return reason_for_first(self.order, design, 0, needed)
 
-    def _enumerate(self, terms: Terms, near: IntArray, owners: IntArray) -> None:
-        """Add the Shapley values of `owners` in the game among the active players `near`."""
-        n_near = len(near)
-        terms.check_memory(2**n_near, n_near + len(owners))
-        members = all_coalitions(n_near)
-        present, absent = size_weights(n_near)
+    def _enumerate(self, builder: LinearDesignBuilder, nodes: IntArray, owners: IntArray) -> None:
+        """Add the Shapley values of `owners` in the game among the active players `nodes`."""
+        n_nodes = len(nodes)
+        builder.check_memory(2**n_nodes, n_nodes + len(owners))
+        members = all_coalitions(n_nodes)
+        present, absent = size_weights(n_nodes)
         sizes = members.sum(axis=1)[:, None]
-        is_in = members[:, np.searchsorted(near, owners)]
-        shares = np.where(is_in, present[sizes], -absent[sizes])
-        terms.add(terms.coalitions(near, members, self.context == "kept"), shares, owners)
+        has_owner = members[:, np.searchsorted(nodes, owners)]
+        shares = np.where(has_owner, present[sizes], -absent[sizes])
+        builder.add(builder.coalitions(nodes, members, self.context == "kept"), shares, owners)
 
     def _draw(self, order: int, view: GraphView, request: DesignRequest) -> NeighbourhoodDraws:
-        check_least(order, request.n_players, request)
-        # What an equal share of the budget pays for is enumerated: it costs no more than draws.
+        check_minimum(order, request.n_players, request)
+        # A neighbourhood within an equal share of the budget is enumerated: draws cost no less.
         share = max(4, (request.budget - 2) // request.n_players)
-        terms = Terms(view, request.known, MOST_COALITIONS)
-        near_of = {}
-        for near, owners in _neighbourhoods(view, order):
-            if 2 ** len(near) <= share:
-                self._enumerate(terms, near, owners)
+        builder = LinearDesignBuilder(view, request.known, MAX_COALITIONS)
+        large: dict[int, IntArray] = {}
+        for nodes, owners in _neighbourhoods(view, order):
+            if 2 ** len(nodes) <= share:
+                self._enumerate(builder, nodes, owners)
             else:
-                near_of.update(dict.fromkeys(owners.tolist(), near))
-        drawn = {owner: near_of[owner] for owner in sorted(near_of)}
-        kept = self.context == "kept"
-        neighbourhoods = Neighbourhoods(order, drawn, terms.design(order), terms, kept)
-        return neighbourhoods.draw(_predecessors, request)
+                large.update(dict.fromkeys(owners.tolist(), nodes))
+        sampler = NeighbourhoodSampler(
+            order,
+            {owner: large[owner] for owner in sorted(large)},
+            builder.design(order),
+            builder,
+            self.context == "kept",
+        )
+        return sampler.draw(_predecessors, request)
 
 
 def _neighbourhoods(view: GraphView, order: int) -> list[tuple[IntArray, IntArray]]:
-    """Return the active players of each neighbourhood, and the active nodes whose it is."""
+    """Return the active players of each neighbourhood, and the nodes that it belongs to."""
     is_active = np.zeros(view.graph.n_players, dtype=bool)
     is_active[view.players] = True
     owners_of: dict[tuple[int, ...], list[int]] = {}
     for node in view.players.tolist():
-        near = view.graph.neighbourhood(node, order)
-        owners_of.setdefault(tuple(np.sort(near[is_active[near]]).tolist()), []).append(node)
-    return [(np.array(near), np.array(owners)) for near, owners in owners_of.items()]
+        nodes = view.graph.neighbourhood(node, order)
+        owners_of.setdefault(tuple(np.sort(nodes[is_active[nodes]]).tolist()), []).append(node)
+    return [(np.array(nodes), np.array(owners)) for nodes, owners in owners_of.items()]
 
 
 def _predecessors(owner: int, nodes: IntArray, ranks: IntArray) -> Samples:
-    """Return who is before a node, with and without it, in orders and their reverses."""
+    """Return the nodes before a node, with and without it, in orders and their reverses."""
     is_owner = nodes == owner
-    own = ranks[:, is_owner]
-    before, after = ranks < own, ranks > own  # (n, L)
+    owner_rank = ranks[:, is_owner]
+    before, after = ranks < owner_rank, ranks > owner_rank  # (n, L)
     units = np.stack([before | is_owner, before, after | is_owner, after], axis=1)
     return Samples(
         units.reshape(-1, len(nodes)),

@@ -13,26 +13,25 @@ _OF_SUM = {"weighting": "myerson", "marginals": "removal"}
 _OF_REGRESSION = {"shapes": "auto", "kernel": "shapley", "efficient": False}
 
 OPTIONS = """variant : {"sum", "regression"}
-        Definition 2, or the regression of v(U) − v(∅) on who is in U, over small connected sets U
-        (4.3.2).
+        The sum of Definition 2, or the regression of v(U) − v(∅) on the members of U, over small
+        connected sets U (4.3.2).
     context : {"removed", "kept"}
-        Whether features outside the neighbourhood are absent, as the paper has it, or present, as
-        the authors' code does; in the regression, whether v(U) − v(∅) or v(N) − v(N∖U) is
-        explained.
+        Whether features outside the neighbourhood are absent, as in the paper, or present, as in
+        the authors' code. For the regression, whether its target is v(U) − v(∅) or v(N) − v(N∖U).
     weighting : {"myerson", "paper"}
-        The weight of a set of u features with b neighbours: (u − 1)! b! / (u + b)!, by which
-        additive models come out exactly; or the paper's 2 / (u (u + 1) (u + 2)), the same for b =
-        2, with which nothing can be drawn.
+        The weight of a set of u features with b neighbours. "myerson" is (u − 1)! b! / (u + b)!,
+        with which additive models are exact. "paper" is 2 / (u (u + 1) (u + 2)), the same for
+        b = 2; with it, sets cannot be drawn at random.
     marginals : {"removal", "components"}
-        Whether a feature is paid v(U) − v(U∖i), or v(U) less what the components of U∖i are worth
-        apart, as in the Myerson value; the latter takes fewer evaluations.
+        The contribution of a feature to U: v(U) − v(U∖i), or v(U) less the sum of the values of the
+        components of U∖i, as in the Myerson value. The latter takes fewer evaluations.
     shapes : {"auto", "connected", "squares"}
-        The sets of the regression: all connected ones of up to `order` features, or the squares
-        with sides up to `order`. By default squares on grids, and connected sets elsewhere.
+        The sets of the regression: all connected sets of up to `order` features, or the squares
+        with sides up to `order`. "auto": squares on grids, and connected sets on other graphs.
     kernel : {"shapley", "equal"}
-        The weights of the regression: of the Shapley kernel, or equal. With hundreds of features
-        the kernel leaves little to all but single ones."""
-"""What the options mean, for the hosts' docstrings."""
+        The weights of the regression: those of the Shapley kernel, or equal ones. With hundreds of
+        features, the kernel gives almost all weight to single features."""
+"""The meaning of the options, for the hosts' docstrings."""
 
 
 def c_shapley(
@@ -54,11 +53,12 @@ def c_shapley(
         If an option of the other variant is given.
     """
     checked_choice("variant", variant, VARIANTS)
-    summed = CShapley(order if variant == "sum" else "auto", weighting, context, marginals)
-    solved = ConnectedRegression(
+    # Both are built, so that each checks its options.
+    sum_over_sets = CShapley(order if variant == "sum" else "auto", weighting, context, marginals)
+    regression = ConnectedRegression(
         order if variant == "regression" else "auto", shapes, kernel, efficient, context
     )
-    given = {
+    options = {
         "weighting": weighting,
         "marginals": marginals,
         "shapes": shapes,
@@ -67,10 +67,10 @@ def c_shapley(
     }
     foreign = _OF_REGRESSION if variant == "sum" else _OF_SUM
     for name, default in foreign.items():
-        if given[name] != default:
-            other = "regression" if variant == "sum" else "sum"
+        if options[name] != default:
+            required_variant = "regression" if variant == "sum" else "sum"
             raise InvalidArgumentError(
-                f"{name}={given[name]!r} is an option of variant={other!r}; leave it out, or "
-                f"change variant={variant!r}."
+                f"{name}={options[name]!r} is an option of variant={required_variant!r}; "
+                f"leave it out, or change variant={variant!r}."
             )
-    return summed if variant == "sum" else solved
+    return sum_over_sets if variant == "sum" else regression

@@ -1,4 +1,4 @@
-"""How far to look in a graph: the order that was asked for, or the largest that is affordable."""
+"""The order of an estimator on a graph: the requested one, or the largest within the budget."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ...errors import BudgetError, InvalidArgumentError
 from ..protocol import Design, DesignRequest
 from .linear_design import TooManyCoalitionsError
 
-MOST_COALITIONS = 2**18
-"""Distinct coalitions of one row beyond which none are listed."""
+MAX_COALITIONS = 2**18
+"""The largest number of distinct coalitions per row that is listed."""
 
 _WITHOUT_BUDGET = 2**16
-"""Distinct coalitions of one row beyond which an order needs a budget that somebody named."""
+"""The largest number of distinct coalitions per row if the user gave no budget."""
 
-_COUNTED_UP_TO = 4
-"""How many times the affordable coalitions are counted to say in an error how many are needed."""
+_COUNTING_FACTOR = 4
+"""An error reports the number of needed coalitions up to this multiple of the budget."""
 
 DesignT = TypeVar("DesignT", bound=Design)
 
@@ -33,64 +33,64 @@ def checked_order(order: Any, minimum: int = 0) -> int | str:
     return checked_count("order", order, minimum)
 
 
-def affordable(
+def enumerate_within_budget(
     order: int | str,
-    make: Callable[[int, int], DesignT],
+    enumerate_all: Callable[[int, int], DesignT],
     request: DesignRequest,
     first: int,
     is_last: Callable[[int], bool],
 ) -> DesignT:
-    """Return the design of an order, or of the largest order within the budget.
+    """Return the design of an order, or for "auto" of the largest order within the budget.
 
     Parameters
     ----------
     order : int or "auto"
-        What was asked for.
-    make : callable
-        Makes the design of an order with at most so many coalitions, or raises
-        `TooManyCoalitionsError`.
+        The user's choice.
+    enumerate_all : callable
+        Takes an order and a number of coalitions. Returns the design of the order, or raises
+        `TooManyCoalitionsError` if it needs more coalitions.
     request : DesignRequest
-        Says the budget. Where that is nobody's choice, a given order may exceed it.
+        Holds the budget. If this is a default, an order that is not "auto" may exceed it.
     first : int
-        The least order there is.
+        The smallest order.
     is_last : callable
-        Tells of an order that was affordable whether nothing changes from it on.
+        Returns whether all larger orders have the same design as an order.
 
     Raises
     ------
     BudgetError
-        If the order, or the first one, costs more than the budget; says how much.
+        If the order, or the smallest one, costs more than the budget. The message contains the
+        cost.
     """
     if isinstance(order, int):
-        return _make_or_refuse(order, make, request)
+        return _enumerate_or_refuse(order, enumerate_all, request)
     largest = None
     for candidate in count(first):
         try:
-            largest = make(candidate, request.budget)
+            largest = enumerate_all(candidate, request.budget)
         except TooManyCoalitionsError:
             break
         if is_last(candidate):
             break
-    return _make_or_refuse(first, make, request) if largest is None else largest
+    return _enumerate_or_refuse(first, enumerate_all, request) if largest is None else largest
 
 
-def affordable_or_drawn(
+def enumerate_or_draw(
     order: int | str,
-    make: Callable[[int, int], DesignT],
+    enumerate_all: Callable[[int, int], DesignT],
     draw: Callable[[int], DesignT],
     request: DesignRequest,
     is_last: Callable[[int], bool],
 ) -> DesignT:
-    """Return what `affordable` does, with draws where an order costs more than the budget.
+    """Return the design of `enumerate_within_budget`, or a random one if the order costs too much.
 
-    A given order that costs more is drawn. "auto" is the largest order that costs no more; where
-    that is 0, order 1 is drawn, so that neighbours count. Order 0 is left where the budget does not
-    pay for these draws either.
+    "auto" is the largest order within the budget. If that is 0, order 1 is drawn, so that
+    neighbours are considered. If the budget is too small for these draws, too, the order is 0.
 
     Parameters
     ----------
-    order, make, request, is_last
-        As in `affordable`; the least order is 0.
+    order, enumerate_all, request, is_last
+        As in `enumerate_within_budget`; the smallest order is 0.
     draw : callable
         Draws the design of an order within the budget, or raises `BudgetError`.
     """
@@ -98,10 +98,10 @@ def affordable_or_drawn(
         return draw(order if isinstance(order, int) else 1)
     if isinstance(order, int):
         try:
-            return make(order, _allowed(request))
+            return enumerate_all(order, _budget_limit(request))
         except TooManyCoalitionsError:
             return draw(order)
-    largest = affordable(order, make, request, 0, is_last)
+    largest = enumerate_within_budget(order, enumerate_all, request, 0, is_last)
     if largest.order > 0 or is_last(0):
         return largest
     try:
@@ -111,51 +111,51 @@ def affordable_or_drawn(
 
 
 def reason_for_first(order: int | str, design: Design, first: int, needed: str) -> str | None:
-    """Return why "auto" came down to the order that leaves out all neighbours; None if not.
+    """Return why "auto" selected the order that leaves out all neighbours; None if it did not.
 
     Parameters
     ----------
     order : int or "auto"
-        What was asked for.
+        The user's choice.
     design : Design
-        What the budget paid for.
+        The design within the budget.
     first : int
-        The order at which each player is taken by itself.
+        The order with which each player is considered alone.
     needed : str
-        How many evaluations the next order takes.
+        The evaluations that the next order needs, in words.
     """
     if order != "auto" or design.order > first:
         return None
     return f"order='auto' came down to order {first}, because order {first + 1} needs {needed}"
 
 
-def _allowed(request: DesignRequest) -> int:
-    """Return how many coalitions a given order may need."""
-    least = _WITHOUT_BUDGET if request.budget_is_default else 0
-    return max(least, request.budget)
+def _budget_limit(request: DesignRequest) -> int:
+    """Return the largest number of coalitions of an order that the user chose."""
+    default = _WITHOUT_BUDGET if request.budget_is_default else 0
+    return max(default, request.budget)
 
 
-def _make_or_refuse(
-    order: int, make: Callable[[int, int], DesignT], request: DesignRequest
+def _enumerate_or_refuse(
+    order: int, enumerate_all: Callable[[int, int], DesignT], request: DesignRequest
 ) -> DesignT:
-    """Return the design of an order, or say how many evaluations it takes."""
-    most = _allowed(request)
+    """Return the design of an order, or raise an error with the evaluations that it takes."""
+    limit = _budget_limit(request)
     try:
-        return make(order, most)
+        return enumerate_all(order, limit)
     except TooManyCoalitionsError as error:
-        needed = _needed_for(order, make, most)
+        needed = _needed_evaluations(order, enumerate_all, limit)
         raise BudgetError(
             f"with order={order} needs {needed} evaluations for a row of {request.n_players} "
             "players; lower it, or pass order='auto' for the largest that fits."
         ) from error
 
 
-def _needed_for(order: int, make: Callable[[int, int], Design], most: int) -> str:
-    """Say how many coalitions an order needs, as far as that is soon counted."""
-    limit = max(most, min(_COUNTED_UP_TO * most, _WITHOUT_BUDGET))
-    if limit > most:
+def _needed_evaluations(order: int, enumerate_all: Callable[[int, int], Design], limit: int) -> str:
+    """Return in words how many coalitions an order needs, or a bound if counting takes long."""
+    counting_limit = max(limit, min(_COUNTING_FACTOR * limit, _WITHOUT_BUDGET))
+    if counting_limit > limit:
         try:
-            return str(make(order, limit).table.counts[0])
+            return str(enumerate_all(order, counting_limit).table.counts[0])
         except TooManyCoalitionsError:
             pass
-    return f"more than {limit}"
+    return f"more than {counting_limit}"

@@ -8,15 +8,17 @@ from .regression import LeastSquares
 from .unbiased import UnbiasedLeastSquares
 
 OPTIONS = """paired : bool
-        Whether each coalition comes with its complement; quadratic models are exact then.
+        Whether each coalition is evaluated with its complement; quadratic models are then exact.
     sizes : {"kernel", "leverage"}
-        Whether coalition sizes are drawn by the Shapley kernel or by their leverage, uniformly.
+        The distribution of coalition sizes: the Shapley kernel, or leverage scores, which are
+        uniform over sizes.
     replacement : bool
-        Whether coalitions are drawn with replacement, or each once, with the weights that match.
+        Whether coalitions are drawn with replacement. If not, each is drawn at most once, with
+        weights that account for this.
     unbiased : bool
         Whether to solve with the exact matrix (Covert and Lee, Improving KernelSHAP, AISTATS 2021)
-        in place of that of the draws."""
-"""What the options mean, for the hosts' docstrings."""
+        instead of the matrix of the draws."""
+"""The meaning of the options, for the hosts' docstrings."""
 
 
 def least_squares(
@@ -27,7 +29,7 @@ def least_squares(
     Raises
     ------
     InvalidArgumentError
-        If the unbiased form is asked for other draws than its own.
+        If the unbiased form is combined with other sizes or draws without replacement.
     """
     regression = LeastSquares(paired, sizes, replacement)
     if not checked_flag("unbiased", unbiased):

@@ -17,17 +17,18 @@ from ..protocol import DesignRequest, Estimator, Solution
 class UnbiasedLeastSquares(Estimator[CoalitionDraws]):
     """Least squares with its matrix in expectation, Zhang et al., 2023, Eq. 30–32.
 
-    Only the right-hand side is estimated: E[1_S v(S)] by the mean over draws, while E[1_S 1_Sᵀ]
-    is known. Unbiased and efficient, but of larger variance than the regression of the draws
-    themselves, whose errors in matrix and right-hand side cancel in part. Draw by draw the same as
-    the sim-semivalue.
+    Only the right-hand side E[1_S v(S)] is estimated, by the mean over draws; the matrix
+    E[1_S 1_Sᵀ] is known. The estimate is unbiased and efficient. Its variance is larger than that
+    of the regression on the draws, where the errors of matrix and right-hand side cancel in part.
+    It equals the sim-semivalue for the same draws.
 
     Parameters
     ----------
     paired : bool
         Draw each coalition together with its complement.
     centred : bool
-        Count values from the straight line between v(∅) and v(N); see `CoalitionDraws.targets`.
+        Subtract from each value the straight line between v(∅) and v(N); see
+        `CoalitionDraws.targets`.
     """
 
     paired: bool = True
@@ -38,12 +39,12 @@ class UnbiasedLeastSquares(Estimator[CoalitionDraws]):
         checked_flag("centred", self.centred)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one draw and the end points; of two draws for errors."""
-        del n_players  # the matrix is known, however few draws there are
+        """Return the cost of one draw, or of two for errors, and the empty and full coalition."""
+        del n_players  # the matrix does not depend on the draws
         return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return what the coalitions take, of which more are drawn than the budget pays for."""
+        """Return the memory of the coalitions, of which more are drawn than evaluated."""
         return 14 * budget * n_players
 
     def design(self, request: DesignRequest) -> CoalitionDraws:
@@ -52,9 +53,9 @@ class UnbiasedLeastSquares(Estimator[CoalitionDraws]):
 
     def solve(self, design: CoalitionDraws, values: ValueArray) -> Solution:
         """Solve the normal equations for the mean of the draws."""
-        # A draw's right-hand side is 1_S times its target. A pair's is the mean of two, which the
-        # solution takes like 1_S times half the difference: it annuls constants, so that the
-        # complement counts like −1_S.
+        # The right-hand side of a draw is 1_S times its target. For a pair it is the mean of two
+        # right-hand sides. The inverse maps constants to 0, so the complement 1 − 1_S is mapped
+        # like −1_S, and the target of a pair is half the difference of its values.
         coefficients = design.members @ _constrained_inverse(design.members.shape[1])
         return solution_by_draws(design, coefficients, values, self.centred)
 
@@ -62,13 +63,13 @@ class UnbiasedLeastSquares(Estimator[CoalitionDraws]):
 def _constrained_inverse(n_players: int) -> FloatArray:
     """Return A⁻¹ − A⁻¹ 1 1ᵀ A⁻¹ / (1ᵀ A⁻¹ 1) of Eq. 32, with A = E[1_S 1_Sᵀ].
 
-    It maps the right-hand side to the deviations from the equal split. Draws are symmetric in the
-    players and in S and N∖S: A has 1/2 on the diagonal and the chance that two players are both
-    drawn elsewhere.
+    It maps the right-hand side to the deviations from the equal split. The distribution is
+    symmetric in the players, and in S and N∖S. Therefore the diagonal of A is 1/2, and all other
+    entries are the probability that a draw contains two given players.
     """
     sizes = np.arange(1, n_players)
-    both = kernel_mass(n_players) @ (sizes * (sizes - 1)) / (n_players * (n_players - 1))
-    matrix = np.full((n_players, n_players), both) + (0.5 - both) * np.eye(n_players)
+    joint = kernel_mass(n_players) @ (sizes * (sizes - 1)) / (n_players * (n_players - 1))
+    matrix = np.full((n_players, n_players), joint) + (0.5 - joint) * np.eye(n_players)
     inverse = np.linalg.inv(matrix)
     of_ones = inverse.sum(axis=1)
     constrained: FloatArray = inverse - np.outer(of_ones, of_ones) / of_ones.sum()

@@ -136,7 +136,7 @@ class OddGP(Estimator[OddDesign]):
         selection = select_units(request.known, pack(units)[None], request.budget)
         n = selection.n_units[0]
         draws = CoalitionDraws(selection.table, selection.positions[0, :n], members[:n])
-        if request.scores is None or request.informed is None or not request.informed.any():
+        if request.scores is None or request.has_scores is None or not request.has_scores.any():
             return OddDesign(draws.table, draws, None)
         return OddDesign(draws.table, draws, log_weights_from_scores(request.scores))
 

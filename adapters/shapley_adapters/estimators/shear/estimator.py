@@ -1,4 +1,4 @@
-"""SHEAR: enumerate each player's strongest cooperators, draw the others at random."""
+"""SHEAR: enumerates each player's strongest cooperators and draws the others at random."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from ...cooperators.choices import checked_cooperators
 from ...errors import InvalidArgumentError
 from ..efficiency import share_residual
 from ..protocol import Design, DesignRequest, Estimator, Solution
-from .shrunken_variances import moderated
+from .shrunken_variances import shrink_variances
 
 COMPLEMENTS = ("posterior", "uniform", "none")
 
 _ROUNDING = 4 * float(np.finfo(np.float32).eps)
-"""Of a row's largest value: the error of a contribution where a model computes in single precision.
-Averages over a background hide which models do."""
+"""Error of a contribution if the model computes in single precision, as a share of the row's
+largest value. Values that are means over a background do not show the model's precision."""
 
 
 @dataclass(frozen=True)
 class ShearDesign(Design):
-    """Pairs of marginal contributions, one unit each.
+    """Pairs of marginal contributions, one pair per unit.
 
-    A unit belongs to a player and to a stratum: a subset of the player's cooperators together with
-    the complementary subset. Its two contexts hold one of the two each, and draws of the other
-    players.
+    A unit belongs to a player and to a stratum. A stratum is a subset of the player's cooperators
+    together with the complementary subset. A unit has two contexts, one for each of these subsets;
+    both contain random players beside it.
 
     Attributes
     ----------
     table : CoalitionTable
         The distinct coalitions of each row.
     positions : array, (R, U, 4)
-        Where a unit's coalitions stand in the table: two contexts, without and with the player.
+        Indices of a unit's coalitions in the table: two contexts, without and with the player.
     strata : array, (U,)
-        Stratum of each unit, players first: player · P + subset.
+        Stratum of each unit: player · P + subset.
     stratum_weights : array, (P,)
         Shapley weight of each pair of subsets in the game of the player and its cooperators.
     draws : array, (R, M · P)
-        How often the row has drawn each stratum.
+        Number of units per stratum in each row.
     n_units : array, (R,)
-        How many of the units the row has.
+        Number of units in each row: the first ones.
     shares : array, (R, M)
-        Which part of the efficiency residual each player takes; all 0 where it is left alone.
+        The share of the efficiency residual that each player gets; 0 without this correction.
     is_random : bool
-        Whether anything was drawn.
+        Whether the design contains random draws.
     """
 
     positions: IntArray
@@ -70,17 +70,17 @@ class ShearDesign(Design):
     is_random: bool
 
     def within(self, n_coalitions: int) -> ShearDesign:
-        """Return the units that the first coalitions of each row serve."""
+        """Return the units whose coalitions are among the first of each row."""
         n_units = np.minimum(self.n_units, units_within(self.positions, n_coalitions))
-        most = int(n_units.max())
+        max_units = int(n_units.max())
         n_strata = self.draws.shape[1]
-        is_served = np.arange(most) < n_units[:, None]
+        is_complete = np.arange(max_units) < n_units[:, None]
         return replace(
             self,
             table=self.table.first(n_coalitions),
-            positions=np.where(is_served[:, :, None], self.positions[:, :most], 0),
-            strata=self.strata[:most],
-            draws=_draws(self.strata[:most], n_units, n_strata),
+            positions=np.where(is_complete[:, :, None], self.positions[:, :max_units], 0),
+            strata=self.strata[:max_units],
+            draws=_draws(self.strata[:max_units], n_units, n_strata),
             n_units=n_units,
         )
 
@@ -98,23 +98,24 @@ class ShearDesign(Design):
 
 @dataclass(frozen=True)
 class Shear(Estimator[ShearDesign]):
-    """SHEAR (Wang et al., 2022, Eq. 12–14); all players share one budget and their coalitions.
+    """SHEAR (Wang et al., 2022, Eq. 12–14). All players share one budget and all coalitions.
 
     Parameters
     ----------
     complement : {"posterior", "uniform", "none"}
-        How players that are not cooperators are drawn. With `"posterior"` each is present with
-        probability t ~ Beta(s + 1, K − s + 1) when s of the K cooperators are, as if all arrived
-        in random order: this is unbiased. `"uniform"` tosses a fair coin for each (the authors'
-        code), `"none"` leaves them absent (Eq. 13); both are biased.
+        How players that are not cooperators are drawn. `"posterior"`: if s of the K cooperators are
+        present, each other player is present with probability t ~ Beta(s + 1, K − s + 1), as in a
+        random order of all players. This is unbiased. `"uniform"`: with probability 1/2 (the
+        authors' code). `"none"`: they are absent (Eq. 13). The last two are biased.
     antithetic : bool
-        Draw the complementary players for the complementary subset of cooperators.
+        Whether the second context of a unit is the complement of the first, so that it contains
+        the complementary random players.
     efficient : bool
-        Add the efficiency residual v(N) − v(∅) − Σφ to the players in proportion to their scores,
-        which do not depend on the draws, so that no bias enters.
+        Add the efficiency residual v(N) − v(∅) − Σφ to the players, in proportion to their scores.
+        The scores do not depend on the draws, so this adds no bias.
     cooperators : {"auto", "hessian", "gradient", "difference", "random"} or array
-        How the scores are computed by which each player's cooperators are chosen; an array,
-        (M, M) or (R, M, M), holds them.
+        How the scores are computed, by which each player's cooperators are selected; or the
+        scores as an array, (M, M) or (R, M, M).
     """
 
     complement: str = "posterior"
@@ -134,12 +135,12 @@ class Shear(Estimator[ShearDesign]):
         return checked_cooperators(self.cooperators)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one cooperator for each player and the end points; of two for errors.
+        """Return the cost of one cooperator per player, of two if errors are needed.
 
         Raises
         ------
         InvalidArgumentError
-            If errors are asked for where nothing is drawn at random.
+            If errors are needed but nothing is drawn at random.
         """
         if with_errors and self.complement == "none":
             raise InvalidArgumentError(
@@ -149,11 +150,11 @@ class Shear(Estimator[ShearDesign]):
         return (8 if with_errors else 4) * n_players + 2
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return what the coalitions take, and the scores of all pairs of players."""
+        """Return the memory of the coalitions and of the scores of all pairs of players."""
         return 6 * budget * n_players + 48 * n_players**2
 
     def design(self, request: DesignRequest) -> ShearDesign:
-        """Draw every stratum once, then spend what is left on the heaviest ones."""
+        """Draw every stratum once, then those of largest weight until the budget is spent."""
         scores = cast(ScoreArray, request.scores)
         n_players = request.n_players
         n_cooperators = cooperator_count(n_players, request.planned - len(request.known))
@@ -174,7 +175,7 @@ class Shear(Estimator[ShearDesign]):
         )
 
     def solve(self, design: ShearDesign, values: ValueArray) -> Solution:
-        """Weight the marginal contributions; errors from the spread within like strata."""
+        """Weight the marginal contributions; errors from their spread within strata."""
         contributions = _contributions(design, values)  # (R, U, K)
         n_rows, n_players = design.shares.shape
         n_strata = len(design.stratum_weights)
@@ -190,13 +191,13 @@ class Shear(Estimator[ShearDesign]):
         return share_residual(attributions, variances, values, design.shares, freedom)
 
     def _strata(self, request: DesignRequest, weights: FloatArray) -> IntArray:
-        """Return the stratum of each unit on offer: each once, then repeats of the heaviest."""
+        """Return the stratum of each offered unit: each once, then the heaviest again."""
         n_strata = len(weights)
         base = np.arange(request.n_players * n_strata)
         if self.complement == "none":
-            return base  # there is nothing to draw again
-        # As many as could be paid if half of the first round were duplicates; more where there
-        # are so few coalitions that repeats are mostly duplicates, too.
+            return base  # without random draws, repeats are duplicates
+        # The repeats within the budget if half of the first round were duplicates. With few
+        # coalitions, most repeats are duplicates, too, so there are more of them.
         n_repeats = max(0, -(-(request.budget - 2 * len(base)) // 4))
         if 2**request.n_players < 32 * request.budget:
             n_repeats *= 3
@@ -211,27 +212,27 @@ class Shear(Estimator[ShearDesign]):
     def _units(self, request: DesignRequest, cooperators: IntArray, strata: IntArray) -> WordArray:
         """Return the packed coalitions of each unit, (R, U, 4, W): two contexts, without and with.
 
-        All rows share the same random numbers, so that a row's result does not depend on the
-        others.
+        All rows use the same random numbers, so that a row's result does not depend on the other
+        rows.
         """
         n_players, n_cooperators = cooperators.shape[1:]
         n_strata = _stratum_count(n_cooperators)
         players, subsets = strata // n_strata, strata % n_strata
         bits = pack(np.eye(n_players, dtype=bool))  # (M, W)
-        own = bits[players]
-        of_subset, of_all = _cooperator_subsets(bits[cooperators])
-        subset, everyone = of_subset[:, players, subsets], of_all[:, players]  # (R, U, W)
-        others = np.bitwise_or.reduce(bits) & ~(everyone | own)
+        player_bit = bits[players]
+        subset_bits, union_bits = _cooperator_subsets(bits[cooperators])
+        subset, cooperator_bits = subset_bits[:, players, subsets], union_bits[:, players]
+        random_bits = np.bitwise_or.reduce(bits) & ~(cooperator_bits | player_bit)  # (R, U, W)
         sizes = ((subsets[:, None] >> np.arange(n_cooperators)) % 2).sum(axis=1)
-        first, second = self._others(request, sizes, n_cooperators)
+        first, second = self._random_players(request, sizes, n_cooperators)
 
         units = np.empty((*subset.shape[:2], 4, bits.shape[1]), dtype=bits.dtype)
-        units[:, :, 0] = subset | (others & pack(first))
-        units[:, :, 2] = (everyone & ~subset) | (others & pack(second))
-        units[:, :, 1::2] = units[:, :, ::2] | own[:, None]
+        units[:, :, 0] = subset | (random_bits & pack(first))
+        units[:, :, 2] = (cooperator_bits & ~subset) | (random_bits & pack(second))
+        units[:, :, 1::2] = units[:, :, ::2] | player_bit[:, None]
         return units
 
-    def _others(
+    def _random_players(
         self, request: DesignRequest, sizes: IntArray, n_cooperators: int
     ) -> tuple[CoalitionArray, CoalitionArray]:
         """Draw the players that are not cooperators for both contexts of each unit, (U, M) each."""
@@ -249,27 +250,28 @@ class Shear(Estimator[ShearDesign]):
     ) -> BoolArray:
         if self.complement == "uniform":
             return rng.random(shape) < 0.5
-        arrival = rng.beta(sizes + 1, n_cooperators - sizes + 1)
-        return rng.random(shape) < arrival[:, None]
+        probability = rng.beta(sizes + 1, n_cooperators - sizes + 1)
+        return rng.random(shape) < probability[:, None]
 
     def _shares(self, request: DesignRequest, cooperators: IntArray) -> FloatArray:
-        """Return each player's part of the efficiency residual, (R, M)."""
-        scores, informed = cast(ScoreArray, request.scores), cast(BoolArray, request.informed)
+        """Return each player's share of the efficiency residual, (R, M)."""
+        scores = cast(ScoreArray, request.scores)
+        has_scores = cast(BoolArray, request.has_scores)
         n_rows, n_players = scores.shape[:2]
         if not self.efficient:
             return np.zeros((n_rows, n_players))
-        # Interactions with cooperators are enumerated; the error comes from those left to chance.
-        left = scores.copy()
-        np.put_along_axis(left, cooperators, 0.0, axis=2)
-        left = left.sum(axis=2) - np.einsum("rii->ri", left)
-        total = left.sum(axis=1, keepdims=True)
-        use = informed[:, None] & (total > 0)
-        shares: FloatArray = left / np.where(total > 0, total, 1.0)
-        return np.where(use, shares, 1.0 / n_players)
+        # Interactions with cooperators are enumerated; the error comes from the other ones.
+        remainder = scores.copy()
+        np.put_along_axis(remainder, cooperators, 0.0, axis=2)
+        random_scores = remainder.sum(axis=2) - np.einsum("rii->ri", remainder)
+        total = random_scores.sum(axis=1, keepdims=True)
+        has_shares = has_scores[:, None] & (total > 0)
+        shares: FloatArray = random_scores / np.where(total > 0, total, 1.0)
+        return np.where(has_shares, shares, 1.0 / n_players)
 
 
 def cooperator_count(n_players: int, n_evaluations: int) -> int:
-    """Return K = log2(N / 2) for N evaluations a player, as many as surely fit."""
+    """Return K = log2(N / 2) for N evaluations per player, rounded down."""
     per_player = n_evaluations // n_players
     return max(1, min(n_players - 1, per_player.bit_length() - 2))
 
@@ -277,7 +279,7 @@ def cooperator_count(n_players: int, n_evaluations: int) -> int:
 def strongest(scores: ScoreArray, n_cooperators: int) -> IntArray:
     """Return the K players with the largest score for each player, strongest first, (R, M, K).
 
-    Ties go to the player that stands first.
+    Of equal scores, the one of the player with the lower index comes first.
     """
     ranking = np.where(np.eye(scores.shape[1], dtype=bool), np.inf, -scores)
     return np.argsort(ranking, axis=2, kind="stable")[:, :, :n_cooperators]
@@ -294,7 +296,7 @@ def _cooperator_subsets(bits: WordArray) -> tuple[WordArray, WordArray]:
     Returns
     -------
     arrays of words, (R, M, P, W) and (R, M, W)
-        Subsets in binary order, the weakest cooperator being the lowest bit.
+        Subsets in binary order; the weakest cooperator is the lowest bit.
     """
     subsets = np.zeros_like(bits[:, :, :1])
     for weaker in range(bits.shape[2] - 1, 0, -1):
@@ -318,7 +320,7 @@ def _stratum_count(n_cooperators: int) -> int:
 
 
 def _draws(strata: IntArray, n_units: IntArray, n_strata: int) -> IntArray:
-    """Count how often each row has drawn each stratum, (R, n_strata)."""
+    """Count the units of each stratum in each row, (R, n_strata)."""
     n_base = n_strata
     row, repeat = np.nonzero(np.arange(n_base, len(strata)) < n_units[:, None])
     draws = np.ones((len(n_units), n_strata), dtype=np.intp)
@@ -329,16 +331,16 @@ def _draws(strata: IntArray, n_units: IntArray, n_strata: int) -> IntArray:
 def _contributions(design: ShearDesign, values: ValueArray) -> FloatArray:
     """Return the mean marginal contribution of each unit's two contexts, (R, U, K)."""
     rows = np.arange(len(values))[:, None, None]
-    found = values[rows, design.positions]  # (R, U, 4, K)
-    steps = found[:, :, 1::2] - found[:, :, ::2]
-    return (steps[:, :, 0] + steps[:, :, 1]) / 2
+    unit_values = values[rows, design.positions]  # (R, U, 4, K)
+    contributions = unit_values[:, :, 1::2] - unit_values[:, :, ::2]
+    return (contributions[:, :, 0] + contributions[:, :, 1]) / 2
 
 
 def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:
     """Sum `amounts`, (R, U, K), over the units of each group, (R, n_groups, K)."""
     n_rows, n_units, n_outputs = amounts.shape
-    each = np.arange(n_units + 1)
-    member = scipy.sparse.csc_array((np.ones(n_units), groups, each), (n_groups, n_units))
+    ends = np.arange(n_units + 1)
+    member = scipy.sparse.csc_array((np.ones(n_units), groups, ends), (n_groups, n_units))
     columns = np.ascontiguousarray(amounts.transpose(1, 0, 2)).reshape(n_units, -1)
     sums: FloatArray = (member @ columns).reshape(n_groups, n_rows, n_outputs).transpose(1, 0, 2)
     return sums
@@ -349,20 +351,22 @@ def _variances(
 ) -> tuple[FloatArray, FloatArray]:
     """Estimate the sampling variance of each player's weighted mean, and its degrees of freedom.
 
-    Strata that were drawn several times tell their spread, all of a player's together. Those that
-    were drawn once tell it as factorial experiments without replicates do: by the interaction of
-    all cooperators, or of all but the strongest where their number is odd, as a stratum holds
-    complementary subsets. It takes the means of the strata with alternating signs and is hardly
-    anything but noise. Few draws, so that players learn from each other.
+    The variance within strata with several draws is the mean square of their deviations, pooled
+    over the strata of a player. For strata with one draw it is estimated as in factorial
+    experiments without replicates: by the interaction of all cooperators, or of all but the
+    strongest if their number is odd, because a stratum contains complementary subsets. This
+    interaction is the sum of the means of the strata with alternating signs, and consists almost
+    entirely of noise. As there are few draws, each estimate is then shrunk towards those of the
+    other players.
 
     Parameters
     ----------
     means : array, (R, M, P, K)
-        Of the draws of each stratum.
+        Mean of the draws of each stratum.
     squares : array, (R, M, K)
-        Sum of the squares by which a player's draws differ from these.
+        Sum over a player's draws of the squared deviations from these means.
     rounding : array, (R, 1, K)
-        What rounding may leave of a contribution.
+        Bound on the rounding error of a contribution.
 
     Returns
     -------
@@ -378,17 +382,17 @@ def _variances(
     weights = design.stratum_weights[:, None] ** 2 / draws
     repeated = np.where(draws > 1, weights, 0.0).sum(axis=2)
     single = np.where(draws > 1, 0.0, weights).sum(axis=2)
-    if n_strata == 1:  # nothing alternates
+    if n_strata == 1:  # there are no alternating signs
         alternating = np.where(single > 0, np.nan, alternating)
-    known = repeated * squares / np.maximum(of_repeated, 1)
-    variances = known + single * alternating**2 / (1 / draws).sum(axis=2)
-    # As many as a sum of this kind has where all strata spread alike (Satterthwaite, 1946).
+    repeated_variances = repeated * squares / np.maximum(of_repeated, 1)
+    variances = repeated_variances + single * alternating**2 / (1 / draws).sum(axis=2)
+    # For a sum of such variances, if all strata have the same spread (Satterthwaite, 1946).
     freedom = (repeated + single) ** 2 / (repeated**2 / np.maximum(of_repeated, 1) + single**2)
-    return moderated(variances, freedom, (repeated + single) * rounding**2)
+    return shrink_variances(variances, freedom, (repeated + single) * rounding**2)
 
 
 def _alternating_signs(n_strata: int) -> FloatArray:
-    """Return −1 for each subset of an odd number of cooperators, in binary order, and 1 else."""
+    """Return −1 for subsets of an odd number of cooperators, else 1, in binary order."""
     signs = np.ones(1)
     while len(signs) < n_strata:
         signs = np.concatenate([signs, -signs])

@@ -1,8 +1,8 @@
-"""Variances told from few draws, made steadier by those of the other players.
+"""Variances that are estimated from few draws, shrunk towards those of the other players.
 
 Smyth, Linear Models and Empirical Bayes Methods for Assessing Differential Expression in Microarray
-Experiments, 2004: the players' variances are taken for draws of one scaled inverse χ² distribution,
-whose scale and degrees of freedom are told from all of them.
+Experiments, 2004: the players' variances are draws of one scaled inverse χ² distribution. Its scale
+and degrees of freedom are estimated from the variances of all players.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ import scipy.special
 
 from ...array_types import FloatArray
 
-_FEWEST = 3
-"""Players with known variances without which nothing is told from the others."""
+_MIN_PLAYERS = 3
+"""Without this many players with known variances, no variance is shrunk."""
 
-_LEAST_EXCESS = 1e-6
-"""Of the logarithms' variance over what chance explains: below, all players are taken for alike."""
+_MIN_EXCESS = 1e-6
+"""Smallest variance of the logarithms beyond that of chance; below it, all players are alike."""
 
 _STEPS = 8
-"""Of Newton's method, which doubles the digits: seven reach all of them from where it starts."""
+"""Steps of Newton's method. Each doubles the digits, and seven reach all of them."""
 
 
-def moderated(
+def shrink_variances(
     variances: FloatArray, freedom: FloatArray, rounding: FloatArray | float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the means of the variances given all of them, and their degrees of freedom.
+    """Return the posterior means of the variances, and their degrees of freedom.
 
-    Players without any variance but that of rounding, such as null players and those that interact
-    with nobody, keep theirs and tell nothing of the others.
+    Variances that consist of rounding errors, such as those of null players and of players without
+    interactions, are returned unchanged, and the others do not depend on them.
 
     Parameters
     ----------
     variances : array, (R, M, K)
-        Estimates for each player; NaN where there are none.
+        Estimate for each player; NaN if there is none.
     freedom : array, (R, M, 1)
         Their degrees of freedom.
     rounding : array, (R, M, K), or float
-        Up to where variances may be nothing but rounding.
+        Upper bound of variances that consist of rounding errors.
 
     Returns
     -------
@@ -46,29 +46,29 @@ def moderated(
     freedom = np.broadcast_to(freedom, variances.shape)
     is_known = variances > rounding
     n = is_known.sum(axis=1, keepdims=True)
-    is_known &= n >= _FEWEST
-    n = np.maximum(n, _FEWEST)
+    is_known &= n >= _MIN_PLAYERS
+    n = np.maximum(n, _MIN_PLAYERS)
     half = np.where(is_known, freedom, 1.0) / 2
     logs = np.log(np.where(is_known, variances, 1.0)) - scipy.special.digamma(half) + np.log(half)
 
     def mean(numbers: FloatArray) -> FloatArray:
-        found: FloatArray = np.where(is_known, numbers, 0.0).sum(axis=1, keepdims=True) / n
-        return found
+        average: FloatArray = np.where(is_known, numbers, 0.0).sum(axis=1, keepdims=True) / n
+        return average
 
     centre = mean(logs)
     scatter = mean((logs - centre) ** 2) * n / (n - 1)
     excess = scatter - mean(scipy.special.polygamma(1, half))
-    half_shared = _inverse_trigamma(np.maximum(excess, _LEAST_EXCESS))
-    shared = np.exp(centre + scipy.special.digamma(half_shared) - np.log(half_shared))
-    together = freedom + 2 * half_shared
-    steadier = (2 * half_shared * shared + freedom * variances) / together
-    return np.where(is_known, steadier, variances), np.where(is_known, together, freedom)
+    half_prior = _inverse_trigamma(np.maximum(excess, _MIN_EXCESS))
+    prior_scale = np.exp(centre + scipy.special.digamma(half_prior) - np.log(half_prior))
+    posterior_freedom = freedom + 2 * half_prior
+    posterior = (2 * half_prior * prior_scale + freedom * variances) / posterior_freedom
+    return np.where(is_known, posterior, variances), np.where(is_known, posterior_freedom, freedom)
 
 
 def _inverse_trigamma(values: FloatArray) -> FloatArray:
-    """Return where the trigamma function takes positive values: Newton's method from below."""
-    places: FloatArray = 0.5 + 1 / values
+    """Return the arguments at which the trigamma function has `values` > 0: Newton's method."""
+    x: FloatArray = 0.5 + 1 / values  # below the solution
     for _ in range(_STEPS):
-        reached = scipy.special.polygamma(1, places)
-        places = places + reached * (1 - reached / values) / scipy.special.polygamma(2, places)
-    return places
+        trigamma = scipy.special.polygamma(1, x)
+        x = x + trigamma * (1 - trigamma / values) / scipy.special.polygamma(2, x)
+    return x
