@@ -105,9 +105,9 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
             self._check_target()
             arguments["target"] = target
         layout, candidates = self._candidates(inputs, tensors, arguments)
-        made = self._aggregator()(candidates)
-        self.last_aggregate = made
-        return layout.tensors(made.values, isinstance(inputs, tuple))
+        aggregate = self._aggregator()(candidates)
+        self.last_aggregate = aggregate
+        return layout.tensors(aggregate.values, isinstance(inputs, tuple))
 
     attribute_future = future_method(attribute)
 
@@ -134,9 +134,9 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
                 started.append(attribute_by(method, inputs, arguments, self._through_futures))
         for method, attributions in zip(self.attribution_methods, started, strict=True):
             with _shared_budget():
-                found = completed(attributions)
-            layout = Layout(found, tensors) if layout is None else layout
-            candidates.append(layout.array(name_of(method), found))
+                attributions_of_method = completed(attributions)
+            layout = Layout(attributions_of_method, tensors) if layout is None else layout
+            candidates.append(layout.array(name_of(method), attributions_of_method))
         if layout is None:  # there is at least one method
             raise InvalidArgumentError("attribution_methods is empty.")
         return layout, candidates

@@ -80,7 +80,7 @@ class AVA(NamedAttribution):
     tensor([[5., 0.]])
     """
 
-    _results = ("last_aggregate", "_terms", "_layouts", "_found")
+    _results = ("last_aggregate", "_terms", "_layouts", "_caches")
     _through_futures = False
 
     attribution_method: Method = field(kw_only=False)
@@ -120,7 +120,7 @@ class AVA(NamedAttribution):
         """Drop the neighbours' attributions."""
         self._terms: Any = None
         self._layouts: dict[Any, Layout] = {}
-        self._found: dict[Any, RowCache] = {}
+        self._caches: dict[Any, RowCache] = {}
 
     @attribute_method
     def attribute(
@@ -169,14 +169,14 @@ class AVA(NamedAttribution):
         self._renew(arguments)
         near = self._index.nearest(self._embedded(tensors))
         weights = self._index.search.weights(near.distances)
-        for one in dict.fromkeys(targets):
-            found = self._found.setdefault(one, RowCache(len(self.dataset[0])))
-            places = near.indices[[own == one for own in targets]]
-            found.fill(places, partial(self._attributed, one, arguments))
+        for target_of_rows in dict.fromkeys(targets):
+            cache = self._caches.setdefault(target_of_rows, RowCache(len(self.dataset[0])))
+            indices = near.indices[[example_target == target_of_rows for example_target in targets]]
+            cache.fill(indices, partial(self._attributed, target_of_rows, arguments))
         explained = np.concatenate(
             [
-                self._found[own].at(places[None])[0]
-                for own, places in zip(targets, near.indices, strict=True)
+                self._caches[example_target].at(indices[None])[0]
+                for example_target, indices in zip(targets, near.indices, strict=True)
             ]
         )
         values = averaged_over_neighbours(weights, explained)
@@ -200,21 +200,21 @@ class AVA(NamedAttribution):
             self._terms = (terms[0], _kept(arguments))
 
     def _attributed(
-        self, target: Target, arguments: dict[str, Any], places: IntArray
+        self, target: Target, arguments: dict[str, Any], indices: IntArray
     ) -> tuple[FloatArray]:
         """Return the attributions of rows of the data for a target."""
-        rows = tuple(tensor[places.tolist()] for tensor in self.dataset)
-        given = {**arguments, **({} if target is None else {"target": target})}
+        rows = tuple(tensor[indices.tolist()] for tensor in self.dataset)
+        with_target = {**arguments, **({} if target is None else {"target": target})}
         own_inputs = rows if self._is_tuple else rows[0]
-        found = completed(
-            attribute_by(self.attribution_method, own_inputs, given, self._through_futures)
+        attributions = completed(
+            attribute_by(self.attribution_method, own_inputs, with_target, self._through_futures)
         )
-        layout = Layout(found, rows)
-        values = layout.array(name_of(self.attribution_method), found)
-        if len(values) != len(places):
+        layout = Layout(attributions, rows)
+        values = layout.array(name_of(self.attribution_method), attributions)
+        if len(values) != len(indices):
             raise InvalidArgumentError(
                 f"{name_of(self.attribution_method)} attributes {len(values)} examples for "
-                f"{len(places)} rows of the data; AVA needs one for each."
+                f"{len(indices)} rows of the data; AVA needs one for each."
             )
         self._layouts[target] = layout
         return (values,)
@@ -222,8 +222,8 @@ class AVA(NamedAttribution):
     def _embedded(self, tensors: tuple[Tensor, ...]) -> FloatArray:
         if self.embed is not None:
             with torch.no_grad():
-                made = self.embed(*copied(tensors))
-            tensors = made if isinstance(made, tuple) else (made,)
+                embeddings = self.embed(*copied(tensors))
+            tensors = embeddings if isinstance(embeddings, tuple) else (embeddings,)
         flat = [array_of_tensor(tensor).reshape(len(tensor), -1) for tensor in tensors]
         numbers: FloatArray = np.concatenate(flat, axis=1)
         if not np.isfinite(numbers).all():
@@ -243,15 +243,15 @@ def _of_examples(target: Target, n_examples: int) -> list[Any]:
     return [target] * n_examples
 
 
-def _kept(given: object) -> Any:
+def _kept(argument: object) -> Any:
     """Return a copy that later changes do not reach."""
-    if isinstance(given, dict):
-        return {name: _kept(one) for name, one in given.items()}
-    if isinstance(given, (tuple, list)):
-        return type(given)(_kept(one) for one in given)
-    if isinstance(given, Shared):
-        return Shared(_kept(given.value))
-    return given.detach().clone() if isinstance(given, Tensor) else given
+    if isinstance(argument, dict):
+        return {name: _kept(part) for name, part in argument.items()}
+    if isinstance(argument, (tuple, list)):
+        return type(argument)(_kept(part) for part in argument)
+    if isinstance(argument, Shared):
+        return Shared(_kept(argument.value))
+    return argument.detach().clone() if isinstance(argument, Tensor) else argument
 
 
 def _same(a: object, b: object) -> bool:

@@ -51,7 +51,7 @@ class Convex(AggregateAttribution):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.learned: core.LearnedWeights | None = None
+        self.learned_weights: core.LearnedWeights | None = None
         self._aggregator()(np.zeros((len(self.attribution_methods), 1, 1)))
 
     def _aggregator(self) -> core.Convex:
@@ -93,9 +93,9 @@ class Convex(AggregateAttribution):
             loss = core.ComplexityLoss(explained())
         else:
             loss = explained.sensitivity(neighbourhood, self.forward_func, seed)
-        self.learned = core.learned_weights(loss, len(self.attribution_methods), seed=seed)
-        self.weights = self.learned.weights
-        return self.learned
+        self.learned_weights = core.learned_weights(loss, len(self.attribution_methods), seed=seed)
+        self.weights = self.learned_weights.weights
+        return self.learned_weights
 
     def trade_off(
         self,
@@ -128,9 +128,12 @@ class Convex(AggregateAttribution):
         if target is not None:
             self._check_target()
 
-        def candidates(given: Inputs, own_target: Target, others: dict[str, Any]) -> FloatArray:
-            own = {} if own_target is None else {"target": own_target}
-            _, found = self._candidates(given, checked_inputs(given), {**others, **own})
-            return core.on_one_scale(np.array(found), self.scale)
+        def candidates(
+            inputs: Inputs, target_of_rows: Target, arguments: dict[str, Any]
+        ) -> FloatArray:
+            if target_of_rows is not None:
+                arguments = {**arguments, "target": target_of_rows}
+            _, arrays = self._candidates(inputs, checked_inputs(inputs), arguments)
+            return core.on_one_scale(np.array(arrays), self.scale)
 
         return ExplainedInputs(candidates, inputs, target, arguments, self.attribution_methods)

@@ -26,7 +26,7 @@ from ..inputs.checks import checked_inputs, checked_target
 from ..inputs.forward_arguments import shared_arguments_only
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
-from .coalition_attribution import Call, CoalitionAttribution
+from .coalition_attribution import AttributeCall, CoalitionAttribution
 from .surrogate import (
     Surrogate,
     gathered,
@@ -113,16 +113,16 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             tensors, baselines, None, additional_forward_args, feature_mask, None
         )
         n_real = call.game.n_rows
-        if self.crossed_rows > 0:
-            tensors = self._with_crossed(call.game)
+        if self.n_mixed_rows > 0:
+            tensors = self._with_mixed_rows(call.game)
             call = self.checked_call(
                 tensors, baselines, None, additional_forward_args, feature_mask, None
             )
         game: Game = call.game if call.valued is None else call.valued
-        seen = seen_by_network(call.game.inputs, self.network)
+        network_inputs = seen_by_network(call.game.inputs, self.network)
         trained = AmortizedShapley.fit(
             game,
-            seen,
+            network_inputs,
             self._training(),
             self.network,
             self.network_options,
@@ -143,7 +143,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         additional: object,
         feature_mask: FeatureMask,
         perturbations_per_eval: int | None,
-    ) -> Call:
+    ) -> AttributeCall:
         """Return the games of a call: of the forward function, or of its surrogate."""
         if self.surrogate is None:
             # Training rows, probes and explained rows have different numbers of examples.
@@ -162,22 +162,25 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             inputs, self.surrogate.reference, target, None, feature_mask, perturbations_per_eval
         )
 
-    def _with_crossed(self, game: ForwardFunctionGame) -> Tensor:
+    def _with_mixed_rows(self, game: ForwardFunctionGame) -> Tensor:
         """Return examples with more of them, each made of two that are not held out."""
-        from shapley_adapters.amortized.crossing import crossed_rows
+        from shapley_adapters.amortized.crossing import mixed_rows
 
         if len(game.inputs) > 1 or game.groups.differ_by_example:
             raise InvalidArgumentError(
-                f"crossed_rows={self.crossed_rows} needs one input tensor, with the same groups "
+                f"n_mixed_rows={self.n_mixed_rows} needs one input tensor, with the same groups "
                 "for all examples."
             )
         (real,) = game.inputs
         players = game.groups.players[0][0]
-        _, kept = self._training().split(len(real), len(real))
-        more = crossed_rows(
-            readable(real).numpy()[kept], players, self.crossed_rows, checked_seed(self.seed)
+        _, training_rows = self._training().split(len(real), len(real))
+        mixed = mixed_rows(
+            readable(real).numpy()[training_rows],
+            players,
+            self.n_mixed_rows,
+            checked_seed(self.seed),
         )
-        return torch.cat([real, torch.as_tensor(more).to(real)])
+        return torch.cat([real, torch.as_tensor(mixed).to(real)])
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `load_trained` reads.
@@ -211,8 +214,8 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
         from shapley_adapters.amortized.header_fields import Fields
 
-        own = None if isinstance(self.network, str) else self.network
-        loaded = AmortizedShapley.load(path, own, self._loadable)
+        module = None if isinstance(self.network, str) else self.network
+        loaded = AmortizedShapley.load(path, module, self._loadable)
         probes, about = loaded.saved.fingerprint.inputs, loaded.saved.description
         layout = about.host.get("inputs")
         if layout is None:
@@ -289,8 +292,8 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         arguments = values, call.game.groups, call.game.inputs, shape, torch.get_default_dtype()
         if not return_input_shape:
             return as_group_tensor(*arguments)
-        made = as_tensors(*arguments)
-        return made if isinstance(inputs, tuple) else made[0]
+        attributions = as_tensors(*arguments)
+        return attributions if isinstance(inputs, tuple) else attributions[0]
 
     attribute_future = future_method(attribute)
 
@@ -325,10 +328,10 @@ def _of_targets(
 ) -> tuple[AttributionArray, tuple[int, ...]]:
     """Return the attributions of the selected outputs, (B, M, K), and the shape of these."""
     n_rows = len(values)
-    places = torch.arange(values.shape[2]).reshape(1, *output_shape).expand(n_rows, *output_shape)
-    chosen = selected_targets(places, target, target)
-    columns = chosen.reshape(n_rows, 1, -1).numpy()
-    return np.take_along_axis(values, columns, axis=2), tuple(chosen.shape[1:])
+    indices = torch.arange(values.shape[2]).reshape(1, *output_shape).expand(n_rows, *output_shape)
+    selected = selected_targets(indices, target, target)
+    columns = selected.reshape(n_rows, 1, -1).numpy()
+    return np.take_along_axis(values, columns, axis=2), tuple(selected.shape[1:])
 
 
 def refuse_trained(attr_method: Any, explained: str) -> None:

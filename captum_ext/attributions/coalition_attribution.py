@@ -207,7 +207,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         additional: object,
         feature_mask: FeatureMask,
         perturbations_per_eval: int | None,
-    ) -> Call:
+    ) -> AttributeCall:
         """Return the games of a call of `attribute`, its arguments checked."""
         tensors = checked_inputs(inputs)
         target = checked_target(target, len(tensors[0]))
@@ -226,14 +226,14 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             calls_in_flight=self._calls_in_flight,
         )
         valued = None if value_function.is_raw else class_value_game(game, value_function, target)
-        return Call(game, valued, isinstance(inputs, tuple))
+        return AttributeCall(game, valued, isinstance(inputs, tuple))
 
 
 _AnyGame: TypeAlias = ForwardFunctionGame | ClassValueGame | BatchGame
 
 
 @dataclass(frozen=True)
-class Call:
+class AttributeCall:
     """One call of `attribute`, its arguments checked; with what is made of its outputs, if any."""
 
     game: ForwardFunctionGame

@@ -108,21 +108,21 @@ class Surrogate(SurrogateModel):
         if game.groups.differ_by_example:
             raise InvalidArgumentError("feature_mask must be the same for all examples.")
         warn_in_training_mode(self.model)
-        seen = seen_by_network(game.inputs)
-        if not seen.is_floating_point() and self.network != "tokens":
+        values = seen_by_network(game.inputs)
+        if not values.is_floating_point() and self.network != "tokens":
             raise InvalidArgumentTypeError(
-                f"inputs holds whole numbers ({seen.dtype}), none of which is NaN. Convert them to "
-                "floating point, or, where they name tokens, pass network='tokens' and absent=."
+                f"inputs holds whole numbers ({values.dtype}), none of which is NaN. Convert them "
+                "to floating point, or, where they name tokens, pass network='tokens' and absent=."
             )
-        self._train(seen.numpy(), game, game.groups.players[0][0], {}, delay)
+        self._train(values.numpy(), game, game.groups.players[0][0], {}, delay)
         return self
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return the outputs, (B,) or (B, K), of examples whose absent numbers are NaN."""
-        told = torch.as_tensor(self._predict(readable(inputs).numpy()))
+        outputs = torch.as_tensor(self._predict(readable(inputs).numpy()))
         dtype = inputs.dtype if inputs.is_floating_point() else torch.get_default_dtype()
-        told = told.to(inputs.device, dtype)
-        return told[:, 0] if told.shape[1] == 1 else told
+        outputs = outputs.to(inputs.device, dtype)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     @property
     def reference(self) -> Tensor:
@@ -178,9 +178,9 @@ def seen_by_network(tensors: tuple[Tensor, ...], network: Network | None = None)
     """
     if len(tensors) > 1:
         return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
-    seen = readable(tensors[0])
+    values = readable(tensors[0])
     are_measures = isinstance(network, str) and network in ("mlp", "unet")
-    return seen.float() if are_measures and not seen.is_floating_point() else seen
+    return values.float() if are_measures and not values.is_floating_point() else values
 
 
 def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
@@ -190,11 +190,11 @@ def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
     ]
 
 
-def inputs_seen(seen: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
+def inputs_seen(values: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
     """Undo `seen_by_network`, given the `layout_of` the inputs from the file at `path`."""
     from shapley_adapters.amortized.header_fields import refuse_header
 
-    flat = seen.flatten(1)
+    flat = values.flatten(1)
     if not _is_layout(layout) or sum(math.prod(shape) for shape, _ in layout) != flat.shape[1]:
         needed = f"shapes and types of inputs of {flat.shape[1]} numbers"
         refuse_header(path, "header.host.inputs", needed, layout)
@@ -209,10 +209,10 @@ def _is_layout(layout: object) -> bool:
     from shapley_adapters.amortized.header_fields import is_shape
 
     return isinstance(layout, list) and all(
-        isinstance(one, list)
-        and len(one) == 2
-        and is_shape(one[0])
-        and isinstance(one[1], str)
-        and one[1] in _DTYPES
-        for one in layout
+        isinstance(entry, list)
+        and len(entry) == 2
+        and is_shape(entry[0])
+        and isinstance(entry[1], str)
+        and entry[1] in _DTYPES
+        for entry in layout
     )

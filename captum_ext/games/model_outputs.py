@@ -104,7 +104,7 @@ class OutputSelection:
         return selected_targets(output, target, self.target)
 
 
-def selected_targets(output: Tensor, target: Target, given: Target) -> Tensor:
+def selected_targets(output: Tensor, target: Target, user_target: Target) -> Tensor:
     """Select the target of each example, or say that `given`, the user's, does not select.
 
     Raises
@@ -116,7 +116,7 @@ def selected_targets(output: Tensor, target: Target, given: Target) -> Tensor:
         selected: Tensor = select_targets(output, target)
     except (AssertionError, IndexError, RuntimeError, TypeError) as error:
         raise InvalidArgumentError(
-            f"target={_brief(given)} does not select from an output of shape "
+            f"target={_brief(user_target)} does not select from an output of shape "
             f"{tuple(output.shape[1:])} for each example. {error}"
         ) from error
     return selected

@@ -26,7 +26,7 @@ from ..inputs.single_rows import table_of_row
 from ..results.bounded_explanation import explanation
 from ..results.output_axes import folded, has_outputs
 from ..shap_internals import is_op_chain
-from .base_explainers import Member, member_of
+from .base_explainers import BaseExplainer, base_explainer_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Combined:
+class Combination:
     """What an aggregate explainer made of its members' answers.
 
     Attributes
@@ -100,13 +100,15 @@ class AggregateExplainer(ModelExplainer):
         """Return what the members are given as."""
         raise NotImplementedError
 
-    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+    def _combine(
+        self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool
+    ) -> Combination:
         """Explain rows."""
         raise NotImplementedError
 
-    def _members(self) -> list[Member]:
+    def _base_explainers(self) -> list[BaseExplainer]:
         return [
-            member_of(
+            base_explainer_of(
                 spec,
                 model=self.model,
                 masker=self.masker,
@@ -182,45 +184,47 @@ class AggregateExplainer(ModelExplainer):
         is_summed = checked_flag("check_additivity", check_additivity)
         row = table_of_row(X, self._background_dtypes)
         rows = _checked_rows(X if row is None else row)
-        found = self._combine(rows, arguments, error_bounds)
-        self._last_base_values = found.base_values
+        combination = self._combine(rows, arguments, error_bounds)
+        self._last_base_values = combination.base_values
         if is_summed:
-            self._check_sums(found, rows)
-        made = self._explanation(found, rows, outputs, time.time() - started)
-        return made if row is None else made[0]
+            self._check_sums(combination, rows)
+        answer = self._explanation(combination, rows, outputs, time.time() - started)
+        return answer if row is None else answer[0]
 
     def explain_row(self, *row_args: Rows, **arguments: Any) -> dict[str, Any]:
         """Explain one row; returns what shap's own explainers return for a row."""
         if len(row_args) != 1:
             raise InvalidArgumentError(f"one input is explained; got {len(row_args)}.")
         row = np.asarray(row_args[0])
-        made = self(row[None], **arguments)
-        values = made.values[0]
+        answer = self(row[None], **arguments)
+        values = answer.values[0]
         n_features = int(np.prod(row.shape))
         return {
             "values": values.reshape(n_features, *values.shape[row.ndim :]),
-            "expected_values": made.base_values[0],
+            "expected_values": answer.base_values[0],
             "mask_shapes": [row.shape],
             "main_effects": None,
             "clustering": None,
-            "error_std": None if made.error_std is None else made.error_std[0],
-            "output_names": made.output_names,
+            "error_std": None if answer.error_std is None else answer.error_std[0],
+            "output_names": answer.output_names,
         }
 
-    def _check_sums(self, found: Combined, rows: Table) -> None:
-        values = folded(found.values, has_outputs(found.values, rows))  # (R, K, M) or (R, M)
+    def _check_sums(self, combination: Combination, rows: Table) -> None:
+        values = folded(
+            combination.values, has_outputs(combination.values, rows)
+        )  # (R, K, M) or (R, M)
         values = np.moveaxis(values.reshape(len(rows), -1, values.shape[-1]), 1, 2)
-        base = found.base_values.reshape(len(rows), -1)
+        base = combination.base_values.reshape(len(rows), -1)
         check_sums(values, base, self._of_model().outputs_of(rows), self.name)
 
     def _empty_value(self) -> FloatArray:
         last = self._last_base_values
         if last is None:
             return self._of_model()._empty_value()
-        known = shared_value(last.reshape(len(last), -1))
-        if known is None:
+        value = shared_value(last.reshape(len(last), -1))
+        if value is None:
             raise no_expected_value("it differs from row to row.")
-        return known
+        return value
 
     def _of_model(self) -> CoalitionExplainer:
         """Return an explainer of the same model with the same masker, to evaluate it."""
@@ -232,27 +236,29 @@ class AggregateExplainer(ModelExplainer):
         total = count_or_auto("max_evals", max_evals)
         if total is None:
             return {}
-        n_shares = sum(member.takes("max_evals") for member in self._members())
+        n_shares = sum(explainer.takes("max_evals") for explainer in self._base_explainers())
         share = share_of_budget("max_evals", total, n_shares, "explainers", ", or 'auto'")
         return {"max_evals": share}
 
-    def _explanation(self, found: Combined, rows: Table, outputs: Outputs, seconds: float) -> Any:
-        values, base, spread = found.values, found.base_values, found.spread
-        template = found.template
+    def _explanation(
+        self, combination: Combination, rows: Table, outputs: Outputs, seconds: float
+    ) -> Any:
+        values, base, spread = combination.values, combination.base_values, combination.spread
+        template = combination.template
         names = self.output_names
         if names is None and template is not None:
             names = template.output_names
         if outputs is not None:
-            places = _checked_outputs(outputs, values, rows)
-            values, base = values[..., places], base[..., places]
+            indices = _checked_outputs(outputs, values, rows)
+            values, base = values[..., indices], base[..., indices]
             if spread is not None:
-                spread = Spread(spread.errors[..., places], spread.half_widths[..., places])
-            names = None if names is None else [list(names)[place] for place in places]
+                spread = Spread(spread.errors[..., indices], spread.half_widths[..., indices])
+            names = None if names is None else [list(names)[index] for index in indices]
         return explanation(
             values,
             base_values=base,
-            data=found.data,
-            display_data=found.display_data,
+            data=combination.data,
+            display_data=combination.display_data,
             feature_names=self._names(rows, template),
             output_names=names if has_outputs(values, rows) else None,
             lower_bounds=None if spread is None else values - spread.half_widths,
@@ -288,11 +294,11 @@ def _checked_outputs(outputs: Any, values: FloatArray, rows: Table) -> list[int]
             "outputs of an aggregate must be a list of places of outputs, the same for all rows; "
             f"got {type(outputs).__name__}."
         )
-    places = [checked_count("outputs", place, minimum=0) for place in outputs]
+    indices = [checked_count("outputs", index, minimum=0) for index in outputs]
     n_outputs = values.shape[-1] if has_outputs(values, rows) else 0
-    if not places or max(places) >= n_outputs:
+    if not indices or max(indices) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} must name some of the model's {n_outputs} outputs, counted "
             "from 0; a model with one output needs no outputs=."
         )
-    return places
+    return indices

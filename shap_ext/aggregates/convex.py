@@ -18,7 +18,7 @@ from ..explainers.shared_parameters import documented
 from ..results.output_axes import has_outputs
 from ..shap_internals import background_of
 from .candidate_explainer import CandidateExplainer, explained_by_all
-from .convex_fit_data import LearningMaterial
+from .convex_fit_data import ConvexFitData
 
 
 @documented
@@ -52,7 +52,7 @@ class ConvexExplainer(CandidateExplainer):
 
     Attributes
     ----------
-    learned : LearnedWeights or None
+    learned_weights : LearnedWeights or None
         The learned weights, and what they reach.
 
     Notes
@@ -83,10 +83,10 @@ class ConvexExplainer(CandidateExplainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.learned: core.LearnedWeights | None = None
+        self.learned_weights: core.LearnedWeights | None = None
         n_explainers = len(self._specs())
         if self._is_learned:
-            LearningMaterial.check(self.weights, self.neighbourhood, self.complexity_weight)
+            ConvexFitData.check(self.weights, self.neighbourhood, self.complexity_weight)
             core.Convex(None, self.scale)
         else:
             core.Convex(self.weights, self.scale)(np.zeros((n_explainers, 1, 1)))
@@ -105,10 +105,12 @@ class ConvexExplainer(CandidateExplainer):
         **arguments
             Arguments of the explainers, such as `max_evals`; each gets those that it takes.
         """
-        material = self._material(X, arguments)
-        loss = material.loss(self.weights, self.complexity_weight)
-        self.learned = core.learned_weights(loss, len(self._specs()), seed=checked_seed(self.seed))
-        return self.learned
+        fit_data = self._fit_data(X, arguments)
+        loss = fit_data.loss(self.weights, self.complexity_weight)
+        self.learned_weights = core.learned_weights(
+            loss, len(self._specs()), seed=checked_seed(self.seed)
+        )
+        return self.learned_weights
 
     def trade_off(
         self, X: Rows | None = None, complexity_weights: FloatArray | None = None, **arguments: Any
@@ -124,10 +126,10 @@ class ConvexExplainer(CandidateExplainer):
         **arguments
             Arguments of the explainers, such as `max_evals`.
         """
-        material = self._material(X, arguments)
+        fit_data = self._fit_data(X, arguments)
         return core.trade_off(
-            material.complexity(),
-            material.sensitivity(),
+            fit_data.complexity(),
+            fit_data.sensitivity(),
             complexity_weights,
             seed=checked_seed(self.seed),
         )
@@ -135,19 +137,19 @@ class ConvexExplainer(CandidateExplainer):
     def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.Convex:
         if not self._is_learned:
             return core.Convex(self.weights, self.scale)
-        if self.learned is None:
+        if self.learned_weights is None:
             self.learn(**{k: v for k, v in arguments.items() if k != "error_bounds"})
-        weights = self.learned.weights if self.learned is not None else None
+        weights = self.learned_weights.weights if self.learned_weights is not None else None
         return core.Convex(weights, self.scale)
 
-    def _material(self, given: Rows | None, arguments: Mapping[str, Any]) -> LearningMaterial:
-        rows = self.dataset if given is None else given
+    def _fit_data(self, dataset: Rows | None, arguments: Mapping[str, Any]) -> ConvexFitData:
+        rows = self.dataset if dataset is None else dataset
         if rows is None and self.masker is not None:
             rows = background_of(self.masker)
-        members = self._members()
+        base_explainers = self._base_explainers()
 
         def explain(x: Table) -> Any:
-            results = [one.values for one in explained_by_all(members, x, arguments)]
+            results = [result.values for result in explained_by_all(base_explainers, x, arguments)]
             return results, has_outputs(results[0], x)
 
-        return LearningMaterial.of(self, explain, rows)
+        return ConvexFitData.of(self, explain, rows)

@@ -38,7 +38,7 @@ Explain = Callable[[Any], tuple[list[FloatArray], bool]]
 
 
 @dataclass(frozen=True)
-class LearningMaterial:
+class ConvexFitData:
     """Rows, what explains them, and where their neighbours are looked for."""
 
     explainer: Any
@@ -70,8 +70,8 @@ class LearningMaterial:
             )
 
     @classmethod
-    def of(cls, explainer: Any, explain: Explain, rows: Rows | None) -> LearningMaterial:
-        """Return the material, after a look at the rows."""
+    def of(cls, explainer: Any, explain: Explain, rows: Rows | None) -> ConvexFitData:
+        """Return the fit_data, after a look at the rows."""
         if rows is None or not hasattr(rows, "shape") or rows.shape[0] == 0:
             raise InvalidArgumentError(
                 "dataset= is needed, rows on which weights are learned, unless masker= is a table."
@@ -98,20 +98,20 @@ class LearningMaterial:
     def sensitivity(self) -> SensitivityLoss:
         """Return how combinations differ between rows and neighbours that keep the prediction."""
         around = self.explainer.neighbourhood
-        LearningMaterial.check("sensitivity", around, 0)
+        ConvexFitData.check("sensitivity", around, 0)
         predict = prediction_function(self.explainer.model)
 
         def explain(rows: FloatArray) -> FloatArray:
             return np.moveaxis(self._per_output(in_form_of(self.rows, rows)), 0, 1)
 
-        found = explained_neighbours(
+        explanations = explained_neighbours(
             explain,
             lambda rows: as_outputs(predict(in_form_of(self.rows, rows)), len(rows)),
             self.rows,
             around,
             seed=self.explainer.seed,
         )
-        return SensitivityLoss.of(*found)
+        return SensitivityLoss.of(*explanations)
 
     def unfaithfulness(self) -> UnfaithfulnessLoss:
         """Return how badly combinations follow what the output loses with features."""
@@ -131,13 +131,13 @@ class LearningMaterial:
 
     def _groups(self) -> Any:
         """Return the groups of columns that the members explain, by the first that has any."""
-        found = (getattr(member, "groups", None) for member in self.explainer._specs())
-        return next((groups for groups in found if groups is not None), None)
+        candidates = (getattr(explainer, "groups", None) for explainer in self.explainer._specs())
+        return next((groups for groups in candidates if groups is not None), None)
 
     def _per_output(self, rows: Table) -> FloatArray:
         """Return the members' explanations, (G, R, K, M)."""
         values, with_outputs = self.explain(rows)
-        arrays = np.array([folded(one, with_outputs) for one in values])
+        arrays = np.array([folded(array, with_outputs) for array in values])
         per_output = arrays if with_outputs else arrays[:, :, None]
         return on_one_scale(per_output, self.explainer.scale)
 

@@ -25,8 +25,8 @@ from shapley_adapters.games.value_functions import (
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 
 from ..argument_types import Groups, Outputs, Rows
+from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
 from ..games.links import LinkedAverage, checked_link
-from ..games.tasks import Task, TaskMaker
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.fitted_models import warn_of_classes
@@ -164,12 +164,12 @@ class CoalitionExplainer(ModelExplainer):
         checked_flag("check_additivity", check_additivity)
         row = self._table_of_row(args)
         args = args if row is None else (row,)
-        task = self.task(args)
+        explained = self.explained_rows(args)
         settings = Settings(
             seed=checked_seed(self.seed),
             budget=budget,
             batch_size=chosen_batch_size,
-            graph=self._graph(task.layout),
+            graph=self._graph(explained.layout),
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
             independent_rows=self.independent_rows,
@@ -177,22 +177,22 @@ class CoalitionExplainer(ModelExplainer):
             name=self.name,
             budget_name="max_evals",
         )
-        result = self._estimate(self._valued(task), args, settings)
+        result = self._estimate(self._valued(explained), args, settings)
         self.last_estimate = result
         if check_additivity:
             self._check_sums(result)
         n_outputs = result.values.shape[2]
         _check_range(outputs, n_outputs)
-        made = explanations(
+        results = explanations(
             result,
-            task.parts,
+            explained.parts,
             error_bounds=error_bounds,
             outputs=outputs,
-            output_names=task.output_names or self._checked_output_names(n_outputs),
-            clustering=task.clustering(self.masker),
+            output_names=explained.output_names or self._checked_output_names(n_outputs),
+            clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
-        return made if row is None else made[0]
+        return results if row is None else results[0]
 
     def explain_row(
         self,
@@ -207,7 +207,7 @@ class CoalitionExplainer(ModelExplainer):
         check_additivity: bool = False,
     ) -> dict[str, Any]:
         """Explain one row; returns what shap's own explainers return for a row."""
-        made = self(
+        answer = self(
             *(np.asarray(arg)[None] for arg in row_args),
             max_evals=max_evals,
             main_effects=main_effects,
@@ -218,7 +218,7 @@ class CoalitionExplainer(ModelExplainer):
             tolerance=tolerance,
             check_additivity=check_additivity,
         )
-        parts = made if isinstance(made, list) else [made]
+        parts = answer if isinstance(answer, list) else [answer]
         n_output_axes = np.ndim(parts[0].base_values) - 1
         shapes = [part.values.shape[1 : part.values.ndim - n_output_axes] for part in parts]
         flat = [
@@ -246,9 +246,9 @@ class CoalitionExplainer(ModelExplainer):
 
     def outputs_of(self, *args: Rows) -> FloatArray:
         """Return the values of the rows with all features present, (R, K)."""
-        game = self.task(args).game
-        everything = np.ones((1, game.n_players), dtype=bool)
-        outputs: FloatArray = Evaluator(game).values_of(everything)[:, 0]
+        game = self.explained_rows(args).game
+        full = np.ones((1, game.n_players), dtype=bool)
+        outputs: FloatArray = Evaluator(game).values_of(full)[:, 0]
         return outputs
 
     def _check_sums(self, estimate: Estimate) -> None:
@@ -256,9 +256,9 @@ class CoalitionExplainer(ModelExplainer):
 
     def _empty_value(self) -> FloatArray:
         last = self.last_estimate
-        known = None if last is None else shared_value(last.empty_values)
-        if known is not None:
-            return known
+        shared = None if last is None else shared_value(last.empty_values)
+        if shared is not None:
+            return shared
         if last is not None or not checked_value_function(self.value_function).is_raw:
             raise no_expected_value("it may differ from row to row.")
         if self.masker is None:
@@ -268,22 +268,22 @@ class CoalitionExplainer(ModelExplainer):
             raise no_expected_value(
                 f"with the masker {type(self.masker).__name__} it may differ from row to row."
             )
-        game = self.task((first_rows(self.masker, background),)).game
-        nothing = np.zeros((1, game.n_players), dtype=bool)
-        empty: FloatArray = Evaluator(game).values_of(nothing)[0, 0]
+        game = self.explained_rows((first_rows(self.masker, background),)).game
+        no_players = np.zeros((1, game.n_players), dtype=bool)
+        empty: FloatArray = Evaluator(game).values_of(no_players)[0, 0]
         return empty
 
-    def _valued(self, task: Task) -> Game:
+    def _valued(self, explained: ExplainedRows) -> Game:
         """Return the game that is explained: of the outputs, or of what is made of them."""
         value_function = checked_value_function(self.value_function)
         if value_function.is_raw:
-            return task.game
-        weights = task.game.background_weights
-        return ValuedGame(task.game, value_function, background_weights=weights)
+            return explained.game
+        weights = explained.game.background_weights
+        return ValuedGame(explained.game, value_function, background_weights=weights)
 
-    def task(self, args: tuple[Any, ...]) -> Task:
+    def explained_rows(self, args: tuple[Any, ...]) -> ExplainedRows:
         """Return what a call explains: the games of the rows, and how results are shown."""
-        make = TaskMaker(
+        make = ExplainedRowsMaker(
             model=self.model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
@@ -333,7 +333,7 @@ def _checked_outputs(outputs: Outputs) -> Any:
         )
     if len(outputs) == 0:
         raise InvalidArgumentError("outputs is empty; pass None to explain all outputs.")
-    return [checked_count("outputs", place, minimum=0) for place in outputs]
+    return [checked_count("outputs", index, minimum=0) for index in outputs]
 
 
 def _check_range(outputs: Outputs, n_outputs: int) -> None:

@@ -24,7 +24,7 @@ _PARAMETERS = """training_data : array or DataFrame, optional
     learning_rate : float, optional
         The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
         √(4,000 / steps) for more.
-    crossed_rows : int
+    n_mixed_rows : int
         How many more rows to train on, each made of two real ones that are not held out, feature by
         feature. They cost evaluations as real ones do. For tables: with as many as there are
         evaluations for, the error falls on.

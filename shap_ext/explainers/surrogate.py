@@ -92,20 +92,22 @@ class Surrogate(SurrogateModel):
             raise InvalidArgumentError(
                 f"X must hold at least 2 rows to train on, (R, …); its shape is {np.shape(X)}."
             )
-        seen = network_inputs(X, self.network)
+        inputs = network_inputs(X, self.network)
         explainer = CoalitionExplainer(self._checked_model(), X[:1], groups=groups)
-        task = explainer.task((X,))
-        if task.groups is None:
+        explained = explainer.explained_rows((X,))
+        if explained.groups is None:
             raise InvalidArgumentError("X must hold rows of the same features.")
-        players = channels_first(task.groups.players.reshape(1, *np.shape(X)[1:]), self.network)
+        players = channels_first(
+            explained.groups.players.reshape(1, *np.shape(X)[1:]), self.network
+        )
         columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        self._train(seen, task.game, players.ravel(), {"columns": columns}, delay)
+        self._train(inputs, explained.game, players.ravel(), {"columns": columns}, delay)
         return self
 
     def __call__(self, rows: Table) -> FloatArray:
         """Return the outputs, (R,) or (R, K), of rows whose absent values are NaN."""
-        told = self._predict(network_inputs(rows, self.network))
-        return told[:, 0] if told.shape[1] == 1 else told
+        outputs = self._predict(network_inputs(rows, self.network))
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     @property
     def reference(self) -> npt.NDArray[Any]:
@@ -117,12 +119,12 @@ class Surrogate(SurrogateModel):
         columns = self._fitted().about["host"].get("columns")
         if columns is not None:
             rows = named_rows(rows, columns)
-        return CoalitionExplainer(self.model, rows[:1]).task((rows,)).game
+        return CoalitionExplainer(self.model, rows[:1]).explained_rows((rows,)).game
 
-    def _as_shap_has_them(self, seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _as_shap_has_them(self, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Undo `channels_first`."""
-        is_moved = self.network == "unet" and seen.ndim == 4
-        return np.moveaxis(seen, 1, -1) if is_moved else seen
+        is_moved = self.network == "unet" and inputs.ndim == 4
+        return np.moveaxis(inputs, 1, -1) if is_moved else inputs
 
 
 def network_inputs(rows: Table, network: Network) -> npt.NDArray[Any]:
@@ -140,15 +142,15 @@ def network_inputs(rows: Table, network: Network) -> npt.NDArray[Any]:
 
 def _frame_numbers(frame: pd.DataFrame) -> npt.NDArray[Any]:
     """Return the numbers of a frame, whose columns may hold them in different types."""
-    others = [
+    non_numeric = [
         name
         for name, dtype in frame.dtypes.items()
         if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
     ]
-    if others:
+    if non_numeric:
         raise InvalidArgumentTypeError(
-            f"The network needs numbers, but the columns {others} hold none. Pass features=, a "
-            "function that makes an array of numbers of rows, or encode them."
+            f"The network needs numbers, but the columns {non_numeric} hold none. Pass features=, "
+            "a function that makes an array of numbers of rows, or encode them."
         )
     values: npt.NDArray[Any] = frame.to_numpy()
     if values.dtype.kind not in "biuf":  # booleans beside numbers, or nullable columns

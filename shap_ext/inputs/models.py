@@ -93,8 +93,8 @@ def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
         If there is not one entry for each row, or not one number at least in each entry.
     """
     if isinstance(output, (list, tuple)):
-        read = [array_of(one) for one in output]
-        output = read if isinstance(output, list) else tuple(read)
+        arrays = [array_of(entry) for entry in output]
+        output = arrays if isinstance(output, list) else tuple(arrays)
         _refuse_one_array_per_target(output)
     values = _numbers(array_of(output))
     if values.ndim == 0 or len(values) != n_rows:
@@ -138,9 +138,9 @@ def _holds_texts(array: npt.NDArray[Any]) -> bool:
 
 def _refuse_one_array_per_target(output: list[Any] | tuple[Any, ...]) -> None:
     """Refuse lists of arrays, which may hold one array for each target and not for each row."""
-    n_axes = [np.ndim(one) for one in output]
-    most = 0 if isinstance(output, tuple) else 1  # a list may hold the outputs of each row
-    if any(n > most for n in n_axes):
+    n_axes = [np.ndim(entry) for entry in output]
+    max_axes = 0 if isinstance(output, tuple) else 1  # a list may hold the outputs of each row
+    if any(n > max_axes for n in n_axes):
         raise ModelOutputError(
             f"The model returned a {type(output).__name__} of {len(output)} arrays, so that it is "
             "not known which axis holds the rows. Explain a function that returns one array: "
