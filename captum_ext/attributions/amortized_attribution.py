@@ -1,4 +1,4 @@
-"""What attribution methods that train a network have in common."""
+"""Base of the attribution methods that train a network."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         Returns
         -------
         AmortizedAttribution
-            Itself. What was spent is in `trained.evaluations` and `trained.validation_evaluations`.
+            Itself. The numbers of evaluations are in `trained.evaluations` and
+            `trained.validation_evaluations`.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
         from shapley_adapters.amortized.progress import Progress
@@ -253,9 +254,10 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         inputs, baselines, target, additional_forward_args, feature_mask
             As in all methods here; baselines and feature mask as they were in `fit`. With a value
             function there is one output, of which no target can be chosen. Other baselines are
-            refused where those of `fit` were the same for all examples, and the output for them
-            tells. With `efficient`, examples unlike those that were trained on are warned of: the
-            network misses the model's output by far more than on held-out examples.
+            refused if those of `fit` were the same for all examples; the output for them is
+            compared. With `efficient`, there is a warning for examples unlike the training
+            examples: the network's sum differs from the model's output by far more than on
+            held-out examples.
         return_input_shape : bool
             Whether attributions have the shape of the inputs. False returns one number for each
             feature of `feature_mask`, as captum's KernelShap does.
@@ -340,7 +342,7 @@ def refuse_trained(attr_method: Any, explained: str) -> None:
     Raises
     ------
     InvalidArgumentError
-        If `attr_method` is one, which cannot explain what is `explained`.
+        If `attr_method` is one of them, because it cannot explain `explained`.
     """
     if isinstance(attr_method, AmortizedAttribution):
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""What every `attribute` of this package has: captum's usage count, named options and a Future."""
+"""Common parts of every `attribute`: captum's usage count, named options and a Future."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def attribute_method(attribute: Callable[..., Any]) -> Callable[..., Any]:
         if len(args) > len(positional):
             raise InvalidArgumentTypeError(
                 f"attribute takes at most {len(positional)} arguments by position "
-                f"({', '.join(positional)}); got {len(args)}. captum's classes differ in what "
-                f"comes next, so pass the others by name: {', '.join(names)}."
+                f"({', '.join(positional)}); got {len(args)}. captum's classes differ in "
+                f"the next arguments, so pass the others by name: {', '.join(names)}."
             )
         return with_usage(self, *args, **kwargs)
 
@@ -44,7 +44,7 @@ def future_method(attribute: Callable[..., Any]) -> Callable[..., Future[Any]]:
     """Return the `attribute_future` that belongs to an `attribute`.
 
     The class says by `_prepared_for_futures` which copy of itself runs in the background, and in
-    `_results` which attributes of the copy tell what the call has made.
+    `_results` which attributes of the copy hold results of the call.
     """
 
     def attribute_future(self: Any, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -59,9 +59,9 @@ def future_method(attribute: Callable[..., Any]) -> Callable[..., Future[Any]]:
         Returns
         -------
         torch.futures.Future
-            Its `wait()` returns what `attribute` returns for a forward function that returns the
-            results of the futures. It raises what `attribute` raises, and `FutureError` where a
-            Future of the forward function ended with an error. Attributes such as `last_estimate`
+            Its `wait()` returns the attributions that `attribute` computes from the results of the
+            futures. It raises the errors of `attribute`, and `FutureError` if a Future of the
+            forward function ended with an error. Attributes such as `last_estimate`
             are set when it completes.
         """
         bound = inspect.signature(attribute).bind(self, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""What the attribution methods on graphs share."""
+"""Base of the attribution methods on graphs."""
 
 from __future__ import annotations
 

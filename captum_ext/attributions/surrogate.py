@@ -31,12 +31,12 @@ _DTYPES = {
 
 
 class Surrogate(SurrogateModel):
-    """A network that tells a model's outputs from parts of an input, absent numbers being NaN.
+    """A network that predicts a model's outputs from inputs with absent numbers, which are NaN.
 
-    It learns the mean output given the present features: the value function of SimSHAP and
-    FastSHAP, in which features tell of those that depend on them. With a baseline, absent features
-    take values that may never occur with the present ones. Fitted, it is a forward function for
-    any method, its `reference` the baseline:
+    It learns the mean output given the present features. This is the value function of SimSHAP and
+    FastSHAP. With a baseline instead, absent features take values that may never occur together
+    with the present ones. The fitted surrogate is a forward function for any method. Its
+    `reference` is the baseline:
 
     `OddGP(surrogate).attribute(x, baselines=surrogate.reference, target=1)`
 
@@ -59,10 +59,10 @@ class Surrogate(SurrogateModel):
     coalitions : int
         Random coalitions of each example in each epoch, of all sizes alike.
     epochs, rows_per_step : int
-        Of the training.
+        Numbers of epochs and of rows per step of the training.
     learning_rate : float, optional
-        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
-        √(4,000 / steps) for more.
+        The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
+        of training, and 3e-3 · √(4,000 / steps) for more.
     validation_share : float
         Share of the examples that is held out, to keep the best epoch by, and for `validation`.
     patience : int, optional
@@ -72,12 +72,12 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the examples, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, also after the
-        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
-        to what must be the same.
+        The folder of the checkpoints. An interrupted training continues from there, also after the
+        folder was moved. Checkpoints of a training with other options, such as another `seed`,
+        raise an error. Needs a `seed`.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
-        which may be None, says otherwise.
+        Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
+        `gradient_clip_val`, which may be None, is passed.
     """
 
     def fit(
@@ -94,7 +94,7 @@ class Surrogate(SurrogateModel):
         inputs : Tensor, or iterable of batches
             The examples, in one tensor or as `SimShap.fit` takes them.
         additional_forward_args, feature_mask
-            As in `attribute`; what is explained together should come and go together.
+            As in `attribute`. Features that are explained together should be one group here, too.
         show_progress : bool
             Whether to show progress bars.
         """
@@ -162,7 +162,7 @@ def gathered(inputs: Batches) -> Any:
 
 
 def _hold_as_many_tensors(batches: list[Any]) -> bool:
-    """Tell whether all are lists or tuples of the same number of tensors."""
+    """Return whether all are lists or tuples of the same number of tensors."""
     return (
         all(isinstance(batch, (list, tuple)) for batch in batches)
         and all(isinstance(part, Tensor) for batch in batches for part in batch)
@@ -171,10 +171,10 @@ def _hold_as_many_tensors(batches: list[Any]) -> bool:
 
 
 def seen_by_network(tensors: tuple[Tensor, ...], network: Network | None = None) -> Tensor:
-    """Return what the network is given: the inputs, several of them side by side.
+    """Return the inputs of the network: all input tensors, side by side.
 
-    Whole numbers name tokens, or whatever a module of one's own takes them for; to the other named
-    networks they are measures.
+    Whole numbers are tokens, or have the meaning that a user's module gives them. For the other
+    named networks they are measurements.
     """
     if len(tensors) > 1:
         return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)

@@ -1,4 +1,4 @@
-"""What explainers that train a network have in common."""
+"""Base of the explainers that train a network."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         Returns
         -------
         AmortizedExplainer
-            Itself. What was spent is in `trained.evaluations` and `trained.validation_evaluations`.
+            Itself. The numbers of evaluations are in `trained.evaluations` and
+            `trained.validation_evaluations`.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
         from shapley_adapters.amortized.progress import Progress
@@ -112,7 +113,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         return self
 
     def explained_rows(self, args: tuple[Any, ...]) -> ExplainedRows:
-        """Return what a call explains: the games of the model, or of its surrogate."""
+        """Return the rows of a call with the game of the model, or of its surrogate."""
         if self.surrogate is None:
             return super().explained_rows(args)
         if not self.surrogate.is_fitted:
@@ -171,8 +172,8 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         Returns
         -------
         array
-            `out`. The sums are not corrected, whatever `efficient` says: that would evaluate the
-            model.
+            `out`. The sums are not corrected, even if `efficient` is true, because this would
+            evaluate the model.
         """
         about = self._fitted().saved.description
         n_rows, shape = len(rows), (about.n_players, about.n_outputs)
@@ -209,7 +210,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         *args : array or DataFrame, (R, …)
             The rows.
         max_evals, error_bounds, tolerance
-            Not for networks: a pass has no budget and tells no standard errors.
+            Not for networks: a pass has no budget and returns no standard errors.
         **options
             `batch_size`, `outputs`, `silent` and `check_additivity`, as of all explainers.
 
@@ -275,13 +276,13 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
                 start += len(values)  # noqa: PLW2901  where the next ones stand
 
     def _inputs(self, data: Table) -> Any:
-        """Return what the network sees of rows."""
+        """Return the inputs of the network for rows."""
         if self.features is not None:
             return np.array(array_of(self.features(data.copy())))  # it may reuse its memory
         return network_inputs(data, self.network)
 
     def _keeps_rows(self, data: Table) -> bool:
-        """Tell whether a file keeps rows as they were; of images, what the network saw will do."""
+        """Return whether the file stores the rows; for images the network's inputs suffice."""
         return self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2
 
     def _training(self) -> Training:
@@ -304,8 +305,8 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         rows_json = loaded.saved.description.host.get("rows")
         if rows_json is None and self.features is not None:
             warn_user(
-                f"Whether {path} was trained on this model cannot be told: the rows it was trained "
-                "on hold objects that no file keeps, or too many columns."
+                f"shapley-ext cannot check whether {path} was trained on this model: its training "
+                "rows hold objects that cannot be stored in a file, or too many columns."
             )
             return loaded
         if rows_json is None:
@@ -320,7 +321,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
 
 
 def _check_rows(data: Table) -> None:
-    """Refuse what holds no rows to train on."""
+    """Raise an error if the data hold no rows to train on."""
     if isinstance(data, (np.ndarray, pd.DataFrame)) and data.ndim >= 2 and len(data) >= 2:
         return
     came = type(data).__name__

@@ -1,4 +1,4 @@
-"""What all explainers share: shap's arguments in, an Explanation out."""
+"""Base of all explainers: it checks shap's arguments and returns an Explanation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CoalitionExplainer(ModelExplainer):
         Seed of all random choices, drawn from the operating system where none was given. Each call
         starts from it, so that equal calls give equal explanations.
     last_estimate : Estimate or None
-        What the latest call estimated and spent.
+        The estimate of the latest call and its number of evaluations.
     """
 
     name = "coalitions"
@@ -64,7 +64,7 @@ class CoalitionExplainer(ModelExplainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        prediction_function(self.model)  # refuses what cannot be called, now rather than later
+        prediction_function(self.model)  # raises the error now, not in the first call
         warn_of_classes(inner_model(self.model))
         checked_groups(self.groups)
         _check_value_function(checked_value_function(self.value_function), self.link)
@@ -100,34 +100,33 @@ class CoalitionExplainer(ModelExplainer):
         Parameters
         ----------
         *args : array, DataFrame or tensor, (R, …)
-            The rows, one dataset for each input of the model. For tables also one row: a Series,
-            or an array of one dimension.
+            The rows, one dataset per input of the model. A single row of a table may be passed as a
+            Series or as an array of one dimension.
         max_evals : int or "auto"
-            The budget: how many coalitions are evaluated for each row, each once for all
-            background rows. By default 16 a player, at least 500; where it pays for all 2^M
-            coalitions, the explanation is exact. Up to two evaluations for all rows together,
-            which the budgets have left over or the default adds, check that the model is
-            deterministic.
+            The budget: the number of coalitions evaluated per row, each once for all background
+            rows. By default 16 per player, at least 500. If it allows all 2^M coalitions, the
+            explanation is exact. Up to two further evaluations for all rows together check that the
+            model is deterministic; they come from unused budget or are added to the default.
         main_effects : bool
             Not supported.
         error_bounds : bool
-            Whether to give standard errors (`error_std`) and 95 % intervals (`lower_bounds` and
+            Whether to return standard errors (`error_std`) and 95 % intervals (`lower_bounds` and
             `upper_bounds`, which waterfall plots draw).
         batch_size : int or "auto"
-            How many coalitions are evaluated in one call of the model. By default the
-            first batches are timed, and batches grow as long as this saves time.
+            How many coalitions are evaluated in one call of the model. By default the first batches
+            are timed, and batches grow as long as this saves time.
         outputs : sequence of int, or chain of operations, optional
-            Which outputs to explain; all by default. A chain such as
-            `shap.Explanation.argsort.flip[:2]` is applied to each row's own outputs.
+            Indices of the outputs to explain; all by default. A chain such as
+            `shap.Explanation.argsort.flip[:2]` is applied to the outputs of each row.
         silent : bool
             Whether to show no progress bar; otherwise one appears after ten seconds.
         tolerance : float or str, optional
-            The standard error at which a row needs no further evaluations: a number in units of
-            the values, or a percentage of the distance between the row's largest and smallest
-            value, as in `"1%"`. `max_evals` stays the limit, by default twenty times as high; rows
-            that reach it first are warned of.
+            The standard error at which evaluation of a row stops: a number in units of the values,
+            or a percentage of the distance between the row's largest and smallest value, as in
+            `"1%"`. `max_evals` is still the limit, and is by default twenty times as high. A
+            warning names the rows that reach it first.
         check_additivity : bool
-            Whether to refuse attributions that do not sum to the model's output. Those of
+            Whether to raise an error if attributions do not sum to the model's output. Those of
             efficient estimators always do.
 
         Returns
@@ -144,7 +143,7 @@ class CoalitionExplainer(ModelExplainer):
         InvalidArgumentError, InvalidArgumentTypeError
             If an argument cannot be used; the message names it.
         BudgetError
-            If `max_evals` is too small for the method; the message says what it needs.
+            If `max_evals` is too small for the method; the message names the minimum.
         NonFiniteValueError
             If the model returns NaN or an infinite number.
         """
@@ -206,7 +205,7 @@ class CoalitionExplainer(ModelExplainer):
         tolerance: float | str | None = None,
         check_additivity: bool = False,
     ) -> dict[str, Any]:
-        """Explain one row; returns what shap's own explainers return for a row."""
+        """Explain one row and return a dict, as shap's own explainers do."""
         answer = self(
             *(np.asarray(arg)[None] for arg in row_args),
             max_evals=max_evals,
@@ -274,7 +273,7 @@ class CoalitionExplainer(ModelExplainer):
         return empty
 
     def _valued(self, explained: ExplainedRows) -> Game:
-        """Return the game that is explained: of the outputs, or of what is made of them."""
+        """Return the game of the outputs, or of the value function of the outputs."""
         value_function = checked_value_function(self.value_function)
         if value_function.is_raw:
             return explained.game
@@ -282,7 +281,7 @@ class CoalitionExplainer(ModelExplainer):
         return ValuedGame(explained.game, value_function, background_weights=weights)
 
     def explained_rows(self, args: tuple[Any, ...]) -> ExplainedRows:
-        """Return what a call explains: the games of the rows, and how results are shown."""
+        """Return the rows of a call with their game and the layout of the results."""
         make = ExplainedRowsMaker(
             model=self.model,
             masker=self.masker,

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class Surrogate(SurrogateModel):
-    """A network that tells a model's outputs from parts of a row, absent values being NaN.
+    """A network that predicts a model's outputs from rows with absent values, which are NaN.
 
-    It learns the mean output given the present features: the value function of SimSHAP and
-    FastSHAP, in which features tell of those that depend on them. With a background, absent
-    features take values that may never occur with the present ones. Fitted, it is a model for any
-    explainer, its `reference` the masker:
+    It learns the mean output given the present features. This is the value function of SimSHAP and
+    FastSHAP. With a background instead, absent features take values that may never occur together
+    with the present ones. The fitted surrogate is a model for any explainer. Its `reference` is the
+    masker:
 
     `shap.Explainer(surrogate, surrogate.reference, algorithm="oddgp")`
 
@@ -52,10 +52,10 @@ class Surrogate(SurrogateModel):
     coalitions : int
         Random coalitions of each row in each epoch, of all sizes alike.
     epochs, rows_per_step : int
-        Of the training.
+        Numbers of epochs and of rows per step of the training.
     learning_rate : float, optional
-        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
-        √(4,000 / steps) for more.
+        The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
+        of training, and 3e-3 · √(4,000 / steps) for more.
     validation_share : float
         Share of the rows that is held out, to keep the best epoch by, and for `validation`.
     patience : int, optional
@@ -65,12 +65,12 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, also after the
-        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
-        to what must be the same.
+        The folder of the checkpoints. An interrupted training continues from there, also after the
+        folder was moved. Checkpoints of a training with other options, such as another `seed`,
+        raise an error. Needs a `seed`.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
-        which may be None, says otherwise.
+        Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
+        `gradient_clip_val`, which may be None, is passed.
     """
 
     def fit(

@@ -252,7 +252,7 @@ def test_files_say_where_no_model_can_be_told(tmp_path):
         )
 
     explainer(training_data=frame).fit().save_trained(tmp_path / "a")
-    with pytest.warns(ShapleyExtWarning, match="cannot be told"):
+    with pytest.warns(ShapleyExtWarning, match="cannot check whether"):
         explainer(trained=tmp_path / "a")
 
 
