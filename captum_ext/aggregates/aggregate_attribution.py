@@ -1,4 +1,4 @@
-"""What aggregates of attribution methods share."""
+"""Base of the aggregates of attribution methods."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
     Attributes
     ----------
     last_aggregate : Aggregate or None
-        What the latest call of `attribute` made of the methods' attributions, features last:
-        weights and proofs.
+        The aggregate of the latest call of `attribute`, with features last. It holds weights and
+        proofs.
     """
 
     _results = ("last_aggregate",)
@@ -72,10 +72,10 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
         target: TargetType = None,
         **kwargs: Any,
     ) -> Any:
-        """Attribute by all methods and combine what they find.
+        """Attribute by all methods and combine their attributions.
 
-        All arguments but the inputs are passed by name, because captum's classes differ in what
-        comes second.
+        All arguments except the inputs are passed by name, because captum's classes differ in
+        their second argument.
 
         Parameters
         ----------

@@ -50,25 +50,25 @@ class AVA(NamedAttribution):
     """An input attributed by the Shapley values of its nearest neighbours.
 
     Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
-    and aggregating feature-based model explanations). Nearby inputs share most of their neighbours,
-    so that their attributions differ little: AVA lowers sensitivity. It is itself a Shapley value
-    explanation (Theorem 1), of the neighbours' games averaged with the same weights. Each neighbour
-    is attributed when it is first needed, once for each target; `forget` drops that, and so do
-    changes of the parameters of a module.
+    and aggregating feature-based model explanations). Inputs at a small distance share most of
+    their neighbours, so their attributions differ little: AVA lowers sensitivity. It is itself a
+    Shapley value explanation (Theorem 1), of the weighted average of the neighbours' games. Each
+    neighbour is attributed once per target, when it is first needed. `forget` drops these
+    attributions; a change of the parameters of a module drops them, too.
 
     Parameters
     ----------
     attribution_method : Attribution or function
-        What attributes the neighbours. For Theorem 1 it must give Shapley values.
+        Attributes the neighbours. For Theorem 1 it must return Shapley values.
     dataset : Tensor or tuple of Tensors, (D, …)
-        The rows among which neighbours are looked for, in the form of the inputs.
+        The rows from which neighbours are taken, in the form of the inputs.
     n_neighbors : int, optional
         How many neighbours explain an input; by default 10, or as many rows as there are.
     metric, metric_params, normalized, at_zero, smoothing
         The distance ρ and its weights, as in `shapley_adapters.aggregation.NeighbourSearch`.
     embed : callable, optional
-        Inputs to tensors, (B, F), between which distances are taken, such as the activations of a
-        layer; by default the inputs themselves, flattened.
+        Function from inputs to tensors, (B, F), between which distances are computed, such as the
+        activations of a layer; by default the flattened inputs.
 
     Examples
     --------
@@ -132,8 +132,8 @@ class AVA(NamedAttribution):
     ) -> Any:
         """Attribute the output for each input to the features, by its neighbours.
 
-        All arguments but the inputs are passed by name, because captum's classes differ in what
-        comes second.
+        All arguments except the inputs are passed by name, because captum's classes differ in
+        their second argument.
 
         Parameters
         ----------
@@ -144,8 +144,8 @@ class AVA(NamedAttribution):
             explained for the target of the example.
         **kwargs
             Further arguments of the method, for the neighbours, such as `baselines` with one row or
-            `n_samples`, which counts for each neighbour. What belongs to the examples, with a first
-            dimension of B > 1, has no meaning for neighbours and is refused.
+            `n_samples`, which counts per neighbour. An argument with one entry per example, of
+            first dimension B > 1, has no meaning for neighbours and raises an error.
 
         Returns
         -------
@@ -186,14 +186,14 @@ class AVA(NamedAttribution):
     attribute_future = future_method(attribute)
 
     def _prepared_for_futures(self) -> AVA:
-        """Return a copy that asks its method for futures, and keeps what it finds by itself."""
+        """Return a copy that calls `attribute_future` of its method and has its own cache."""
         twin = copy.copy(self)
         twin._through_futures = True
         twin.forget()
         return twin
 
     def _renew(self, arguments: dict[str, Any]) -> None:
-        """Forget what was found with other arguments or another model."""
+        """Drop attributions that were computed with other arguments or another model."""
         terms = (module_version(self.forward_func), arguments)
         if self._terms is None or not _same(terms, self._terms):
             self.forget()
@@ -255,7 +255,7 @@ def _kept(argument: object) -> Any:
 
 
 def _same(a: object, b: object) -> bool:
-    """Tell whether two nested arguments are equal."""
+    """Return whether two nested arguments are equal."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(a, b.to(a.device)))
     if isinstance(a, dict) and isinstance(b, dict):

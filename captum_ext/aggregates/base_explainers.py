@@ -46,7 +46,7 @@ def checked_methods(name: str, methods: object) -> list[Any]:
 
 
 def check_method(name: str, method: object) -> None:
-    """Refuse what attributes nothing."""
+    """Raise an error if the object cannot attribute."""
     is_object = not isinstance(method, type)
     if not (is_object and (callable(getattr(method, "attribute", None)) or callable(method))):
         raise InvalidArgumentTypeError(
@@ -56,7 +56,7 @@ def check_method(name: str, method: object) -> None:
 
 
 def takes(method: object, argument: str) -> bool:
-    """Tell whether a method has an argument of this name; wrappers pass it on to what they wrap."""
+    """Return whether a method, or the method inside a wrapper, has an argument of this name."""
     function = getattr(method, "attribute", method)
     parameters = parameters_of(function)
     if argument in parameters:
@@ -74,8 +74,8 @@ def attribute_by(
     Returns
     -------
     attributions, or a Future of them
-        With `through_future`, what the method's `attribute_future` returns. Functions return what
-        they return.
+        With `through_future`, the Future of the method's `attribute_future`. A function is called
+        in both cases.
     """
     accepted = {name: value for name, value in arguments.items() if takes(method, name)}
     supported = arguments_for(method, accepted)
@@ -108,7 +108,7 @@ def arguments_for(method: Method, arguments: Mapping[str, Any]) -> dict[str, Any
 
 
 def knows_marks(method: object) -> bool:
-    """Tell whether a method reads `Shared` and `PerExample`; wrappers pass them on."""
+    """Return whether a method, or the method inside a wrapper, reads `Shared` and `PerExample`."""
     instance = _object_of(method)
     inner = getattr(instance, "attribution_methods", None)
     inner = inner or getattr(instance, "attribution_method", None)
@@ -184,7 +184,7 @@ def shared_by_all(
         if any(_has_rows(part, n_examples) for part in parts):
             raise InvalidArgumentError(
                 f"{name} has a row for each of the {n_examples} examples, but it is their "
-                "neighbours that are attributed. Pass one row, or what holds for all."
+                "neighbours that are attributed. Pass one row, or a value for all examples."
             )
     return shared
 
@@ -236,7 +236,7 @@ class Layout:
         return np.concatenate([a.reshape(*self.lead, -1) for a in arrays], axis=-1)
 
     def tensors(self, values: FloatArray, as_tuple: bool) -> Any:
-        """Return what `array` flattened, in the type and on the device of the first method's."""
+        """Undo `array`: return tensors in the type and on the device of the first method's."""
         sizes = [int(np.prod(shape[self._n_lead :])) for shape in self._shapes]
         arrays = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
         parts = tuple(

@@ -1,4 +1,4 @@
-"""What convex combinations are learned on: attributions of inputs and of their neighbours."""
+"""Data to learn convex combinations: attributions of inputs and of their neighbours."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .drawn_inputs import DrawnInputs
 
 
 @dataclass(frozen=True)
-class ExplainedInputs:
-    """Inputs, and what attributes them.
+class ConvexFitData:
+    """Inputs and the methods that attribute them.
 
     Attributes
     ----------
     candidates : callable
         Inputs, targets and further arguments to the attributions of all methods, (G, B, …, M).
     inputs, target
-        The inputs, and what is explained of each.
+        The inputs, and the target of each.
     arguments : dict
-        What else the methods get.
+        Further arguments of the methods.
     methods : sequence
         The methods.
     """

@@ -20,7 +20,7 @@ from .base_explainers import shared_by_all
 
 
 class DrawnInputs:
-    """What turns drawn points into inputs.
+    """Converter of drawn points to inputs.
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ class DrawnInputs:
     forward_func : callable or None
         By whose outputs neighbours are kept.
     arguments : dict
-        What else the methods get; none may belong to the examples.
+        Further arguments of the methods; none may have one entry per example.
     methods : sequence
-        What attributes the inputs.
+        The methods that attribute the inputs.
 
     Attributes
     ----------
     arguments : dict
-        What else the methods get for neighbours.
+        Further arguments of the methods, for neighbours.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class DrawnInputs:
         """Refuse a neighbourhood that needs predictions where there are none."""
         if self._forward_func is None and neighbourhood.keep != "all":
             raise InvalidArgumentError(
-                "forward_func= is needed to tell which neighbours keep the prediction "
+                "forward_func= is needed to find the neighbours that keep the prediction "
                 f"(keep={neighbourhood.keep!r})."
             )
 

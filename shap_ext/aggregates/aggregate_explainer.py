@@ -1,4 +1,4 @@
-"""What explainers that are made of others share: arguments in, an Explanation out."""
+"""Base of the explainers that combine others: it checks arguments and packs the result."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from .base_explainers import BaseExplainer, base_explainer_of
 
 @dataclass(frozen=True)
 class Spread:
-    """How far an aggregate may be off, at most, in the shape of its values.
+    """Upper bounds of the errors of an aggregate, in the shape of its values.
 
-    Both are weighted sums of the members', which bounds them however the members' draws hang
-    together.
+    Both are weighted sums over the base explainers. Such a sum is an upper bound, also where the
+    draws of the base explainers depend on each other.
 
     Attributes
     ----------
     errors : array
         Standard errors.
     half_widths : array
-        How far 95 % intervals reach from the values.
+        Half the widths of the 95 % intervals.
     """
 
     errors: FloatArray
@@ -50,7 +50,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Combination:
-    """What an aggregate explainer made of its members' answers.
+    """The combined explanation of all rows, before it becomes an Explanation.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Combination:
     spread : Spread or None
         Bounds of the standard errors and intervals.
     template : shap.Explanation or None
-        An answer to take names from.
+        The answer of one base explainer, from which names are taken.
     data, display_data : array or DataFrame, or None
-        What plots show beside the features, which may be groups of columns.
+        Feature values that plots show. Features may be groups of columns.
     """
 
     values: FloatArray
@@ -81,11 +81,11 @@ class AggregateExplainer(ModelExplainer):
     Attributes
     ----------
     seed : int
-        Seed of all random choices, and of the members that are given by name.
+        Seed of all random choices, and of the explainers that are passed by name.
     last_aggregate : Aggregate or None
-        What the latest call made of its members' answers, features last: weights and proofs.
+        The aggregate of the latest call, with features last. It holds weights and proofs.
     last_candidates : list of arrays
-        The members' answers of the latest call, in the shape of its values.
+        The values of each base explainer in the latest call, in the shape of the result.
     """
 
     name = "aggregate"
@@ -97,7 +97,7 @@ class AggregateExplainer(ModelExplainer):
         self._last_base_values: FloatArray | None = None
 
     def _specs(self) -> list[Any]:
-        """Return what the members are given as."""
+        """Return the base explainers as the user passed them."""
         raise NotImplementedError
 
     def _combine(
@@ -140,16 +140,16 @@ class AggregateExplainer(ModelExplainer):
         X : array or DataFrame, (R, …)
             The rows, or one row: a Series, or an array of one dimension.
         max_evals : int or "auto"
-            The budget of all members together for each explained row: those that take a budget get
-            equal shares of it. By default each has its own default.
+            The budget per explained row, for all base explainers together. Those that take a
+            budget get equal shares. By default each one uses its own default.
         main_effects : bool
             Not supported.
         error_bounds : bool
-            Whether to give standard errors and 95 % intervals. Those of the members are added up
-            with their weights, which bounds the error however the members' draws hang together.
-            Only for linear aggregates of members that give them.
+            Whether to return standard errors and 95 % intervals. They are the weighted sums of
+            those of the base explainers, which are upper bounds of the error. Only for linear
+            aggregates, and only if every base explainer returns them.
         batch_size : int or "auto"
-            Is passed on to the members that take it.
+            Passed to the base explainers that have this argument.
         outputs : sequence of int, optional
             Which outputs to show; all by default.
         silent : bool
@@ -169,9 +169,10 @@ class AggregateExplainer(ModelExplainer):
         AdditivityError
             If `check_additivity=True` and the attributions do not sum to the model's output.
         InvalidArgumentError, InvalidArgumentTypeError
-            If an argument cannot be used, or members' answers do not fit together.
+            If an argument cannot be used, or the base explainers return values of different
+            shapes.
         BudgetError
-            If a share of the budget is too small for a member.
+            If the share of the budget is too small for one base explainer.
         """
         started = time.time()
         if main_effects:
@@ -192,7 +193,7 @@ class AggregateExplainer(ModelExplainer):
         return answer if row is None else answer[0]
 
     def explain_row(self, *row_args: Rows, **arguments: Any) -> dict[str, Any]:
-        """Explain one row; returns what shap's own explainers return for a row."""
+        """Explain one row and return a dict, as shap's own explainers do."""
         if len(row_args) != 1:
             raise InvalidArgumentError(f"one input is explained; got {len(row_args)}.")
         row = np.asarray(row_args[0])
@@ -291,7 +292,7 @@ def _checked_rows(rows: Rows) -> Any:
 def _checked_outputs(outputs: Any, values: FloatArray, rows: Table) -> list[int]:
     if is_op_chain(outputs) or isinstance(outputs, str) or not hasattr(outputs, "__len__"):
         raise InvalidArgumentTypeError(
-            "outputs of an aggregate must be a list of places of outputs, the same for all rows; "
+            "outputs of an aggregate must be a list of indices of outputs, the same for all rows; "
             f"got {type(outputs).__name__}."
         )
     indices = [checked_count("outputs", index, minimum=0) for index in outputs]

@@ -38,21 +38,21 @@ class AVAExplainer(AggregateExplainer):
     """A row explained by the Shapley values of its nearest neighbours (AVA).
 
     Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
-    and aggregating feature-based model explanations). Nearby rows share most of their neighbours,
-    so that their explanations differ little: AVA lowers sensitivity. It is itself a Shapley value
-    explanation (Theorem 1), of the neighbours' games averaged with the same weights: values and
-    base values sum to the weighted mean of the model's outputs for the neighbours, not to that for
-    the row.
+    and aggregating feature-based model explanations). Rows at a small distance share most of their
+    neighbours, so their explanations differ little: AVA lowers sensitivity. It is itself a Shapley
+    value explanation (Theorem 1), of the weighted average of the neighbours' games. Values and base
+    values therefore sum to the weighted mean of the model's outputs for the neighbours, not to the
+    output for the row.
 
     Parameters
     ----------
     {of_aggregates}
     explainer : str, explainer, function, or one of captum's methods
-        What explains the neighbours, as in the other aggregates. For Theorem 1 it must give Shapley
-        values.
+        Explains the neighbours. For Theorem 1 it must return Shapley values. It is passed in the
+        same forms as to the other aggregates.
     dataset : array or DataFrame, (D, …), optional
-        The rows among which neighbours are looked for; by default the rows of `masker`. Each is
-        explained when it is first needed, once; `forget` drops these explanations.
+        The rows from which neighbours are taken; by default the rows of `masker`. Each is explained
+        once, when it is first needed; `forget` drops these explanations.
     n_neighbors : int, optional
         How many neighbours explain a row; by default 10, or as many rows as the data have.
     metric : str or callable
@@ -63,17 +63,18 @@ class AVAExplainer(AggregateExplainer):
         Whether the weights are divided by their sum, so that values keep their scale. The paper
         prints them undivided.
     at_zero : {"only", "leave_out"}
-        What a neighbour at distance 0 means: it alone explains the row, which is the limit; or it
-        is passed over, so that a row of the data is explained by others.
+        How neighbours at distance 0 count. `"only"`: they alone explain the row, which is the
+        limit. `"leave_out"`: they are skipped, so that a row of the data is explained by others.
     smoothing : float
-        Is added to all distances.
+        Added to all distances.
     embed : callable, optional
-        Rows to arrays of numbers, (R, F), between which distances are taken; by default the rows
-        themselves, flattened. Needed where rows hold more than numbers.
+        Function from rows to arrays of numbers, (R, F), between which distances are computed; by
+        default the flattened rows. Needed if rows hold values that are not numbers.
 
     Notes
     -----
-    Costs the explanations of the neighbours that were not needed before, `max_evals` for each.
+    The cost is that of explaining the neighbours that were not explained before, `max_evals` per
+    neighbour.
 
     Examples
     --------
@@ -156,7 +157,7 @@ class AVAExplainer(AggregateExplainer):
         return Combination(values, base, spread, self._template, *explainer.plot_data(rows, values))
 
     def _renew(self, arguments: Mapping[str, Any]) -> None:
-        """Forget what was explained with other arguments, or by another model."""
+        """Drop explanations that were computed with other arguments or by another model."""
         terms = (_version(self.model), tuple(sorted(arguments.items())))
         if terms != self._terms:
             self.forget()
@@ -165,7 +166,7 @@ class AVAExplainer(AggregateExplainer):
     def _explained(
         self, indices: IntArray, explainer: BaseExplainer, arguments: Mapping[str, Any]
     ) -> Any:
-        """Return what is known of rows of the data: values, base values, errors, half-widths."""
+        """Return values, base values, errors and half-widths of rows of the data."""
         result = explainer.explain(_rows_at(self.dataset, indices), arguments)
         self._template = result.explanation
         return result.values, result.base_values, result.errors, result.half_widths

@@ -30,20 +30,20 @@ estimators do not let them."""
 
 @dataclass(frozen=True)
 class ExplainerResult:
-    """What one explainer says.
+    """The answer of one base explainer.
 
     Attributes
     ----------
     values : array, (R, …) or (R, …, K)
         Its attributions.
     base_values : array, (R,) or (R, K), or None
-        The values without any feature, where it tells them.
+        The values without any feature, if the explainer returns them.
     errors : array, or None
-        Standard errors, where it tells them.
+        Standard errors, if the explainer returns them.
     half_widths : array, or None
-        How far its 95 % intervals reach from the values, further where few draws tell the errors.
+        Half the widths of its 95 % intervals. They are larger if the errors come from few draws.
     explanation : shap.Explanation or None
-        The whole answer, where it is one.
+        The whole answer, if it is an Explanation.
     """
 
     values: FloatArray
@@ -60,9 +60,9 @@ class BaseExplainer:
     Attributes
     ----------
     name : str
-        What messages and plots call it.
+        The name for messages and plots.
     explainer : callable, or object with `attribute`
-        What explains rows.
+        The explainer, function or attribution method.
     random_state : tuple, or None
         The state of NumPy's global generator in which it explains, where shap built it.
     """
@@ -79,7 +79,7 @@ class BaseExplainer:
         )
 
     def takes(self, argument: str) -> bool:
-        """Tell whether the explainer has an argument of this name."""
+        """Return whether the explainer has an argument of this name."""
         function = self.explainer.attribute if self.is_attribution else self.explainer
         return argument in parameters_of(function)
 
@@ -167,7 +167,7 @@ def checked_explainers(name: str, explainers: object, minimum: int = 1) -> list[
     Raises
     ------
     InvalidArgumentTypeError, InvalidArgumentError
-        If it is no list, is too short, or holds something that explains nothing.
+        If it is not a list, is too short, or holds an object that cannot explain rows.
     """
     if isinstance(explainers, str) or not isinstance(explainers, Sequence):
         raise InvalidArgumentTypeError(
@@ -183,7 +183,7 @@ def checked_explainers(name: str, explainers: object, minimum: int = 1) -> list[
 
 
 def check_explainer(name: str, explainer: object) -> None:
-    """Refuse what explains nothing."""
+    """Raise an error if the object cannot explain rows."""
     is_object = not isinstance(explainer, type)
     is_callable = callable(explainer) or hasattr(explainer, "attribute")
     if isinstance(explainer, str) or (is_object and is_callable):
@@ -195,7 +195,7 @@ def check_explainer(name: str, explainer: object) -> None:
 
 
 def base_explainer_of(spec: ExplainerLike, **arguments: Any) -> BaseExplainer:
-    """Return the member that a user names or passes; names are built by `shap.Explainer`."""
+    """Return a base explainer from its name or from the object that the user passed."""
     if isinstance(spec, str):
         model = inner_model(arguments["model"])
         if spec in _ON_ARRAYS and (is_torch_module(model) or not callable(model)):
@@ -209,7 +209,7 @@ def base_explainer_of(spec: ExplainerLike, **arguments: Any) -> BaseExplainer:
 
 @contextmanager
 def _global_generator_kept() -> Iterator[None]:
-    """Undo what shap's explainers do to the generator that all of NumPy shares: they seed it."""
+    """Restore NumPy's global generator afterwards, because shap's explainers seed it."""
     state = np.random.get_state()  # noqa: NPY002
     try:
         yield
@@ -228,7 +228,7 @@ def _without_single_output(values: FloatArray, rows: Table) -> FloatArray:
 
 
 def _half_widths(explanation: Explanation, values: FloatArray, errors: FloatArray) -> FloatArray:
-    """Return what an Explanation says, or that of normal errors, which shap's own leave open."""
+    """Return half-widths from the bounds of an Explanation, or else from its standard errors."""
     if explanation.upper_bounds is None:
         return quantiles(0.95) * errors
     upper = plain_array("upper_bounds", explanation.upper_bounds)

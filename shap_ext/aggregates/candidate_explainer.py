@@ -1,4 +1,4 @@
-"""Explainers that combine what several others say of the same rows."""
+"""Explainers that combine the explanations of several others for the same rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CandidateExplainer(AggregateExplainer):
 def explained_by_all(
     base_explainers: Sequence[BaseExplainer], rows: Table, arguments: Mapping[str, Any]
 ) -> list[ExplainerResult]:
-    """Return what all members say; a budget that is too small is told with its sharing."""
+    """Return the answers of all base explainers; an error about the budget names the shares."""
     results = []
     for explainer in base_explainers:
         try:
@@ -73,7 +73,7 @@ def explained_by_all(
 
 
 def _sharing(error: BudgetError, base_explainers: Sequence[BaseExplainer]) -> str:
-    """Say how the members share the budget, and what it must be where this is known."""
+    """Return a message about the shares of the budget and, if known, the minimum budget."""
     n_shares = sum(explainer.takes("max_evals") for explainer in base_explainers)
     total = None if error.needed is None else n_shares * error.needed
     remedy = "" if total is None else f" Pass max_evals={total} or more to the aggregate."
@@ -118,7 +118,7 @@ def _bounded_spread(
 
 
 def _shown(values: FloatArray, rows: Table, template: Explanation | None) -> Any:
-    """Return what the explanation of the same rows shows, where its features are these."""
+    """Return the plot data of an explanation of the same rows, if it has the same features."""
     shape = values.shape[:-1] if has_outputs(values, rows) else values.shape
     if template is not None and np.shape(template.data) == shape:
         return template.data

@@ -27,39 +27,41 @@ class ConvexExplainer(CandidateExplainer):
     """A convex combination of the explanations of several explainers.
 
     Σ_i w_i g_i (Bhatt, Weller and Moura, Evaluating and aggregating feature-based model
-    explanations), with given weights, or with weights learned for a criterion on a set of rows,
-    on which the combination is at least as good as the best of the explainers. Combinations of
-    Shapley estimates sum to the model's output.
+    explanations). The weights are passed, or are learned for a criterion on a set of rows. On these
+    rows, the combination is at least as good as the best of the explainers. Combinations of Shapley
+    estimates sum to the model's output.
 
     Parameters
     ----------
     {of_aggregates}
     {explainers}
     weights : sequence of float, criterion, or callable, optional
-        One number for each explainer, not negative; they are divided by their sum; equal by
-        default. Or what they are learned for: `"complexity"`; `"sensitivity"`, on average over
-        neighbours; `"faithfulness"`; `"trade_off"`, sensitivity plus `complexity_weight` times
-        complexity; or a function of explanations, (R, M), to one number each, lower is better.
+        One number per explainer, not negative; they are divided by their sum. By default they are
+        equal. Or the criterion for which weights are learned: `"complexity"`; `"sensitivity"`, the
+        average over neighbours; `"faithfulness"`; `"trade_off"`, sensitivity plus
+        `complexity_weight` times complexity; or a function of explanations, (R, M), that returns
+        one number per explanation, lower is better.
     dataset : array or DataFrame, optional
         The rows on which weights are learned, at the first call or by `learn`; by default those of
         `masker`.
     complexity_weight : float
         λ of `"trade_off"`, in units of the output for a nat.
     neighbourhood : shapley_adapters.criteria.Neighbourhood, optional
-        Where sensitivity looks for neighbours; needed for it and for `"trade_off"`.
+        The neighbours for the sensitivity; needed for it and for `"trade_off"`.
     scale : {"none", "l1", "l2", "max"}
-        Whether each explanation is first brought to the mean size of all, measured so.
+        The norm by which each explanation is scaled first, to the mean norm of all. `"none"`: no
+        scaling.
 
     Attributes
     ----------
     learned_weights : LearnedWeights or None
-        The learned weights, and what they reach.
+        The learned weights and their losses.
 
     Notes
     -----
-    Costs what the explainers cost; `max_evals` is shared equally by those that take it. Learning
-    explains the data once, for sensitivity their neighbours, too, and for faithfulness evaluates
-    100 coalitions of each row.
+    The cost is that of all explainers. `max_evals` is divided equally among those that have it.
+    Learning explains the data once. For sensitivity it also explains their neighbours; for
+    faithfulness it also evaluates 100 coalitions per row.
 
     Examples
     --------

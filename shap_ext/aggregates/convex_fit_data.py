@@ -1,4 +1,4 @@
-"""What convex combinations are learned on: explanations of rows, of neighbours, and outputs."""
+"""Data to learn convex combinations: explanations of rows and of neighbours, and outputs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from .base_explainers import in_form_of
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
 
 Explain = Callable[[Any], tuple[list[FloatArray], bool]]
-"""Rows to the values of all members, and whether their last axis counts outputs."""
+"""Rows to the values of all base explainers, and whether their last axis counts outputs."""
 
 
 @dataclass(frozen=True)
 class ConvexFitData:
-    """Rows, what explains them, and where their neighbours are looked for."""
+    """Rows, the function that explains them, and the explainer that holds the options."""
 
     explainer: Any
     explain: Explain
@@ -47,13 +47,13 @@ class ConvexFitData:
 
     @staticmethod
     def check(weights: object, neighbourhood: object, complexity_weight: object) -> None:
-        """Refuse options that nothing can be learned with."""
+        """Raise an error if weights cannot be learned with these options."""
         if isinstance(weights, str):
             checked_choice("weights", weights, LEARNED)
             if weights in ("sensitivity", "trade_off") and neighbourhood is None:
                 raise InvalidArgumentError(
                     f"weights={weights!r} needs neighbourhood=, such as "
-                    "Neighbourhood(radius=0.1), to say which inputs are near."
+                    "Neighbourhood(radius=0.1), from which neighbours are drawn."
                 )
         if neighbourhood is not None and not isinstance(neighbourhood, Neighbourhood):
             raise InvalidArgumentError(
@@ -71,7 +71,7 @@ class ConvexFitData:
 
     @classmethod
     def of(cls, explainer: Any, explain: Explain, rows: Rows | None) -> ConvexFitData:
-        """Return the fit_data, after a look at the rows."""
+        """Check the rows and return the data."""
         if rows is None or not hasattr(rows, "shape") or rows.shape[0] == 0:
             raise InvalidArgumentError(
                 "dataset= is needed, rows on which weights are learned, unless masker= is a table."
@@ -114,7 +114,7 @@ class ConvexFitData:
         return SensitivityLoss.of(*explanations)
 
     def unfaithfulness(self) -> UnfaithfulnessLoss:
-        """Return how badly combinations follow what the output loses with features."""
+        """Return the distance of combinations from the changes of output without features."""
         explainer = self.explainer
         game = game_of(explainer.model, explainer.masker, self.rows, explainer.link, self._groups())
         candidates = self._per_output(self.rows)
@@ -130,18 +130,18 @@ class ConvexFitData:
         return UnfaithfulnessLoss.of(merged, subsets, losses.reshape(n_rows * n_outputs, -1))
 
     def _groups(self) -> Any:
-        """Return the groups of columns that the members explain, by the first that has any."""
+        """Return the groups of columns of the first base explainer that has any."""
         candidates = (getattr(explainer, "groups", None) for explainer in self.explainer._specs())
         return next((groups for groups in candidates if groups is not None), None)
 
     def _per_output(self, rows: Table) -> FloatArray:
-        """Return the members' explanations, (G, R, K, M)."""
+        """Return the explanations of all base explainers, (G, R, K, M)."""
         values, with_outputs = self.explain(rows)
         arrays = np.array([folded(array, with_outputs) for array in values])
         per_output = arrays if with_outputs else arrays[:, :, None]
         return on_one_scale(per_output, self.explainer.scale)
 
     def _candidates(self, rows: Table) -> FloatArray:
-        """Return the members' explanations, each output a row of its own, (G, R, M)."""
+        """Return the explanations of all base explainers, one row per row and output, (G, R, M)."""
         per_output = self._per_output(rows)
         return per_output.reshape(len(per_output), -1, per_output.shape[3])
