@@ -54,7 +54,7 @@ class BatchGame:
         return rounding_of(self.output_dtype)
 
     def active_players(self) -> BoolArray:
-        """Tell which players differ from their baselines in any example."""
+        """Return the players that differ from their baselines in any example."""
         active: BoolArray = np.any(self.examples.active_players(), axis=0)[None]
         return active
 

@@ -130,16 +130,16 @@ class ForwardFunctionGame:
         return sum(t[0].numel() * t.element_size() for t in self.inputs)
 
     def active_players(self) -> BoolArray:
-        """Tell where inputs differ from baselines; NaN differs from all but NaN."""
+        """Return the players whose inputs differ from the baselines; NaN equals NaN only."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
         for index, tensor in enumerate(self.inputs):
             active |= self.groups.any_of(self.baselines.differ_from(tensor, index), index)
         return active
 
     def row_fingerprints(self) -> list[bytes]:
-        """Return a digest of what belongs to each example: inputs, baselines, targets and so on.
+        """Return a digest per example, of its inputs, baselines, target and further arguments.
 
-        An example has the same digest by itself. What is zero counts as if it were left out.
+        An example has the same digest in any batch. Arguments of zeros count as absent.
         """
         beside = [array_of(p) if isinstance(p, Tensor) else p for p in self._beside_inputs()]
         inputs = [array_of(tensor) for tensor in self.inputs]
@@ -242,7 +242,7 @@ class ForwardFunctionGame:
             return self._start(masked, self.additional_of(rows[part])), rows[part]
 
     def _read_output(self, output: Any, rows: IntArray) -> ValueArray:
-        """Return what is selected from an output, or from the result of its Future, (P, K)."""
+        """Return the selected entries of an output, or of the result of its Future, (P, K)."""
         with torch.no_grad():
             return array_of_tensor(self._select(waited(output), rows))
 
@@ -260,7 +260,7 @@ class ForwardFunctionGame:
             return 1
         return 0
 
-    # What follows makes this a DifferentiableGame.
+    # The members below make this a DifferentiableGame.
 
     @property
     def derivative_obstacle(self) -> str | None:
@@ -294,7 +294,7 @@ class ForwardFunctionGame:
         return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).mean(dim=0)
 
     def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
-        """Return what the forward function returns, or the result of its Future."""
+        """Return the output of the forward function, or the result of its Future."""
         return waited(self._start(inputs, additional))
 
     def _start(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:

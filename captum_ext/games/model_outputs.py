@@ -1,4 +1,4 @@
-"""What forward functions return: which outputs can be explained, and the selection of targets."""
+"""Outputs of forward functions: checks, and the selection of targets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _shape_of_example() -> OutputShape:
 
 @dataclass
 class OutputSelection:
-    """Checks what a forward function returns, call by call, and selects the targets.
+    """Checks the outputs of a forward function in each call, and selects the targets.
 
     Attributes
     ----------
@@ -137,8 +137,8 @@ def one_row_alone() -> Iterator[None]:
     except Exception as error:
         raise ModelOutputError(
             "forward_func works for all examples together and fails for one of them alone: "
-            f"{error}. It is called with any number of examples in any order, so pass what belongs "
-            "to the examples, such as labels, in additional_forward_args."
+            f"{error}. It is called with any number of examples in any order, so pass data of the "
+            "examples, such as labels, in additional_forward_args."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""From what users pass to the games that are estimated."""
+"""Rows that a user passes, with the game that is estimated for them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["ExplainedRows", "ExplainedRowsMaker", "bounded_background", "check_m
 
 @dataclass(frozen=True)
 class ExplainedRows:
-    """What one call explains: the game, and how each input shows its part of the players."""
+    """The rows of one call: their game, and the features that each input shows."""
 
     game: TabularGame | SparseGame | MaskerGame
     parts: list[Part]
@@ -51,13 +51,13 @@ class ExplainedRows:
         if not isinstance(clustering, np.ndarray) or is_joint or len(self.parts) > 1:
             return None
         # A view: that of images is large.
-        # A copy: older SciPy, by which bar plots read it, refuses what cannot be written to.
+        # A copy: bar plots read it by SciPy, and older versions need a writable array.
         return np.repeat(clustering[None], self.game.n_rows, axis=0)
 
 
 @dataclass(frozen=True)
 class ExplainedRowsMaker:
-    """Makes tasks of datasets, with what the explainer was built with."""
+    """Builds `ExplainedRows` from datasets, by the options of an explainer."""
 
     model: Any
     masker: Any
@@ -230,7 +230,7 @@ def _parts(
 
 
 def _shown(dataset: Dataset, rows: Sequence[MaskedRow], index: int) -> Any:
-    """Return what plots show: the rows, or what the masker makes of them, as shap packs it."""
+    """Return the data for plots: the rows, or the masker's form of them, packed as in shap."""
     plot_data = [row.plot_data[index] for row in rows]
     if any(values is None for values in plot_data):
         return dataset.plot_values()

@@ -1,4 +1,4 @@
-"""Rows and what masks them as cooperative games."""
+"""Cooperative games of rows, by the kind of their masker."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def masker_game(
     average: LinkedAverage,
     linearize_link: bool,
 ) -> MaskerGame:
-    """Make the game of rows with what masks them."""
+    """Build the game of rows that mask themselves."""
     predict = prediction_function(model)
     kind = TargetedTextGame if keeps_row_between_calls(predict) else MaskerGame
     return kind(predict, rows, players_of_rows, n_players, average, linearize_link)

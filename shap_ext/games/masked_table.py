@@ -1,4 +1,4 @@
-"""What tables have in common, sparse or not, whose rows are masked by background rows."""
+"""Base of the games of tables, dense or sparse, whose rows are masked by background rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MaskedTable(GameOfModel):
     Attributes
     ----------
     predict : callable
-        The model, of tables (n, D) after `to_model_input`.
+        The model, of tables (n, D) that `to_model_input` has converted.
     rows, background : arrays or sparse matrices in csr form, (R, D) and (B, D)
         Present and absent values, of one type.
     players : array, (D,)
@@ -30,7 +30,7 @@ class MaskedTable(GameOfModel):
     average : LinkedAverage
         How outputs of background rows become one value.
     to_model_input : callable
-        Turns (n, D) into what the model takes: another shape, or a DataFrame.
+        Converts (n, D) to the input of the model: another shape, or a DataFrame.
     linearize_link : bool
         Whether background rows are weighted so that additive models stay additive.
     n_rows, n_players : int

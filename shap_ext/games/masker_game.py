@@ -41,11 +41,11 @@ class MaskerGame(GameOfModel):
     Attributes
     ----------
     predict : callable
-        The model, of what the rows return when masked.
+        The model, of masked rows.
     rows : sequence of MaskedRow
         The rows.
     players_of_rows : sequence of arrays, (D_r,)
-        The player of each place of the mask of each row.
+        The player of each entry of the mask of each row.
     n_players : int
         Number of players of the longest row.
     average : LinkedAverage
@@ -73,7 +73,7 @@ class MaskerGame(GameOfModel):
 
     @property
     def evaluations_per_batch(self) -> int:
-        """How many evaluations fill a batch of bounded memory, told from one masked row."""
+        """How many evaluations fill a batch of bounded memory, computed from one masked row."""
         return min(_MAX_EVALUATIONS, rows_per_batch(self._bytes_each()))
 
     @property
@@ -87,7 +87,7 @@ class MaskerGame(GameOfModel):
         return sum(_n_bytes(array) for array in arrays)
 
     def active_players(self) -> BoolArray:
-        """Tell which players a row has and its masker does something to."""
+        """Return the players that a row has and that its masker changes."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
         rows = zip(self.rows, self.players_of_rows, strict=True)
         for row, (masked_row, players) in enumerate(rows):
@@ -139,7 +139,7 @@ class MaskerGame(GameOfModel):
     def _callable_together(
         self, rows: IntArray, masked: Sequence[tuple[Any, ...]]
     ) -> list[list[int]]:
-        """Group what fits into one call of the model: arrays of the same shapes and kinds."""
+        """Group pairs for one call of the model: their arrays have the same shapes and kinds."""
         groups: dict[Any, list[int]] = {}
         for pair, parts in enumerate(masked):
             groups.setdefault(tuple(map(_signature, parts)), []).append(pair)
@@ -148,7 +148,7 @@ class MaskerGame(GameOfModel):
     def _called(
         self, rows: IntArray, masked: Sequence[tuple[Any, ...]], pairs: list[int]
     ) -> list[FloatArray]:
-        """Call the model once; return the outputs for each member."""
+        """Call the model once; return the outputs of each pair."""
         counts = [max(map(len, masked[pair])) for pair in pairs]
         joined = [
             _concatenated(
@@ -260,7 +260,7 @@ def _n_bytes(part: npt.NDArray[Any]) -> int:
 
 
 def _signature(part: npt.NDArray[Any]) -> Any:
-    """Return what parts must have in common to be joined."""
+    """Return a key that is equal for parts that can be joined."""
     if isinstance(part, pd.DataFrame):
         return tuple(part.columns)
     return (*part.shape[1:], part.dtype.kind)
@@ -282,7 +282,7 @@ def _repeated(part: npt.NDArray[Any], count: int) -> Any:
 
 
 def _concatenated(parts: Sequence[Any]) -> Any:
-    # A copy in any case: what the model writes into must not be what the masker gives out again.
+    # Always a copy: the model may write into it, and the masker may return its array again.
     if isinstance(parts[0], pd.DataFrame):
         return pd.concat(parts, ignore_index=True)
     return np.concatenate(parts)

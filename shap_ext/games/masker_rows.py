@@ -1,4 +1,4 @@
-"""Maskers as users hand them over, made into what masks each row."""
+"""Masked rows from the maskers that users pass."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def with_targets(masker: Masker, datasets: Sequence[Dataset]) -> tuple[Any, list
 
 
 def masked_rows(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> list[MaskedRow]:
-    """Give each row what masks it.
+    """Return each row with its masker.
 
     Each row gets its own copy of a masker of shap, because these remember the latest row: neither
     other rows nor other threads are in its way.
@@ -70,7 +70,7 @@ def masked_rows(masker: Masker, datasets: Sequence[Dataset], is_module: bool) ->
 
 
 def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
-    """Return the function that makes the row of a place."""
+    """Return the function that builds the masked row of an index."""
     if type(masker) is shap.maskers.Fixed:
         return lambda row: MaskedRow(_inputs(datasets, row))
     if type(masker) is shap.maskers.Composite:
@@ -153,7 +153,7 @@ def _imputed(masker: shap.maskers.Impute, datasets: Sequence[Dataset], is_module
     rows, _, _ = table_and_background(datasets[0], absent)
     if rows.dtype.kind not in "biuf":
         raise InvalidArgumentTypeError(
-            "X holds values that are not numbers, from which masker Impute cannot tell others."
+            "X holds values that are not numbers, from which masker Impute cannot predict others."
         )
     numbers = rows.astype(np.float64)
     as_frame = imputer.columns is not None and not is_module
@@ -203,7 +203,7 @@ def _refuse_sparse(dataset: Dataset, description: str) -> None:
 
 
 def _check_readable(row: MaskedRow, index: int) -> None:
-    """Refuse a row that a masker of shap cannot read; what users' maskers raise is theirs."""
+    """Raise an error for rows that shap's maskers cannot read; users' maskers raise their own."""
     try:
         row.shapes  # noqa: B018 # it is read to see whether it can be
     except Exception as error:

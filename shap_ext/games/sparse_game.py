@@ -50,15 +50,15 @@ class SparseGame(MaskedTable):
         """Memory that a row of the model's input takes while it is made."""
         n_background, n_columns = self.background.shape
         n_entries = np.diff(self.rows.indptr).max() + np.diff(self.background.indptr).max()
-        # An entry is a number and two places, held twice while they are joined; the coalition and
-        # its complement are a byte for each column.
+        # An entry is a number and two indices, stored twice while they are joined. The coalition
+        # and its complement take one byte per column.
         n_bytes = 48 * int(n_entries) + 2 * int(n_columns) // int(n_background)
         if self.is_dense_for_model:
             n_bytes += n_columns * self.rows.dtype.itemsize
         return int(n_bytes)
 
     def active_players(self) -> BoolArray:
-        """Tell where a row differs from any background row; missing values equal each other."""
+        """Return the players whose columns differ from any background row; NaN equals NaN."""
         first = self.background[[0]].toarray()[0]
         varies = ~_are_columns_constant(self.background, first)
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
@@ -97,7 +97,7 @@ class SparseGame(MaskedTable):
 
 
 def _are_columns_constant(background: scipy.sparse.spmatrix, first: npt.NDArray[Any]) -> BoolArray:
-    """Tell which columns hold one value in all background rows."""
+    """Return which columns hold one value in all background rows."""
     constant = np.ones(background.shape[1], dtype=bool)
     for row in range(1, background.shape[0]):
         constant &= same(background[[row]].toarray()[0], first)
