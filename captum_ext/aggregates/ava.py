@@ -108,7 +108,7 @@ class AVA(NamedAttribution):
             self.at_zero,
             self.smoothing,
         )
-        self._index = NeighbourIndex(self._embedded(self.dataset), search)
+        self._index = NeighbourIndex(self._embeddings(self.dataset), search)
         self.forget()
 
     @property
@@ -167,12 +167,12 @@ class AVA(NamedAttribution):
         methods = [self.attribution_method]
         arguments = shared_by_all(methods, shared_arguments(methods, kwargs), n_examples)
         self._renew(arguments)
-        near = self._index.nearest(self._embedded(tensors))
+        near = self._index.nearest(self._embeddings(tensors))
         weights = self._index.search.weights(near.distances)
         for target_of_rows in dict.fromkeys(targets):
             cache = self._caches.setdefault(target_of_rows, RowCache(len(self.dataset[0])))
             indices = near.indices[[example_target == target_of_rows for example_target in targets]]
-            cache.fill(indices, partial(self._attributed, target_of_rows, arguments))
+            cache.fill(indices, partial(self._attribute_rows, target_of_rows, arguments))
         explained = np.concatenate(
             [
                 self._caches[example_target].at(indices[None])[0]
@@ -197,9 +197,9 @@ class AVA(NamedAttribution):
         terms = (module_version(self.forward_func), arguments)
         if self._terms is None or not _same(terms, self._terms):
             self.forget()
-            self._terms = (terms[0], _kept(arguments))
+            self._terms = (terms[0], _copy_of(arguments))
 
-    def _attributed(
+    def _attribute_rows(
         self, target: Target, arguments: dict[str, Any], indices: IntArray
     ) -> tuple[FloatArray]:
         """Return the attributions of rows of the data for a target."""
@@ -219,7 +219,7 @@ class AVA(NamedAttribution):
         self._layouts[target] = layout
         return (values,)
 
-    def _embedded(self, tensors: tuple[Tensor, ...]) -> FloatArray:
+    def _embeddings(self, tensors: tuple[Tensor, ...]) -> FloatArray:
         if self.embed is not None:
             with torch.no_grad():
                 embeddings = self.embed(*copied(tensors))
@@ -243,14 +243,14 @@ def _of_examples(target: Target, n_examples: int) -> list[Any]:
     return [target] * n_examples
 
 
-def _kept(argument: object) -> Any:
+def _copy_of(argument: object) -> Any:
     """Return a copy that later changes do not reach."""
     if isinstance(argument, dict):
-        return {name: _kept(part) for name, part in argument.items()}
+        return {name: _copy_of(part) for name, part in argument.items()}
     if isinstance(argument, (tuple, list)):
-        return type(argument)(_kept(part) for part in argument)
+        return type(argument)(_copy_of(part) for part in argument)
     if isinstance(argument, Shared):
-        return Shared(_kept(argument.value))
+        return Shared(_copy_of(argument.value))
     return argument.detach().clone() if isinstance(argument, Tensor) else argument
 
 

@@ -30,9 +30,9 @@ from .coalition_attribution import AttributeCall, CoalitionAttribution
 from .surrogate import (
     Surrogate,
     gathered,
-    inputs_seen,
+    inputs_from_network,
     layout_of,
-    seen_by_network,
+    network_inputs,
 )
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
                 tensors, baselines, None, additional_forward_args, feature_mask, None
             )
         game: Game = call.game if call.valued is None else call.valued
-        network_inputs = seen_by_network(call.game.inputs, self.network)
+        inputs_of_network = network_inputs(call.game.inputs, self.network)
         trained = AmortizedShapley.fit(
             game,
-            network_inputs,
+            inputs_of_network,
             self._training(),
             self.network,
             self.network_options,
@@ -225,7 +225,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
                 "or load it there."
             )
         Fields.of(str(path), "header.host", about.host).shape("output_shape", about.n_outputs)
-        inputs = inputs_seen(probes, layout, str(path))
+        inputs = inputs_from_network(probes, layout, str(path))
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
@@ -282,7 +282,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
         explained = fitted.explain(
-            game, seen_by_network(tensors, fitted.saved.description.network), self.efficient
+            game, network_inputs(tensors, fitted.saved.description.network), self.efficient
         )
         self.last_estimate = explained.estimate
         self.last_efficiency_gaps = explained.efficiency_gaps

@@ -108,7 +108,7 @@ class Surrogate(SurrogateModel):
         if game.groups.differ_by_example:
             raise InvalidArgumentError("feature_mask must be the same for all examples.")
         warn_in_training_mode(self.model)
-        values = seen_by_network(game.inputs)
+        values = network_inputs(game.inputs)
         if not values.is_floating_point() and self.network != "tokens":
             raise InvalidArgumentTypeError(
                 f"inputs holds whole numbers ({values.dtype}), none of which is NaN. Convert them "
@@ -170,7 +170,7 @@ def _hold_as_many_tensors(batches: list[Any]) -> bool:
     )
 
 
-def seen_by_network(tensors: tuple[Tensor, ...], network: Network | None = None) -> Tensor:
+def network_inputs(tensors: tuple[Tensor, ...], network: Network | None = None) -> Tensor:
     """Return the inputs of the network: all input tensors, side by side.
 
     Whole numbers are tokens, or have the meaning that a user's module gives them. For the other
@@ -190,8 +190,8 @@ def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
     ]
 
 
-def inputs_seen(values: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
-    """Undo `seen_by_network`, given the `layout_of` the inputs from the file at `path`."""
+def inputs_from_network(values: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
+    """Undo `network_inputs`, given the `layout_of` the inputs from the file at `path`."""
     from shapley_adapters.amortized.header_fields import refuse_header
 
     flat = values.flatten(1)

@@ -106,7 +106,7 @@ class AVAExplainer(AggregateExplainer):
         super().__post_init__()
         check_explainer("explainer", self.explainer)
         self.dataset = _checked_data(self.dataset)
-        self._index = NeighbourIndex(self._embedded(self.dataset, "dataset"), self._search())
+        self._index = NeighbourIndex(self._embeddings(self.dataset, "dataset"), self._search())
         self.forget()
 
     def forget(self) -> None:
@@ -135,11 +135,11 @@ class AVAExplainer(AggregateExplainer):
         self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool
     ) -> Combination:
         search = self._index.search
-        near = self._index.nearest(self._embedded(rows, "X"))
+        near = self._index.nearest(self._embeddings(rows, "X"))
         weights = search.weights(near.distances)
         (explainer,) = self._base_explainers()
         self._renew(arguments)
-        self._cache.fill(near.indices, lambda new: self._explained(new, explainer, arguments))
+        self._cache.fill(near.indices, lambda new: self._explain_rows(new, explainer, arguments))
         arrays = self._cache.at(near.indices)
         means: list[Any] = [
             None if array is None else averaged_over_neighbours(weights, array) for array in arrays
@@ -163,7 +163,7 @@ class AVAExplainer(AggregateExplainer):
             self.forget()
             self._terms = terms
 
-    def _explained(
+    def _explain_rows(
         self, indices: IntArray, explainer: BaseExplainer, arguments: Mapping[str, Any]
     ) -> Any:
         """Return values, base values, errors and half-widths of rows of the data."""
@@ -171,7 +171,7 @@ class AVAExplainer(AggregateExplainer):
         self._template = result.explanation
         return result.values, result.base_values, result.errors, result.half_widths
 
-    def _embedded(self, rows: Table, name: str) -> FloatArray:
+    def _embeddings(self, rows: Table, name: str) -> FloatArray:
         embedding = array_of(rows if self.embed is None else self.embed(rows.copy()))
         try:
             numbers = np.array(embedding, dtype=np.float64).reshape(len(rows), -1)

@@ -53,7 +53,7 @@ class CandidateExplainer(AggregateExplainer):
             if error_bounds
             else None,
             template,
-            _shown(results[0].values, rows, template),
+            _plot_data(results[0].values, rows, template),
             None if template is None else template.display_data,
         )
 
@@ -117,7 +117,7 @@ def _bounded_spread(
     return Spread(errors, half_widths)
 
 
-def _shown(values: FloatArray, rows: Table, template: Explanation | None) -> Any:
+def _plot_data(values: FloatArray, rows: Table, template: Explanation | None) -> Any:
     """Return the plot data of an explanation of the same rows, if it has the same features."""
     shape = values.shape[:-1] if has_outputs(values, rows) else values.shape
     if template is not None and np.shape(template.data) == shape:

@@ -112,16 +112,16 @@ class Surrogate(SurrogateModel):
     @property
     def reference(self) -> npt.NDArray[Any]:
         """A row of which nothing is present, the masker that goes with the surrogate."""
-        return self._as_shap_has_them(self._absent_row(np.float32))
+        return self._channels_last(self._absent_row(np.float32))
 
     def _game_of(self, probes: Tensor) -> Game:
-        rows: Any = self._as_shap_has_them(probes.numpy())
+        rows: Any = self._channels_last(probes.numpy())
         columns = self._fitted().about["host"].get("columns")
         if columns is not None:
             rows = named_rows(rows, columns)
         return CoalitionExplainer(self.model, rows[:1]).explained_rows((rows,)).game
 
-    def _as_shap_has_them(self, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _channels_last(self, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Undo `channels_first`."""
         is_moved = self.network == "unet" and inputs.ndim == 4
         return np.moveaxis(inputs, 1, -1) if is_moved else inputs

@@ -152,7 +152,7 @@ class ExplainedRowsMaker:
         ]
         game = self._masker_game(rows, players_of_rows, int(firsts[-1]))
         parts = [
-            Part(int(first), of_input, _shown(dataset, rows, index), None, _names(rows, index))
+            Part(int(first), of_input, _plot_data(dataset, rows, index), None, _names(rows, index))
             for index, (dataset, of_input, first) in enumerate(
                 zip(datasets, shapes, firsts, strict=False)
             )
@@ -223,13 +223,13 @@ def _parts(
     for index, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
         size = int(np.prod(of_input[0]))
         names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
-        data = dataset.plot_values() if rows is None else _shown(dataset, rows, index)
+        data = dataset.plot_values() if rows is None else _plot_data(dataset, rows, index)
         parts.append(Part(first, of_input, data, None, names))
         first += size
     return parts
 
 
-def _shown(dataset: Dataset, rows: Sequence[MaskedRow], index: int) -> Any:
+def _plot_data(dataset: Dataset, rows: Sequence[MaskedRow], index: int) -> Any:
     """Return the data for plots: the rows, or the masker's form of them, packed as in shap."""
     plot_data = [row.plot_data[index] for row in rows]
     if any(values is None for values in plot_data):

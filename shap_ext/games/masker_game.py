@@ -131,21 +131,19 @@ class MaskerGame(GameOfModel):
             for row, coalition in zip(rows, coalitions, strict=True)
         ]
         outputs_of_pairs: list[Any] = [None] * len(masked)
-        for pairs in self._callable_together(rows, masked):
-            for pair, outputs in zip(pairs, self._called(rows, masked, pairs), strict=True):
+        for pairs in self._group_by_call(rows, masked):
+            for pair, outputs in zip(pairs, self._call_model(rows, masked, pairs), strict=True):
                 outputs_of_pairs[pair] = outputs
         return outputs_of_pairs
 
-    def _callable_together(
-        self, rows: IntArray, masked: Sequence[tuple[Any, ...]]
-    ) -> list[list[int]]:
+    def _group_by_call(self, rows: IntArray, masked: Sequence[tuple[Any, ...]]) -> list[list[int]]:
         """Group pairs for one call of the model: their arrays have the same shapes and kinds."""
         groups: dict[Any, list[int]] = {}
         for pair, parts in enumerate(masked):
             groups.setdefault(tuple(map(_signature, parts)), []).append(pair)
         return list(groups.values())
 
-    def _called(
+    def _call_model(
         self, rows: IntArray, masked: Sequence[tuple[Any, ...]], pairs: list[int]
     ) -> list[FloatArray]:
         """Call the model once; return the outputs of each pair."""
@@ -185,7 +183,7 @@ class TargetedTextGame(MaskerGame):
         self._models = [copy.copy(self.predict) for _ in self.rows]
         with lock_of(self.predict):  # the copies share tokenizers, whose settings they change
             self.output_names = [
-                row_output_names(model, _fixed(row)[-1])
+                row_output_names(model, _fixed_inputs(row)[-1])
                 for model, row in zip(self._models, self.rows, strict=True)
             ]
         for row, names in enumerate(self.output_names):
@@ -220,9 +218,7 @@ class TargetedTextGame(MaskerGame):
             )
         return self._reduced(rows, coalitions, reduce)
 
-    def _callable_together(
-        self, rows: IntArray, masked: Sequence[tuple[Any, ...]]
-    ) -> list[list[int]]:
+    def _group_by_call(self, rows: IntArray, masked: Sequence[tuple[Any, ...]]) -> list[list[int]]:
         groups: dict[Any, list[int]] = {}
         for pair, parts in enumerate(masked):
             groups.setdefault((rows[pair], *map(_signature, parts)), []).append(pair)
@@ -240,7 +236,7 @@ class TargetedTextGame(MaskerGame):
         return np.pad(outputs, ((0, 0), (0, missing)))
 
 
-def _fixed(row: MaskedRow) -> tuple[Any, ...]:
+def _fixed_inputs(row: MaskedRow) -> tuple[Any, ...]:
     if not isinstance(row, RowWithTarget):
         raise InvalidArgumentError(
             "masker must give the model its target beside the masked row, as "
