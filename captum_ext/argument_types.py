@@ -43,4 +43,4 @@ Method: TypeAlias = Callable[..., Any] | HasAttribute
 """An attribution method, or a function of inputs that returns attributions."""
 
 Attributions: TypeAlias = "Tensor | tuple[Tensor, ...] | npt.NDArray[Any]"
-"""What a method returns for inputs."""
+"""The return value of a method for inputs."""

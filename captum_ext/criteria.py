@@ -25,7 +25,7 @@ from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_
 from .aggregates.base_explainers import arguments_for, arrays_of
 from .aggregates.drawn_inputs import DrawnInputs
 from .argument_types import Attributions, Baselines, FeatureMask, ForwardFunction, Inputs, Target
-from .attributions.coalition_attribution import Call, CoalitionAttribution
+from .attributions.coalition_attribution import AttributeCall, CoalitionAttribution
 
 __all__ = [
     "Curve",
@@ -289,12 +289,14 @@ def _call(
     additional: object,
     feature_mask: FeatureMask,
     value_function: ValueFunctionOrName = "raw",
-) -> Call:
+) -> AttributeCall:
     method = CoalitionAttribution(forward_func, seed=0, value_function=value_function)
     return method.checked_call(inputs, baselines, target, additional, feature_mask, None)
 
 
-def _judged(attributions: Attributions, call: Call, of_groups: str) -> tuple[Any, FloatArray]:
+def _judged(
+    attributions: Attributions, call: AttributeCall, of_groups: str
+) -> tuple[Any, FloatArray]:
     """Return the game, and the attribution of each player, (B, M)."""
     checked_choice("of_groups", of_groups, OF_GROUPS)
     inputs, groups = call.game.inputs, call.game.groups

@@ -1,4 +1,4 @@
-"""Types of what users pass to shap's side, by role."""
+"""Types of the arguments of the shap explainers, by role."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Predictor(Protocol):
 
 
 Model: TypeAlias = Callable[..., Any] | Predictor
-"""What is explained."""
+"""The model to explain."""
 
 Table: TypeAlias = "npt.NDArray[Any] | pd.DataFrame | scipy.sparse.spmatrix"
 """Rows of numbers or objects, (R, …), in one object."""

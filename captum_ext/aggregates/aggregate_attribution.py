@@ -1,4 +1,4 @@
-"""What aggregates of attribution methods share."""
+"""Base of the aggregates of attribution methods."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
     Attributes
     ----------
     last_aggregate : Aggregate or None
-        What the latest call of `attribute` made of the methods' attributions, features last:
-        weights and proofs.
+        The aggregate of the latest call of `attribute`, with features last. It holds weights and
+        proofs.
     """
 
     _results = ("last_aggregate",)
@@ -72,10 +72,10 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
         target: TargetType = None,
         **kwargs: Any,
     ) -> Any:
-        """Attribute by all methods and combine what they find.
+        """Attribute by all methods and combine their attributions.
 
-        All arguments but the inputs are passed by name, because captum's classes differ in what
-        comes second.
+        All arguments except the inputs are passed by name, because captum's classes differ in
+        their second argument.
 
         Parameters
         ----------
@@ -105,9 +105,9 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
             self._check_target()
             arguments["target"] = target
         layout, candidates = self._candidates(inputs, tensors, arguments)
-        made = self._aggregator()(candidates)
-        self.last_aggregate = made
-        return layout.tensors(made.values, isinstance(inputs, tuple))
+        aggregate = self._aggregator()(candidates)
+        self.last_aggregate = aggregate
+        return layout.tensors(aggregate.values, isinstance(inputs, tuple))
 
     attribute_future = future_method(attribute)
 
@@ -134,9 +134,9 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
                 started.append(attribute_by(method, inputs, arguments, self._through_futures))
         for method, attributions in zip(self.attribution_methods, started, strict=True):
             with _shared_budget():
-                found = completed(attributions)
-            layout = Layout(found, tensors) if layout is None else layout
-            candidates.append(layout.array(name_of(method), found))
+                attributions_of_method = completed(attributions)
+            layout = Layout(attributions_of_method, tensors) if layout is None else layout
+            candidates.append(layout.array(name_of(method), attributions_of_method))
         if layout is None:  # there is at least one method
             raise InvalidArgumentError("attribution_methods is empty.")
         return layout, candidates

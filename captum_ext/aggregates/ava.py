@@ -50,25 +50,25 @@ class AVA(NamedAttribution):
     """An input attributed by the Shapley values of its nearest neighbours.
 
     Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
-    and aggregating feature-based model explanations). Nearby inputs share most of their neighbours,
-    so that their attributions differ little: AVA lowers sensitivity. It is itself a Shapley value
-    explanation (Theorem 1), of the neighbours' games averaged with the same weights. Each neighbour
-    is attributed when it is first needed, once for each target; `forget` drops that, and so do
-    changes of the parameters of a module.
+    and aggregating feature-based model explanations). Inputs at a small distance share most of
+    their neighbours, so their attributions differ little: AVA lowers sensitivity. It is itself a
+    Shapley value explanation (Theorem 1), of the weighted average of the neighbours' games. Each
+    neighbour is attributed once per target, when it is first needed. `forget` drops these
+    attributions; a change of the parameters of a module drops them, too.
 
     Parameters
     ----------
     attribution_method : Attribution or function
-        What attributes the neighbours. For Theorem 1 it must give Shapley values.
+        Attributes the neighbours. For Theorem 1 it must return Shapley values.
     dataset : Tensor or tuple of Tensors, (D, …)
-        The rows among which neighbours are looked for, in the form of the inputs.
+        The rows from which neighbours are taken, in the form of the inputs.
     n_neighbors : int, optional
         How many neighbours explain an input; by default 10, or as many rows as there are.
     metric, metric_params, normalized, at_zero, smoothing
         The distance ρ and its weights, as in `shapley_adapters.aggregation.NeighbourSearch`.
     embed : callable, optional
-        Inputs to tensors, (B, F), between which distances are taken, such as the activations of a
-        layer; by default the inputs themselves, flattened.
+        Function from inputs to tensors, (B, F), between which distances are computed, such as the
+        activations of a layer; by default the flattened inputs.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class AVA(NamedAttribution):
     tensor([[5., 0.]])
     """
 
-    _results = ("last_aggregate", "_terms", "_layouts", "_found")
+    _results = ("last_aggregate", "_terms", "_layouts", "_caches")
     _through_futures = False
 
     attribution_method: Method = field(kw_only=False)
@@ -108,7 +108,7 @@ class AVA(NamedAttribution):
             self.at_zero,
             self.smoothing,
         )
-        self._index = NeighbourIndex(self._embedded(self.dataset), search)
+        self._index = NeighbourIndex(self._embeddings(self.dataset), search)
         self.forget()
 
     @property
@@ -120,7 +120,7 @@ class AVA(NamedAttribution):
         """Drop the neighbours' attributions."""
         self._terms: Any = None
         self._layouts: dict[Any, Layout] = {}
-        self._found: dict[Any, RowCache] = {}
+        self._caches: dict[Any, RowCache] = {}
 
     @attribute_method
     def attribute(
@@ -132,8 +132,8 @@ class AVA(NamedAttribution):
     ) -> Any:
         """Attribute the output for each input to the features, by its neighbours.
 
-        All arguments but the inputs are passed by name, because captum's classes differ in what
-        comes second.
+        All arguments except the inputs are passed by name, because captum's classes differ in
+        their second argument.
 
         Parameters
         ----------
@@ -144,8 +144,8 @@ class AVA(NamedAttribution):
             explained for the target of the example.
         **kwargs
             Further arguments of the method, for the neighbours, such as `baselines` with one row or
-            `n_samples`, which counts for each neighbour. What belongs to the examples, with a first
-            dimension of B > 1, has no meaning for neighbours and is refused.
+            `n_samples`, which counts per neighbour. An argument with one entry per example, of
+            first dimension B > 1, has no meaning for neighbours and raises an error.
 
         Returns
         -------
@@ -167,16 +167,16 @@ class AVA(NamedAttribution):
         methods = [self.attribution_method]
         arguments = shared_by_all(methods, shared_arguments(methods, kwargs), n_examples)
         self._renew(arguments)
-        near = self._index.nearest(self._embedded(tensors))
+        near = self._index.nearest(self._embeddings(tensors))
         weights = self._index.search.weights(near.distances)
-        for one in dict.fromkeys(targets):
-            found = self._found.setdefault(one, RowCache(len(self.dataset[0])))
-            places = near.indices[[own == one for own in targets]]
-            found.fill(places, partial(self._attributed, one, arguments))
+        for target_of_rows in dict.fromkeys(targets):
+            cache = self._caches.setdefault(target_of_rows, RowCache(len(self.dataset[0])))
+            indices = near.indices[[example_target == target_of_rows for example_target in targets]]
+            cache.fill(indices, partial(self._attribute_rows, target_of_rows, arguments))
         explained = np.concatenate(
             [
-                self._found[own].at(places[None])[0]
-                for own, places in zip(targets, near.indices, strict=True)
+                self._caches[example_target].at(indices[None])[0]
+                for example_target, indices in zip(targets, near.indices, strict=True)
             ]
         )
         values = averaged_over_neighbours(weights, explained)
@@ -186,44 +186,44 @@ class AVA(NamedAttribution):
     attribute_future = future_method(attribute)
 
     def _prepared_for_futures(self) -> AVA:
-        """Return a copy that asks its method for futures, and keeps what it finds by itself."""
+        """Return a copy that calls `attribute_future` of its method and has its own cache."""
         twin = copy.copy(self)
         twin._through_futures = True
         twin.forget()
         return twin
 
     def _renew(self, arguments: dict[str, Any]) -> None:
-        """Forget what was found with other arguments or another model."""
+        """Drop attributions that were computed with other arguments or another model."""
         terms = (module_version(self.forward_func), arguments)
         if self._terms is None or not _same(terms, self._terms):
             self.forget()
-            self._terms = (terms[0], _kept(arguments))
+            self._terms = (terms[0], _copy_of(arguments))
 
-    def _attributed(
-        self, target: Target, arguments: dict[str, Any], places: IntArray
+    def _attribute_rows(
+        self, target: Target, arguments: dict[str, Any], indices: IntArray
     ) -> tuple[FloatArray]:
         """Return the attributions of rows of the data for a target."""
-        rows = tuple(tensor[places.tolist()] for tensor in self.dataset)
-        given = {**arguments, **({} if target is None else {"target": target})}
+        rows = tuple(tensor[indices.tolist()] for tensor in self.dataset)
+        with_target = {**arguments, **({} if target is None else {"target": target})}
         own_inputs = rows if self._is_tuple else rows[0]
-        found = completed(
-            attribute_by(self.attribution_method, own_inputs, given, self._through_futures)
+        attributions = completed(
+            attribute_by(self.attribution_method, own_inputs, with_target, self._through_futures)
         )
-        layout = Layout(found, rows)
-        values = layout.array(name_of(self.attribution_method), found)
-        if len(values) != len(places):
+        layout = Layout(attributions, rows)
+        values = layout.array(name_of(self.attribution_method), attributions)
+        if len(values) != len(indices):
             raise InvalidArgumentError(
                 f"{name_of(self.attribution_method)} attributes {len(values)} examples for "
-                f"{len(places)} rows of the data; AVA needs one for each."
+                f"{len(indices)} rows of the data; AVA needs one for each."
             )
         self._layouts[target] = layout
         return (values,)
 
-    def _embedded(self, tensors: tuple[Tensor, ...]) -> FloatArray:
+    def _embeddings(self, tensors: tuple[Tensor, ...]) -> FloatArray:
         if self.embed is not None:
             with torch.no_grad():
-                made = self.embed(*copied(tensors))
-            tensors = made if isinstance(made, tuple) else (made,)
+                embeddings = self.embed(*copied(tensors))
+            tensors = embeddings if isinstance(embeddings, tuple) else (embeddings,)
         flat = [array_of_tensor(tensor).reshape(len(tensor), -1) for tensor in tensors]
         numbers: FloatArray = np.concatenate(flat, axis=1)
         if not np.isfinite(numbers).all():
@@ -243,19 +243,19 @@ def _of_examples(target: Target, n_examples: int) -> list[Any]:
     return [target] * n_examples
 
 
-def _kept(given: object) -> Any:
+def _copy_of(argument: object) -> Any:
     """Return a copy that later changes do not reach."""
-    if isinstance(given, dict):
-        return {name: _kept(one) for name, one in given.items()}
-    if isinstance(given, (tuple, list)):
-        return type(given)(_kept(one) for one in given)
-    if isinstance(given, Shared):
-        return Shared(_kept(given.value))
-    return given.detach().clone() if isinstance(given, Tensor) else given
+    if isinstance(argument, dict):
+        return {name: _copy_of(part) for name, part in argument.items()}
+    if isinstance(argument, (tuple, list)):
+        return type(argument)(_copy_of(part) for part in argument)
+    if isinstance(argument, Shared):
+        return Shared(_copy_of(argument.value))
+    return argument.detach().clone() if isinstance(argument, Tensor) else argument
 
 
 def _same(a: object, b: object) -> bool:
-    """Tell whether two nested arguments are equal."""
+    """Return whether two nested arguments are equal."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(a, b.to(a.device)))
     if isinstance(a, dict) and isinstance(b, dict):

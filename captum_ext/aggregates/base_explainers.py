@@ -26,7 +26,7 @@ from ..inputs.forward_arguments import are_marked, copied, shared_arguments_only
 _ADDITIONAL = "additional_forward_args"
 
 
-def checked_methods(name: str, given: object) -> list[Any]:
+def checked_methods(name: str, methods: object) -> list[Any]:
     """Return a user's list of methods.
 
     Raises
@@ -34,29 +34,29 @@ def checked_methods(name: str, given: object) -> list[Any]:
     InvalidArgumentTypeError, InvalidArgumentError
         If it is no list, is empty, or holds something that attributes nothing.
     """
-    if isinstance(given, str) or not isinstance(given, Sequence):
+    if isinstance(methods, str) or not isinstance(methods, Sequence):
         raise InvalidArgumentTypeError(
-            f"{name} must be a list of attribution methods; got {type(given).__name__}."
+            f"{name} must be a list of attribution methods; got {type(methods).__name__}."
         )
-    if len(given) == 0:
+    if len(methods) == 0:
         raise InvalidArgumentError(f"{name} must hold at least one attribution method.")
-    for place, one in enumerate(given):
-        check_method(f"{name}[{place}]", one)
-    return list(given)
+    for index, method in enumerate(methods):
+        check_method(f"{name}[{index}]", method)
+    return list(methods)
 
 
-def check_method(name: str, given: object) -> None:
-    """Refuse what attributes nothing."""
-    is_made = not isinstance(given, type)
-    if not (is_made and (callable(getattr(given, "attribute", None)) or callable(given))):
+def check_method(name: str, method: object) -> None:
+    """Raise an error if the object cannot attribute."""
+    is_object = not isinstance(method, type)
+    if not (is_object and (callable(getattr(method, "attribute", None)) or callable(method))):
         raise InvalidArgumentTypeError(
             f"{name} must be an attribution method that is ready, such as "
-            f"IntegratedGradients(model), or a function of the inputs; got {given!r}."
+            f"IntegratedGradients(model), or a function of the inputs; got {method!r}."
         )
 
 
 def takes(method: object, argument: str) -> bool:
-    """Tell whether a method has an argument of this name; wrappers pass it on to what they wrap."""
+    """Return whether a method, or the method inside a wrapper, has an argument of this name."""
     function = getattr(method, "attribute", method)
     parameters = parameters_of(function)
     if argument in parameters:
@@ -74,17 +74,18 @@ def attribute_by(
     Returns
     -------
     attributions, or a Future of them
-        With `through_future`, what the method's `attribute_future` returns. Functions return what
-        they return.
+        With `through_future`, the Future of the method's `attribute_future`. A function is called
+        in both cases.
     """
-    own = arguments_for(method, {n: one for n, one in arguments.items() if takes(method, n)})
+    accepted = {name: value for name, value in arguments.items() if takes(method, name)}
+    supported = arguments_for(method, accepted)
     inputs = copied(inputs)
     if hasattr(method, "attribute"):
         attribute = _future_door(method) if through_future else method.attribute
-        return attribute(inputs, **own)
+        return attribute(inputs, **supported)
     # captum's metrics pass tuples of one, which functions of a tensor do not expect.
     is_wrapped = isinstance(inputs, tuple) and len(inputs) == 1
-    return method(inputs[0] if is_wrapped else inputs, **own)
+    return method(inputs[0] if is_wrapped else inputs, **supported)
 
 
 def arguments_for(method: Method, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,16 +104,17 @@ def arguments_for(method: Method, arguments: Mapping[str, Any]) -> dict[str, Any
                 "Make the argument a part of forward_func, such as lambda x: net(x, edge_index)."
             )
         arguments = {**arguments, _ADDITIONAL: unmarked(arguments[_ADDITIONAL])}
-    return {name: copied(one) for name, one in arguments.items()}
+    return {name: copied(value) for name, value in arguments.items()}
 
 
 def knows_marks(method: object) -> bool:
-    """Tell whether a method reads `Shared` and `PerExample`; wrappers pass them on."""
-    made = _object_of(method)
-    inner = getattr(made, "attribution_methods", None) or getattr(made, "attribution_method", None)
+    """Return whether a method, or the method inside a wrapper, reads `Shared` and `PerExample`."""
+    instance = _object_of(method)
+    inner = getattr(instance, "attribution_methods", None)
+    inner = inner or getattr(instance, "attribution_method", None)
     if inner is not None:
         return all(map(knows_marks, inner if isinstance(inner, list) else [inner]))
-    return isinstance(made, CoalitionAttribution)
+    return isinstance(instance, CoalitionAttribution)
 
 
 def _object_of(method: object) -> Any:
@@ -151,12 +153,12 @@ def shared_arguments(methods: Sequence[Any], arguments: Mapping[str, Any]) -> di
             raise InvalidArgumentTypeError(
                 f"{name}: none of {', '.join(map(name_of, methods))} has an argument of this name."
             )
-    given = dict(arguments)
-    budget = given.get("n_samples")
+    shared = dict(arguments)
+    budget = shared.get("n_samples")
     if isinstance(budget, numbers.Integral) and not isinstance(budget, bool):
         n_shares = sum(takes(method, "n_samples") for method in methods)
-        given["n_samples"] = share_of_budget("n_samples", int(budget), n_shares, "methods")
-    return given
+        shared["n_samples"] = share_of_budget("n_samples", int(budget), n_shares, "methods")
+    return shared
 
 
 def shared_by_all(
@@ -173,23 +175,23 @@ def shared_by_all(
         If an argument belongs to the examples.
     """
     shared = dict(arguments)
-    for name, given in arguments.items():
+    for name, argument in arguments.items():
         if name == _ADDITIONAL:
-            marked = shared_arguments_only(given, n_examples)
-            shared[name] = marked if all(map(knows_marks, methods)) else given
+            shared_argument = shared_arguments_only(argument, n_examples)
+            shared[name] = shared_argument if all(map(knows_marks, methods)) else argument
             continue
-        parts = given if isinstance(given, tuple) else (given,)
+        parts = argument if isinstance(argument, tuple) else (argument,)
         if any(_has_rows(part, n_examples) for part in parts):
             raise InvalidArgumentError(
                 f"{name} has a row for each of the {n_examples} examples, but it is their "
-                "neighbours that are attributed. Pass one row, or what holds for all."
+                "neighbours that are attributed. Pass one row, or a value for all examples."
             )
     return shared
 
 
-def _has_rows(given: Any, n_examples: int) -> bool:
-    is_plain = isinstance(given, Tensor) and not isinstance(given, BaselineDistribution)
-    return is_plain and given.shape[:1] == (n_examples,) != (1,)
+def _has_rows(argument: Any, n_examples: int) -> bool:
+    is_plain = isinstance(argument, Tensor) and not isinstance(argument, BaselineDistribution)
+    return is_plain and argument.shape[:1] == (n_examples,) != (1,)
 
 
 def arrays_of(name: str, attributions: object) -> list[FloatArray]:
@@ -209,22 +211,22 @@ class Layout:
         The inputs.
     """
 
-    def __init__(self, found: object, inputs: tuple[Tensor, ...]) -> None:
-        parts = found if isinstance(found, tuple) else (found,)
-        arrays = arrays_of("attributions", found)
+    def __init__(self, attributions: object, inputs: tuple[Tensor, ...]) -> None:
+        parts = attributions if isinstance(attributions, tuple) else (attributions,)
+        arrays = arrays_of("attributions", attributions)
         self._shapes = [array.shape for array in arrays]
         self._kinds = [
-            (part.dtype, part.device) if isinstance(part, Tensor) else (own.dtype, own.device)
-            for part, own in zip(parts, _repeated(inputs, len(parts)), strict=True)
+            (part.dtype, part.device) if isinstance(part, Tensor) else (x.dtype, x.device)
+            for part, x in zip(parts, _repeated(inputs, len(parts)), strict=True)
         ]
         # Outputs of several dimensions come between the examples and the features.
         extra = arrays[0].ndim - inputs[0].dim() if len(parts) == len(inputs) else 0
         self._n_lead = 1 + max(0, extra)
         self.lead = self._shapes[0][: self._n_lead]
 
-    def array(self, name: str, found: object) -> FloatArray:
+    def array(self, name: str, attributions: object) -> FloatArray:
         """Return attributions as (B, …, features), those of all inputs side by side."""
-        arrays = arrays_of(name, found)
+        arrays = arrays_of(name, attributions)
         shapes = [array.shape for array in arrays]
         if shapes != self._shapes:
             raise InvalidArgumentError(
@@ -234,14 +236,14 @@ class Layout:
         return np.concatenate([a.reshape(*self.lead, -1) for a in arrays], axis=-1)
 
     def tensors(self, values: FloatArray, as_tuple: bool) -> Any:
-        """Return what `array` flattened, in the type and on the device of the first method's."""
+        """Undo `array`: return tensors in the type and on the device of the first method's."""
         sizes = [int(np.prod(shape[self._n_lead :])) for shape in self._shapes]
-        parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
-        made = tuple(
-            torch.from_numpy(part.reshape(-1, *shape[1:]).copy()).to(dtype=kind[0], device=kind[1])
-            for part, shape, kind in zip(parts, self._shapes, self._kinds, strict=True)
+        arrays = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
+        parts = tuple(
+            torch.from_numpy(array.reshape(-1, *shape[1:]).copy()).to(dtype=kind[0], device=kind[1])
+            for array, shape, kind in zip(arrays, self._shapes, self._kinds, strict=True)
         )
-        return made if as_tuple or len(made) > 1 else made[0]
+        return parts if as_tuple or len(parts) > 1 else parts[0]
 
 
 def _repeated(inputs: tuple[Tensor, ...], n: int) -> tuple[Tensor, ...]:

@@ -47,7 +47,7 @@ def combine(attributions: Sequence[Any], aggregator: Aggregator) -> Any:
         raise InvalidArgumentTypeError(
             f"attributions must be a list; got {type(attributions).__name__}."
         )
-    first = next((one for one in attributions if isinstance(_first(one), Tensor)), None)
+    first = next((item for item in attributions if isinstance(_first(item), Tensor)), None)
     if first is None:
         raise InvalidArgumentError(
             "attributions must hold a tensor; shap_ext.combine makes an Explanation of arrays."
@@ -55,10 +55,10 @@ def combine(attributions: Sequence[Any], aggregator: Aggregator) -> Any:
     tensors = first if isinstance(first, tuple) else (first,)
     layout = Layout(first, tensors)
     candidates = [
-        layout.array(f"attributions[{place}]", one) for place, one in enumerate(attributions)
+        layout.array(f"attributions[{index}]", item) for index, item in enumerate(attributions)
     ]
     return layout.tensors(aggregator(candidates).values, isinstance(first, tuple))
 
 
-def _first(given: object) -> Any:
-    return given[0] if isinstance(given, tuple) and given else given
+def _first(attributions: object) -> Any:
+    return attributions[0] if isinstance(attributions, tuple) and attributions else attributions

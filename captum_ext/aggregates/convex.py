@@ -20,14 +20,14 @@ from .aggregate_attribution import AggregateAttribution
 from .base_explainers import (
     shared_arguments,
 )
-from .convex_fit_data import ExplainedInputs
+from .convex_fit_data import ConvexFitData
 
 
 @write_constructor
 class Convex(AggregateAttribution):
     """A convex combination of the attributions of several methods.
 
-    Σ_i w_i g_i (Bhatt, Weller and Moura), with given weights, or with weights learned by `learn`.
+    Σ_i w_i g_i (Bhatt, Weller and Moura). The weights are passed, or are learned by `learn`.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ class Convex(AggregateAttribution):
     weights : sequence of float, optional
         One for each method, not negative; they are divided by their sum. Equal by default.
     scale : {"none", "l1", "l2", "max"}
-        Whether each attribution is first brought to the mean size of all, measured so.
+        The norm by which each attribution is scaled first, to the mean norm of all. `"none"`: no
+        scaling.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class Convex(AggregateAttribution):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.learned: core.LearnedWeights | None = None
+        self.learned_weights: core.LearnedWeights | None = None
         self._aggregator()(np.zeros((len(self.attribution_methods), 1, 1)))
 
     def _aggregator(self) -> core.Convex:
@@ -76,26 +77,27 @@ class Convex(AggregateAttribution):
         inputs, target, **kwargs
             As in `attribute`.
         criterion : {"complexity", "sensitivity"} or callable
-            A function of attributions, (R, M), to one number each, less of which is better.
+            The criterion, by name. Or a function of attributions, (R, M), that returns one number
+            per attribution; lower is better.
         neighbourhood : shapley_adapters.criteria.Neighbourhood, optional
-            Where sensitivity, on average, looks for neighbours; `forward_func` of the first method
-            tells which keep the prediction.
+            The neighbours for the average sensitivity. `forward_func` of the first method decides
+            which of them keep the prediction.
         seed : int
             Seed of random starts, and of the neighbours.
         """
         if not callable(criterion):
             checked_choice("criterion", criterion, ("complexity", "sensitivity"))
-        explained = self._explained(inputs, target, kwargs)
+        fit_data = self._fit_data(inputs, target, kwargs)
         loss: Any
         if callable(criterion):
-            loss = core.CriterionLoss(explained(), criterion)
+            loss = core.CriterionLoss(fit_data(), criterion)
         elif criterion == "complexity":
-            loss = core.ComplexityLoss(explained())
+            loss = core.ComplexityLoss(fit_data())
         else:
-            loss = explained.sensitivity(neighbourhood, self.forward_func, seed)
-        self.learned = core.learned_weights(loss, len(self.attribution_methods), seed=seed)
-        self.weights = self.learned.weights
-        return self.learned
+            loss = fit_data.sensitivity(neighbourhood, self.forward_func, seed)
+        self.learned_weights = core.learned_weights(loss, len(self.attribution_methods), seed=seed)
+        self.weights = self.learned_weights.weights
+        return self.learned_weights
 
     def trade_off(
         self,
@@ -117,20 +119,23 @@ class Convex(AggregateAttribution):
             λ, in units of sensitivity per nat of complexity; by default 16 values over three
             decades.
         """
-        explained = self._explained(inputs, target, kwargs)
-        sensitivity = explained.sensitivity(neighbourhood, self.forward_func, seed)
+        fit_data = self._fit_data(inputs, target, kwargs)
+        sensitivity = fit_data.sensitivity(neighbourhood, self.forward_func, seed)
         return core.trade_off(
-            core.ComplexityLoss(explained()), sensitivity, complexity_weights, seed=seed
+            core.ComplexityLoss(fit_data()), sensitivity, complexity_weights, seed=seed
         )
 
-    def _explained(self, inputs: Inputs, target: Target, kwargs: dict[str, Any]) -> ExplainedInputs:
+    def _fit_data(self, inputs: Inputs, target: Target, kwargs: dict[str, Any]) -> ConvexFitData:
         arguments = shared_arguments(self.attribution_methods, kwargs)
         if target is not None:
             self._check_target()
 
-        def candidates(given: Inputs, own_target: Target, others: dict[str, Any]) -> FloatArray:
-            own = {} if own_target is None else {"target": own_target}
-            _, found = self._candidates(given, checked_inputs(given), {**others, **own})
-            return core.on_one_scale(np.array(found), self.scale)
+        def candidates(
+            inputs: Inputs, target_of_rows: Target, arguments: dict[str, Any]
+        ) -> FloatArray:
+            if target_of_rows is not None:
+                arguments = {**arguments, "target": target_of_rows}
+            _, arrays = self._candidates(inputs, checked_inputs(inputs), arguments)
+            return core.on_one_scale(np.array(arrays), self.scale)
 
-        return ExplainedInputs(candidates, inputs, target, arguments, self.attribution_methods)
+        return ConvexFitData(candidates, inputs, target, arguments, self.attribution_methods)

@@ -1,4 +1,4 @@
-"""What convex combinations are learned on: attributions of inputs and of their neighbours."""
+"""Data to learn convex combinations: attributions of inputs and of their neighbours."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .drawn_inputs import DrawnInputs
 
 
 @dataclass(frozen=True)
-class ExplainedInputs:
-    """Inputs, and what attributes them.
+class ConvexFitData:
+    """Inputs and the methods that attribute them.
 
     Attributes
     ----------
     candidates : callable
         Inputs, targets and further arguments to the attributions of all methods, (G, B, …, M).
     inputs, target
-        The inputs, and what is explained of each.
+        The inputs, and the target of each.
     arguments : dict
-        What else the methods get.
+        Further arguments of the methods.
     methods : sequence
         The methods.
     """
@@ -42,8 +42,8 @@ class ExplainedInputs:
 
     def __call__(self) -> FloatArray:
         """Return the attributions of the inputs, (G, R, M), each output a row of its own."""
-        found = self.candidates(self.inputs, self.target, self.arguments)
-        return found.reshape(len(found), -1, found.shape[-1])
+        candidates = self.candidates(self.inputs, self.target, self.arguments)
+        return candidates.reshape(len(candidates), -1, candidates.shape[-1])
 
     def sensitivity(
         self, neighbourhood: Neighbourhood | None, forward_func: ForwardFunction, seed: int
@@ -54,15 +54,18 @@ class ExplainedInputs:
                 "neighbourhood= is needed for sensitivity, such as Neighbourhood(radius=0.1) of "
                 f"shapley_adapters.criteria; got {neighbourhood!r}."
             )
-        drawn = DrawnInputs(self.inputs, self.target, forward_func, self.arguments, self.methods)
-        drawn.check(neighbourhood)
+        neighbours = DrawnInputs(
+            self.inputs, self.target, forward_func, self.arguments, self.methods
+        )
+        neighbours.check(neighbourhood)
 
         def explain(rows: FloatArray, owners: IntArray) -> FloatArray:
-            given = drawn.tensor(rows), drawn.target_of(owners), drawn.arguments
-            found = self.candidates(*given)
-            return np.moveaxis(found.reshape(*found.shape[:2], -1, found.shape[-1]), 0, 1)
+            arguments = neighbours.tensor(rows), neighbours.target_of(owners), neighbours.arguments
+            candidates = self.candidates(*arguments)
+            n_features = candidates.shape[-1]
+            return np.moveaxis(candidates.reshape(*candidates.shape[:2], -1, n_features), 0, 1)
 
-        found = explained_neighbours(
-            explain, drawn.predict, drawn.rows, neighbourhood, seed=seed, with_owners=True
+        explanations = explained_neighbours(
+            explain, neighbours.predict, neighbours.rows, neighbourhood, seed=seed, with_owners=True
         )
-        return SensitivityLoss.of(*found)
+        return SensitivityLoss.of(*explanations)

@@ -20,7 +20,7 @@ from .base_explainers import shared_by_all
 
 
 class DrawnInputs:
-    """What turns drawn points into inputs.
+    """Converter of drawn points to inputs.
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ class DrawnInputs:
     forward_func : callable or None
         By whose outputs neighbours are kept.
     arguments : dict
-        What else the methods get; none may belong to the examples.
+        Further arguments of the methods; none may have one entry per example.
     methods : sequence
-        What attributes the inputs.
+        The methods that attribute the inputs.
 
     Attributes
     ----------
     arguments : dict
-        What else the methods get for neighbours.
+        Further arguments of the methods, for neighbours.
     """
 
     def __init__(
@@ -55,32 +55,32 @@ class DrawnInputs:
                 "sensitivity takes one tensor of floating point as inputs; neighbours of others "
                 "cannot be drawn."
             )
-        (self._given,) = tensors
-        self._target = checked_target(target, len(self._given))
+        (self._inputs,) = tensors
+        self._target = checked_target(target, len(self._inputs))
         self._forward_func = forward_func
-        self.arguments = shared_by_all(methods, arguments, len(self._given))
+        self.arguments = shared_by_all(methods, arguments, len(self._inputs))
 
     def check(self, neighbourhood: Neighbourhood) -> None:
         """Refuse a neighbourhood that needs predictions where there are none."""
         if self._forward_func is None and neighbourhood.keep != "all":
             raise InvalidArgumentError(
-                "forward_func= is needed to tell which neighbours keep the prediction "
+                "forward_func= is needed to find the neighbours that keep the prediction "
                 f"(keep={neighbourhood.keep!r})."
             )
 
     @property
     def rows(self) -> FloatArray:
         """The inputs as an array."""
-        return array_of_tensor(self._given)
+        return array_of_tensor(self._inputs)
 
     def tensor(self, rows: FloatArray) -> Tensor:
         """Return points in the type and on the device of the inputs."""
         # A copy, because models may write into their input.
-        return torch.from_numpy(np.array(rows)).to(self._given)
+        return torch.from_numpy(np.array(rows)).to(self._inputs)
 
     def target_of(self, owners: IntArray) -> Any:
         """Return the targets of the examples whose neighbours the points are."""
-        target, n_examples = self._target, len(self._given)
+        target, n_examples = self._target, len(self._inputs)
         if isinstance(target, list) and len(target) == n_examples:
             return [target[owner] for owner in owners]
         if isinstance(target, Tensor) and target.dim() > 0 and len(target) == n_examples:

@@ -1,4 +1,4 @@
-"""What attribution methods that train a network have in common."""
+"""Base of the attribution methods that train a network."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ..inputs.checks import checked_inputs, checked_target
 from ..inputs.forward_arguments import shared_arguments_only
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
-from .coalition_attribution import Call, CoalitionAttribution
+from .coalition_attribution import AttributeCall, CoalitionAttribution
 from .surrogate import (
     Surrogate,
     gathered,
-    inputs_seen,
+    inputs_from_network,
     layout_of,
-    seen_by_network,
+    network_inputs,
 )
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         Returns
         -------
         AmortizedAttribution
-            Itself. What was spent is in `trained.evaluations` and `trained.validation_evaluations`.
+            Itself. The numbers of evaluations are in `trained.evaluations` and
+            `trained.validation_evaluations`.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
         from shapley_adapters.amortized.progress import Progress
@@ -113,16 +114,16 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             tensors, baselines, None, additional_forward_args, feature_mask, None
         )
         n_real = call.game.n_rows
-        if self.crossed_rows > 0:
-            tensors = self._with_crossed(call.game)
+        if self.n_mixed_rows > 0:
+            tensors = self._with_mixed_rows(call.game)
             call = self.checked_call(
                 tensors, baselines, None, additional_forward_args, feature_mask, None
             )
         game: Game = call.game if call.valued is None else call.valued
-        seen = seen_by_network(call.game.inputs, self.network)
+        inputs_of_network = network_inputs(call.game.inputs, self.network)
         trained = AmortizedShapley.fit(
             game,
-            seen,
+            inputs_of_network,
             self._training(),
             self.network,
             self.network_options,
@@ -143,7 +144,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         additional: object,
         feature_mask: FeatureMask,
         perturbations_per_eval: int | None,
-    ) -> Call:
+    ) -> AttributeCall:
         """Return the games of a call: of the forward function, or of its surrogate."""
         if self.surrogate is None:
             # Training rows, probes and explained rows have different numbers of examples.
@@ -162,22 +163,25 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             inputs, self.surrogate.reference, target, None, feature_mask, perturbations_per_eval
         )
 
-    def _with_crossed(self, game: ForwardFunctionGame) -> Tensor:
+    def _with_mixed_rows(self, game: ForwardFunctionGame) -> Tensor:
         """Return examples with more of them, each made of two that are not held out."""
-        from shapley_adapters.amortized.crossing import crossed_rows
+        from shapley_adapters.amortized.crossing import mixed_rows
 
         if len(game.inputs) > 1 or game.groups.differ_by_example:
             raise InvalidArgumentError(
-                f"crossed_rows={self.crossed_rows} needs one input tensor, with the same groups "
+                f"n_mixed_rows={self.n_mixed_rows} needs one input tensor, with the same groups "
                 "for all examples."
             )
         (real,) = game.inputs
         players = game.groups.players[0][0]
-        _, kept = self._training().split(len(real), len(real))
-        more = crossed_rows(
-            readable(real).numpy()[kept], players, self.crossed_rows, checked_seed(self.seed)
+        _, training_rows = self._training().split(len(real), len(real))
+        mixed = mixed_rows(
+            readable(real).numpy()[training_rows],
+            players,
+            self.n_mixed_rows,
+            checked_seed(self.seed),
         )
-        return torch.cat([real, torch.as_tensor(more).to(real)])
+        return torch.cat([real, torch.as_tensor(mixed).to(real)])
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `load_trained` reads.
@@ -211,8 +215,8 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         from shapley_adapters.amortized.amortized import AmortizedShapley, ends_of
         from shapley_adapters.amortized.header_fields import Fields
 
-        own = None if isinstance(self.network, str) else self.network
-        loaded = AmortizedShapley.load(path, own, self._loadable)
+        module = None if isinstance(self.network, str) else self.network
+        loaded = AmortizedShapley.load(path, module, self._loadable)
         probes, about = loaded.saved.fingerprint.inputs, loaded.saved.description
         layout = about.host.get("inputs")
         if layout is None:
@@ -221,7 +225,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
                 "or load it there."
             )
         Fields.of(str(path), "header.host", about.host).shape("output_shape", about.n_outputs)
-        inputs = inputs_seen(probes, layout, str(path))
+        inputs = inputs_from_network(probes, layout, str(path))
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None
         )
@@ -250,9 +254,10 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         inputs, baselines, target, additional_forward_args, feature_mask
             As in all methods here; baselines and feature mask as they were in `fit`. With a value
             function there is one output, of which no target can be chosen. Other baselines are
-            refused where those of `fit` were the same for all examples, and the output for them
-            tells. With `efficient`, examples unlike those that were trained on are warned of: the
-            network misses the model's output by far more than on held-out examples.
+            refused if those of `fit` were the same for all examples; the output for them is
+            compared. With `efficient`, there is a warning for examples unlike the training
+            examples: the network's sum differs from the model's output by far more than on
+            held-out examples.
         return_input_shape : bool
             Whether attributions have the shape of the inputs. False returns one number for each
             feature of `feature_mask`, as captum's KernelShap does.
@@ -277,7 +282,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
         explained = fitted.explain(
-            game, seen_by_network(tensors, fitted.saved.description.network), self.efficient
+            game, network_inputs(tensors, fitted.saved.description.network), self.efficient
         )
         self.last_estimate = explained.estimate
         self.last_efficiency_gaps = explained.efficiency_gaps
@@ -289,8 +294,8 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         arguments = values, call.game.groups, call.game.inputs, shape, torch.get_default_dtype()
         if not return_input_shape:
             return as_group_tensor(*arguments)
-        made = as_tensors(*arguments)
-        return made if isinstance(inputs, tuple) else made[0]
+        attributions = as_tensors(*arguments)
+        return attributions if isinstance(inputs, tuple) else attributions[0]
 
     attribute_future = future_method(attribute)
 
@@ -325,10 +330,10 @@ def _of_targets(
 ) -> tuple[AttributionArray, tuple[int, ...]]:
     """Return the attributions of the selected outputs, (B, M, K), and the shape of these."""
     n_rows = len(values)
-    places = torch.arange(values.shape[2]).reshape(1, *output_shape).expand(n_rows, *output_shape)
-    chosen = selected_targets(places, target, target)
-    columns = chosen.reshape(n_rows, 1, -1).numpy()
-    return np.take_along_axis(values, columns, axis=2), tuple(chosen.shape[1:])
+    indices = torch.arange(values.shape[2]).reshape(1, *output_shape).expand(n_rows, *output_shape)
+    selected = selected_targets(indices, target, target)
+    columns = selected.reshape(n_rows, 1, -1).numpy()
+    return np.take_along_axis(values, columns, axis=2), tuple(selected.shape[1:])
 
 
 def refuse_trained(attr_method: Any, explained: str) -> None:
@@ -337,7 +342,7 @@ def refuse_trained(attr_method: Any, explained: str) -> None:
     Raises
     ------
     InvalidArgumentError
-        If `attr_method` is one, which cannot explain what is `explained`.
+        If `attr_method` is one of them, because it cannot explain `explained`.
     """
     if isinstance(attr_method, AmortizedAttribution):
         raise InvalidArgumentError(

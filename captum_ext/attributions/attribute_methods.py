@@ -1,4 +1,4 @@
-"""What every `attribute` of this package has: captum's usage count, named options and a Future."""
+"""Common parts of every `attribute`: captum's usage count, named options and a Future."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def attribute_method(attribute: Callable[..., Any]) -> Callable[..., Any]:
     captum's classes differ in the order of their last arguments. A call that passes one of them by
     position gets an error that says so, because it may come from a class with another order.
     """
-    counted = counted_usage(attribute)
+    with_usage = counted_usage(attribute)
     parameters = inspect.signature(attribute).parameters.values()
     positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
-    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
 
     @functools.wraps(attribute)
     def counted_attribute(self: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) > len(positional):
             raise InvalidArgumentTypeError(
                 f"attribute takes at most {len(positional)} arguments by position "
-                f"({', '.join(positional)}); got {len(args)}. captum's classes differ in what "
-                f"comes next, so pass the others by name: {', '.join(named)}."
+                f"({', '.join(positional)}); got {len(args)}. captum's classes differ in "
+                f"the next arguments, so pass the others by name: {', '.join(names)}."
             )
-        return counted(self, *args, **kwargs)
+        return with_usage(self, *args, **kwargs)
 
     return counted_attribute
 
@@ -44,7 +44,7 @@ def future_method(attribute: Callable[..., Any]) -> Callable[..., Future[Any]]:
     """Return the `attribute_future` that belongs to an `attribute`.
 
     The class says by `_prepared_for_futures` which copy of itself runs in the background, and in
-    `_results` which attributes of the copy tell what the call has made.
+    `_results` which attributes of the copy hold results of the call.
     """
 
     def attribute_future(self: Any, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -59,21 +59,21 @@ def future_method(attribute: Callable[..., Any]) -> Callable[..., Future[Any]]:
         Returns
         -------
         torch.futures.Future
-            Its `wait()` returns what `attribute` returns for a forward function that returns the
-            results of the futures. It raises what `attribute` raises, and `FutureError` where a
-            Future of the forward function ended with an error. Attributes such as `last_estimate`
+            Its `wait()` returns the attributions that `attribute` computes from the results of the
+            futures. It raises the errors of `attribute`, and `FutureError` if a Future of the
+            forward function ended with an error. Attributes such as `last_estimate`
             are set when it completes.
         """
-        given = inspect.signature(attribute).bind(self, *args, **kwargs)
+        bound = inspect.signature(attribute).bind(self, *args, **kwargs)
         twin = self._prepared_for_futures()
 
         def run() -> Any:
-            made = attribute(twin, *args, **kwargs)
+            attributions = attribute(twin, *args, **kwargs)
             for name in self._results:
                 setattr(self, name, getattr(twin, name))
-            return made
+            return attributions
 
-        return in_background(run, checked_inputs(given.arguments["inputs"]))
+        return in_background(run, checked_inputs(bound.arguments["inputs"]))
 
     documented: Any = attribute_future
     documented.__signature__ = inspect.signature(attribute)

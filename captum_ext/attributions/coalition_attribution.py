@@ -1,4 +1,4 @@
-"""What all attribution classes share: captum's arguments in, tensors out."""
+"""Base of all attribution classes: it checks captum's arguments and returns tensors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         Seed of all random choices, drawn from the operating system where none was given. Each call
         of `attribute` starts from it, so that equal calls give equal attributions.
     last_estimate : Estimate or None
-        What the latest call of `attribute` estimated and spent, in terms of players.
+        The estimate of the latest call of `attribute`, per player, and its number of evaluations.
     """
 
     independent_rows = False
@@ -100,32 +100,31 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         inputs : Tensor or tuple of Tensors
             The inputs; the first dimension counts the B examples.
         baselines : scalar, Tensor, tuple of them, or callable, optional
-            Values of absent features. A number; a tensor with one row, or with one for each
-            example; or a distribution, with any other number of rows or marked by
-            `BaselineDistribution`: then the output is averaged over the rows, and an evaluation
-            costs a row of the forward function for each of them. A callable is called once, with
-            the inputs if it takes an argument, and may return any of these. Zero by default.
+            Values of absent features. A number; a tensor with one row, or with one row per example;
+            or a distribution: a tensor with any other number of rows, or marked by
+            `BaselineDistribution`. For a distribution, the output is averaged over its rows, and an
+            evaluation runs the forward function once per row. A callable is called once, with the
+            inputs if it takes an argument, and may return any of these. Zero by default.
         target : int, tuple, Tensor or list, optional
-            Which output to explain, in any of captum's forms. Without it, all outputs are
-            explained at once.
+            The output to explain, in any of captum's forms. Without it, all outputs are explained
+            at once.
         additional_forward_args : any, optional
             Further arguments of the forward function. Tensors whose first dimension is B have one
-            entry for each example; all others go in as they are, and so does what is marked
-            `Shared`. Mark by `PerExample` what has one entry for each example within lists, tuples
-            and dicts, and whole numbers of shape (2, L) with two examples, which may be edges.
+            entry per example. All others are passed unchanged, and so are arguments marked by
+            `Shared`. Mark by `PerExample` lists, tuples and dicts that hold one entry per example,
+            and whole numbers of shape (2, L) for two examples, which may also be edges.
         feature_mask : Tensor or tuple of Tensors, optional
-            Whole numbers that say which features go together, across tensors, too. By default each
-            number of an example is a feature.
+            Whole numbers, equal for the elements of one feature, also across tensors. By default
+            each element of an example is a feature.
         n_samples : int, optional
-            The budget: how many coalitions are evaluated for each example. By default 16 a
-            feature, at least 500; where it pays for all 2^M coalitions, the result is exact. Up to
-            two evaluations for all examples together, which the budgets have left over or the
-            default adds, check that the model is deterministic.
+            The budget: the number of coalitions evaluated per example. By default 16 per feature,
+            at least 500. If it allows all 2^M coalitions, the result is exact. Up to two further
+            evaluations for all examples together check that the model is deterministic; they come
+            from unused budget or are added to the default.
         perturbations_per_eval : int, optional
-            How many masked copies of all examples go into one forward pass at most. By default
-            the first batches are timed, and batches grow as long as this saves time. 1 also says
-            that the forward function may return one result for the whole batch, a tensor of any
-            shape.
+            The largest number of masked copies of all examples in one forward pass. By default the
+            first batches are timed, and batches grow as long as this saves time. With 1, the
+            forward function may also return one result for the whole batch, a tensor of any shape.
         show_progress : bool
             Whether to show a progress bar.
         return_input_shape : bool
@@ -134,10 +133,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         return_standard_error : bool
             Whether to return the standard errors, too.
         tolerance : float or str, optional
-            The standard error at which an example needs no further evaluations: a number in units
-            of the output, or a percentage of the distance between the example's largest and
-            smallest attribution, as in `"1%"`. `n_samples` stays the limit, by default twenty times
-            as high; examples that reach it first are warned of.
+            The standard error at which evaluation of an example stops: a number in units of the
+            output, or a percentage of the distance between the example's largest and smallest
+            attribution, as in `"1%"`. `n_samples` is still the limit, and is by default twenty
+            times as high. A warning names the examples that reach it first.
 
         Returns
         -------
@@ -158,12 +157,11 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         InvalidArgumentError, InvalidArgumentTypeError
             If an argument cannot be used; the message names it.
         BudgetError
-            If `n_samples` is too small for the method; the message says what it needs.
+            If `n_samples` is too small for the method; the message names the minimum.
         NonFiniteValueError
             If the forward function returns NaN or an infinite number.
         ModelOutputError
-            If the forward function returns something else than an output for each example, or one
-            for the batch.
+            If the forward function returns neither one output per example nor one for the batch.
         """
         call = self.checked_call(
             inputs, baselines, target, additional_forward_args, feature_mask, perturbations_per_eval
@@ -207,7 +205,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         additional: object,
         feature_mask: FeatureMask,
         perturbations_per_eval: int | None,
-    ) -> Call:
+    ) -> AttributeCall:
         """Return the games of a call of `attribute`, its arguments checked."""
         tensors = checked_inputs(inputs)
         target = checked_target(target, len(tensors[0]))
@@ -226,15 +224,15 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             calls_in_flight=self._calls_in_flight,
         )
         valued = None if value_function.is_raw else class_value_game(game, value_function, target)
-        return Call(game, valued, isinstance(inputs, tuple))
+        return AttributeCall(game, valued, isinstance(inputs, tuple))
 
 
 _AnyGame: TypeAlias = ForwardFunctionGame | ClassValueGame | BatchGame
 
 
 @dataclass(frozen=True)
-class Call:
-    """One call of `attribute`, its arguments checked; with what is made of its outputs, if any."""
+class AttributeCall:
+    """The checked arguments of a call of `attribute`: its game and, if any, its value function."""
 
     game: ForwardFunctionGame
     valued: ClassValueGame | None

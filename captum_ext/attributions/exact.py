@@ -12,9 +12,9 @@ from .shared_parameters import documented
 class Exact(CoalitionAttribution):
     """Shapley values by enumeration of all 2^M coalitions, for up to 20 features.
 
-    Unlike `captum.attr.ShapleyValues`, which runs through all M! orders, this evaluates each
-    coalition once. Features whose input equals their baseline do not count. Nothing is random: the
-    seed is taken for uniformity.
+    Unlike `captum.attr.ShapleyValues`, which evaluates all M! orders, this evaluates each coalition
+    once. Features whose input equals their baseline are not players. Nothing is random; `seed` has
+    no effect.
 
     Parameters
     ----------

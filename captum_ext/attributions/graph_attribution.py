@@ -1,4 +1,4 @@
-"""What the attribution methods on graphs share."""
+"""Base of the attribution methods on graphs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class GraphAttribution(SamplingAttribution):
     def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph]:
         if self.graph is None:
             _refuse_tables(game.inputs)
-        layouts = game.groups.layouts([tuple(given.shape[1:]) for given in game.inputs])
+        layouts = game.groups.layouts([tuple(tensor.shape[1:]) for tensor in game.inputs])
         graph = "grid" if self.graph is None else self.graph
         return read_graphs(graph, layouts, game.n_players)
 
 
 def _refuse_tables(inputs: tuple[Tensor, ...]) -> None:
     """Refuse inputs whose shape says nothing about neighbours."""
-    for index, given in enumerate(inputs):
-        if given.dim() == 2 and given.shape[1] > 1 and given.is_floating_point():
+    for index, tensor in enumerate(inputs):
+        if tensor.dim() == 2 and tensor.shape[1] > 1 and tensor.is_floating_point():
             raise InvalidArgumentError(
-                f"graph is missing: inputs[{index}] of shape {tuple(given.shape)} is a table of "
+                f"graph is missing: inputs[{index}] of shape {tuple(tensor.shape)} is a table of "
                 "numbers, whose columns are not neighbours because they stand side by side. Pass "
                 "graph= with the graph of its features, or graph='line' if they are a sequence. "
                 "Token ids, embeddings, images and volumes bring their graph with them."

@@ -14,10 +14,10 @@ from .shared_parameters import documented
 class LeastSquares(SamplingAttribution):
     """Shapley values as the solution of a weighted regression (KernelSHAP).
 
-    The attributions sum to the difference of the outputs exactly. Consistent, with a bias that
-    vanishes with the inverse of the budget, or unbiased, at the price of a larger variance. The
-    counterpart of `captum.attr.KernelShap`, solved for all examples at once. Needs at least 2 M + 2
-    evaluations; the unbiased form needs 4.
+    The attributions sum exactly to the difference of the outputs. By default the estimator is
+    consistent, with a bias in proportion to 1 / budget. `unbiased=True` has no bias but a larger
+    variance. The counterpart of `captum.attr.KernelShap`, solved for all examples at once. Needs at
+    least 2 M + 2 evaluations; the unbiased form needs 4.
 
     Parameters
     ----------

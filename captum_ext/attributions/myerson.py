@@ -14,12 +14,12 @@ from .shared_parameters import documented
 class Myerson(GraphAttribution):
     """Myerson values: Shapley values of features that act together only where they are connected.
 
-    For features with neighbours, such as atoms of a molecule. A coalition is worth the sum of what
-    its connected components are worth apart; the Myerson value (1977) is the Shapley value of that.
-    Needs the values of connected sets only; where these are more than `n_samples` pays for, random
-    orders and their reverses are drawn: unbiased, with standard errors. The values of each
-    component of the graph sum to what it is worth by itself, exactly. A feature that changes no
-    output may be paid for joining others.
+    For features with neighbours, such as atoms of a molecule. The value of a coalition is the sum
+    of the values of its connected components. The Myerson value (1977) is the Shapley value of this
+    game. It needs the values of connected sets only. If there are more of them than `n_samples`
+    allows, random orders and their reverses are drawn; the estimate is then unbiased and has
+    standard errors. The values of each component of the graph sum exactly to the value of this
+    component alone. A feature that changes no output may get a value, because it connects others.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ _MODEL = """forward_func : callable
     seed : int, optional
         Seed of the weights, the order of the examples and all coalitions.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
-        What is explained of a classifier's outputs, or a `ValueFunction` that says more."""
+        The function of a classifier's outputs to explain, or a `ValueFunction` with options."""
 
 _TRAINING = """network : {"mlp", "unet", "tokens"} or Module
         The network: dense layers, a U-Net for images, convolutions for sequences; or a module from
@@ -20,42 +20,42 @@ _TRAINING = """network : {"mlp", "unet", "tokens"} or Module
     network_options : mapping, optional
         Options of a named network, such as `{"grid": (16, 16)}`.
     evaluations : int, optional
-        Coalitions evaluated for each example: in all for targets made once (by default 8 a feature,
-        at least 64), in each epoch for the others (32).
+        Coalitions evaluated per example. For labels: in total, by default 8 per feature and at
+        least 64. For other targets: in each epoch, by default 32.
     paired : bool
         Whether drawn coalitions come with their complements.
     epochs, rows_per_step : int
-        Of the training.
+        Numbers of epochs and of rows per step of the training.
     learning_rate : float, optional
-        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
-        √(4,000 / steps) for more.
-    crossed_rows : int
-        How many more examples to train on, each made of two real ones that are not held out,
-        feature by feature. They cost evaluations as real ones do. For tables: with as many as there
-        are evaluations for, the error falls on.
+        The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
+        of training, and 3e-3 · √(4,000 / steps) for more.
+    n_mixed_rows : int
+        Number of further training examples. Each takes every feature from one of two training
+        examples, drawn at random. They cost as many evaluations as real ones. Only for tables.
+        More mixed rows lower the error.
     validation_share : float
         Share of the examples that is held out, to keep the best epoch by.
     validation_evaluations : int, optional
         Coalitions evaluated for each of these. By default, all of them together cost at most a
-        quarter of the training's evaluations; each gets at least 8 a feature and 64, and where that
-        is too much for all, only some of them, at least 16, are evaluated.
+        quarter of the training's evaluations; each gets at least 8 per feature and at least 64.
+        If this is too much for all, only some of them, at least 16, are evaluated.
     patience : int, optional
         Epochs without improvement after which training ends.
     efficient : bool
-        Whether attributions are made to sum to the difference of the outputs, at one evaluation an
+        Whether attributions are made to sum to the difference of the outputs, at one evaluation per
         example.
     surrogate : bool or Surrogate
-        Whether absent features are marginalised by a `Surrogate`, a network that takes masked
-        inputs, in place of baselines: one of yours; or, for True, one with the options given here,
-        which `fit` fits to the examples at one run of the model for each. Attributions then sum to
-        the difference of the surrogate's outputs.
+        Whether a `Surrogate`, a network that takes masked inputs, marginalises absent features,
+        instead of baselines. True: a new one with the options given here; it is fitted to the
+        examples by `fit`, at one run of the model per example. Or a surrogate of yours. The
+        attributions then sum to the difference of the surrogate's outputs.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, also after the
-        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
-        to what must be the same.
+        The folder of the checkpoints. An interrupted training continues from there, also after the
+        folder was moved. Checkpoints of a training with other options, such as another `seed`,
+        raise an error. Needs a `seed`.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
-        which may be None, says otherwise."""
+        Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
+        `gradient_clip_val`, which may be None, is passed."""
 
 
 def _documented(method: MethodT) -> MethodT:
@@ -66,20 +66,20 @@ def _documented(method: MethodT) -> MethodT:
 class SimShap(AmortizedAttribution):
     """Shapley values from one pass of a network, trained once (SimSHAP, Zhang et al., 2023).
 
-    `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: how far it is from exact
-    values shows on held-out examples, in `plot_history`. Features that equal the baseline get
-    exactly 0. Training costs `evaluations` coalitions for each example; attributing costs one a
-    call, and one an example with `efficient`. Needs lightning and safetensors:
+    `SimShap(net).fit(loader)`, then `.attribute(x, target=…)`. Biased: `plot_history` shows its
+    error on held-out examples. Features that equal the baseline get exactly 0. Training costs
+    `evaluations` coalitions per example. Attributing costs one evaluation per call, and with
+    `efficient` one more per example. Needs lightning and safetensors:
     `pip install shapley-ext[amortized]`.
 
     Parameters
     ----------
     {model}
     targets : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
-        What the network is trained towards: estimates by odd Gaussian-process regression or least
-        squares, made once for each example; sim-semivalues of coalitions drawn in each epoch, as in
-        the paper (Eq. 14); or these with the network's own additive game as control variate, which
-        have the same expectation and far less variance.
+        The numbers that the network learns to predict. `"oddgp"`, `"leastsquares"`: labels,
+        estimated once per example. `"simsemivalue"`: sim-semivalues of coalitions that are drawn
+        in each epoch, as in the paper (Eq. 14). `"controlled"`: the same with the network's
+        additive game as control variate; they have the same expectation and far less variance.
     {training}
     """
 

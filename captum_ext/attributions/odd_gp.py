@@ -15,26 +15,27 @@ from .shared_parameters import documented
 class OddGP(SamplingAttribution):
     """Shapley values as the posterior of a Gaussian process on the odd part of the game.
 
-    The most accurate estimator here from four evaluations a feature on, for any model. Pairs of
-    complementary coalitions, chosen to leave little posterior variance, are evaluated; a prior over
-    interactions of degrees 1, 3 and 5 fills in the rest, its strengths and the weight of each
-    feature learned from the example's own values. The attributions sum to the difference of the
-    outputs exactly. Not unbiased: it shrinks what the evaluations leave open. Standard errors are
-    posterior standard deviations. Works with any budget from 4 evaluations on; learning takes about
-    4 milliseconds an example and output at 200 evaluations, 17 at 800.
+    The most accurate estimator of this package for budgets of at least four evaluations per
+    feature, for any model. It evaluates pairs of complementary coalitions, selected so that they
+    leave little posterior variance. A prior over interactions of degrees 1, 3 and 5 predicts the
+    other coalitions. The strengths of the prior and the weight of each feature are learned from the
+    example's values. The attributions sum exactly to the difference of the outputs. The estimate is
+    biased: it shrinks interactions that the evaluations do not determine. Standard errors are
+    posterior standard deviations. Works with any budget of at least 4 evaluations. Learning takes
+    about 4 milliseconds per example and output at 200 evaluations, and 17 at 800.
 
     Parameters
     ----------
     {parameters}
     weights : {"learned", "equal"}
-        Whether features have weights of their own in interactions, learned for each example. With
-        equal ones examples share their linear algebra, which takes less than a millisecond an
-        example, and are less accurate.
+        Whether features have different weights in interactions, learned per example. With equal
+        weights all examples share their linear algebra, which takes less than a millisecond per
+        example, but the estimates are less accurate.
     cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
-        What tells beforehand which features interact, as a prior of the weights. None: nothing but
-        the values themselves. Ways and shapes as in SHEAR; `"auto"` takes derivatives where the
-        model has them, at M + 1 backward passes an example, and asks for nothing elsewhere.
-        `last_estimate.cooperators` says what served. It helps below 16 evaluations a feature.
+        Scores of the interactions of features, as a prior of the weights. None: no scores. Other
+        values as in SHEAR, except `"auto"`: it computes derivatives if the model has them, at M + 1
+        backward passes per example, and no scores otherwise. `last_estimate.cooperators` names the
+        kind used. Scores help below 16 evaluations per feature.
     {independent_rows}
 
     Examples

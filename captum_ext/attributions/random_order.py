@@ -14,8 +14,8 @@ from .shared_parameters import documented
 class RandomOrder(SamplingAttribution):
     """Shapley values from random orders of the features and their reverses.
 
-    Unbiased; the attributions sum to the difference of the outputs exactly. A pair of orders of M
-    features costs 2 (M − 1) evaluations and makes quadratic models exact. The counterpart of
+    Unbiased; the attributions sum exactly to the difference of the outputs. A pair of orders of M
+    features costs 2 (M − 1) evaluations. Pairs make quadratic models exact. The counterpart of
     `captum.attr.ShapleyValueSampling`, with pairs, a budget and standard errors.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What attribution methods that draw coalitions share."""
+"""Base of the attribution methods that draw coalitions."""
 
 from __future__ import annotations
 

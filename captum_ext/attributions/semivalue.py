@@ -15,8 +15,8 @@ class Semivalue(SamplingAttribution):
     """Shapley values from marginal contributions, drawn for each feature alone.
 
     ApproSemivalue (Castro et al., 2009; Zhang et al., SimSHAP, 2023, Eq. 2). Unbiased. Random
-    orders draw from the same distribution at half the price: prefer them. Needs at least 4 M + 2
-    evaluations.
+    orders draw from the same distribution for half the evaluations, so prefer them. Needs at least
+    4 M + 2 evaluations.
 
     Parameters
     ----------
@@ -24,7 +24,8 @@ class Semivalue(SamplingAttribution):
     antithetic : bool
         Whether each coalition comes with its complement among the other features.
     efficient : bool
-        Whether what the attributions lack of the difference of the outputs is shared equally.
+        Whether the attributions are corrected, all by the same amount, to sum to the difference
+        of the outputs.
     {independent_rows}
 
     Examples

@@ -15,19 +15,19 @@ _PARAMETERS = """forward_func : callable
     seed : int, optional
         Seed of all random choices.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
-        What is explained of a classifier's outputs, or a `ValueFunction` that says more. `target`,
-        if given, names the class."""
+        The function of a classifier's outputs to explain, or a `ValueFunction` with options.
+        `target`, if passed, is the class."""
 
 _GRAPH = """graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, a pandas
+        The neighbours of each feature: a networkx graph, a scipy sparse adjacency matrix, a pandas
         frame of adjacency, an edge index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric
-        data, or a `PlayerGraph`, each with a node for each feature; `"line"`, `"ring"` or `"grid"`,
-        by their places; or a list with one graph for each example. Nodes must be the numbers of the
-        features from 0; others need an order: `PlayerGraph.of_networkx(graph, nodelist)`. By
-        default features are next to each other that touch
-        along any dimension of an input but the first: token ids are a line, an image is a grid of
-        pixels and channels, and the groups of `feature_mask`, such as superpixels, are next to
-        those that they touch. Required for tables, which are floats of two dimensions."""
+        data, or a `PlayerGraph`, each with one node per feature; `"line"`, `"ring"` or `"grid"`, in
+        the order of the features; or a list with one graph per example. Nodes must be the indices
+        of the features from 0; others need an order: `PlayerGraph.of_networkx(graph, nodelist)`. By
+        default features are neighbours if they touch along any dimension of an input except the
+        first: token ids are a line, an image is a grid of pixels and channels, and the groups of
+        `feature_mask`, such as superpixels, are neighbours if they touch. Required for tables,
+        which are floats of two dimensions."""
 
 _INDEPENDENT_ROWS = """independent_rows : bool
         Whether each example has random draws of its own, made from the seed and the example's

@@ -14,9 +14,9 @@ from .shared_parameters import documented
 class SimSemivalue(SamplingAttribution):
     """Shapley values from one draw of coalitions for all features, signed by membership.
 
-    The estimator of SimSHAP (Zhang et al., 2023, Table 1 and Eq. 14), and draw by draw the same as
-    the unbiased form of least squares. Unbiased; the attributions sum to the difference of the
-    outputs exactly. Works with any budget from 4 evaluations on, but has a larger variance than
+    The estimator of SimSHAP (Zhang et al., 2023, Table 1 and Eq. 14). For the same draws it equals
+    the unbiased form of least squares. Unbiased; the attributions sum exactly to the difference of
+    the outputs. Works with any budget of at least 4 evaluations, but has a larger variance than
     random orders.
 
     Parameters
@@ -25,8 +25,9 @@ class SimSemivalue(SamplingAttribution):
     paired : bool
         Whether each coalition comes with its complement.
     centred : bool
-        Whether values count from the straight line between the outputs without and with all
-        features, which lowers the variance and leaves the expectation; the paper's form does not.
+        Whether to subtract first the linear interpolation between the outputs without and with all
+        features. This lowers the variance and does not change the expectation. The paper's form
+        does not subtract it.
     {independent_rows}
 
     Examples

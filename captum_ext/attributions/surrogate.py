@@ -31,12 +31,12 @@ _DTYPES = {
 
 
 class Surrogate(SurrogateModel):
-    """A network that tells a model's outputs from parts of an input, absent numbers being NaN.
+    """A network that predicts a model's outputs from inputs with absent numbers, which are NaN.
 
-    It learns the mean output given the present features: the value function of SimSHAP and
-    FastSHAP, in which features tell of those that depend on them. With a baseline, absent features
-    take values that may never occur with the present ones. Fitted, it is a forward function for
-    any method, its `reference` the baseline:
+    It learns the mean output given the present features. This is the value function of SimSHAP and
+    FastSHAP. With a baseline instead, absent features take values that may never occur together
+    with the present ones. The fitted surrogate is a forward function for any method. Its
+    `reference` is the baseline:
 
     `OddGP(surrogate).attribute(x, baselines=surrogate.reference, target=1)`
 
@@ -59,10 +59,10 @@ class Surrogate(SurrogateModel):
     coalitions : int
         Random coalitions of each example in each epoch, of all sizes alike.
     epochs, rows_per_step : int
-        Of the training.
+        Numbers of epochs and of rows per step of the training.
     learning_rate : float, optional
-        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
-        √(4,000 / steps) for more.
+        The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
+        of training, and 3e-3 · √(4,000 / steps) for more.
     validation_share : float
         Share of the examples that is held out, to keep the best epoch by, and for `validation`.
     patience : int, optional
@@ -72,12 +72,12 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the examples, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, also after the
-        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
-        to what must be the same.
+        The folder of the checkpoints. An interrupted training continues from there, also after the
+        folder was moved. Checkpoints of a training with other options, such as another `seed`,
+        raise an error. Needs a `seed`.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
-        which may be None, says otherwise.
+        Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
+        `gradient_clip_val`, which may be None, is passed.
     """
 
     def fit(
@@ -94,7 +94,7 @@ class Surrogate(SurrogateModel):
         inputs : Tensor, or iterable of batches
             The examples, in one tensor or as `SimShap.fit` takes them.
         additional_forward_args, feature_mask
-            As in `attribute`; what is explained together should come and go together.
+            As in `attribute`. Features that are explained together should be one group here, too.
         show_progress : bool
             Whether to show progress bars.
         """
@@ -108,21 +108,21 @@ class Surrogate(SurrogateModel):
         if game.groups.differ_by_example:
             raise InvalidArgumentError("feature_mask must be the same for all examples.")
         warn_in_training_mode(self.model)
-        seen = seen_by_network(game.inputs)
-        if not seen.is_floating_point() and self.network != "tokens":
+        values = network_inputs(game.inputs)
+        if not values.is_floating_point() and self.network != "tokens":
             raise InvalidArgumentTypeError(
-                f"inputs holds whole numbers ({seen.dtype}), none of which is NaN. Convert them to "
-                "floating point, or, where they name tokens, pass network='tokens' and absent=."
+                f"inputs holds whole numbers ({values.dtype}), none of which is NaN. Convert them "
+                "to floating point, or, where they name tokens, pass network='tokens' and absent=."
             )
-        self._train(seen.numpy(), game, game.groups.players[0][0], {}, delay)
+        self._train(values.numpy(), game, game.groups.players[0][0], {}, delay)
         return self
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return the outputs, (B,) or (B, K), of examples whose absent numbers are NaN."""
-        told = torch.as_tensor(self._predict(readable(inputs).numpy()))
+        outputs = torch.as_tensor(self._predict(readable(inputs).numpy()))
         dtype = inputs.dtype if inputs.is_floating_point() else torch.get_default_dtype()
-        told = told.to(inputs.device, dtype)
-        return told[:, 0] if told.shape[1] == 1 else told
+        outputs = outputs.to(inputs.device, dtype)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     @property
     def reference(self) -> Tensor:
@@ -162,7 +162,7 @@ def gathered(inputs: Batches) -> Any:
 
 
 def _hold_as_many_tensors(batches: list[Any]) -> bool:
-    """Tell whether all are lists or tuples of the same number of tensors."""
+    """Return whether all are lists or tuples of the same number of tensors."""
     return (
         all(isinstance(batch, (list, tuple)) for batch in batches)
         and all(isinstance(part, Tensor) for batch in batches for part in batch)
@@ -170,17 +170,17 @@ def _hold_as_many_tensors(batches: list[Any]) -> bool:
     )
 
 
-def seen_by_network(tensors: tuple[Tensor, ...], network: Network | None = None) -> Tensor:
-    """Return what the network is given: the inputs, several of them side by side.
+def network_inputs(tensors: tuple[Tensor, ...], network: Network | None = None) -> Tensor:
+    """Return the inputs of the network: all input tensors, side by side.
 
-    Whole numbers name tokens, or whatever a module of one's own takes them for; to the other named
-    networks they are measures.
+    Whole numbers are tokens, or have the meaning that a user's module gives them. For the other
+    named networks they are measurements.
     """
     if len(tensors) > 1:
         return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
-    seen = readable(tensors[0])
+    values = readable(tensors[0])
     are_measures = isinstance(network, str) and network in ("mlp", "unet")
-    return seen.float() if are_measures and not seen.is_floating_point() else seen
+    return values.float() if are_measures and not values.is_floating_point() else values
 
 
 def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
@@ -190,11 +190,11 @@ def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
     ]
 
 
-def inputs_seen(seen: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
-    """Undo `seen_by_network`, given the `layout_of` the inputs from the file at `path`."""
+def inputs_from_network(values: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
+    """Undo `network_inputs`, given the `layout_of` the inputs from the file at `path`."""
     from shapley_adapters.amortized.header_fields import refuse_header
 
-    flat = seen.flatten(1)
+    flat = values.flatten(1)
     if not _is_layout(layout) or sum(math.prod(shape) for shape, _ in layout) != flat.shape[1]:
         needed = f"shapes and types of inputs of {flat.shape[1]} numbers"
         refuse_header(path, "header.host.inputs", needed, layout)
@@ -209,10 +209,10 @@ def _is_layout(layout: object) -> bool:
     from shapley_adapters.amortized.header_fields import is_shape
 
     return isinstance(layout, list) and all(
-        isinstance(one, list)
-        and len(one) == 2
-        and is_shape(one[0])
-        and isinstance(one[1], str)
-        and one[1] in _DTYPES
-        for one in layout
+        isinstance(entry, list)
+        and len(entry) == 2
+        and is_shape(entry[0])
+        and isinstance(entry[1], str)
+        and entry[1] in _DTYPES
+        for entry in layout
     )

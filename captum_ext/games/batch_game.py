@@ -54,7 +54,7 @@ class BatchGame:
         return rounding_of(self.output_dtype)
 
     def active_players(self) -> BoolArray:
-        """Tell which players differ from their baselines in any example."""
+        """Return the players that differ from their baselines in any example."""
         active: BoolArray = np.any(self.examples.active_players(), axis=0)[None]
         return active
 
@@ -68,13 +68,13 @@ class BatchGame:
 
     def _values(self, coalition: CoalitionArray) -> FloatArray:
         game = self.examples
-        everyone = np.arange(game.n_rows)
+        all_rows = np.arange(game.n_rows)
         alike = np.broadcast_to(coalition, (game.n_rows, len(coalition)))
         values = []
         for draw in range(game.baselines.n_draws):
             with torch.no_grad():
-                masked = game.masked(everyone, alike, np.full(game.n_rows, draw))
-                output = game.call(masked, game.additional_of(everyone))
+                masked = game.masked(all_rows, alike, np.full(game.n_rows, draw))
+                output = game.call(masked, game.additional_of(all_rows))
             values.append(self._flat(output))
         mean: FloatArray = np.mean(values, axis=0)
         return mean

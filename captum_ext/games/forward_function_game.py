@@ -130,24 +130,24 @@ class ForwardFunctionGame:
         return sum(t[0].numel() * t.element_size() for t in self.inputs)
 
     def active_players(self) -> BoolArray:
-        """Tell where inputs differ from baselines; NaN differs from all but NaN."""
+        """Return the players whose inputs differ from the baselines; NaN equals NaN only."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
-        for index, given in enumerate(self.inputs):
-            active |= self.groups.any_of(self.baselines.differ_from(given, index), index)
+        for index, tensor in enumerate(self.inputs):
+            active |= self.groups.any_of(self.baselines.differ_from(tensor, index), index)
         return active
 
     def row_fingerprints(self) -> list[bytes]:
-        """Return a digest of what belongs to each example: inputs, baselines, targets and so on.
+        """Return a digest per example, of its inputs, baselines, target and further arguments.
 
-        An example has the same digest by itself. What is zero counts as if it were left out.
+        An example has the same digest in any batch. Arguments of zeros count as absent.
         """
         beside = [array_of(p) if isinstance(p, Tensor) else p for p in self._beside_inputs()]
         inputs = [array_of(tensor) for tensor in self.inputs]
         digests = []
         for row in range(self.n_rows):
             entries = [part[row if len(part) > 1 else 0] for part in beside]
-            passed = [entry for entry in entries if entry is not None and np.any(entry)]
-            digests.append(fingerprint(*(array[row] for array in inputs), *passed))
+            arguments = [entry for entry in entries if entry is not None and np.any(entry)]
+            digests.append(fingerprint(*(array[row] for array in inputs), *arguments))
         return digests
 
     def _beside_inputs(self) -> list[Any]:
@@ -186,9 +186,9 @@ class ForwardFunctionGame:
         absent = ~coalitions
         return tuple(
             self.baselines.filled(
-                given, index, rows, draws, self.groups.spread(absent, rows, index)
+                tensor, index, rows, draws, self.groups.spread(absent, rows, index)
             )
-            for index, given in enumerate(self.inputs)
+            for index, tensor in enumerate(self.inputs)
         )
 
     def _outputs(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
@@ -226,8 +226,8 @@ class ForwardFunctionGame:
             output, own_rows = self._started(first, min(first + step, stop), rows, coalitions)
             # An output that is there is read before the next call, which may use its memory.
             is_future = isinstance(output, Future)
-            calls.append((output, own_rows) if is_future else self._read(output, own_rows))
-        return [self._read(*call) if isinstance(call, tuple) else call for call in calls]
+            calls.append((output, own_rows) if is_future else self._read_output(output, own_rows))
+        return [self._read_output(*call) if isinstance(call, tuple) else call for call in calls]
 
     def _started(
         self, start: int, stop: int, rows: IntArray, coalitions: CoalitionArray
@@ -241,8 +241,8 @@ class ForwardFunctionGame:
             masked = self.masked(rows[part], coalitions[part], draws)
             return self._start(masked, self.additional_of(rows[part])), rows[part]
 
-    def _read(self, output: Any, rows: IntArray) -> ValueArray:
-        """Return what is selected from an output, or from the result of its Future, (P, K)."""
+    def _read_output(self, output: Any, rows: IntArray) -> ValueArray:
+        """Return the selected entries of an output, or of the result of its Future, (P, K)."""
         with torch.no_grad():
             return array_of_tensor(self._select(waited(output), rows))
 
@@ -260,7 +260,7 @@ class ForwardFunctionGame:
             return 1
         return 0
 
-    # What follows makes this a DifferentiableGame.
+    # The members below make this a DifferentiableGame.
 
     @property
     def derivative_obstacle(self) -> str | None:
@@ -281,20 +281,20 @@ class ForwardFunctionGame:
         draw, pair = np.divmod(np.arange(n_pairs * n_draws), n_pairs)
         rows, presence = rows[pair], presence.repeat(n_draws, 1)
         points = []
-        for index, given in enumerate(self.inputs):
+        for index, tensor in enumerate(self.inputs):
             start = self.baselines.of_rows(index, rows, draw)
             degree = self.groups.spread_tensor(presence, rows, index).reshape(start.shape)
             if start.is_inference():  # autograd cannot save it
                 start = start.clone()
             # Exact at both ends, which matters to models that compare or convert.
-            points.append(torch.lerp(start, given[rows], degree.to(start)))
+            points.append(torch.lerp(start, tensor[rows], degree.to(start)))
         outputs = self._selected(tuple(points), rows)
         if not outputs.is_floating_point():
             raise DerivativeError(f"forward_func returns {outputs.dtype} numbers.")
         return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).mean(dim=0)
 
     def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
-        """Return what the forward function returns, or the result of its Future."""
+        """Return the output of the forward function, or the result of its Future."""
         return waited(self._start(inputs, additional))
 
     def _start(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:

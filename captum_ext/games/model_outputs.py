@@ -1,4 +1,4 @@
-"""What forward functions return: which outputs can be explained, and the selection of targets."""
+"""Outputs of forward functions: checks, and the selection of targets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _shape_of_example() -> OutputShape:
 
 @dataclass
 class OutputSelection:
-    """Checks what a forward function returns, call by call, and selects the targets.
+    """Checks the outputs of a forward function in each call, and selects the targets.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class OutputSelection:
         return selected_targets(output, target, self.target)
 
 
-def selected_targets(output: Tensor, target: Target, given: Target) -> Tensor:
+def selected_targets(output: Tensor, target: Target, user_target: Target) -> Tensor:
     """Select the target of each example, or say that `given`, the user's, does not select.
 
     Raises
@@ -116,7 +116,7 @@ def selected_targets(output: Tensor, target: Target, given: Target) -> Tensor:
         selected: Tensor = select_targets(output, target)
     except (AssertionError, IndexError, RuntimeError, TypeError) as error:
         raise InvalidArgumentError(
-            f"target={_brief(given)} does not select from an output of shape "
+            f"target={_brief(user_target)} does not select from an output of shape "
             f"{tuple(output.shape[1:])} for each example. {error}"
         ) from error
     return selected
@@ -137,8 +137,8 @@ def one_row_alone() -> Iterator[None]:
     except Exception as error:
         raise ModelOutputError(
             "forward_func works for all examples together and fails for one of them alone: "
-            f"{error}. It is called with any number of examples in any order, so pass what belongs "
-            "to the examples, such as labels, in additional_forward_args."
+            f"{error}. It is called with any number of examples in any order, so pass data of the "
+            "examples, such as labels, in additional_forward_args."
         ) from error
 
 

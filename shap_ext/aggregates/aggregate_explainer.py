@@ -1,4 +1,4 @@
-"""What explainers that are made of others share: arguments in, an Explanation out."""
+"""Base of the explainers that combine others: it checks arguments and packs the result."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from ..inputs.single_rows import table_of_row
 from ..results.bounded_explanation import explanation
 from ..results.output_axes import folded, has_outputs
 from ..shap_internals import is_op_chain
-from .base_explainers import Member, member_of
+from .base_explainers import BaseExplainer, base_explainer_of
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far an aggregate may be off, at most, in the shape of its values.
+    """Upper bounds of the errors of an aggregate, in the shape of its values.
 
-    Both are weighted sums of the members', which bounds them however the members' draws hang
-    together.
+    Both are weighted sums over the base explainers. Such a sum is an upper bound, also where the
+    draws of the base explainers depend on each other.
 
     Attributes
     ----------
     errors : array
         Standard errors.
     half_widths : array
-        How far 95 % intervals reach from the values.
+        Half the widths of the 95 % intervals.
     """
 
     errors: FloatArray
@@ -49,8 +49,8 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Combined:
-    """What an aggregate explainer made of its members' answers.
+class Combination:
+    """The combined explanation of all rows, before it becomes an Explanation.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Combined:
     spread : Spread or None
         Bounds of the standard errors and intervals.
     template : shap.Explanation or None
-        An answer to take names from.
+        The answer of one base explainer, from which names are taken.
     data, display_data : array or DataFrame, or None
-        What plots show beside the features, which may be groups of columns.
+        Feature values that plots show. Features may be groups of columns.
     """
 
     values: FloatArray
@@ -81,11 +81,11 @@ class AggregateExplainer(ModelExplainer):
     Attributes
     ----------
     seed : int
-        Seed of all random choices, and of the members that are given by name.
+        Seed of all random choices, and of the explainers that are passed by name.
     last_aggregate : Aggregate or None
-        What the latest call made of its members' answers, features last: weights and proofs.
+        The aggregate of the latest call, with features last. It holds weights and proofs.
     last_candidates : list of arrays
-        The members' answers of the latest call, in the shape of its values.
+        The values of each base explainer in the latest call, in the shape of the result.
     """
 
     name = "aggregate"
@@ -97,16 +97,18 @@ class AggregateExplainer(ModelExplainer):
         self._last_base_values: FloatArray | None = None
 
     def _specs(self) -> list[Any]:
-        """Return what the members are given as."""
+        """Return the base explainers as the user passed them."""
         raise NotImplementedError
 
-    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+    def _combine(
+        self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool
+    ) -> Combination:
         """Explain rows."""
         raise NotImplementedError
 
-    def _members(self) -> list[Member]:
+    def _base_explainers(self) -> list[BaseExplainer]:
         return [
-            member_of(
+            base_explainer_of(
                 spec,
                 model=self.model,
                 masker=self.masker,
@@ -138,16 +140,16 @@ class AggregateExplainer(ModelExplainer):
         X : array or DataFrame, (R, …)
             The rows, or one row: a Series, or an array of one dimension.
         max_evals : int or "auto"
-            The budget of all members together for each explained row: those that take a budget get
-            equal shares of it. By default each has its own default.
+            The budget per explained row, for all base explainers together. Those that take a
+            budget get equal shares. By default each one uses its own default.
         main_effects : bool
             Not supported.
         error_bounds : bool
-            Whether to give standard errors and 95 % intervals. Those of the members are added up
-            with their weights, which bounds the error however the members' draws hang together.
-            Only for linear aggregates of members that give them.
+            Whether to return standard errors and 95 % intervals. They are the weighted sums of
+            those of the base explainers, which are upper bounds of the error. Only for linear
+            aggregates, and only if every base explainer returns them.
         batch_size : int or "auto"
-            Is passed on to the members that take it.
+            Passed to the base explainers that have this argument.
         outputs : sequence of int, optional
             Which outputs to show; all by default.
         silent : bool
@@ -167,9 +169,10 @@ class AggregateExplainer(ModelExplainer):
         AdditivityError
             If `check_additivity=True` and the attributions do not sum to the model's output.
         InvalidArgumentError, InvalidArgumentTypeError
-            If an argument cannot be used, or members' answers do not fit together.
+            If an argument cannot be used, or the base explainers return values of different
+            shapes.
         BudgetError
-            If a share of the budget is too small for a member.
+            If the share of the budget is too small for one base explainer.
         """
         started = time.time()
         if main_effects:
@@ -182,45 +185,47 @@ class AggregateExplainer(ModelExplainer):
         is_summed = checked_flag("check_additivity", check_additivity)
         row = table_of_row(X, self._background_dtypes)
         rows = _checked_rows(X if row is None else row)
-        found = self._combine(rows, arguments, error_bounds)
-        self._last_base_values = found.base_values
+        combination = self._combine(rows, arguments, error_bounds)
+        self._last_base_values = combination.base_values
         if is_summed:
-            self._check_sums(found, rows)
-        made = self._explanation(found, rows, outputs, time.time() - started)
-        return made if row is None else made[0]
+            self._check_sums(combination, rows)
+        answer = self._explanation(combination, rows, outputs, time.time() - started)
+        return answer if row is None else answer[0]
 
     def explain_row(self, *row_args: Rows, **arguments: Any) -> dict[str, Any]:
-        """Explain one row; returns what shap's own explainers return for a row."""
+        """Explain one row and return a dict, as shap's own explainers do."""
         if len(row_args) != 1:
             raise InvalidArgumentError(f"one input is explained; got {len(row_args)}.")
         row = np.asarray(row_args[0])
-        made = self(row[None], **arguments)
-        values = made.values[0]
+        answer = self(row[None], **arguments)
+        values = answer.values[0]
         n_features = int(np.prod(row.shape))
         return {
             "values": values.reshape(n_features, *values.shape[row.ndim :]),
-            "expected_values": made.base_values[0],
+            "expected_values": answer.base_values[0],
             "mask_shapes": [row.shape],
             "main_effects": None,
             "clustering": None,
-            "error_std": None if made.error_std is None else made.error_std[0],
-            "output_names": made.output_names,
+            "error_std": None if answer.error_std is None else answer.error_std[0],
+            "output_names": answer.output_names,
         }
 
-    def _check_sums(self, found: Combined, rows: Table) -> None:
-        values = folded(found.values, has_outputs(found.values, rows))  # (R, K, M) or (R, M)
+    def _check_sums(self, combination: Combination, rows: Table) -> None:
+        values = folded(
+            combination.values, has_outputs(combination.values, rows)
+        )  # (R, K, M) or (R, M)
         values = np.moveaxis(values.reshape(len(rows), -1, values.shape[-1]), 1, 2)
-        base = found.base_values.reshape(len(rows), -1)
+        base = combination.base_values.reshape(len(rows), -1)
         check_sums(values, base, self._of_model().outputs_of(rows), self.name)
 
     def _empty_value(self) -> FloatArray:
         last = self._last_base_values
         if last is None:
             return self._of_model()._empty_value()
-        known = shared_value(last.reshape(len(last), -1))
-        if known is None:
+        value = shared_value(last.reshape(len(last), -1))
+        if value is None:
             raise no_expected_value("it differs from row to row.")
-        return known
+        return value
 
     def _of_model(self) -> CoalitionExplainer:
         """Return an explainer of the same model with the same masker, to evaluate it."""
@@ -232,27 +237,29 @@ class AggregateExplainer(ModelExplainer):
         total = count_or_auto("max_evals", max_evals)
         if total is None:
             return {}
-        n_shares = sum(member.takes("max_evals") for member in self._members())
+        n_shares = sum(explainer.takes("max_evals") for explainer in self._base_explainers())
         share = share_of_budget("max_evals", total, n_shares, "explainers", ", or 'auto'")
         return {"max_evals": share}
 
-    def _explanation(self, found: Combined, rows: Table, outputs: Outputs, seconds: float) -> Any:
-        values, base, spread = found.values, found.base_values, found.spread
-        template = found.template
+    def _explanation(
+        self, combination: Combination, rows: Table, outputs: Outputs, seconds: float
+    ) -> Any:
+        values, base, spread = combination.values, combination.base_values, combination.spread
+        template = combination.template
         names = self.output_names
         if names is None and template is not None:
             names = template.output_names
         if outputs is not None:
-            places = _checked_outputs(outputs, values, rows)
-            values, base = values[..., places], base[..., places]
+            indices = _checked_outputs(outputs, values, rows)
+            values, base = values[..., indices], base[..., indices]
             if spread is not None:
-                spread = Spread(spread.errors[..., places], spread.half_widths[..., places])
-            names = None if names is None else [list(names)[place] for place in places]
+                spread = Spread(spread.errors[..., indices], spread.half_widths[..., indices])
+            names = None if names is None else [list(names)[index] for index in indices]
         return explanation(
             values,
             base_values=base,
-            data=found.data,
-            display_data=found.display_data,
+            data=combination.data,
+            display_data=combination.display_data,
             feature_names=self._names(rows, template),
             output_names=names if has_outputs(values, rows) else None,
             lower_bounds=None if spread is None else values - spread.half_widths,
@@ -285,14 +292,14 @@ def _checked_rows(rows: Rows) -> Any:
 def _checked_outputs(outputs: Any, values: FloatArray, rows: Table) -> list[int]:
     if is_op_chain(outputs) or isinstance(outputs, str) or not hasattr(outputs, "__len__"):
         raise InvalidArgumentTypeError(
-            "outputs of an aggregate must be a list of places of outputs, the same for all rows; "
+            "outputs of an aggregate must be a list of indices of outputs, the same for all rows; "
             f"got {type(outputs).__name__}."
         )
-    places = [checked_count("outputs", place, minimum=0) for place in outputs]
+    indices = [checked_count("outputs", index, minimum=0) for index in outputs]
     n_outputs = values.shape[-1] if has_outputs(values, rows) else 0
-    if not places or max(places) >= n_outputs:
+    if not indices or max(indices) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} must name some of the model's {n_outputs} outputs, counted "
             "from 0; a model with one output needs no outputs=."
         )
-    return places
+    return indices

@@ -26,8 +26,8 @@ from ..inputs.datasets import plain_array_of
 from ..inputs.models import inner_model, is_torch_module
 from ..results.output_axes import folded, has_outputs
 from ..shap_internals import background_of
-from .aggregate_explainer import AggregateExplainer, Combined, Spread
-from .base_explainers import Member, check_member
+from .aggregate_explainer import AggregateExplainer, Combination, Spread
+from .base_explainers import BaseExplainer, check_explainer
 
 _NEIGHBOURS = 10
 
@@ -38,21 +38,21 @@ class AVAExplainer(AggregateExplainer):
     """A row explained by the Shapley values of its nearest neighbours (AVA).
 
     Σ_z φ(v_z) / ρ(x, z) over the k nearest rows z of the data (Bhatt, Weller and Moura, Evaluating
-    and aggregating feature-based model explanations). Nearby rows share most of their neighbours,
-    so that their explanations differ little: AVA lowers sensitivity. It is itself a Shapley value
-    explanation (Theorem 1), of the neighbours' games averaged with the same weights: values and
-    base values sum to the weighted mean of the model's outputs for the neighbours, not to that for
-    the row.
+    and aggregating feature-based model explanations). Rows at a small distance share most of their
+    neighbours, so their explanations differ little: AVA lowers sensitivity. It is itself a Shapley
+    value explanation (Theorem 1), of the weighted average of the neighbours' games. Values and base
+    values therefore sum to the weighted mean of the model's outputs for the neighbours, not to the
+    output for the row.
 
     Parameters
     ----------
     {of_aggregates}
     explainer : str, explainer, function, or one of captum's methods
-        What explains the neighbours, as in the other aggregates. For Theorem 1 it must give Shapley
-        values.
+        Explains the neighbours. For Theorem 1 it must return Shapley values. It is passed in the
+        same forms as to the other aggregates.
     dataset : array or DataFrame, (D, …), optional
-        The rows among which neighbours are looked for; by default the rows of `masker`. Each is
-        explained when it is first needed, once; `forget` drops these explanations.
+        The rows from which neighbours are taken; by default the rows of `masker`. Each is explained
+        once, when it is first needed; `forget` drops these explanations.
     n_neighbors : int, optional
         How many neighbours explain a row; by default 10, or as many rows as the data have.
     metric : str or callable
@@ -63,17 +63,18 @@ class AVAExplainer(AggregateExplainer):
         Whether the weights are divided by their sum, so that values keep their scale. The paper
         prints them undivided.
     at_zero : {"only", "leave_out"}
-        What a neighbour at distance 0 means: it alone explains the row, which is the limit; or it
-        is passed over, so that a row of the data is explained by others.
+        How neighbours at distance 0 count. `"only"`: they alone explain the row, which is the
+        limit. `"leave_out"`: they are skipped, so that a row of the data is explained by others.
     smoothing : float
-        Is added to all distances.
+        Added to all distances.
     embed : callable, optional
-        Rows to arrays of numbers, (R, F), between which distances are taken; by default the rows
-        themselves, flattened. Needed where rows hold more than numbers.
+        Function from rows to arrays of numbers, (R, F), between which distances are computed; by
+        default the flattened rows. Needed if rows hold values that are not numbers.
 
     Notes
     -----
-    Costs the explanations of the neighbours that were not needed before, `max_evals` for each.
+    The cost is that of explaining the neighbours that were not explained before, `max_evals` per
+    neighbour.
 
     Examples
     --------
@@ -103,9 +104,9 @@ class AVAExplainer(AggregateExplainer):
         if self.dataset is None:
             self.dataset = self.masker  # all of it: shap draws from a large table
         super().__post_init__()
-        check_member("explainer", self.explainer)
+        check_explainer("explainer", self.explainer)
         self.dataset = _checked_data(self.dataset)
-        self._index = NeighbourIndex(self._embedded(self.dataset, "dataset"), self._search())
+        self._index = NeighbourIndex(self._embeddings(self.dataset, "dataset"), self._search())
         self.forget()
 
     def forget(self) -> None:
@@ -113,7 +114,7 @@ class AVAExplainer(AggregateExplainer):
 
         Changes of the parameters of torch modules are noticed without.
         """
-        self._known = RowCache(len(self.dataset))
+        self._cache = RowCache(len(self.dataset))
         self._terms: Any = None
         self._template: Any = None
 
@@ -130,46 +131,50 @@ class AVAExplainer(AggregateExplainer):
             self.smoothing,
         )
 
-    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
+    def _combine(
+        self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool
+    ) -> Combination:
         search = self._index.search
-        near = self._index.nearest(self._embedded(rows, "X"))
+        near = self._index.nearest(self._embeddings(rows, "X"))
         weights = search.weights(near.distances)
-        (member,) = self._members()
+        (explainer,) = self._base_explainers()
         self._renew(arguments)
-        self._known.fill(near.indices, lambda new: self._explained(new, member, arguments))
-        found = self._known.at(near.indices)
+        self._cache.fill(near.indices, lambda new: self._explain_rows(new, explainer, arguments))
+        arrays = self._cache.at(near.indices)
         means: list[Any] = [
-            None if one is None else averaged_over_neighbours(weights, one) for one in found
+            None if array is None else averaged_over_neighbours(weights, array) for array in arrays
         ]
         values, base, errors, half_widths = means
         if error_bounds and errors is None:
             raise InvalidArgumentError(
-                f"error_bounds=True, but {member.name} gives no standard errors."
+                f"error_bounds=True, but {explainer.name} gives no standard errors."
             )
         if base is None:
             base = np.zeros(folded(values, has_outputs(values, rows)).shape[:-1])
         spread = Spread(errors, half_widths) if error_bounds else None
         self.last_aggregate = Aggregate(values, weights)
-        self.last_candidates = [found[0]]
-        return Combined(values, base, spread, self._template, *member.shown(rows, values))
+        self.last_candidates = [arrays[0]]
+        return Combination(values, base, spread, self._template, *explainer.plot_data(rows, values))
 
     def _renew(self, arguments: Mapping[str, Any]) -> None:
-        """Forget what was explained with other arguments, or by another model."""
+        """Drop explanations that were computed with other arguments or by another model."""
         terms = (_version(self.model), tuple(sorted(arguments.items())))
         if terms != self._terms:
             self.forget()
             self._terms = terms
 
-    def _explained(self, places: IntArray, member: Member, arguments: Mapping[str, Any]) -> Any:
-        """Return what is known of rows of the data: values, base values, errors, half-widths."""
-        found = member.explain(_rows_at(self.dataset, places), arguments)
-        self._template = found.explanation
-        return found.values, found.base_values, found.errors, found.half_widths
+    def _explain_rows(
+        self, indices: IntArray, explainer: BaseExplainer, arguments: Mapping[str, Any]
+    ) -> Any:
+        """Return values, base values, errors and half-widths of rows of the data."""
+        result = explainer.explain(_rows_at(self.dataset, indices), arguments)
+        self._template = result.explanation
+        return result.values, result.base_values, result.errors, result.half_widths
 
-    def _embedded(self, rows: Table, name: str) -> FloatArray:
-        made = array_of(rows if self.embed is None else self.embed(rows.copy()))
+    def _embeddings(self, rows: Table, name: str) -> FloatArray:
+        embedding = array_of(rows if self.embed is None else self.embed(rows.copy()))
         try:
-            numbers = np.array(made, dtype=np.float64).reshape(len(rows), -1)
+            numbers = np.array(embedding, dtype=np.float64).reshape(len(rows), -1)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(
                 f"{name} holds values that are not numbers, between which there is no distance. "
@@ -183,22 +188,22 @@ class AVAExplainer(AggregateExplainer):
         return numbers
 
 
-def _checked_data(given: object) -> Any:
-    given = plain_array_of(array_of(given), "dataset")
-    if not isinstance(given, (np.ndarray, pd.DataFrame)):
-        background = None if given is None else background_of(given)
-        given = background if isinstance(background, np.ndarray) else None
-    if given is None or given.ndim < 2 or len(given) == 0:
+def _checked_data(dataset: object) -> Any:
+    dataset = plain_array_of(array_of(dataset), "dataset")
+    if not isinstance(dataset, (np.ndarray, pd.DataFrame)):
+        background = None if dataset is None else background_of(dataset)
+        dataset = background if isinstance(background, np.ndarray) else None
+    if dataset is None or dataset.ndim < 2 or len(dataset) == 0:
         raise InvalidArgumentError(
             "dataset= is needed, a table of the rows among which neighbours are looked for, unless "
             "masker= is one."
         )
-    return _rows_at(given, np.arange(len(given)))  # a copy
+    return _rows_at(dataset, np.arange(len(dataset)))  # a copy
 
 
-def _rows_at(data: Table, places: IntArray) -> Any:
+def _rows_at(data: Table, indices: IntArray) -> Any:
     """Return rows of an array or a DataFrame."""
-    return data.iloc[places] if isinstance(data, pd.DataFrame) else data[places]
+    return data.iloc[indices] if isinstance(data, pd.DataFrame) else data[indices]
 
 
 def _version(model: Model) -> Any:

@@ -29,21 +29,21 @@ estimators do not let them."""
 
 
 @dataclass(frozen=True)
-class MemberResult:
-    """What one explainer says.
+class ExplainerResult:
+    """The answer of one base explainer.
 
     Attributes
     ----------
     values : array, (R, …) or (R, …, K)
         Its attributions.
     base_values : array, (R,) or (R, K), or None
-        The values without any feature, where it tells them.
+        The values without any feature, if the explainer returns them.
     errors : array, or None
-        Standard errors, where it tells them.
+        Standard errors, if the explainer returns them.
     half_widths : array, or None
-        How far its 95 % intervals reach from the values, further where few draws tell the errors.
+        Half the widths of its 95 % intervals. They are larger if the errors come from few draws.
     explanation : shap.Explanation or None
-        The whole answer, where it is one.
+        The whole answer, if it is an Explanation.
     """
 
     values: FloatArray
@@ -54,15 +54,15 @@ class MemberResult:
 
 
 @dataclass(frozen=True)
-class Member:
+class BaseExplainer:
     """One explainer, ready to be called.
 
     Attributes
     ----------
     name : str
-        What messages and plots call it.
+        The name for messages and plots.
     explainer : callable, or object with `attribute`
-        What explains rows.
+        The explainer, function or attribution method.
     random_state : tuple, or None
         The state of NumPy's global generator in which it explains, where shap built it.
     """
@@ -79,16 +79,16 @@ class Member:
         )
 
     def takes(self, argument: str) -> bool:
-        """Tell whether the explainer has an argument of this name."""
+        """Return whether the explainer has an argument of this name."""
         function = self.explainer.attribute if self.is_attribution else self.explainer
         return argument in parameters_of(function)
 
-    def explain(self, rows: Table, arguments: Mapping[str, Any]) -> MemberResult:
+    def explain(self, rows: Table, arguments: Mapping[str, Any]) -> ExplainerResult:
         """Explain rows, with those of the arguments that the explainer has."""
-        own = {name: value for name, value in arguments.items() if self.takes(name)}
+        supported = {name: value for name, value in arguments.items() if self.takes(name)}
         rows = rows.copy()  # an explainer or its model may write into them
         try:
-            found = self._answer(rows, own)
+            answer = self._answer(rows, supported)
         except BudgetError:
             raise
         except ValueError as error:
@@ -98,40 +98,40 @@ class Member:
             raise BudgetError(
                 f"{self.name} needs at least {needed} evaluations for a row: {error}", needed
             ) from error
-        return self._result(found, rows)
+        return self._result(answer, rows)
 
-    def _answer(self, rows: Table, own: dict[str, Any]) -> Any:
+    def _answer(self, rows: Table, arguments: dict[str, Any]) -> Any:
         if self.is_attribution:
             from shapley_adapters.torch_support.attributions import attributions_of_rows
 
-            return attributions_of_rows(self.explainer, np.asarray(rows), own)
+            return attributions_of_rows(self.explainer, np.asarray(rows), arguments)
         if self.random_state is not None:
             with _global_generator_kept():
                 np.random.set_state(self.random_state)  # noqa: NPY002 # as shap left it
-                return self.explainer(rows, **own)
-        return self.explainer(rows, **own)
+                return self.explainer(rows, **arguments)
+        return self.explainer(rows, **arguments)
 
-    def shown(self, rows: Table, values: FloatArray) -> tuple[Any, Any]:
+    def plot_data(self, rows: Table, values: FloatArray) -> tuple[Any, Any]:
         """Return rows as plots show them beside values, and their labels, without explaining."""
         if isinstance(self.explainer, CoalitionExplainer):
-            part = self.explainer.task((rows,)).parts[0]
+            part = self.explainer.explained_rows((rows,)).parts[0]
             return part.data, part.display_data
         data = np.asarray(rows)
         return (data if values.shape[: data.ndim] == data.shape else None), None
 
-    def _result(self, found: object, rows: Table) -> MemberResult:
-        if isinstance(found, (list, tuple)):
+    def _result(self, answer: object, rows: Table) -> ExplainerResult:
+        if isinstance(answer, (list, tuple)):
             raise InvalidArgumentTypeError(
-                f"{self.name} returned {len(found)} results, one for each input or output; "
+                f"{self.name} returned {len(answer)} results, one for each input or output; "
                 "aggregates need one array or Explanation. Pass a function that picks one."
             )
-        values = _without_single_output(plain_array(self.name, found), rows)
+        values = _without_single_output(plain_array(self.name, answer), rows)
         if len(values) != len(rows) or not 0 <= values.ndim - np.ndim(rows) <= 1:
             raise InvalidArgumentError(
                 f"{self.name} returned values of shape {values.shape} for rows of shape "
                 f"{np.shape(rows)}; (rows, features) is needed, or (rows, features, outputs)."
             )
-        explanation = found if isinstance(found, shap.Explanation) else None
+        explanation = answer if isinstance(answer, shap.Explanation) else None
         base, errors, half_widths = None, None, None
         if explanation is not None and explanation.base_values is not None:
             base = _base_values(explanation.base_values, values, rows)
@@ -139,76 +139,77 @@ class Member:
             errors = plain_array(f"error_std of {self.name}", explanation.error_std)
             errors = errors.reshape(values.shape)
             half_widths = _half_widths(explanation, values, errors)
-        return MemberResult(values, base, errors, half_widths, explanation)
+        return ExplainerResult(values, base, errors, half_widths, explanation)
 
 
-def in_form_of(given: Any, rows: FloatArray) -> Any:
+def in_form_of(example: Any, rows: FloatArray) -> Any:
     """Return rows as a DataFrame where the given ones are one.
 
     Columns of whole numbers or truth values keep their type as long as the rows keep to it.
     """
-    columns = getattr(given, "columns", None)
+    columns = getattr(example, "columns", None)
     if columns is None:
         return rows
-    made = type(given)(rows, columns=columns)
+    frame = type(example)(rows, columns=columns)
     if not columns.is_unique:
-        return made
-    kept = {
+        return frame
+    dtypes = {
         name: kind
-        for name, kind in given.dtypes.items()
-        if kind.kind in "iub" and (made[name] == made[name].astype(kind)).all()
+        for name, kind in example.dtypes.items()
+        if kind.kind in "iub" and (frame[name] == frame[name].astype(kind)).all()
     }
-    return made.astype(kept)
+    return frame.astype(dtypes)
 
 
-def checked_members(name: str, given: object, minimum: int = 1) -> list[Any]:
+def checked_explainers(name: str, explainers: object, minimum: int = 1) -> list[Any]:
     """Return a user's list of explainers.
 
     Raises
     ------
     InvalidArgumentTypeError, InvalidArgumentError
-        If it is no list, is too short, or holds something that explains nothing.
+        If it is not a list, is too short, or holds an object that cannot explain rows.
     """
-    if isinstance(given, str) or not isinstance(given, Sequence):
+    if isinstance(explainers, str) or not isinstance(explainers, Sequence):
         raise InvalidArgumentTypeError(
-            f"{name} must be a list of explainers; got {type(given).__name__}."
+            f"{name} must be a list of explainers; got {type(explainers).__name__}."
         )
-    if len(given) < minimum:
+    if len(explainers) < minimum:
         raise InvalidArgumentError(
-            f"{name} must hold at least {minimum} explainers; got {len(given)}."
+            f"{name} must hold at least {minimum} explainers; got {len(explainers)}."
         )
-    for place, one in enumerate(given):
-        check_member(f"{name}[{place}]", one)
-    return list(given)
+    for index, explainer in enumerate(explainers):
+        check_explainer(f"{name}[{index}]", explainer)
+    return list(explainers)
 
 
-def check_member(name: str, given: object) -> None:
-    """Refuse what explains nothing."""
-    is_made = not isinstance(given, type)
-    if isinstance(given, str) or (is_made and (callable(given) or hasattr(given, "attribute"))):
+def check_explainer(name: str, explainer: object) -> None:
+    """Raise an error if the object cannot explain rows."""
+    is_object = not isinstance(explainer, type)
+    is_callable = callable(explainer) or hasattr(explainer, "attribute")
+    if isinstance(explainer, str) or (is_object and is_callable):
         return
     raise InvalidArgumentTypeError(
         f"{name} must be the name of an algorithm, an explainer, a function of the rows, or one of "
-        f"captum's methods; got {given!r}."
+        f"captum's methods; got {explainer!r}."
     )
 
 
-def member_of(given: ExplainerLike, **arguments: Any) -> Member:
-    """Return the member that a user names or passes; names are built by `shap.Explainer`."""
-    if isinstance(given, str):
+def base_explainer_of(spec: ExplainerLike, **arguments: Any) -> BaseExplainer:
+    """Return a base explainer from its name or from the object that the user passed."""
+    if isinstance(spec, str):
         model = inner_model(arguments["model"])
-        if given in _ON_ARRAYS and (is_torch_module(model) or not callable(model)):
+        if spec in _ON_ARRAYS and (is_torch_module(model) or not callable(model)):
             arguments["model"] = prediction_function(model)
         with _global_generator_kept():
             np.random.set_state(_state_of(arguments.get("seed")))  # noqa: NPY002
-            explainer = shap.Explainer(algorithm=given, **arguments)
-            return Member(given, explainer, np.random.get_state())  # noqa: NPY002
-    return Member(name_of(given), given)
+            explainer = shap.Explainer(algorithm=spec, **arguments)
+            return BaseExplainer(spec, explainer, np.random.get_state())  # noqa: NPY002
+    return BaseExplainer(name_of(spec), spec)
 
 
 @contextmanager
 def _global_generator_kept() -> Iterator[None]:
-    """Undo what shap's explainers do to the generator that all of NumPy shares: they seed it."""
+    """Restore NumPy's global generator afterwards, because shap's explainers seed it."""
     state = np.random.get_state()  # noqa: NPY002
     try:
         yield
@@ -227,16 +228,16 @@ def _without_single_output(values: FloatArray, rows: Table) -> FloatArray:
 
 
 def _half_widths(explanation: Explanation, values: FloatArray, errors: FloatArray) -> FloatArray:
-    """Return what an Explanation says, or that of normal errors, which shap's own leave open."""
+    """Return half-widths from the bounds of an Explanation, or else from its standard errors."""
     if explanation.upper_bounds is None:
         return quantiles(0.95) * errors
     upper = plain_array("upper_bounds", explanation.upper_bounds)
     return upper.reshape(values.shape) - values
 
 
-def _base_values(given: npt.ArrayLike, values: FloatArray, rows: Table) -> FloatArray:
+def _base_values(base_values: npt.ArrayLike, values: FloatArray, rows: Table) -> FloatArray:
     """Return base values as (R,) or (R, K); some explainers give one for all rows."""
-    base = np.asarray(given, dtype=np.float64)
+    base = np.asarray(base_values, dtype=np.float64)
     shape = (len(values), values.shape[-1]) if has_outputs(values, rows) else (len(values),)
     if base.size == int(np.prod(shape)):
         return base.reshape(shape)

@@ -1,4 +1,4 @@
-"""Explainers that combine what several others say of the same rows."""
+"""Explainers that combine the explanations of several others for the same rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from shapley_adapters.errors import BudgetError, InvalidArgumentError
 
 from ..argument_types import Explanation, Table
 from ..results.output_axes import folded, has_outputs, unfolded
-from .aggregate_explainer import AggregateExplainer, Combined, Spread
-from .base_explainers import Member, MemberResult, checked_members
+from .aggregate_explainer import AggregateExplainer, Combination, Spread
+from .base_explainers import BaseExplainer, ExplainerResult, checked_explainers
 
 DEFAULT_EXPLAINERS = ("oddgp", "leastsquares", "shear")
 
@@ -26,60 +26,68 @@ class CandidateExplainer(AggregateExplainer):
     explainers: Sequence[Any] | None = None
 
     def _specs(self) -> list[Any]:
-        given = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
-        return checked_members("explainers", given)
+        explainers = DEFAULT_EXPLAINERS if self.explainers is None else self.explainers
+        return checked_explainers("explainers", explainers)
 
     def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> Any:
         """Return the aggregator of the core with the options of this object."""
         raise NotImplementedError
 
-    def _combine(self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool) -> Combined:
-        members = self._members()
-        results = explained_by_all(members, rows, arguments)
+    def _combine(
+        self, rows: Table, arguments: Mapping[str, Any], error_bounds: bool
+    ) -> Combination:
+        base_explainers = self._base_explainers()
+        results = explained_by_all(base_explainers, rows, arguments)
         aggregator = self._aggregator(rows, arguments)
         with_outputs = has_outputs(results[0].values, rows)
-        made = aggregator([folded(one.values, with_outputs) for one in results])
-        self.last_aggregate = made
-        self.last_candidates = [one.values for one in results]
-        template = next((one.explanation for one in results if one.explanation is not None), None)
-        return Combined(
-            unfolded(made.values, results[0].values.shape, with_outputs),
-            made.base_values([one.base_values for one in results]),
-            _bounded_spread(members, results, made.shared_weights) if error_bounds else None,
+        aggregate = aggregator([folded(result.values, with_outputs) for result in results])
+        self.last_aggregate = aggregate
+        self.last_candidates = [result.values for result in results]
+        template = next(
+            (result.explanation for result in results if result.explanation is not None), None
+        )
+        return Combination(
+            unfolded(aggregate.values, results[0].values.shape, with_outputs),
+            aggregate.base_values([result.base_values for result in results]),
+            _bounded_spread(base_explainers, results, aggregate.shared_weights)
+            if error_bounds
+            else None,
             template,
-            _shown(results[0].values, rows, template),
+            _plot_data(results[0].values, rows, template),
             None if template is None else template.display_data,
         )
 
 
 def explained_by_all(
-    members: Sequence[Member], rows: Table, arguments: Mapping[str, Any]
-) -> list[MemberResult]:
-    """Return what all members say; a budget that is too small is told with its sharing."""
+    base_explainers: Sequence[BaseExplainer], rows: Table, arguments: Mapping[str, Any]
+) -> list[ExplainerResult]:
+    """Return the answers of all base explainers; an error about the budget names the shares."""
     results = []
-    for member in members:
+    for explainer in base_explainers:
         try:
-            results.append(member.explain(rows, arguments))
+            results.append(explainer.explain(rows, arguments))
         except BudgetError as error:
-            raise BudgetError(f"{error} {_sharing(error, members)}") from error
-    _check_alike(members, results)
+            raise BudgetError(f"{error} {_sharing(error, base_explainers)}") from error
+    _check_alike(base_explainers, results)
     return results
 
 
-def _sharing(error: BudgetError, members: Sequence[Member]) -> str:
-    """Say how the members share the budget, and what it must be where this is known."""
-    n_shares = sum(one.takes("max_evals") for one in members)
+def _sharing(error: BudgetError, base_explainers: Sequence[BaseExplainer]) -> str:
+    """Return a message about the shares of the budget and, if known, the minimum budget."""
+    n_shares = sum(explainer.takes("max_evals") for explainer in base_explainers)
     total = None if error.needed is None else n_shares * error.needed
     remedy = "" if total is None else f" Pass max_evals={total} or more to the aggregate."
     return f"It is this explainer's part of the budget, which {n_shares} share.{remedy}"
 
 
-def _check_alike(members: Sequence[Member], results: Sequence[MemberResult]) -> None:
+def _check_alike(
+    base_explainers: Sequence[BaseExplainer], results: Sequence[ExplainerResult]
+) -> None:
     """Refuse answers of different shapes."""
-    if len({one.values.shape for one in results}) > 1:
+    if len({result.values.shape for result in results}) > 1:
         shapes = ", ".join(
-            f"{member.name}: {one.values.shape}"
-            for member, one in zip(members, results, strict=True)
+            f"{explainer.name}: {result.values.shape}"
+            for explainer, result in zip(base_explainers, results, strict=True)
         )
         raise InvalidArgumentError(
             f"the explainers must explain the same features and outputs; their values have the "
@@ -88,8 +96,8 @@ def _check_alike(members: Sequence[Member], results: Sequence[MemberResult]) -> 
 
 
 def _bounded_spread(
-    members: Sequence[Member],
-    results: Sequence[MemberResult],
+    base_explainers: Sequence[BaseExplainer],
+    results: Sequence[ExplainerResult],
     weights: FloatArray | None,
 ) -> Spread:
     if weights is None:
@@ -99,18 +107,18 @@ def _bounded_spread(
         )
     shape = results[0].values.shape
     errors, half_widths = np.zeros(shape), np.zeros(shape)
-    for member, one, weight in zip(members, results, weights, strict=True):
-        if one.errors is None or one.half_widths is None:
+    for explainer, result, weight in zip(base_explainers, results, weights, strict=True):
+        if result.errors is None or result.half_widths is None:
             raise InvalidArgumentError(
-                f"error_bounds=True, but {member.name} gives no standard errors."
+                f"error_bounds=True, but {explainer.name} gives no standard errors."
             )
-        errors += weight * one.errors
-        half_widths += weight * one.half_widths
+        errors += weight * result.errors
+        half_widths += weight * result.half_widths
     return Spread(errors, half_widths)
 
 
-def _shown(values: FloatArray, rows: Table, template: Explanation | None) -> Any:
-    """Return what the explanation of the same rows shows, where its features are these."""
+def _plot_data(values: FloatArray, rows: Table, template: Explanation | None) -> Any:
+    """Return the plot data of an explanation of the same rows, if it has the same features."""
     shape = values.shape[:-1] if has_outputs(values, rows) else values.shape
     if template is not None and np.shape(template.data) == shape:
         return template.data

@@ -19,8 +19,8 @@ class CentroidExplainer(CandidateExplainer):
     """The explanation nearest to those of several explainers.
 
     argmin_g Σ_i D(g, g_i)^p (Bhatt, Weller and Moura, Evaluating and aggregating feature-based
-    model explanations). The mean lowers the noise of explainers that err apart; the median passes
-    over single ones that stand out; the Kemeny–Young rule takes their rankings only. The mean of
+    model explanations). The mean lowers the noise of explainers whose errors are independent. The
+    median ignores single outliers. The Kemeny–Young rule uses only their rankings. The mean of
     Shapley estimates sums to the model's output; medians and ranks do not.
 
     Parameters
@@ -34,16 +34,18 @@ class CentroidExplainer(CandidateExplainer):
         p ≥ 1, by default q: each feature by itself. `distance="l1"` is the median,
         `distance="l2", power=1` the geometric median.
     scale : {"none", "l1", "l2", "max"}
-        Whether each explanation is first brought to the mean size of all, measured so.
+        The norm by which each explanation is scaled first, to the mean norm of all. `"none"`: no
+        scaling.
     order : {"value", "magnitude"}
-        What the rankings of `"kendall"` go by. Its values are M for the first feature down to 1.
+        Whether the rankings of `"kendall"` sort by value or by magnitude. The values of this
+        centroid are M for the first feature down to 1 for the last.
     approximate : bool
-        Whether rankings of more than 60 features that no majority tells apart may be approximate.
+        Whether rankings may be approximate if no majority orders more than 60 of their features.
         `last_aggregate.rankings` holds the bound that proves each of them, or the gap.
 
     Notes
     -----
-    Costs what the explainers cost; `max_evals` is shared equally by those that take it.
+    The cost is that of all explainers. `max_evals` is divided equally among those that have it.
 
     Examples
     --------
@@ -65,7 +67,7 @@ class CentroidExplainer(CandidateExplainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._specs()  # refuses what cannot be used, as the next line does
+        self._specs()  # raises errors for unusable options, as the next line does
         self._aggregator(None, {})
 
     def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.Centroid:

@@ -52,7 +52,7 @@ def combine(explanations: Sequence[Any], aggregator: Aggregator) -> Any:
         raise InvalidArgumentTypeError(
             f"explanations must be a list; got {type(explanations).__name__}."
         )
-    template = next((one for one in explanations if isinstance(one, shap.Explanation)), None)
+    template = next((item for item in explanations if isinstance(item, shap.Explanation)), None)
     if template is None:
         raise InvalidArgumentError(
             "explanations must hold a shap.Explanation, for data and names; captum_ext.combine "
@@ -61,15 +61,16 @@ def combine(explanations: Sequence[Any], aggregator: Aggregator) -> Any:
     shape = np.shape(template.values)
     has_outputs = with_outputs(template)
     arrays = [
-        _in_order(f"explanations[{place}]", one, shape, has_outputs)
-        for place, one in enumerate(explanations)
+        _in_order(f"explanations[{index}]", item, shape, has_outputs)
+        for index, item in enumerate(explanations)
     ]
-    made = aggregator([folded(array, has_outputs) for array in arrays])
-    given = [getattr(one, "base_values", None) for one in explanations]
-    bases = [None if one is None else _in_shape(one, made.values.shape[:-1]) for one in given]
+    aggregate = aggregator([folded(array, has_outputs) for array in arrays])
+    base_values = [getattr(item, "base_values", None) for item in explanations]
+    base_shape = aggregate.values.shape[:-1]
+    bases = [None if base is None else _in_shape(base, base_shape) for base in base_values]
     return shap.Explanation(
-        unfolded(made.values, shape, has_outputs),
-        base_values=made.base_values(bases),
+        unfolded(aggregate.values, shape, has_outputs),
+        base_values=aggregate.base_values(bases),
         data=template.data,
         display_data=template.display_data,
         feature_names=template.feature_names,
@@ -78,11 +79,11 @@ def combine(explanations: Sequence[Any], aggregator: Aggregator) -> Any:
 
 
 def _in_order(
-    name: str, given: Explanation | Values, shape: tuple[int, ...], has_outputs: bool
+    name: str, attributions: Explanation | Values, shape: tuple[int, ...], has_outputs: bool
 ) -> Any:
     """Return values in shap's order of axes."""
-    values = plain_array(name, given)
-    if has_outputs and hasattr(given, "detach") and values.ndim == len(shape):
+    values = plain_array(name, attributions)
+    if has_outputs and hasattr(attributions, "detach") and values.ndim == len(shape):
         values = np.moveaxis(values, 1, -1)
     if values.shape != shape:
         raise InvalidArgumentError(

@@ -18,7 +18,7 @@ from ..explainers.shared_parameters import documented
 from ..results.output_axes import has_outputs
 from ..shap_internals import background_of
 from .candidate_explainer import CandidateExplainer, explained_by_all
-from .convex_fit_data import LearningMaterial
+from .convex_fit_data import ConvexFitData
 
 
 @documented
@@ -27,39 +27,41 @@ class ConvexExplainer(CandidateExplainer):
     """A convex combination of the explanations of several explainers.
 
     Σ_i w_i g_i (Bhatt, Weller and Moura, Evaluating and aggregating feature-based model
-    explanations), with given weights, or with weights learned for a criterion on a set of rows,
-    on which the combination is at least as good as the best of the explainers. Combinations of
-    Shapley estimates sum to the model's output.
+    explanations). The weights are passed, or are learned for a criterion on a set of rows. On these
+    rows, the combination is at least as good as the best of the explainers. Combinations of Shapley
+    estimates sum to the model's output.
 
     Parameters
     ----------
     {of_aggregates}
     {explainers}
     weights : sequence of float, criterion, or callable, optional
-        One number for each explainer, not negative; they are divided by their sum; equal by
-        default. Or what they are learned for: `"complexity"`; `"sensitivity"`, on average over
-        neighbours; `"faithfulness"`; `"trade_off"`, sensitivity plus `complexity_weight` times
-        complexity; or a function of explanations, (R, M), to one number each, lower is better.
+        One number per explainer, not negative; they are divided by their sum. By default they are
+        equal. Or the criterion for which weights are learned: `"complexity"`; `"sensitivity"`, the
+        average over neighbours; `"faithfulness"`; `"trade_off"`, sensitivity plus
+        `complexity_weight` times complexity; or a function of explanations, (R, M), that returns
+        one number per explanation, lower is better.
     dataset : array or DataFrame, optional
         The rows on which weights are learned, at the first call or by `learn`; by default those of
         `masker`.
     complexity_weight : float
         λ of `"trade_off"`, in units of the output for a nat.
     neighbourhood : shapley_adapters.criteria.Neighbourhood, optional
-        Where sensitivity looks for neighbours; needed for it and for `"trade_off"`.
+        The neighbours for the sensitivity; needed for it and for `"trade_off"`.
     scale : {"none", "l1", "l2", "max"}
-        Whether each explanation is first brought to the mean size of all, measured so.
+        The norm by which each explanation is scaled first, to the mean norm of all. `"none"`: no
+        scaling.
 
     Attributes
     ----------
-    learned : LearnedWeights or None
-        The learned weights, and what they reach.
+    learned_weights : LearnedWeights or None
+        The learned weights and their losses.
 
     Notes
     -----
-    Costs what the explainers cost; `max_evals` is shared equally by those that take it. Learning
-    explains the data once, for sensitivity their neighbours, too, and for faithfulness evaluates
-    100 coalitions of each row.
+    The cost is that of all explainers. `max_evals` is divided equally among those that have it.
+    Learning explains the data once. For sensitivity it also explains their neighbours; for
+    faithfulness it also evaluates 100 coalitions per row.
 
     Examples
     --------
@@ -83,10 +85,10 @@ class ConvexExplainer(CandidateExplainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.learned: core.LearnedWeights | None = None
+        self.learned_weights: core.LearnedWeights | None = None
         n_explainers = len(self._specs())
         if self._is_learned:
-            LearningMaterial.check(self.weights, self.neighbourhood, self.complexity_weight)
+            ConvexFitData.check(self.weights, self.neighbourhood, self.complexity_weight)
             core.Convex(None, self.scale)
         else:
             core.Convex(self.weights, self.scale)(np.zeros((n_explainers, 1, 1)))
@@ -105,10 +107,12 @@ class ConvexExplainer(CandidateExplainer):
         **arguments
             Arguments of the explainers, such as `max_evals`; each gets those that it takes.
         """
-        material = self._material(X, arguments)
-        loss = material.loss(self.weights, self.complexity_weight)
-        self.learned = core.learned_weights(loss, len(self._specs()), seed=checked_seed(self.seed))
-        return self.learned
+        fit_data = self._fit_data(X, arguments)
+        loss = fit_data.loss(self.weights, self.complexity_weight)
+        self.learned_weights = core.learned_weights(
+            loss, len(self._specs()), seed=checked_seed(self.seed)
+        )
+        return self.learned_weights
 
     def trade_off(
         self, X: Rows | None = None, complexity_weights: FloatArray | None = None, **arguments: Any
@@ -124,10 +128,10 @@ class ConvexExplainer(CandidateExplainer):
         **arguments
             Arguments of the explainers, such as `max_evals`.
         """
-        material = self._material(X, arguments)
+        fit_data = self._fit_data(X, arguments)
         return core.trade_off(
-            material.complexity(),
-            material.sensitivity(),
+            fit_data.complexity(),
+            fit_data.sensitivity(),
             complexity_weights,
             seed=checked_seed(self.seed),
         )
@@ -135,19 +139,19 @@ class ConvexExplainer(CandidateExplainer):
     def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.Convex:
         if not self._is_learned:
             return core.Convex(self.weights, self.scale)
-        if self.learned is None:
+        if self.learned_weights is None:
             self.learn(**{k: v for k, v in arguments.items() if k != "error_bounds"})
-        weights = self.learned.weights if self.learned is not None else None
+        weights = self.learned_weights.weights if self.learned_weights is not None else None
         return core.Convex(weights, self.scale)
 
-    def _material(self, given: Rows | None, arguments: Mapping[str, Any]) -> LearningMaterial:
-        rows = self.dataset if given is None else given
+    def _fit_data(self, dataset: Rows | None, arguments: Mapping[str, Any]) -> ConvexFitData:
+        rows = self.dataset if dataset is None else dataset
         if rows is None and self.masker is not None:
             rows = background_of(self.masker)
-        members = self._members()
+        base_explainers = self._base_explainers()
 
         def explain(x: Table) -> Any:
-            results = [one.values for one in explained_by_all(members, x, arguments)]
+            results = [result.values for result in explained_by_all(base_explainers, x, arguments)]
             return results, has_outputs(results[0], x)
 
-        return LearningMaterial.of(self, explain, rows)
+        return ConvexFitData.of(self, explain, rows)

@@ -1,4 +1,4 @@
-"""What convex combinations are learned on: explanations of rows, of neighbours, and outputs."""
+"""Data to learn convex combinations: explanations of rows and of neighbours, and outputs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from .base_explainers import in_form_of
 LEARNED = ("complexity", "sensitivity", "faithfulness", "trade_off")
 
 Explain = Callable[[Any], tuple[list[FloatArray], bool]]
-"""Rows to the values of all members, and whether their last axis counts outputs."""
+"""Rows to the values of all base explainers, and whether their last axis counts outputs."""
 
 
 @dataclass(frozen=True)
-class LearningMaterial:
-    """Rows, what explains them, and where their neighbours are looked for."""
+class ConvexFitData:
+    """Rows, the function that explains them, and the explainer that holds the options."""
 
     explainer: Any
     explain: Explain
@@ -47,13 +47,13 @@ class LearningMaterial:
 
     @staticmethod
     def check(weights: object, neighbourhood: object, complexity_weight: object) -> None:
-        """Refuse options that nothing can be learned with."""
+        """Raise an error if weights cannot be learned with these options."""
         if isinstance(weights, str):
             checked_choice("weights", weights, LEARNED)
             if weights in ("sensitivity", "trade_off") and neighbourhood is None:
                 raise InvalidArgumentError(
                     f"weights={weights!r} needs neighbourhood=, such as "
-                    "Neighbourhood(radius=0.1), to say which inputs are near."
+                    "Neighbourhood(radius=0.1), from which neighbours are drawn."
                 )
         if neighbourhood is not None and not isinstance(neighbourhood, Neighbourhood):
             raise InvalidArgumentError(
@@ -70,8 +70,8 @@ class LearningMaterial:
             )
 
     @classmethod
-    def of(cls, explainer: Any, explain: Explain, rows: Rows | None) -> LearningMaterial:
-        """Return the material, after a look at the rows."""
+    def of(cls, explainer: Any, explain: Explain, rows: Rows | None) -> ConvexFitData:
+        """Check the rows and return the data."""
         if rows is None or not hasattr(rows, "shape") or rows.shape[0] == 0:
             raise InvalidArgumentError(
                 "dataset= is needed, rows on which weights are learned, unless masker= is a table."
@@ -98,23 +98,23 @@ class LearningMaterial:
     def sensitivity(self) -> SensitivityLoss:
         """Return how combinations differ between rows and neighbours that keep the prediction."""
         around = self.explainer.neighbourhood
-        LearningMaterial.check("sensitivity", around, 0)
+        ConvexFitData.check("sensitivity", around, 0)
         predict = prediction_function(self.explainer.model)
 
         def explain(rows: FloatArray) -> FloatArray:
             return np.moveaxis(self._per_output(in_form_of(self.rows, rows)), 0, 1)
 
-        found = explained_neighbours(
+        explanations = explained_neighbours(
             explain,
             lambda rows: as_outputs(predict(in_form_of(self.rows, rows)), len(rows)),
             self.rows,
             around,
             seed=self.explainer.seed,
         )
-        return SensitivityLoss.of(*found)
+        return SensitivityLoss.of(*explanations)
 
     def unfaithfulness(self) -> UnfaithfulnessLoss:
-        """Return how badly combinations follow what the output loses with features."""
+        """Return the distance of combinations from the changes of output without features."""
         explainer = self.explainer
         game = game_of(explainer.model, explainer.masker, self.rows, explainer.link, self._groups())
         candidates = self._per_output(self.rows)
@@ -130,18 +130,18 @@ class LearningMaterial:
         return UnfaithfulnessLoss.of(merged, subsets, losses.reshape(n_rows * n_outputs, -1))
 
     def _groups(self) -> Any:
-        """Return the groups of columns that the members explain, by the first that has any."""
-        found = (getattr(member, "groups", None) for member in self.explainer._specs())
-        return next((groups for groups in found if groups is not None), None)
+        """Return the groups of columns of the first base explainer that has any."""
+        candidates = (getattr(explainer, "groups", None) for explainer in self.explainer._specs())
+        return next((groups for groups in candidates if groups is not None), None)
 
     def _per_output(self, rows: Table) -> FloatArray:
-        """Return the members' explanations, (G, R, K, M)."""
+        """Return the explanations of all base explainers, (G, R, K, M)."""
         values, with_outputs = self.explain(rows)
-        arrays = np.array([folded(one, with_outputs) for one in values])
+        arrays = np.array([folded(array, with_outputs) for array in values])
         per_output = arrays if with_outputs else arrays[:, :, None]
         return on_one_scale(per_output, self.explainer.scale)
 
     def _candidates(self, rows: Table) -> FloatArray:
-        """Return the members' explanations, each output a row of its own, (G, R, M)."""
+        """Return the explanations of all base explainers, one row per row and output, (G, R, M)."""
         per_output = self._per_output(rows)
         return per_output.reshape(len(per_output), -1, per_output.shape[3])

@@ -34,7 +34,8 @@ class LowComplexityExplainer(CandidateExplainer):
         convex hull until the region is small; ends in the hull. It goes below the simplest
         explanation only where they disagree in the sign of a feature.
     scale : {"none", "l1", "l2", "max"}
-        Whether each explanation is first brought to the mean size of all, measured so.
+        The norm by which each explanation is scaled first, to the mean norm of all. `"none"`: no
+        scaling.
     n_steps : int
         Steps of each feature on its whole way (descent).
     n_rounds, tolerance, n_points : int, float, int
@@ -43,7 +44,7 @@ class LowComplexityExplainer(CandidateExplainer):
 
     Notes
     -----
-    Costs what the explainers cost; `max_evals` is shared equally by those that take it.
+    The cost is that of all explainers. `max_evals` is divided equally among those that have it.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class LowComplexityExplainer(CandidateExplainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._specs()  # refuses what cannot be used, as the next line does
+        self._specs()  # raises errors for unusable options, as the next line does
         self._aggregator(None, {})
 
     def _aggregator(self, rows: Table | None, arguments: Mapping[str, Any]) -> core.LowComplexity:

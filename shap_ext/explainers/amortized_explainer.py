@@ -1,4 +1,4 @@
-"""What explainers that train a network have in common."""
+"""Base of the explainers that train a network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shapley_adapters.surrogates.training_arguments import AmortizedArguments
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Rows, Table
-from ..games.tasks import Task
+from ..games.explained_rows import ExplainedRows
 from ..inputs.rows_json import rows_as_json, rows_of_json
 from .coalition_explainer import BAR_DELAY, CoalitionExplainer
 from .legacy_calls import no_expected_value
@@ -84,7 +84,8 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         Returns
         -------
         AmortizedExplainer
-            Itself. What was spent is in `trained.evaluations` and `trained.validation_evaluations`.
+            Itself. The numbers of evaluations are in `trained.evaluations` and
+            `trained.validation_evaluations`.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
         from shapley_adapters.amortized.progress import Progress
@@ -95,10 +96,10 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         n_real = len(data)
         if self.surrogate is not None and not self.surrogate.is_fitted:
             self.surrogate.of(self.model).fit(data, self.groups, silent)
-        if self.crossed_rows > 0:
-            data = self._with_crossed(data)
+        if self.n_mixed_rows > 0:
+            data = self._with_mixed_rows(data)
         trained = AmortizedShapley.fit(
-            self._valued(self.task((data,))),
+            self._valued(self.explained_rows((data,))),
             self._inputs(data),
             self._training(),
             self.network,
@@ -107,14 +108,14 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             Progress(str(self.name), delay),
         )
         n_kept = len(trained.saved.fingerprint.inputs)
-        kept = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
-        self.trained = trained.with_host({"rows": kept})
+        rows_json = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
+        self.trained = trained.with_host({"rows": rows_json})
         return self
 
-    def task(self, args: tuple[Any, ...]) -> Task:
-        """Return what a call explains: the games of the model, or of its surrogate."""
+    def explained_rows(self, args: tuple[Any, ...]) -> ExplainedRows:
+        """Return the rows of a call with the game of the model, or of its surrogate."""
         if self.surrogate is None:
-            return super().task(args)
+            return super().explained_rows(args)
         if not self.surrogate.is_fitted:
             self.fit()
         of_surrogate = CoalitionExplainer(
@@ -125,27 +126,27 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             linearize_link=self.linearize_link,
             groups=self.groups,
         )
-        return of_surrogate.task(args)
+        return of_surrogate.explained_rows(args)
 
-    def _with_crossed(self, data: Table) -> Any:
+    def _with_mixed_rows(self, data: Table) -> Any:
         """Return rows with more of them, each made of two that are not held out."""
-        from shapley_adapters.amortized.crossing import crossed_rows
+        from shapley_adapters.amortized.crossing import mixed_rows
 
-        groups = self.task((data[:2],)).groups
+        groups = self.explained_rows((data[:2],)).groups
         if groups is None or np.ndim(data) != 2:
             raise InvalidArgumentError(
-                f"crossed_rows={self.crossed_rows} needs tables, whose columns are features or "
+                f"n_mixed_rows={self.n_mixed_rows} needs tables, whose columns are features or "
                 "groups of them."
             )
         values = data.to_numpy() if isinstance(data, pd.DataFrame) else np.asarray(data)
-        _, kept = self._training().split(len(values), len(values))
-        more = crossed_rows(
-            values[kept], groups.players, self.crossed_rows, checked_seed(self.seed)
+        _, training_rows = self._training().split(len(values), len(values))
+        mixed = mixed_rows(
+            values[training_rows], groups.players, self.n_mixed_rows, checked_seed(self.seed)
         )
         if isinstance(data, pd.DataFrame):
-            made = pd.DataFrame(more, columns=data.columns).astype(data.dtypes)
-            return pd.concat([data, made], ignore_index=True)
-        return np.concatenate([values, more])
+            frame = pd.DataFrame(mixed, columns=data.columns).astype(data.dtypes)
+            return pd.concat([data, frame], ignore_index=True)
+        return np.concatenate([values, mixed])
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `trained=` reads.
@@ -171,8 +172,8 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         Returns
         -------
         array
-            `out`. The sums are not corrected, whatever `efficient` says: that would evaluate the
-            model.
+            `out`. The sums are not corrected, even if `efficient` is true, because this would
+            evaluate the model.
         """
         about = self._fitted().saved.description
         n_rows, shape = len(rows), (about.n_players, about.n_outputs)
@@ -209,7 +210,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         *args : array or DataFrame, (R, …)
             The rows.
         max_evals, error_bounds, tolerance
-            Not for networks: a pass has no budget and tells no standard errors.
+            Not for networks: a pass has no budget and returns no standard errors.
         **options
             `batch_size`, `outputs`, `silent` and `check_additivity`, as of all explainers.
 
@@ -269,19 +270,19 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
     def _streamed(self, rows: Table) -> Iterator[tuple[int, AttributionArray]]:
         for start in range(0, len(rows), _CHUNK):
             part = _part(rows, start, start + _CHUNK)
-            active: BoolArray = self._valued(self.task((part,))).active_players()
+            active: BoolArray = self._valued(self.explained_rows((part,))).active_players()
             for values in self._fitted().stream(self._inputs(part), active, first=start):
                 yield start, values
                 start += len(values)  # noqa: PLW2901  where the next ones stand
 
     def _inputs(self, data: Table) -> Any:
-        """Return what the network sees of rows."""
+        """Return the inputs of the network for rows."""
         if self.features is not None:
             return np.array(array_of(self.features(data.copy())))  # it may reuse its memory
         return network_inputs(data, self.network)
 
     def _keeps_rows(self, data: Table) -> bool:
-        """Tell whether a file keeps rows as they were; of images, what the network saw will do."""
+        """Return whether the file stores the rows; for images the network's inputs suffice."""
         return self.features is not None or isinstance(data, pd.DataFrame) or np.ndim(data) == 2
 
     def _training(self) -> Training:
@@ -298,29 +299,29 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
                 "trained= goes with the surrogate that the network was trained on: pass it as "
                 "surrogate=Surrogate.load(path)."
             )
-        own = None if isinstance(self.network, str) else self.network
-        loaded = AmortizedShapley.load(path, own, self._loadable)
+        module = None if isinstance(self.network, str) else self.network
+        loaded = AmortizedShapley.load(path, module, self._loadable)
         self.targets = loaded.saved.description.target
-        kept = loaded.saved.description.host.get("rows")
-        if kept is None and self.features is not None:
+        rows_json = loaded.saved.description.host.get("rows")
+        if rows_json is None and self.features is not None:
             warn_user(
-                f"Whether {path} was trained on this model cannot be told: the rows it was trained "
-                "on hold objects that no file keeps, or too many columns."
+                f"shapley-ext cannot check whether {path} was trained on this model: its training "
+                "rows hold objects that cannot be stored in a file, or too many columns."
             )
             return loaded
-        if kept is None:
+        if rows_json is None:
             probes = loaded.saved.fingerprint.inputs.numpy()
             rows = np.moveaxis(probes, 1, -1) if probes.ndim == 4 else probes
         else:
-            rows = rows_of_json(kept, str(path), len(loaded.saved.fingerprint.inputs))
-        game = self._valued(self.task((rows,)))
+            rows = rows_of_json(rows_json, str(path), len(loaded.saved.fingerprint.inputs))
+        game = self._valued(self.explained_rows((rows,)))
         loaded.check(game.n_players, self._inputs(rows).shape[1:])
         loaded.saved.fingerprint.check(ends_of(game, len(rows)))
         return loaded
 
 
 def _check_rows(data: Table) -> None:
-    """Refuse what holds no rows to train on."""
+    """Raise an error if the data hold no rows to train on."""
     if isinstance(data, (np.ndarray, pd.DataFrame)) and data.ndim >= 2 and len(data) >= 2:
         return
     came = type(data).__name__

@@ -14,26 +14,27 @@ from .shared_parameters import documented
 class CShapleyExplainer(GraphExplainer):
     """C-Shapley values: marginal contributions to connected sets of features on a graph.
 
-    For features with neighbours, such as words, pixels or atoms, of which those that are apart
-    hardly interact. Feature i gets a weighted sum of v(U) − v(U∖i) over the connected sets U around
-    it, within `order` edges (Chen et al., L-Shapley and C-Shapley, ICLR 2019, Definition 2): on a
-    text, the n-grams around a word. The values do not sum to the model's output. The cost is
-    decided by order and graph, about k² + 2k evaluations a word for order k on a text; without
-    `max_evals`, a given order may take up to 65,536 evaluations a row. Where the order costs more
-    than the budget, random orders of the large neighbourhoods are drawn, and a feature gets what it
-    adds to its component when it arrives: unbiased for the C-Shapley value of that order, with
-    standard errors. Everything else is exact, with standard errors of 0. The regression, and
-    `weighting="paper"`, are never drawn. The order that was taken is in `last_estimate.orders`.
+    For features with neighbours, such as words, pixels or atoms, if features that are far apart
+    hardly interact. The value of feature i is a weighted sum of v(U) − v(U∖i) over the connected
+    sets U around i, within `order` edges (Chen et al., L-Shapley and C-Shapley, ICLR 2019,
+    Definition 2). On a text these sets are the n-grams around a word. The values do not sum to the
+    model's output. The cost depends on order and graph: about k² + 2k evaluations per word for
+    order k on a text. Without `max_evals`, a given order may need up to 65,536 evaluations per row.
+    If the order costs more than the budget, random orders of the large neighbourhoods are drawn. A
+    feature then gets its marginal contribution to its component when it arrives. This is unbiased
+    for the C-Shapley value of that order, and has standard errors. Everything else is exact, with
+    standard errors of 0. For the regression and for `weighting="paper"`, nothing is drawn.
+    `last_estimate.orders` holds the order used.
 
     Parameters
     ----------
     {parameters}
     {graph}
     order : int or "auto"
-        How many edges away features are considered, or the largest size of the sets in the
-        regression. By default the largest order that `max_evals` pays for, and for the sum at least
-        1, of which random orders are drawn where it costs more. If `max_evals` does not pay for
-        neighbours at all, each feature is taken by itself, of which a warning tells.
+        The largest distance of considered features, in edges; for the regression, the largest size
+        of the sets. By default the largest order that `max_evals` allows. For the sum it is at
+        least 1; if order 1 costs more, random orders are drawn. If `max_evals` allows no neighbours
+        at all, each feature is taken by itself, with a warning.
     {c_shapley_options}
     efficient : bool
         Whether the regression is made to sum to the model's output.

@@ -1,4 +1,4 @@
-"""What all explainers share: shap's arguments in, an Explanation out."""
+"""Base of all explainers: it checks shap's arguments and returns an Explanation."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from shapley_adapters.games.value_functions import (
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 
 from ..argument_types import Groups, Outputs, Rows
+from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
 from ..games.links import LinkedAverage, checked_link
-from ..games.tasks import Task, TaskMaker
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
 from ..inputs.fitted_models import warn_of_classes
@@ -52,7 +52,7 @@ class CoalitionExplainer(ModelExplainer):
         Seed of all random choices, drawn from the operating system where none was given. Each call
         starts from it, so that equal calls give equal explanations.
     last_estimate : Estimate or None
-        What the latest call estimated and spent.
+        The estimate of the latest call and its number of evaluations.
     """
 
     name = "coalitions"
@@ -64,7 +64,7 @@ class CoalitionExplainer(ModelExplainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        prediction_function(self.model)  # refuses what cannot be called, now rather than later
+        prediction_function(self.model)  # raises the error now, not in the first call
         warn_of_classes(inner_model(self.model))
         checked_groups(self.groups)
         _check_value_function(checked_value_function(self.value_function), self.link)
@@ -100,34 +100,33 @@ class CoalitionExplainer(ModelExplainer):
         Parameters
         ----------
         *args : array, DataFrame or tensor, (R, …)
-            The rows, one dataset for each input of the model. For tables also one row: a Series,
-            or an array of one dimension.
+            The rows, one dataset per input of the model. A single row of a table may be passed as a
+            Series or as an array of one dimension.
         max_evals : int or "auto"
-            The budget: how many coalitions are evaluated for each row, each once for all
-            background rows. By default 16 a player, at least 500; where it pays for all 2^M
-            coalitions, the explanation is exact. Up to two evaluations for all rows together,
-            which the budgets have left over or the default adds, check that the model is
-            deterministic.
+            The budget: the number of coalitions evaluated per row, each once for all background
+            rows. By default 16 per player, at least 500. If it allows all 2^M coalitions, the
+            explanation is exact. Up to two further evaluations for all rows together check that the
+            model is deterministic; they come from unused budget or are added to the default.
         main_effects : bool
             Not supported.
         error_bounds : bool
-            Whether to give standard errors (`error_std`) and 95 % intervals (`lower_bounds` and
+            Whether to return standard errors (`error_std`) and 95 % intervals (`lower_bounds` and
             `upper_bounds`, which waterfall plots draw).
         batch_size : int or "auto"
-            How many coalitions are evaluated in one call of the model. By default the
-            first batches are timed, and batches grow as long as this saves time.
+            How many coalitions are evaluated in one call of the model. By default the first batches
+            are timed, and batches grow as long as this saves time.
         outputs : sequence of int, or chain of operations, optional
-            Which outputs to explain; all by default. A chain such as
-            `shap.Explanation.argsort.flip[:2]` is applied to each row's own outputs.
+            Indices of the outputs to explain; all by default. A chain such as
+            `shap.Explanation.argsort.flip[:2]` is applied to the outputs of each row.
         silent : bool
             Whether to show no progress bar; otherwise one appears after ten seconds.
         tolerance : float or str, optional
-            The standard error at which a row needs no further evaluations: a number in units of
-            the values, or a percentage of the distance between the row's largest and smallest
-            value, as in `"1%"`. `max_evals` stays the limit, by default twenty times as high; rows
-            that reach it first are warned of.
+            The standard error at which evaluation of a row stops: a number in units of the values,
+            or a percentage of the distance between the row's largest and smallest value, as in
+            `"1%"`. `max_evals` is still the limit, and is by default twenty times as high. A
+            warning names the rows that reach it first.
         check_additivity : bool
-            Whether to refuse attributions that do not sum to the model's output. Those of
+            Whether to raise an error if attributions do not sum to the model's output. Those of
             efficient estimators always do.
 
         Returns
@@ -144,7 +143,7 @@ class CoalitionExplainer(ModelExplainer):
         InvalidArgumentError, InvalidArgumentTypeError
             If an argument cannot be used; the message names it.
         BudgetError
-            If `max_evals` is too small for the method; the message says what it needs.
+            If `max_evals` is too small for the method; the message names the minimum.
         NonFiniteValueError
             If the model returns NaN or an infinite number.
         """
@@ -164,12 +163,12 @@ class CoalitionExplainer(ModelExplainer):
         checked_flag("check_additivity", check_additivity)
         row = self._table_of_row(args)
         args = args if row is None else (row,)
-        task = self.task(args)
+        explained = self.explained_rows(args)
         settings = Settings(
             seed=checked_seed(self.seed),
             budget=budget,
             batch_size=chosen_batch_size,
-            graph=self._graph(task.layout),
+            graph=self._graph(explained.layout),
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
             independent_rows=self.independent_rows,
@@ -177,22 +176,22 @@ class CoalitionExplainer(ModelExplainer):
             name=self.name,
             budget_name="max_evals",
         )
-        result = self._estimate(self._valued(task), args, settings)
+        result = self._estimate(self._valued(explained), args, settings)
         self.last_estimate = result
         if check_additivity:
             self._check_sums(result)
         n_outputs = result.values.shape[2]
         _check_range(outputs, n_outputs)
-        made = explanations(
+        results = explanations(
             result,
-            task.parts,
+            explained.parts,
             error_bounds=error_bounds,
             outputs=outputs,
-            output_names=task.output_names or self._checked_output_names(n_outputs),
-            clustering=task.clustering(self.masker),
+            output_names=explained.output_names or self._checked_output_names(n_outputs),
+            clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
-        return made if row is None else made[0]
+        return results if row is None else results[0]
 
     def explain_row(
         self,
@@ -206,8 +205,8 @@ class CoalitionExplainer(ModelExplainer):
         tolerance: float | str | None = None,
         check_additivity: bool = False,
     ) -> dict[str, Any]:
-        """Explain one row; returns what shap's own explainers return for a row."""
-        made = self(
+        """Explain one row and return a dict, as shap's own explainers do."""
+        answer = self(
             *(np.asarray(arg)[None] for arg in row_args),
             max_evals=max_evals,
             main_effects=main_effects,
@@ -218,7 +217,7 @@ class CoalitionExplainer(ModelExplainer):
             tolerance=tolerance,
             check_additivity=check_additivity,
         )
-        parts = made if isinstance(made, list) else [made]
+        parts = answer if isinstance(answer, list) else [answer]
         n_output_axes = np.ndim(parts[0].base_values) - 1
         shapes = [part.values.shape[1 : part.values.ndim - n_output_axes] for part in parts]
         flat = [
@@ -246,9 +245,9 @@ class CoalitionExplainer(ModelExplainer):
 
     def outputs_of(self, *args: Rows) -> FloatArray:
         """Return the values of the rows with all features present, (R, K)."""
-        game = self.task(args).game
-        everything = np.ones((1, game.n_players), dtype=bool)
-        outputs: FloatArray = Evaluator(game).values_of(everything)[:, 0]
+        game = self.explained_rows(args).game
+        full = np.ones((1, game.n_players), dtype=bool)
+        outputs: FloatArray = Evaluator(game).values_of(full)[:, 0]
         return outputs
 
     def _check_sums(self, estimate: Estimate) -> None:
@@ -256,9 +255,9 @@ class CoalitionExplainer(ModelExplainer):
 
     def _empty_value(self) -> FloatArray:
         last = self.last_estimate
-        known = None if last is None else shared_value(last.empty_values)
-        if known is not None:
-            return known
+        shared = None if last is None else shared_value(last.empty_values)
+        if shared is not None:
+            return shared
         if last is not None or not checked_value_function(self.value_function).is_raw:
             raise no_expected_value("it may differ from row to row.")
         if self.masker is None:
@@ -268,22 +267,22 @@ class CoalitionExplainer(ModelExplainer):
             raise no_expected_value(
                 f"with the masker {type(self.masker).__name__} it may differ from row to row."
             )
-        game = self.task((first_rows(self.masker, background),)).game
-        nothing = np.zeros((1, game.n_players), dtype=bool)
-        empty: FloatArray = Evaluator(game).values_of(nothing)[0, 0]
+        game = self.explained_rows((first_rows(self.masker, background),)).game
+        no_players = np.zeros((1, game.n_players), dtype=bool)
+        empty: FloatArray = Evaluator(game).values_of(no_players)[0, 0]
         return empty
 
-    def _valued(self, task: Task) -> Game:
-        """Return the game that is explained: of the outputs, or of what is made of them."""
+    def _valued(self, explained: ExplainedRows) -> Game:
+        """Return the game of the outputs, or of the value function of the outputs."""
         value_function = checked_value_function(self.value_function)
         if value_function.is_raw:
-            return task.game
-        weights = task.game.background_weights
-        return ValuedGame(task.game, value_function, background_weights=weights)
+            return explained.game
+        weights = explained.game.background_weights
+        return ValuedGame(explained.game, value_function, background_weights=weights)
 
-    def task(self, args: tuple[Any, ...]) -> Task:
-        """Return what a call explains: the games of the rows, and how results are shown."""
-        make = TaskMaker(
+    def explained_rows(self, args: tuple[Any, ...]) -> ExplainedRows:
+        """Return the rows of a call with their game and the layout of the results."""
+        make = ExplainedRowsMaker(
             model=self.model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
@@ -333,7 +332,7 @@ def _checked_outputs(outputs: Outputs) -> Any:
         )
     if len(outputs) == 0:
         raise InvalidArgumentError("outputs is empty; pass None to explain all outputs.")
-    return [checked_count("outputs", place, minimum=0) for place in outputs]
+    return [checked_count("outputs", index, minimum=0) for index in outputs]
 
 
 def _check_range(outputs: Outputs, n_outputs: int) -> None:

@@ -23,4 +23,4 @@ def game_of(
 ) -> TabularGame | SparseGame | MaskerGame:
     """Return the games of rows, with the players that explainers of this package see."""
     explainer = CoalitionExplainer(model, masker, link=link, groups=groups)
-    return explainer.task((rows,)).game
+    return explainer.explained_rows((rows,)).game

@@ -12,9 +12,9 @@ from .shared_parameters import documented
 class EnumerationExplainer(CoalitionExplainer):
     """Shapley values by enumeration of all 2^M coalitions, for up to 20 players.
 
-    Unlike shap's own exact explainer, it evaluates the coalitions of all rows together, takes
-    groups of columns as players, and tells features that equal the background by equality. Owen
-    values of clustered maskers are shap's; here a clustering is only drawn.
+    Unlike shap's exact explainer, it evaluates the coalitions of all rows together and accepts
+    groups of columns as players. It finds features that equal the background by comparing their
+    values. For Owen values of clustered maskers use shap's; here a clustering is only plotted.
 
     Parameters
     ----------

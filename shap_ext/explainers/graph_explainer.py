@@ -1,4 +1,4 @@
-"""What the explainers on graphs share."""
+"""Base of the explainers on graphs."""
 
 from __future__ import annotations
 

@@ -14,27 +14,27 @@ from .shared_parameters import documented
 class LShapleyExplainer(GraphExplainer):
     """L-Shapley values: each feature's Shapley value among its neighbours on a graph.
 
-    For features with neighbours, such as words, pixels or atoms, of which those that are far apart
-    hardly interact. Feature i gets its Shapley value in the game among the features within `order`
-    edges of it (Chen et al., L-Shapley and C-Shapley, ICLR 2019, Definition 1). The values do not
-    sum to the model's output unless the order covers the graph. The cost is decided by order and
-    graph, 2^(2k) evaluations a word for order k on a text; without `max_evals`, a given order may
-    take up to 65,536 evaluations a row. Where the order costs more than the budget, random orders
-    of the large neighbourhoods are drawn: unbiased for the L-Shapley value of that order, with
-    standard errors. Everything else is exact, with standard errors of 0. The order that was taken
-    is in `last_estimate.orders`.
+    For features with neighbours, such as words, pixels or atoms, if features that are far apart
+    hardly interact. The value of feature i is its Shapley value in the game of the features within
+    `order` edges (Chen et al., L-Shapley and C-Shapley, ICLR 2019, Definition 1). The values do not
+    sum to the model's output unless the order covers the graph. The cost depends on order and
+    graph: 2^(2k) evaluations per word for order k on a text. Without `max_evals`, a given order may
+    need up to 65,536 evaluations per row. If the order costs more than the budget, random orders of
+    the large neighbourhoods are drawn. This is unbiased for the L-Shapley value of that order, and
+    has standard errors. Everything else is exact, with standard errors of 0. `last_estimate.orders`
+    holds the order used.
 
     Parameters
     ----------
     {parameters}
     {graph}
     order : int or "auto"
-        How many edges away features are considered. By default the largest order whose coalitions
-        `max_evals` pays for, and at least 1, of which random orders are drawn where it costs more.
-        If `max_evals` does not pay for these either, the order is 0, of which a warning tells.
+        The largest distance of considered features, in edges. By default the largest order that
+        `max_evals` allows, and at least 1; if order 1 costs more, random orders are drawn. If
+        `max_evals` does not allow these either, the order is 0, with a warning.
     context : {"removed", "kept"}
-        Whether features outside the neighbourhood are absent, as the paper has it, or present, as
-        the authors' code does.
+        Whether features outside the neighbourhood are absent, as in the paper, or present, as in
+        the authors' code.
     {independent_rows}
 
     Examples

@@ -14,10 +14,10 @@ from .shared_parameters import documented
 class LeastSquaresExplainer(SamplingExplainer):
     """Shapley values as the solution of a weighted regression (KernelSHAP).
 
-    The values sum to the model's output exactly. Consistent, with a bias that vanishes with the
-    inverse of the budget, or unbiased, at the price of a larger variance. The counterpart of shap's
-    kernel explainer, for all rows at once, with pairs and standard errors. Needs at least 2 M + 2
-    evaluations; the unbiased form needs 4.
+    The values sum exactly to the model's output. By default the estimator is consistent, with a
+    bias in proportion to 1 / budget. `unbiased=True` has no bias but a larger variance. The
+    counterpart of shap's kernel explainer, for all rows at once, with pairs and standard errors.
+    Needs at least 2 M + 2 evaluations; the unbiased form needs 4.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from ..argument_types import Rows
 from .saved_options import SavedExplainer
 
 _ROUNDING = 1e-6
-"""How far sums may be off, as a share of what is summed: models in single precision round."""
+"""Relative tolerance of sums, because models in single precision round."""
 
 
 class LegacyCalls(SavedExplainer):
@@ -95,8 +95,8 @@ class LegacyCalls(SavedExplainer):
         Raises
         ------
         NoExpectedValueError
-            If it differs from row to row, as for texts, or if no background tells it. The base
-            values of an explanation are in its `base_values`.
+            If it differs between rows, as for texts, or if there is no background to compute it
+            from. The base values of an explanation are in its `base_values`.
         """
         value = self._empty_value()
         return float(value[0]) if len(value) == 1 else value.copy()
@@ -115,7 +115,7 @@ def _checked_samples(nsamples: object) -> int:
 
 
 def shared_value(values: FloatArray | None) -> FloatArray | None:
-    """Return what all rows of (R, K) have in common, (K,), or None where they differ."""
+    """Return the row that all rows of (R, K) are equal to, (K,), or None if they differ."""
     if values is None or not len(values) or not (values == values[0]).all():
         return None
     shared: FloatArray = values[0]
@@ -123,7 +123,7 @@ def shared_value(values: FloatArray | None) -> FloatArray | None:
 
 
 def no_expected_value(reason: str) -> NoExpectedValueError:
-    """Return the error that says why there is no expected value, and what to do."""
+    """Return the error for a missing expected value, with the reason and a remedy."""
     return NoExpectedValueError(
         f"expected_value is not known: {reason} The base_values of an explanation hold it for "
         "each row."

@@ -1,4 +1,4 @@
-"""What explainers of a model with a masker share, those that combine others too."""
+"""Base of all explainers of a model with a masker, including those that combine others."""
 
 from __future__ import annotations
 

@@ -15,26 +15,27 @@ from .shared_parameters import documented
 class OddGPExplainer(SamplingExplainer):
     """Shapley values as the posterior of a Gaussian process on the odd part of the game.
 
-    The most accurate estimator here from four evaluations a feature on, for any model. Pairs of
-    complementary coalitions, chosen to leave little posterior variance, are evaluated; a prior over
-    interactions of degrees 1, 3 and 5 fills in the rest, its strengths and the weight of each
-    feature learned from the row's own values. The values sum to the model's output
-    exactly. Not unbiased: it shrinks what the evaluations leave open. Standard errors are posterior
-    standard deviations. Works with any budget from 4 evaluations on; learning takes about 4
-    milliseconds a row and output at 200 evaluations, 17 at 800.
+    The most accurate estimator of this package for budgets of at least four evaluations per
+    feature, for any model. It evaluates pairs of complementary coalitions, selected so that they
+    leave little posterior variance. A prior over interactions of degrees 1, 3 and 5 predicts the
+    other coalitions. The strengths of the prior and the weight of each feature are learned from the
+    row's values. The values sum exactly to the model's output. The estimate is biased: it shrinks
+    interactions that the evaluations do not determine. Standard errors are posterior standard
+    deviations. Works with any budget of at least 4 evaluations. Learning takes about 4 milliseconds
+    per row and output at 200 evaluations, and 17 at 800.
 
     Parameters
     ----------
     {parameters}
     weights : {"learned", "equal"}
-        Whether features have weights of their own in interactions, learned for each row. With
-        equal ones rows share their linear algebra, which takes less than a millisecond a row, and
-        are less accurate.
+        Whether features have different weights in interactions, learned per row. With equal weights
+        all rows share their linear algebra, which takes less than a millisecond per row, but the
+        estimates are less accurate.
     cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
-        What tells beforehand which features interact, as a prior of the weights. None: nothing but
-        the values themselves. Ways and shapes as in SHEAR; `"auto"` takes derivatives where the
-        model has them, at M + 1 backward passes a row, and asks for nothing elsewhere.
-        `last_estimate.cooperators` says what served. It helps below 16 evaluations a feature.
+        Scores of the interactions of features, as a prior of the weights. None: no scores. Other
+        values as in SHEAR, except `"auto"`: it computes derivatives if the model has them, at M + 1
+        backward passes per row, and no scores otherwise. `last_estimate.cooperators` names the kind
+        used. Scores help below 16 evaluations per feature.
     {independent_rows}
 
     Examples

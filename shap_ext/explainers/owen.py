@@ -15,22 +15,22 @@ class OwenExplainer(SamplingExplainer):
     """Shapley values by Owen sampling: each feature joins a coalition with probability q.
 
     The Shapley value is the integral over q of the expected marginal contribution (Owen, 1972;
-    Okhrati and Lipani, A Multilinear Sampling Algorithm to Estimate Shapley Values, ICPR 2021). A
-    drawn coalition serves all features, for M + 1 evaluations. The paper's fixed grid of q has a
-    bias; here q is drawn uniformly from each of several levels, which has none. Needs at least
-    2 M + 4 evaluations.
+    Okhrati and Lipani, A Multilinear Sampling Algorithm to Estimate Shapley Values, ICPR 2021).
+    Each drawn coalition is used for all features and costs M + 1 evaluations. The paper's fixed
+    grid of q has a bias. Here q is drawn uniformly within each of several levels, which has no
+    bias. Needs at least 2 M + 4 evaluations.
 
     Parameters
     ----------
     {parameters}
     levels : int, optional
-        Number of levels of equal length that q is drawn from. By default half as many as the
-        budget pays for draws.
+        Number of intervals of equal length from which q is drawn. By default half the number of
+        draws that the budget allows.
     antithetic : bool
         Whether each coalition comes with its complement (halved Owen sampling). Quadratic models
         are then exact.
     efficient : bool
-        Whether what the values lack of the model's output is shared equally.
+        Whether the values are corrected, all by the same amount, to sum to the model's output.
     {independent_rows}
 
     Examples

@@ -14,8 +14,8 @@ from .shared_parameters import documented
 class RandomOrderExplainer(SamplingExplainer):
     """Shapley values from random orders of the features and their reverses.
 
-    Unbiased; the values sum to the model's output exactly. A pair of orders of M players costs
-    2 (M − 1) evaluations and makes quadratic models exact. The counterpart of shap's permutation
+    Unbiased; the values sum exactly to the model's output. A pair of orders of M features costs 2
+    (M − 1) evaluations. Pairs make quadratic models exact. The counterpart of shap's permutation
     explainer, for all rows at once and with standard errors.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What explainers that draw coalitions share."""
+"""Base of the explainers that draw coalitions."""
 
 from __future__ import annotations
 

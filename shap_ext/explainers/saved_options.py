@@ -28,7 +28,7 @@ class _ByKeyword(shap.Explainer):  # type: ignore[misc] # shap is untyped
         return explainer(**arguments)
 
     def __init__(self, arguments: dict[str, Any]) -> None:
-        """Name the argument for shap; what `__new__` returns is built already."""
+        """Name the argument for shap; `__new__` returns an explainer that is built already."""
 
     @classmethod
     def load(
@@ -46,7 +46,7 @@ class _ByKeyword(shap.Explainer):  # type: ignore[misc] # shap is untyped
 
 
 class SavedExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
-    """Base of the explainers; what `__init__` takes are attributes of the same names."""
+    """Base of the explainers. Each argument of `__init__` is an attribute of the same name."""
 
     def save(
         self,

@@ -15,8 +15,8 @@ class SemivalueExplainer(SamplingExplainer):
     """Shapley values from marginal contributions, drawn for each feature alone.
 
     ApproSemivalue (Castro et al., 2009; Zhang et al., SimSHAP, 2023, Eq. 2). Unbiased. Random
-    orders draw from the same distribution at half the price: prefer them. Needs at least 4 M + 2
-    evaluations.
+    orders draw from the same distribution for half the evaluations, so prefer them. Needs at least
+    4 M + 2 evaluations.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class SemivalueExplainer(SamplingExplainer):
     antithetic : bool
         Whether each coalition comes with its complement among the other features.
     efficient : bool
-        Whether what the values lack of the model's output is shared equally.
+        Whether the values are corrected, all by the same amount, to sum to the model's output.
     {independent_rows}
 
     Examples

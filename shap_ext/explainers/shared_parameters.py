@@ -11,11 +11,11 @@ from shapley_adapters.estimators.least_squares import options as least_squares_f
 ExplainerT = TypeVar("ExplainerT", bound=type)
 
 _PARAMETERS = """model : callable, torch module, fitted estimator or Booster
-        What to explain. Of an estimator this is the first method that it has of `predict_proba`,
+        The model to explain. Of an estimator, the first method that it has of `predict_proba`,
         `decision_function` (where `predict` returns classes) and `predict`.
     masker : array, DataFrame, shap masker, `shap.kmeans`, function, or None
         Background rows, or anything that shap takes for a masker. Without one, absent features of
-        tables of numbers are zero, which a warning says.
+        tables of numbers are zero, with a warning.
     link : callable, "identity" or "logit"
         Link function between the model's output and the units of the explanation.
     feature_names, output_names : sequence of str, optional
@@ -25,20 +25,20 @@ _PARAMETERS = """model : callable, torch module, fitted estimator or Booster
     seed : int, optional
         Seed of all random choices.
     groups : mapping of names to columns, optional
-        Columns that go together as one player, by name or place, such as one-hot blocks.
+        Columns that form one player, by name or index, such as one-hot blocks.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
-        What is explained of a classifier's outputs, or a `ValueFunction` that says more. Leaves one
-        output, and goes with the identity link only."""
+        The function of a classifier's outputs to explain, or a `ValueFunction` with options. It
+        returns one output, and needs the identity link."""
 
 _GRAPH = """graph : str, graph, or list of graphs, optional
-        Which features are neighbours: a networkx graph, a scipy sparse adjacency matrix, a pandas
+        The neighbours of each feature: a networkx graph, a scipy sparse adjacency matrix, a pandas
         frame of adjacency, an edge index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric
-        data, or a `PlayerGraph`, each with a node for each feature; `"line"`, `"ring"` or `"grid"`,
-        by their places; or a list with one graph for each row. The nodes of networkx graphs and
-        frames, and the ends of edges, may be the names of columns or groups; if none is, they must
-        be their places from 0. Other nodes need an order: `PlayerGraph.of_networkx(graph,
-        nodelist)`. By default texts are lines, and images grids of pixels and
-        channels; groups of columns are next to those that they touch."""
+        data, or a `PlayerGraph`, each with one node per feature; `"line"`, `"ring"` or `"grid"`, in
+        the order of the features; or a list with one graph per row. The nodes of networkx graphs
+        and frames, and the ends of edges, may be names of columns or groups; otherwise they must be
+        indices from 0. Other nodes need an order: `PlayerGraph.of_networkx(graph, nodelist)`. By
+        default texts are lines, and images are grids of pixels and channels; groups of columns are
+        neighbours of the groups that they touch."""
 
 _INDEPENDENT_ROWS = """independent_rows : bool
         Whether each row has random draws of its own, made from the seed and the row's values. The
@@ -46,7 +46,7 @@ _INDEPENDENT_ROWS = """independent_rows : bool
         smaller errors. By default all rows share their draws, which is faster."""
 
 _OF_AGGREGATES = """model : callable, torch module, fitted estimator or Booster
-        What to explain, for the explainers that are given by name.
+        The model to explain, for the explainers that are passed by name.
     masker : array, DataFrame, shap masker, function, or None
         Background rows, or anything that shap takes for a masker, for the same.
     link : callable, "identity" or "logit"
@@ -54,13 +54,13 @@ _OF_AGGREGATES = """model : callable, torch module, fitted estimator or Booster
     feature_names, output_names : sequence of str, optional
         Names, for plots.
     linearize_link : bool
-        As in shap, for explainers that are given by name.
+        As in shap, for explainers that are passed by name.
     seed : int, optional
         Seed of all random choices."""
 
 _EXPLAINERS = """explainers : sequence, optional
-        What is combined: names of algorithms, shap's or ours, which `shap.Explainer` builds;
-        explainers that are ready; functions of the rows that return an Explanation, an array or a
+        The explainers to combine: names of algorithms that `shap.Explainer` builds, shap's or
+        ours; explainer objects; functions of the rows that return an Explanation, an array or a
         tensor; and captum's attribution methods, whose `attribute` gets the rows as a tensor. By
         default `("oddgp", "leastsquares", "shear")`. All must explain the same features and
         outputs."""

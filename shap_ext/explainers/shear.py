@@ -15,26 +15,27 @@ from .shared_parameters import documented
 class ShearExplainer(SamplingExplainer):
     """SHEAR: enumerate the strongest cooperators of each feature, draw the others at random.
 
-    With N evaluations a player, all subsets of its log2(N / 2) strongest cooperators are evaluated
-    (Wang et al., Accelerating Shapley Explanation via Contributive Cooperator Selection, ICML
-    2022, Eq. 12–14). All players share one budget: a coalition that serves several is evaluated
-    once, and what that frees is spent. Unbiased with the default options, and efficient. Needs at
-    least 4 M + 2 evaluations.
+    With N evaluations per player, all subsets of its log2(N / 2) strongest cooperators are
+    evaluated (Wang et al., Accelerating Shapley Explanation via Contributive Cooperator Selection,
+    ICML 2022, Eq. 12–14). All players share one budget: a coalition that several players need is
+    evaluated once, and the saved evaluations are used for others. Unbiased with the default
+    options, and efficient. Needs at least 4 M + 2 evaluations.
 
     Parameters
     ----------
     {parameters}
     cooperators : {"auto", "hessian", "gradient", "difference", "random"} or array
-        How the strongest cooperators are found. `"hessian"`: second derivatives (Eq. 11) of a
-        torch module, 1 + M backward passes. `"gradient"`: differences of first derivatives, M + 1
-        backward passes, right for ReLU networks. `"difference"`: M + M (M − 1) / 2 evaluations,
-        for any model. `"auto"`: the first of these that says something about the row; differences
-        only where they cost at most half the budget, else at random. An array, (M, M) or
-        (R, M, M), holds scores of your own. Backward passes are reported, and not part of the
+        How the strongest cooperators are found. `"hessian"`: second derivatives (Eq. 11) of a torch
+        module, 1 + M backward passes. `"gradient"`: differences of first derivatives, M + 1
+        backward passes, suited to ReLU networks. `"difference"`: M + M (M − 1) / 2 evaluations, for
+        any model. `"auto"`: the first of these that gives scores other than zero for the row;
+        differences only if they cost at most half the budget, otherwise at random. An array, (M, M)
+        or (R, M, M), holds your scores. Backward passes are reported, and are not part of the
         budget.
     complement : {"posterior", "uniform", "none"}
-        How the players that are not cooperators are drawn: as in a random order, which is
-        unbiased; by fair coins, as the authors' code does; or not at all (Eq. 13).
+        How the players that are not cooperators are drawn. `"posterior"`: as in a random order,
+        which is unbiased. `"uniform"`: each with probability 1/2, as in the authors' code.
+        `"none"`: not at all (Eq. 13).
     antithetic : bool
         Whether complementary subsets of the cooperators get complementary draws (4.2).
     efficient : bool

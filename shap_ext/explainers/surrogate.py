@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class Surrogate(SurrogateModel):
-    """A network that tells a model's outputs from parts of a row, absent values being NaN.
+    """A network that predicts a model's outputs from rows with absent values, which are NaN.
 
-    It learns the mean output given the present features: the value function of SimSHAP and
-    FastSHAP, in which features tell of those that depend on them. With a background, absent
-    features take values that may never occur with the present ones. Fitted, it is a model for any
-    explainer, its `reference` the masker:
+    It learns the mean output given the present features. This is the value function of SimSHAP and
+    FastSHAP. With a background instead, absent features take values that may never occur together
+    with the present ones. The fitted surrogate is a model for any explainer. Its `reference` is the
+    masker:
 
     `shap.Explainer(surrogate, surrogate.reference, algorithm="oddgp")`
 
@@ -52,10 +52,10 @@ class Surrogate(SurrogateModel):
     coalitions : int
         Random coalitions of each row in each epoch, of all sizes alike.
     epochs, rows_per_step : int
-        Of the training.
+        Numbers of epochs and of rows per step of the training.
     learning_rate : float, optional
-        The highest of one cycle; by default 3e-3 for up to 4,000 steps of training, and 3e-3 ·
-        √(4,000 / steps) for more.
+        The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
+        of training, and 3e-3 · √(4,000 / steps) for more.
     validation_share : float
         Share of the rows that is held out, to keep the best epoch by, and for `validation`.
     patience : int, optional
@@ -65,12 +65,12 @@ class Surrogate(SurrogateModel):
     seed : int, optional
         Seed of the weights, the order of the rows, the split and all coalitions.
     folder : path, optional
-        Where checkpoints go; training that was interrupted goes on from there, also after the
-        folder was moved. Checkpoints of another training are refused. Needs a `seed`, which belongs
-        to what must be the same.
+        The folder of the checkpoints. An interrupted training continues from there, also after the
+        folder was moved. Checkpoints of a training with other options, such as another `seed`,
+        raise an error. Needs a `seed`.
     trainer_options : mapping, optional
-        Handed to `lightning.Trainer`. Gradients are cut to a norm of 1 unless `gradient_clip_val`,
-        which may be None, says otherwise.
+        Arguments of `lightning.Trainer`. Gradients are clipped to a norm of 1 unless
+        `gradient_clip_val`, which may be None, is passed.
     """
 
     def fit(
@@ -92,37 +92,39 @@ class Surrogate(SurrogateModel):
             raise InvalidArgumentError(
                 f"X must hold at least 2 rows to train on, (R, …); its shape is {np.shape(X)}."
             )
-        seen = network_inputs(X, self.network)
+        inputs = network_inputs(X, self.network)
         explainer = CoalitionExplainer(self._checked_model(), X[:1], groups=groups)
-        task = explainer.task((X,))
-        if task.groups is None:
+        explained = explainer.explained_rows((X,))
+        if explained.groups is None:
             raise InvalidArgumentError("X must hold rows of the same features.")
-        players = channels_first(task.groups.players.reshape(1, *np.shape(X)[1:]), self.network)
+        players = channels_first(
+            explained.groups.players.reshape(1, *np.shape(X)[1:]), self.network
+        )
         columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        self._train(seen, task.game, players.ravel(), {"columns": columns}, delay)
+        self._train(inputs, explained.game, players.ravel(), {"columns": columns}, delay)
         return self
 
     def __call__(self, rows: Table) -> FloatArray:
         """Return the outputs, (R,) or (R, K), of rows whose absent values are NaN."""
-        told = self._predict(network_inputs(rows, self.network))
-        return told[:, 0] if told.shape[1] == 1 else told
+        outputs = self._predict(network_inputs(rows, self.network))
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     @property
     def reference(self) -> npt.NDArray[Any]:
         """A row of which nothing is present, the masker that goes with the surrogate."""
-        return self._as_shap_has_them(self._absent_row(np.float32))
+        return self._channels_last(self._absent_row(np.float32))
 
     def _game_of(self, probes: Tensor) -> Game:
-        rows: Any = self._as_shap_has_them(probes.numpy())
+        rows: Any = self._channels_last(probes.numpy())
         columns = self._fitted().about["host"].get("columns")
         if columns is not None:
             rows = named_rows(rows, columns)
-        return CoalitionExplainer(self.model, rows[:1]).task((rows,)).game
+        return CoalitionExplainer(self.model, rows[:1]).explained_rows((rows,)).game
 
-    def _as_shap_has_them(self, seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _channels_last(self, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Undo `channels_first`."""
-        is_moved = self.network == "unet" and seen.ndim == 4
-        return np.moveaxis(seen, 1, -1) if is_moved else seen
+        is_moved = self.network == "unet" and inputs.ndim == 4
+        return np.moveaxis(inputs, 1, -1) if is_moved else inputs
 
 
 def network_inputs(rows: Table, network: Network) -> npt.NDArray[Any]:
@@ -140,15 +142,15 @@ def network_inputs(rows: Table, network: Network) -> npt.NDArray[Any]:
 
 def _frame_numbers(frame: pd.DataFrame) -> npt.NDArray[Any]:
     """Return the numbers of a frame, whose columns may hold them in different types."""
-    others = [
+    non_numeric = [
         name
         for name, dtype in frame.dtypes.items()
         if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c"
     ]
-    if others:
+    if non_numeric:
         raise InvalidArgumentTypeError(
-            f"The network needs numbers, but the columns {others} hold none. Pass features=, a "
-            "function that makes an array of numbers of rows, or encode them."
+            f"The network needs numbers, but the columns {non_numeric} hold none. Pass features=, "
+            "a function that makes an array of numbers of rows, or encode them."
         )
     values: npt.NDArray[Any] = frame.to_numpy()
     if values.dtype.kind not in "biuf":  # booleans beside numbers, or nullable columns

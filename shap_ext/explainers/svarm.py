@@ -15,11 +15,11 @@ class SVARMExplainer(SamplingExplainer):
     """Shapley values from coalition values, averaged by size and by membership.
 
     Stratified SVARM (Kolpaczki et al., Approximating the Shapley Value without Marginal
-    Contributions, AAAI 2024). Each evaluation serves all features. The coalitions of no feature,
-    one, all but one and all are evaluated completely. The defaults differ from the paper in three
-    ways: each coalition comes with its complement, an additive game whose Shapley values are known
-    is subtracted first, and the values sum to the model's output. Unbiased. Needs about 2 M ln M
-    evaluations at least: 34 for 8 features, 404 for 50.
+    Contributions, AAAI 2024). Each evaluation is used for all features. The coalitions of 0, 1, M −
+    1 and M features are all evaluated. The defaults differ from the paper in three ways: each
+    coalition comes with its complement; an additive game with known Shapley values is subtracted
+    first; the values sum to the model's output. Unbiased. Needs at least about 2 M ln M
+    evaluations: 34 for 8 features, 404 for 50.
 
     Parameters
     ----------
@@ -27,10 +27,10 @@ class SVARMExplainer(SamplingExplainer):
     paired : bool
         Whether each coalition comes with its complement.
     centred : bool
-        Whether to subtract first the additive game that the coalitions of one feature and of all
-        but one suggest. Additive models are then exact, and with `paired` quadratic models, too.
+        Whether to subtract first an additive game, which is computed from the coalitions of 1 and
+        of M − 1 features. Additive models are then exact, and with `paired` quadratic models, too.
     efficient : bool
-        Whether what the values lack of the model's output is shared equally.
+        Whether the values are corrected, all by the same amount, to sum to the model's output.
     {independent_rows}
 
     Examples

@@ -54,7 +54,7 @@ class TabularGame(MaskedTable):
         return BatchBounds.of_bytes(row_bytes, len(self.background))
 
     def active_players(self) -> BoolArray:
-        """Tell where a row differs from any background row; missing values equal each other."""
+        """Return the players whose columns differ from any background row; NaN equals NaN."""
         first = self.background[:1]
         is_constant = same(self.background, first).all(axis=0)
         differs = ~(same(self.rows, first) & is_constant)
@@ -74,7 +74,7 @@ class TabularGame(MaskedTable):
         np.copyto(masked, self.background, where=absent[:, None])
         return masked.reshape(-1, n_columns)
 
-    # What follows makes this a DifferentiableGame. Derivatives are those of the averaged output
+    # The members below make this a DifferentiableGame. Derivatives are those of the averaged output
     # itself; a link does not change by much which players interact.
 
     @property

@@ -1,4 +1,4 @@
-"""Rows and what masks them as cooperative games."""
+"""Cooperative games of rows, by the kind of their masker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from ..argument_types import Model
-from ..inputs.backgrounds import Background, check_columns, dresser
+from ..inputs.backgrounds import Background, check_columns, model_input_maker
 from ..inputs.column_groups import ColumnGroups
 from ..inputs.datasets import Dataset, one_array
 from ..inputs.masked_rows import MaskedRow
@@ -20,7 +20,7 @@ from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..shap_internals import keeps_row_between_calls
 from .dense_game import TabularGame
 from .links import LinkedAverage
-from .masker_game import MaskerGame, RowBoundGame
+from .masker_game import MaskerGame, TargetedTextGame
 from .sparse_game import SparseGame, in_one_type
 
 
@@ -56,7 +56,7 @@ def tabular_game(
         background=absent,
         players=groups.players,
         average=average,
-        dress=dresser(background, dataset, row_shape, is_module),
+        to_model_input=model_input_maker(background, dataset, row_shape, is_module),
         module=predict if is_module else None,  # type: ignore[arg-type]
         row_shape=row_shape,
         linearize_link=linearize_link,
@@ -85,7 +85,7 @@ def _sparse_game(
         background=absent,
         players=groups.players,
         average=average,
-        dress=(lambda masked: masked.toarray()) if is_module else (lambda masked: masked),
+        to_model_input=(lambda masked: masked.toarray()) if is_module else (lambda masked: masked),
         is_dense_for_model=is_module,
         linearize_link=linearize_link,
     )
@@ -123,12 +123,12 @@ def _common_type(rows: npt.DTypeLike, background: npt.DTypeLike) -> np.dtype[Any
 def masker_game(
     model: Model,
     rows: Sequence[MaskedRow],
-    places: Sequence[IntArray],
+    players_of_rows: Sequence[IntArray],
     n_players: int,
     average: LinkedAverage,
     linearize_link: bool,
 ) -> MaskerGame:
-    """Make the game of rows with what masks them."""
+    """Build the game of rows that mask themselves."""
     predict = prediction_function(model)
-    kind = RowBoundGame if keeps_row_between_calls(predict) else MaskerGame
-    return kind(predict, rows, places, n_players, average, linearize_link)
+    kind = TargetedTextGame if keeps_row_between_calls(predict) else MaskerGame
+    return kind(predict, rows, players_of_rows, n_players, average, linearize_link)

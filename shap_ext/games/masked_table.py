@@ -1,4 +1,4 @@
-"""What tables have in common, sparse or not, whose rows are masked by background rows."""
+"""Base of the games of tables, dense or sparse, whose rows are masked by background rows."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class MaskedTable(GameOfModel):
     Attributes
     ----------
     predict : callable
-        The model, of tables (n, D) dressed by `dress`.
+        The model, of tables (n, D) that `to_model_input` has converted.
     rows, background : arrays or sparse matrices in csr form, (R, D) and (B, D)
         Present and absent values, of one type.
     players : array, (D,)
         The player of each column.
     average : LinkedAverage
         How outputs of background rows become one value.
-    dress : callable
-        Turns (n, D) into what the model takes: another shape, or a DataFrame.
+    to_model_input : callable
+        Converts (n, D) to the input of the model: another shape, or a DataFrame.
     linearize_link : bool
         Whether background rows are weighted so that additive models stay additive.
     n_rows, n_players : int
@@ -42,11 +42,11 @@ class MaskedTable(GameOfModel):
     background: Any
     players: IntArray
     average: LinkedAverage
-    dress: Callable[[Any], Any]
+    to_model_input: Callable[[Any], Any]
     linearize_link: bool = True
     n_rows: int = field(init=False)
     n_players: int = field(init=False)
-    _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
+    _read_output: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
 
     has_common_empty_value: ClassVar[bool] = True
     """A row whose columns are all absent is the background, whichever row it is."""
@@ -78,4 +78,4 @@ class MaskedTable(GameOfModel):
 
     def _outputs(self, table: Table) -> ValueArray:
         """Call the model with a table that nothing else uses, because it may write into it."""
-        return self._read(self.predict(self.dress(table)), table.shape[0])
+        return self._read_output(self.predict(self.to_model_input(table)), table.shape[0])

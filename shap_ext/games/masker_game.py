@@ -41,11 +41,11 @@ class MaskerGame(GameOfModel):
     Attributes
     ----------
     predict : callable
-        The model, of what the rows return when masked.
+        The model, of masked rows.
     rows : sequence of MaskedRow
         The rows.
-    places : sequence of arrays, (D_r,)
-        The player of each place of the mask of each row.
+    players_of_rows : sequence of arrays, (D_r,)
+        The player of each entry of the mask of each row.
     n_players : int
         Number of players of the longest row.
     average : LinkedAverage
@@ -54,12 +54,12 @@ class MaskerGame(GameOfModel):
 
     predict: Callable[..., Any]
     rows: Sequence[MaskedRow]
-    places: Sequence[IntArray]
+    players_of_rows: Sequence[IntArray]
     n_players: int
     average: LinkedAverage
     linearize_link: bool = True
     _averages: dict[int, LinkedAverage] = field(default_factory=dict, init=False)
-    _read: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
+    _read_output: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
 
     @property
     def background_weights(self) -> None:
@@ -73,7 +73,7 @@ class MaskerGame(GameOfModel):
 
     @property
     def evaluations_per_batch(self) -> int:
-        """How many evaluations fill a batch of bounded memory, told from one masked row."""
+        """How many evaluations fill a batch of bounded memory, computed from one masked row."""
         return min(_MAX_EVALUATIONS, rows_per_batch(self._bytes_each()))
 
     @property
@@ -83,14 +83,15 @@ class MaskerGame(GameOfModel):
 
     def _bytes_each(self) -> int:
         """Return the memory that one masked row takes."""
-        arrays = _as_arrays(self.rows[0](np.zeros(len(self.places[0]), dtype=bool)))
+        arrays = _as_arrays(self.rows[0](np.zeros(len(self.players_of_rows[0]), dtype=bool)))
         return sum(_n_bytes(array) for array in arrays)
 
     def active_players(self) -> BoolArray:
-        """Tell which players a row has and its masker does something to."""
+        """Return the players that a row has and that its masker changes."""
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
-        for row, (masked_row, places) in enumerate(zip(self.rows, self.places, strict=True)):
-            active[row, places[~masked_row.null_entries()]] = True
+        rows = zip(self.rows, self.players_of_rows, strict=True)
+        for row, (masked_row, players) in enumerate(rows):
+            active[row, players[~masked_row.null_entries()]] = True
         return active
 
     def row_fingerprints(self) -> list[bytes]:
@@ -114,51 +115,46 @@ class MaskerGame(GameOfModel):
 
     def _reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         outputs = self._outputs(rows, coalitions)
-        counts = np.array([len(own) for own in outputs])
+        counts = np.array([len(values_of_pair) for values_of_pair in outputs])
         values: list[Any] = [None] * len(rows)
         for count in np.unique(counts):
             same_count = np.flatnonzero(counts == count)
-            reduced = reduce(np.stack([outputs[place] for place in same_count]), rows[same_count])
-            for place, value in zip(same_count, reduced, strict=True):
-                values[place] = value
+            reduced = reduce(np.stack([outputs[pair] for pair in same_count]), rows[same_count])
+            for pair, value in zip(same_count, reduced, strict=True):
+                values[pair] = value
         return np.stack(values)
 
     def _outputs(self, rows: IntArray, coalitions: CoalitionArray) -> list[FloatArray]:
         """Return the outputs, (B, K), for each pair's masked rows, from as few calls as can be."""
         masked = [
-            _as_arrays(self.rows[row](coalition[self.places[row]]))
+            _as_arrays(self.rows[row](coalition[self.players_of_rows[row]]))
             for row, coalition in zip(rows, coalitions, strict=True)
         ]
-        found: list[Any] = [None] * len(masked)
-        for members in self._callable_together(rows, masked):
-            for place, outputs in zip(members, self._called(rows, masked, members), strict=True):
-                found[place] = outputs
-        return found
+        outputs_of_pairs: list[Any] = [None] * len(masked)
+        for pairs in self._group_by_call(rows, masked):
+            for pair, outputs in zip(pairs, self._call_model(rows, masked, pairs), strict=True):
+                outputs_of_pairs[pair] = outputs
+        return outputs_of_pairs
 
-    def _callable_together(
-        self, rows: IntArray, masked: Sequence[tuple[Any, ...]]
-    ) -> list[list[int]]:
-        """Group what fits into one call of the model: arrays of the same shapes and kinds."""
+    def _group_by_call(self, rows: IntArray, masked: Sequence[tuple[Any, ...]]) -> list[list[int]]:
+        """Group pairs for one call of the model: their arrays have the same shapes and kinds."""
         groups: dict[Any, list[int]] = {}
-        for place, parts in enumerate(masked):
-            groups.setdefault(tuple(map(_signature, parts)), []).append(place)
+        for pair, parts in enumerate(masked):
+            groups.setdefault(tuple(map(_signature, parts)), []).append(pair)
         return list(groups.values())
 
-    def _called(
-        self, rows: IntArray, masked: Sequence[tuple[Any, ...]], members: list[int]
+    def _call_model(
+        self, rows: IntArray, masked: Sequence[tuple[Any, ...]], pairs: list[int]
     ) -> list[FloatArray]:
-        """Call the model once; return the outputs for each member."""
-        counts = [max(map(len, masked[place])) for place in members]
+        """Call the model once; return the outputs of each pair."""
+        counts = [max(map(len, masked[pair])) for pair in pairs]
         joined = [
             _concatenated(
-                [
-                    _repeated(masked[place][part], n)
-                    for place, n in zip(members, counts, strict=True)
-                ]
+                [_repeated(masked[pair][part], n) for pair, n in zip(pairs, counts, strict=True)]
             )
-            for part in range(len(masked[members[0]]))
+            for part in range(len(masked[pairs[0]]))
         ]
-        outputs = self._read(self._predict(int(rows[members[0]]), joined), sum(counts))
+        outputs = self._read_output(self._predict(int(rows[pairs[0]]), joined), sum(counts))
         return np.split(outputs, np.cumsum(counts)[:-1])
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
@@ -166,14 +162,14 @@ class MaskerGame(GameOfModel):
 
     def _average(self, row: int) -> LinkedAverage:
         if row not in self._averages:
-            nobody = np.zeros((1, self.n_players), dtype=bool)
-            (outputs,) = self._outputs(np.array([row]), nobody)
+            no_players = np.zeros((1, self.n_players), dtype=bool)
+            (outputs,) = self._outputs(np.array([row]), no_players)
             self._averages[row] = self.average.linearized_at(outputs)
         return self._averages[row]
 
 
 @dataclass
-class RowBoundGame(MaskerGame):
+class TargetedTextGame(MaskerGame):
     """Rows of a model that takes all rows of a call for variants of one row.
 
     Such a model scores the row's own target, so that each row has outputs of its own, in number,
@@ -187,7 +183,7 @@ class RowBoundGame(MaskerGame):
         self._models = [copy.copy(self.predict) for _ in self.rows]
         with lock_of(self.predict):  # the copies share tokenizers, whose settings they change
             self.output_names = [
-                row_output_names(model, _fixed(row)[-1])
+                row_output_names(model, _fixed_inputs(row)[-1])
                 for model, row in zip(self._models, self.rows, strict=True)
             ]
         for row, names in enumerate(self.output_names):
@@ -222,17 +218,15 @@ class RowBoundGame(MaskerGame):
             )
         return self._reduced(rows, coalitions, reduce)
 
-    def _callable_together(
-        self, rows: IntArray, masked: Sequence[tuple[Any, ...]]
-    ) -> list[list[int]]:
+    def _group_by_call(self, rows: IntArray, masked: Sequence[tuple[Any, ...]]) -> list[list[int]]:
         groups: dict[Any, list[int]] = {}
-        for place, parts in enumerate(masked):
-            groups.setdefault((rows[place], *map(_signature, parts)), []).append(place)
+        for pair, parts in enumerate(masked):
+            groups.setdefault((rows[pair], *map(_signature, parts)), []).append(pair)
         full = super().batch_bounds.largest
         return [
-            members[start : start + full]
-            for members in groups.values()
-            for start in range(0, len(members), full)
+            pairs[start : start + full]
+            for pairs in groups.values()
+            for start in range(0, len(pairs), full)
         ]
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
@@ -242,7 +236,7 @@ class RowBoundGame(MaskerGame):
         return np.pad(outputs, ((0, 0), (0, missing)))
 
 
-def _fixed(row: MaskedRow) -> tuple[Any, ...]:
+def _fixed_inputs(row: MaskedRow) -> tuple[Any, ...]:
     if not isinstance(row, RowWithTarget):
         raise InvalidArgumentError(
             "masker must give the model its target beside the masked row, as "
@@ -262,7 +256,7 @@ def _n_bytes(part: npt.NDArray[Any]) -> int:
 
 
 def _signature(part: npt.NDArray[Any]) -> Any:
-    """Return what parts must have in common to be joined."""
+    """Return a key that is equal for parts that can be joined."""
     if isinstance(part, pd.DataFrame):
         return tuple(part.columns)
     return (*part.shape[1:], part.dtype.kind)
@@ -284,7 +278,7 @@ def _repeated(part: npt.NDArray[Any], count: int) -> Any:
 
 
 def _concatenated(parts: Sequence[Any]) -> Any:
-    # A copy in any case: what the model writes into must not be what the masker gives out again.
+    # Always a copy: the model may write into it, and the masker may return its array again.
     if isinstance(parts[0], pd.DataFrame):
         return pd.concat(parts, ignore_index=True)
     return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Maskers as users hand them over, made into what masks each row."""
+"""Masked rows from the maskers that users pass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Masker
-from ..inputs.backgrounds import Background, dresser
+from ..inputs.backgrounds import Background, model_input_maker
 from ..inputs.datasets import Dataset
 from ..inputs.imputation import ImputedRow, LinearImputer
 from ..inputs.locks import lock_of
@@ -46,7 +46,7 @@ def with_targets(masker: Masker, datasets: Sequence[Dataset]) -> tuple[Any, list
 
 
 def masked_rows(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> list[MaskedRow]:
-    """Give each row what masks it.
+    """Return each row with its masker.
 
     Each row gets its own copy of a masker of shap, because these remember the latest row: neither
     other rows nor other threads are in its way.
@@ -61,16 +61,16 @@ def masked_rows(masker: Masker, datasets: Sequence[Dataset], is_module: bool) ->
         Whether the model is a torch module, which takes no frames.
     """
     make = _row_maker(masker, datasets, is_module)
-    made = []
-    for place in range(datasets[0].n_rows):
-        row = make(place)
-        _check_readable(row, place)
-        made.append(row)
-    return made
+    rows = []
+    for index in range(datasets[0].n_rows):
+        row = make(index)
+        _check_readable(row, index)
+        rows.append(row)
+    return rows
 
 
 def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
-    """Return the function that makes the row of a place."""
+    """Return the function that builds the masked row of an index."""
     if type(masker) is shap.maskers.Fixed:
         return lambda row: MaskedRow(_inputs(datasets, row))
     if type(masker) is shap.maskers.Composite:
@@ -90,9 +90,9 @@ def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> 
     _check_called(masker, datasets)
 
     def called(row: int) -> MaskerRow:
-        own = own_copy(masker)
+        copied = own_copy(masker)
         inputs = _inputs(datasets, row)
-        return MaskerRow(inputs, masker if own is None else own, is_own=own is not None)
+        return MaskerRow(inputs, masker if copied is None else copied, is_own=copied is not None)
 
     return called
 
@@ -128,11 +128,11 @@ def _accompanied(
         if isinstance(masker, Targeted):
             return (np.array([masker.targets[row]]),)
         if isinstance(masker, shap.maskers.FixedComposite):
-            return tuple(np.array([one]) for one in inputs)
+            return tuple(np.array([value]) for value in inputs)
         with lock_of(masker.model):  # models of texts keep the latest row, too
             # Copies: the model may write into its input, or reuse the memory of its output.
-            made = masker.model(*copy.deepcopy(inputs))
-            parts = made if isinstance(made, tuple) else (made,)
+            output = masker.model(*copy.deepcopy(inputs))
+            parts = output if isinstance(output, tuple) else (output,)
             return tuple(copy.deepcopy(array_of(part)) for part in parts)
 
     return lambda row: RowWithTarget(_inputs(datasets, row), make(row), lambda: companions(row))
@@ -142,8 +142,8 @@ def _tabular(background: Background, datasets: Sequence[Dataset], is_module: boo
     _check_one_table(datasets)
     (dataset,) = datasets
     rows, absent, row_shape = table_and_background(dataset, background)
-    dress = dresser(background, dataset, row_shape, is_module)
-    return lambda row: TabularRow(_inputs(datasets, row), rows[row], absent, dress)
+    to_model_input = model_input_maker(background, dataset, row_shape, is_module)
+    return lambda row: TabularRow(_inputs(datasets, row), rows[row], absent, to_model_input)
 
 
 def _imputed(masker: shap.maskers.Impute, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
@@ -153,7 +153,7 @@ def _imputed(masker: shap.maskers.Impute, datasets: Sequence[Dataset], is_module
     rows, _, _ = table_and_background(datasets[0], absent)
     if rows.dtype.kind not in "biuf":
         raise InvalidArgumentTypeError(
-            "X holds values that are not numbers, from which masker Impute cannot tell others."
+            "X holds values that are not numbers, from which masker Impute cannot predict others."
         )
     numbers = rows.astype(np.float64)
     as_frame = imputer.columns is not None and not is_module
@@ -194,23 +194,23 @@ def _is_changed_by_8_bits(image: npt.NDArray[Any]) -> bool:
     return bool(((values < 0) | (values > 255) | (values != np.floor(values))).any())
 
 
-def _refuse_sparse(dataset: Dataset, where: str) -> None:
+def _refuse_sparse(dataset: Dataset, description: str) -> None:
     if dataset.is_sparse:
         raise InvalidArgumentError(
-            f"X is sparse, which needs background rows as masker; this one is {where}. Pass "
+            f"X is sparse, which needs background rows as masker; this one is {description}. Pass "
             "background rows, or X.toarray()."
         )
 
 
-def _check_readable(row: MaskedRow, place: int) -> None:
-    """Refuse a row that a masker of shap cannot read; what users' maskers raise is theirs."""
+def _check_readable(row: MaskedRow, index: int) -> None:
+    """Raise an error for rows that shap's maskers cannot read; users' maskers raise their own."""
     try:
         row.shapes  # noqa: B018 # it is read to see whether it can be
     except Exception as error:
         if isinstance(row, MaskerRow) and not row.is_own:
             raise
         raise InvalidArgumentError(
-            f"X, row {place}: the masker cannot read {_brief(row.inputs)} "
+            f"X, row {index}: the masker cannot read {_brief(row.inputs)} "
             f"({type(error).__name__}: {error}). An empty text has no tokens to explain."
         ) from error
 

@@ -49,16 +49,16 @@ class SparseGame(MaskedTable):
     def _row_bytes(self) -> int:
         """Memory that a row of the model's input takes while it is made."""
         n_background, n_columns = self.background.shape
-        most = np.diff(self.rows.indptr).max() + np.diff(self.background.indptr).max()
-        # An entry is a number and two places, held twice while they are joined; the coalition and
-        # its complement are a byte for each column.
-        n_bytes = 48 * int(most) + 2 * int(n_columns) // int(n_background)
+        n_entries = np.diff(self.rows.indptr).max() + np.diff(self.background.indptr).max()
+        # An entry is a number and two indices, stored twice while they are joined. The coalition
+        # and its complement take one byte per column.
+        n_bytes = 48 * int(n_entries) + 2 * int(n_columns) // int(n_background)
         if self.is_dense_for_model:
             n_bytes += n_columns * self.rows.dtype.itemsize
         return int(n_bytes)
 
     def active_players(self) -> BoolArray:
-        """Tell where a row differs from any background row; missing values equal each other."""
+        """Return the players whose columns differ from any background row; NaN equals NaN."""
         first = self.background[[0]].toarray()[0]
         varies = ~_are_columns_constant(self.background, first)
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
@@ -69,13 +69,13 @@ class SparseGame(MaskedTable):
 
     def row_fingerprints(self) -> list[bytes]:
         """Return a digest of each row's entries that are not zero."""
-        found = []
+        digests = []
         for row in range(self.n_rows):
             entries = self.rows[[row]].tocoo()
             order = np.argsort(entries.col, kind="stable")
             order = order[entries.data[order] != 0]
-            found.append(fingerprint(entries.col[order], entries.data[order]))
-        return found
+            digests.append(fingerprint(entries.col[order], entries.data[order]))
+        return digests
 
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
         """Return the masked rows: entries of present columns and of absent ones."""
@@ -83,21 +83,21 @@ class SparseGame(MaskedTable):
         present, absent = self.rows[rows].tocoo(), self.background.tocoo()
         is_kept = coalitions[present.row, self.players[present.col]]
         pair, column, value = present.row[is_kept], present.col[is_kept], present.data[is_kept]
-        every = np.arange(n_background)
-        of_rows = (pair[:, None] * n_background + every).ravel()
+        backgrounds = np.arange(n_background)
+        of_rows = (pair[:, None] * n_background + backgrounds).ravel()
         pairs, entries = np.nonzero(~coalitions[:, self.players[absent.col]])
         of_background = pairs * n_background + absent.row[entries]
         data = np.concatenate([np.repeat(value, n_background), absent.data[entries]])
-        places = (
+        indices = (
             np.concatenate([of_rows, of_background]),
             np.concatenate([np.repeat(column, n_background), absent.col[entries]]),
         )
         shape = (len(rows) * n_background, n_columns)
-        return type(self.rows)((data, places), shape=shape, dtype=self.rows.dtype)
+        return type(self.rows)((data, indices), shape=shape, dtype=self.rows.dtype)
 
 
 def _are_columns_constant(background: scipy.sparse.spmatrix, first: npt.NDArray[Any]) -> BoolArray:
-    """Tell which columns hold one value in all background rows."""
+    """Return which columns hold one value in all background rows."""
     constant = np.ones(background.shape[1], dtype=bool)
     for row in range(1, background.shape[0]):
         constant &= same(background[[row]].toarray()[0], first)

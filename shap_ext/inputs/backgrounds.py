@@ -164,7 +164,7 @@ def check_columns(n_columns: int, dataset: Dataset, background: Background) -> N
         )
 
 
-def dresser(
+def model_input_maker(
     background: Background, dataset: Dataset, row_shape: tuple[int, ...], is_module: bool
 ) -> Callable[[npt.NDArray[Any]], Any]:
     """Return the function that converts masked rows to inputs of the model."""

@@ -172,13 +172,13 @@ class TabularRow(MaskedRow):
     ----------
     row, background : arrays, (D,) and (B, D)
         Present and absent values, of one type.
-    dress : callable
+    to_model_input : callable
         Converts masked rows to inputs of the model.
     """
 
     row: npt.NDArray[Any]
     background: npt.NDArray[Any]
-    dress: Callable[[npt.NDArray[Any]], Any]
+    to_model_input: Callable[[npt.NDArray[Any]], Any]
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -191,7 +191,7 @@ class TabularRow(MaskedRow):
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
         """Return one masked row for each background row."""
-        return (self.dress(np.where(mask, self.row, self.background)),)
+        return (self.to_model_input(np.where(mask, self.row, self.background)),)
 
 
 @dataclass

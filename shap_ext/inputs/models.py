@@ -1,4 +1,4 @@
-"""Models in the forms in which users hand them over."""
+"""Models in the forms that users pass."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .fitted_models import estimator_function
 
 
 def is_torch_module(model: object) -> TypeGuard[Any]:
-    """Tell whether `model` is a torch module, without importing torch."""
+    """Return whether `model` is a torch module, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
 def inner_model(model: Any) -> Any:
-    """Return what `shap.models.Model` wraps, or the model itself."""
+    """Return the model inside `shap.models.Model`, or the model itself."""
     # Its subclasses do more than wrap.
     return model.inner_model if type(model) is shap.models.Model else model
 
@@ -48,7 +48,7 @@ def prediction_function(model: Model) -> Callable[..., Any]:
 
 
 class OutputReader:
-    """Reads what a model returns in each call, and checks that its shape does not vary."""
+    """Converts the outputs of a model to arrays, and checks that their shape does not vary."""
 
     def __init__(self) -> None:
         self._shape = OutputShape("The model", "Explain rows with different outputs one at a time.")
@@ -61,7 +61,7 @@ class OutputReader:
 
 
 class GameOfModel:
-    """What a game knows of the model that it evaluates.
+    """Base of the games that evaluate a model.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class GameOfModel:
 
 
 def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
-    """Return what a model returned as an array, (n_rows, K), outputs of more dimensions flattened.
+    """Convert the output of a model to an array, (n_rows, K); further dimensions are flattened.
 
     The array is a copy, because some models write each output into the same memory.
 
@@ -93,8 +93,8 @@ def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
         If there is not one entry for each row, or not one number at least in each entry.
     """
     if isinstance(output, (list, tuple)):
-        read = [array_of(one) for one in output]
-        output = read if isinstance(output, list) else tuple(read)
+        arrays = [array_of(entry) for entry in output]
+        output = arrays if isinstance(output, list) else tuple(arrays)
         _refuse_one_array_per_target(output)
     values = _numbers(array_of(output))
     if values.ndim == 0 or len(values) != n_rows:
@@ -111,7 +111,7 @@ def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
 
 
 def _numbers(output: ModelOutput) -> FloatArray:
-    """Return a copy of numbers in double precision; refuse what is read wrongly as numbers."""
+    """Return a copy in double precision; raise an error for texts and times."""
     if isinstance(output, np.ma.MaskedArray) and np.ma.is_masked(output):
         raise ModelOutputError(
             "The model returned a masked array, some of whose values are masked. Return numbers "
@@ -138,9 +138,9 @@ def _holds_texts(array: npt.NDArray[Any]) -> bool:
 
 def _refuse_one_array_per_target(output: list[Any] | tuple[Any, ...]) -> None:
     """Refuse lists of arrays, which may hold one array for each target and not for each row."""
-    n_axes = [np.ndim(one) for one in output]
-    most = 0 if isinstance(output, tuple) else 1  # a list may hold the outputs of each row
-    if any(n > most for n in n_axes):
+    n_axes = [np.ndim(entry) for entry in output]
+    max_axes = 0 if isinstance(output, tuple) else 1  # a list may hold the outputs of each row
+    if any(n > max_axes for n in n_axes):
         raise ModelOutputError(
             f"The model returned a {type(output).__name__} of {len(output)} arrays, so that it is "
             "not known which axis holds the rows. Explain a function that returns one array: "

@@ -96,7 +96,7 @@ def _contenders(
     sim, fast = shap_ext.SimShapExplainer, shap_ext.FastShapExplainer
     per_epoch = _evaluations_per_epoch(arguments, amortized)
     in_all = per_epoch * arguments.epochs
-    n_crossed = 9 * len(amortized.rows)
+    n_mixed = 9 * len(amortized.rows)
     paper = {"targets": "simsemivalue", "evaluations": per_epoch}
     wide = {"network_options": {"widths": (512,) * 3}}
     found: list[tuple[str, type[AmortizedExplainer], dict[str, Any]]] = [
@@ -105,9 +105,9 @@ def _contenders(
         ("SimSHAP, control variate", sim, paper | {"targets": "controlled"}),
         ("SimSHAP, oddgp labels", sim, {"evaluations": in_all}),
         (
-            "SimSHAP, oddgp labels, crossed rows",
+            "SimSHAP, oddgp labels, mixed rows",
             sim,
-            {"evaluations": in_all // 10, "crossed_rows": n_crossed},
+            {"evaluations": in_all // 10, "n_mixed_rows": n_mixed},
         ),
         ("SimSHAP, oddgp labels, 1/10", sim, {"evaluations": in_all // 10}),
         (
@@ -263,7 +263,7 @@ def _verdicts(errors: dict[str, float]) -> None:
     """Compare with FastSHAP where both took part."""
     for name, at, wanted in (
         ("SimSHAP, oddgp labels, 1/10", "a tenth of its evaluations", 1.0),
-        ("SimSHAP, oddgp labels, crossed rows", "equal evaluations", 0.5),
+        ("SimSHAP, oddgp labels, mixed rows", "equal evaluations", 0.5),
     ):
         if {name, "FastSHAP"} <= errors.keys():
             ratio = errors[name] / errors["FastSHAP"]

@@ -187,7 +187,10 @@ def test_weights_are_learned():
     close(method.attribute(X), core.Convex(learned.weights)([2 * X, -X]).values)
     simple = Convex([lambda x: x, lambda x: x**5])
     simple.learn(DATA)
-    assert simple.learned.loss.mean() <= simple.learned.candidate_losses.mean(1).min() + 1e-12
+    assert (
+        simple.learned_weights.loss.mean()
+        <= simple.learned_weights.candidate_losses.mean(1).min() + 1e-12
+    )
 
 
 def test_weights_are_learned_for_sensitivity_and_the_trade_off_is_drawn_up():

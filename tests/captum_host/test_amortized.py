@@ -236,30 +236,30 @@ def test_wrong_calls(net):
         fast.attribute(examples(2, N + 1))
 
 
-def test_crossed_examples_are_made_of_those_trained_on(net):
+def test_mixed_examples_are_made_of_those_trained_on(net):
     x, seen = examples(60, N), []
 
     def remembering(rows):
         seen.append(rows.clone())
         return net(rows)
 
-    sim = SimShap(remembering, crossed_rows=200, **FEW).fit(x)
+    sim = SimShap(remembering, n_mixed_rows=200, **FEW).fit(x)
     held_out, _ = sim._training().split(60, 60)
     runs = torch.cat(seen)
     for place in held_out:
         from_it = (runs == x[place]) & (runs != 0)
         whole = from_it | (runs == 0)
-        assert whole[from_it.any(dim=1)].all()  # masked, but never crossed
+        assert whole[from_it.any(dim=1)].all()  # masked, but never mixed
 
 
-def test_crossed_examples(net):
+def test_mixed_examples(net):
     x = examples(60, N)
-    made = SimShap(net, crossed_rows=100, **FEW).fit(x)
+    made = SimShap(net, n_mixed_rows=100, **FEW).fit(x)
     alone = SimShap(net, **FEW).fit(x)
     assert made.trained.trained.evaluations > 2 * alone.trained.trained.evaluations
     assert (
         made.trained.trained.validation_evaluations == alone.trained.trained.validation_evaluations
     )
-    two = SimShap(lambda a, b: net(torch.cat([a, b], dim=1)), crossed_rows=5, **FEW)
-    with pytest.raises(InvalidArgumentError, match="crossed_rows"):
+    two = SimShap(lambda a, b: net(torch.cat([a, b], dim=1)), n_mixed_rows=5, **FEW)
+    with pytest.raises(InvalidArgumentError, match="n_mixed_rows"):
         two.fit((x[:, :2], x[:, 2:]))

@@ -23,7 +23,9 @@ X = examples(3, 4)
 VALUES = np.ma.masked_array(X.numpy(), X.numpy() > 0)
 SCORES = np.ma.masked_array(np.ones((4, 4)), np.eye(4, dtype=bool))
 
-refused = pytest.raises(InvalidArgumentError, match=r"is a masked array with \d+ masked entries.*filled")
+refused = pytest.raises(
+    InvalidArgumentError, match=r"is a masked array with \d+ masked entries.*filled"
+)
 
 
 def forward(x):

@@ -431,12 +431,12 @@ def test_labels_of_networks(quick, way):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float8_e4m3fn], ids=str)
-@pytest.mark.parametrize("crossed_rows", [0, 5])
-def test_networks_of_inputs_of_low_precision(quick, dtype, crossed_rows):
+@pytest.mark.parametrize("n_mixed_rows", [0, 5])
+def test_networks_of_inputs_of_low_precision(quick, dtype, n_mixed_rows):
     def forward(x):
         return NET(x.double())
 
-    low, high = (quick(forward, crossed_rows=crossed_rows) for _ in range(2))
+    low, high = (quick(forward, n_mixed_rows=n_mixed_rows) for _ in range(2))
     low.fit(ROWS.to(dtype)).attribute(X.to(dtype))
     high.fit(ROWS.to(dtype).float()).attribute(X.to(dtype).float())
     torch.testing.assert_close(

@@ -16,7 +16,7 @@ safetensors = pytest.importorskip("safetensors.torch")
 from lightning.pytorch.callbacks import Callback  # noqa: E402
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
-from shapley_adapters.amortized.crossing import crossed_rows  # noqa: E402
+from shapley_adapters.amortized.crossing import mixed_rows  # noqa: E402
 from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
 from shapley_adapters.amortized.fitting import seeded  # noqa: E402
 from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  # noqa: E402
@@ -377,15 +377,15 @@ def test_inputs_that_are_no_numbers_are_refused(bad):
         list(amortized.stream(inputs, game.active_players(), batch_size=7))
 
 
-def test_crossed_rows_are_two_real_ones_player_by_player():
+def test_mixed_rows_are_two_real_ones_player_by_player():
     rows = np.arange(40.0).reshape(10, 4)
     players = np.array([0, 1, 1, 2])
-    made = crossed_rows(rows, players, 200, seed=0)
+    made = mixed_rows(rows, players, 200, seed=0)
     origin = (made // 4).astype(int)
     assert (made == rows[origin, np.arange(4)]).all()
     assert (origin[:, 1] == origin[:, 2]).all()
     assert 1 < max(len(set(row)) for row in origin.tolist()) <= 2
-    np.testing.assert_array_equal(made, crossed_rows(rows, players, 200, seed=0))
+    np.testing.assert_array_equal(made, mixed_rows(rows, players, 200, seed=0))
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ def test_weights_are_learned_for_a_criterion(weights):
         seed=1,
     )
     found = explainer(X, silent=True)
-    learned = explainer.learned
+    learned = explainer.learned_weights
     assert (learned.loss.mean() <= learned.candidate_losses.mean(axis=1) + 1e-12).all()
     expected = Convex(learned.weights)(explainer.last_candidates).values
     np.testing.assert_allclose(found.values, expected, **ROUNDING)
@@ -324,7 +324,7 @@ def test_weights_are_learned_for_ones_own_criterion_and_on_given_rows():
         weights=lambda values: abs(values - 0.7 * doubled(DATA) - 0.3 * negated(DATA)).sum(1),
     )
     explainer.learn(DATA)
-    np.testing.assert_allclose(explainer.learned.weights, [0.7, 0.3], atol=1e-4)
+    np.testing.assert_allclose(explainer.learned_weights.weights, [0.7, 0.3], atol=1e-4)
 
 
 def test_weights_are_learned_on_frames_for_models_of_frames():
@@ -345,7 +345,7 @@ def test_weights_are_learned_on_frames_for_models_of_frames():
     )
     explainer(frame[:3], silent=True)
     found = shap_ext.criteria.sensitivity(explainer, frame, around, seed=2, silent=True)
-    np.testing.assert_allclose(found.average, explainer.learned.loss, atol=1e-9)
+    np.testing.assert_allclose(found.average, explainer.learned_weights.loss, atol=1e-9)
 
 
 def test_the_trade_off_of_explainers():

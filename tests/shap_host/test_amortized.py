@@ -252,7 +252,7 @@ def test_files_say_where_no_model_can_be_told(tmp_path):
         )
 
     explainer(training_data=frame).fit().save_trained(tmp_path / "a")
-    with pytest.warns(ShapleyExtWarning, match="cannot be told"):
+    with pytest.warns(ShapleyExtWarning, match="cannot check whether"):
         explainer(trained=tmp_path / "a")
 
 
@@ -353,7 +353,7 @@ def test_frames_of_booleans_and_numbers():
         return curved(np.asarray(rows, dtype=float))
 
     made = shap.Explainer(
-        model, frame[:1], algorithm="simshap", training_data=frame, crossed_rows=30, **FEW
+        model, frame[:1], algorithm="simshap", training_data=frame, n_mixed_rows=30, **FEW
     )
     assert made(frame[:4]).shape == (4, N)
     words = frame.assign(g=pd.Categorical(["x", "y"] * 150))
@@ -389,28 +389,28 @@ def test_streams_say_which_row_is_missing_something(explainer):
         explainer.stream(rows, silent=True)
 
 
-def test_crossed_rows_lower_the_error():
+def test_mixed_rows_lower_the_error():
     new = np.random.default_rng(1).normal(size=(200, N)).astype(np.float32)
     errors, spent = [], []
-    for n_crossed in (0, 1200):
+    for n_mixed in (0, 1200):
         made = shap_ext.SimShapExplainer(
-            curved, REFERENCE, training_data=X, crossed_rows=n_crossed, **FEW
+            curved, REFERENCE, training_data=X, n_mixed_rows=n_mixed, **FEW
         )
         errors.append(np.abs(made(new).values - exact(new)).sum(axis=1).mean())
         spent.append(made.trained.trained.evaluations)
     assert errors[1] < 0.8 * errors[0]
     assert spent[1] > 4 * spent[0]
-    with pytest.raises(InvalidArgumentError, match="crossed_rows"):
+    with pytest.raises(InvalidArgumentError, match="n_mixed_rows"):
         shap_ext.SimShapExplainer(
             lambda x: x.sum(axis=(1, 2)),
             np.zeros((1, 2, 3)),
             training_data=X.reshape(300, 2, 3),
-            crossed_rows=5,
+            n_mixed_rows=5,
             **FEW,
         ).fit()
 
 
-def test_crossed_rows_are_made_of_those_trained_on():
+def test_mixed_rows_are_made_of_those_trained_on():
     seen = []
 
     def model(x):
@@ -418,17 +418,17 @@ def test_crossed_rows_are_made_of_those_trained_on():
         return curved(x)
 
     made = shap_ext.SimShapExplainer(
-        model, REFERENCE, training_data=X[:60], crossed_rows=200, **FEW
+        model, REFERENCE, training_data=X[:60], n_mixed_rows=200, **FEW
     ).fit()
     held_out, _ = made._training().split(60, 60)
     runs = np.concatenate(seen)
     for place in held_out:
         from_it = (runs == X[place]) & (runs != 0)
         whole = from_it | (runs == 0)
-        assert whole[from_it.any(axis=1)].all()  # masked, but never crossed
+        assert whole[from_it.any(axis=1)].all()  # masked, but never mixed
 
 
-def test_crossed_frames_keep_their_columns_and_groups():
+def test_mixed_frames_keep_their_columns_and_groups():
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(f=lambda f: (f["f"] > 0).astype(int))
 
     def model(rows):
@@ -436,6 +436,6 @@ def test_crossed_frames_keep_their_columns_and_groups():
         return rows.sum(axis=1).to_numpy(dtype=float)
 
     made = shap_ext.SimShapExplainer(
-        model, frame[:1] * 0, training_data=frame, crossed_rows=40, groups={"ab": ["a", "b"]}, **FEW
+        model, frame[:1] * 0, training_data=frame, n_mixed_rows=40, groups={"ab": ["a", "b"]}, **FEW
     )
     assert made(frame[:2]).shape == (2, 5)

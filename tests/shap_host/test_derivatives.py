@@ -35,7 +35,7 @@ def game_of(net, rows, background, players=None):
         background=background,
         players=players,
         average=average,
-        dress=lambda x: x,
+        to_model_input=lambda x: x,
         module=module,
         row_shape=rows.shape[1:],
     )

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from ..array_types import IntArray
 
 
-def crossed_rows(
-    rows: npt.NDArray[np.generic], players: IntArray, n_crossed: int, seed: int
+def mixed_rows(
+    rows: npt.NDArray[np.generic], players: IntArray, n_mixed: int, seed: int
 ) -> npt.NDArray[np.generic]:
     """Return rows, (n, …), that take the values of each player from one of two real rows.
 
@@ -22,14 +22,14 @@ def crossed_rows(
         The real rows.
     players : array, (size of one row,)
         The player of each number.
-    n_crossed : int
+    n_mixed : int
         Number of rows to return.
     seed : int
         Seed of the choice of rows and players.
     """
     rng = np.random.default_rng([seed, 3])
-    first, second = rng.integers(0, len(rows), size=(2, n_crossed))
-    is_first = rng.random((n_crossed, int(players.max()) + 1)) < 0.5
-    takes_first = is_first[:, players].reshape(n_crossed, *rows.shape[1:])
+    first, second = rng.integers(0, len(rows), size=(2, n_mixed))
+    is_first = rng.random((n_mixed, int(players.max()) + 1)) < 0.5
+    takes_first = is_first[:, players].reshape(n_mixed, *rows.shape[1:])
     mixed_rows: npt.NDArray[np.generic] = np.where(takes_first, rows[first], rows[second])
     return mixed_rows

@@ -43,7 +43,7 @@ class AmortizedArguments(TrainingArguments):
     targets: str | None = None
     evaluations: int | None = None
     paired: bool = True
-    crossed_rows: int = 0
+    n_mixed_rows: int = 0
     validation_evaluations: int | None = None
     efficient: bool = True
     surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
@@ -54,5 +54,5 @@ class AmortizedArguments(TrainingArguments):
         self.targets = checked_choice("targets", self.targets or self._choices[0], self._choices)
         self._loadable = self._choices if is_open else (self.targets,)
         checked_flag("paired", self.paired)
-        self.crossed_rows = checked_count("crossed_rows", self.crossed_rows, minimum=0)
+        self.n_mixed_rows = checked_count("n_mixed_rows", self.n_mixed_rows, minimum=0)
         checked_flag("efficient", self.efficient)

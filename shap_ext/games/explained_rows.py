@@ -1,4 +1,4 @@
-"""From what users pass to the games that are estimated."""
+"""Rows that a user passes, with the game that is estimated for them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ..results.explanations import Part, packed
 from .dense_game import TabularGame
 from .game_choice import masker_game, tabular_game
 from .links import LinkedAverage
-from .masker_game import MaskerGame, RowBoundGame
+from .masker_game import MaskerGame, TargetedTextGame
 from .masker_rows import masked_rows, with_targets
 from .sparse_game import SparseGame
 
-__all__ = ["Task", "TaskMaker", "bounded_background", "check_masker"]
+__all__ = ["ExplainedRows", "ExplainedRowsMaker", "bounded_background", "check_masker"]
 
 
 @dataclass(frozen=True)
-class Task:
-    """What one call explains: the game, and how each input shows its part of the players."""
+class ExplainedRows:
+    """The rows of one call: their game, and the features that each input shows."""
 
     game: TabularGame | SparseGame | MaskerGame
     parts: list[Part]
@@ -42,7 +42,7 @@ class Task:
     @property
     def output_names(self) -> list[list[str]] | None:
         """The names of each row's outputs, where every row has outputs of its own."""
-        return self.game.output_names if isinstance(self.game, RowBoundGame) else None
+        return self.game.output_names if isinstance(self.game, TargetedTextGame) else None
 
     def clustering(self, masker: Masker) -> Any:
         """Return the masker's clustering of the features for each row, for bar plots."""
@@ -51,13 +51,13 @@ class Task:
         if not isinstance(clustering, np.ndarray) or is_joint or len(self.parts) > 1:
             return None
         # A view: that of images is large.
-        # A copy: older SciPy, by which bar plots read it, refuses what cannot be written to.
+        # A copy: bar plots read it by SciPy, and older versions need a writable array.
         return np.repeat(clustering[None], self.game.n_rows, axis=0)
 
 
 @dataclass(frozen=True)
-class TaskMaker:
-    """Makes tasks of datasets, with what the explainer was built with."""
+class ExplainedRowsMaker:
+    """Builds `ExplainedRows` from datasets, by the options of an explainer."""
 
     model: Any
     masker: Any
@@ -67,13 +67,13 @@ class TaskMaker:
     feature_names: Any
     groups: Mapping[str, Sequence[Any]] | None
 
-    def __call__(self, args: tuple[Any, ...]) -> Task:
+    def __call__(self, args: tuple[Any, ...]) -> ExplainedRows:
         """Check the rows and make their game."""
         if not args:
             raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
         background = Background.of_masker(self.masker, self.background_dtypes)
         is_table = background is not None or self.masker is None
-        datasets = [checked_dataset(data, place, is_table) for place, data in enumerate(args)]
+        datasets = [checked_dataset(data, index, is_table) for index, data in enumerate(args)]
         lengths = [dataset.n_rows for dataset in datasets]
         if len(set(lengths)) > 1:
             raise InvalidArgumentError(
@@ -89,7 +89,7 @@ class TaskMaker:
             return self._of_masker(datasets)
         return self._of_background(background, datasets)
 
-    def _of_background(self, background: Background, datasets: Sequence[Dataset]) -> Task:
+    def _of_background(self, background: Background, datasets: Sequence[Dataset]) -> ExplainedRows:
         if len(datasets) > 1:
             raise InvalidArgumentError(
                 f"{len(datasets)} datasets were passed, but the masker's background is one "
@@ -109,9 +109,9 @@ class TaskMaker:
             len(groups.names),
             groups.names,
         )
-        return Task(game, _parts(datasets, shapes, groups), groups, layout)
+        return ExplainedRows(game, _parts(datasets, shapes, groups), groups, layout)
 
-    def _of_masker(self, datasets: Sequence[Dataset]) -> Task:
+    def _of_masker(self, datasets: Sequence[Dataset]) -> ExplainedRows:
         masker, explained = with_targets(self.masker, datasets)
         rows = masked_rows(masker, explained, is_torch_module(inner_model(self.model)))
         shapes = [list(of_input) for of_input in zip(*(row.shapes for row in rows), strict=True)]
@@ -123,20 +123,20 @@ class TaskMaker:
             return self._of_rows_apart(explained, rows, shapes)
         names = self._column_names(explained, [of_input[0] for of_input in shapes])
         groups = make_groups(self.groups, names)
-        places = [groups.players] * len(rows)
-        game = self._masker_game(rows, places, len(groups.names))
+        players_of_rows = [groups.players] * len(rows)
+        game = self._masker_game(rows, players_of_rows, len(groups.names))
         layout = PlayerLayout(
-            places, shapes, rows[0].has_neighbours, len(groups.names), groups.names
+            players_of_rows, shapes, rows[0].has_neighbours, len(groups.names), groups.names
         )
-        return Task(game, _parts(explained, shapes, groups, rows), groups, layout)
+        return ExplainedRows(game, _parts(explained, shapes, groups, rows), groups, layout)
 
     def _of_rows_apart(
         self,
         datasets: Sequence[Dataset],
         rows: Sequence[MaskedRow],
         shapes: Sequence[list[tuple[int, ...]]],
-    ) -> Task:
-        """Make the task of rows with features of their own, such as texts."""
+    ) -> ExplainedRows:
+        """Return rows with features of their own, such as texts."""
         for name in ("groups", "feature_names"):
             if getattr(self, name) is not None:
                 raise InvalidArgumentError(
@@ -144,26 +144,28 @@ class TaskMaker:
                 )
         sizes = np.array([[int(np.prod(shape)) for shape in row.shapes] for row in rows])
         firsts = np.concatenate([[0], np.cumsum(sizes.max(axis=0))])
-        places = [
+        players_of_rows = [
             np.concatenate(
-                [np.arange(size) + first for size, first in zip(own, firsts, strict=False)]
+                [np.arange(size) + first for size, first in zip(sizes_of_row, firsts, strict=False)]
             )
-            for own in sizes
+            for sizes_of_row in sizes
         ]
-        game = self._masker_game(rows, places, int(firsts[-1]))
+        game = self._masker_game(rows, players_of_rows, int(firsts[-1]))
         parts = [
-            Part(int(first), of_input, _shown(dataset, rows, place), None, _names(rows, place))
-            for place, (dataset, of_input, first) in enumerate(
+            Part(int(first), of_input, _plot_data(dataset, rows, index), None, _names(rows, index))
+            for index, (dataset, of_input, first) in enumerate(
                 zip(datasets, shapes, firsts, strict=False)
             )
         ]
-        layout = PlayerLayout(places, shapes, rows[0].has_neighbours, int(firsts[-1]))
-        return Task(game, parts, None, layout)
+        layout = PlayerLayout(players_of_rows, shapes, rows[0].has_neighbours, int(firsts[-1]))
+        return ExplainedRows(game, parts, None, layout)
 
     def _masker_game(
-        self, rows: Sequence[MaskedRow], places: Sequence[IntArray], n_players: int
+        self, rows: Sequence[MaskedRow], players_of_rows: Sequence[IntArray], n_players: int
     ) -> MaskerGame:
-        return masker_game(self.model, rows, places, n_players, self.average, self.linearize_link)
+        return masker_game(
+            self.model, rows, players_of_rows, n_players, self.average, self.linearize_link
+        )
 
     def _are_named_by_masker(self, rows: Sequence[MaskedRow]) -> bool:
         is_named = any(names is not None for names in rows[0].names)
@@ -218,30 +220,32 @@ def _parts(
         of_groups = [(len(groups.names),)] * len(data)
         return [Part(0, of_groups, numbers, labels, groups.names)]
     parts, first = [], 0
-    for place, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
+    for index, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
         size = int(np.prod(of_input[0]))
         names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
-        data = dataset.plot_values() if rows is None else _shown(dataset, rows, place)
+        data = dataset.plot_values() if rows is None else _plot_data(dataset, rows, index)
         parts.append(Part(first, of_input, data, None, names))
         first += size
     return parts
 
 
-def _shown(dataset: Dataset, rows: Sequence[MaskedRow], place: int) -> Any:
-    """Return what plots show: the rows, or what the masker makes of them, as shap packs it."""
-    shown = [row.plot_data[place] for row in rows]
-    if any(one is None for one in shown):
+def _plot_data(dataset: Dataset, rows: Sequence[MaskedRow], index: int) -> Any:
+    """Return the data for plots: the rows, or the masker's form of them, packed as in shap."""
+    plot_data = [row.plot_data[index] for row in rows]
+    if any(values is None for values in plot_data):
         return dataset.plot_values()
-    return tuple(packed(one) for one in shown)
+    return tuple(packed(values) for values in plot_data)
 
 
-def _names(rows: Sequence[MaskedRow], place: int) -> list[Any] | None:
+def _names(rows: Sequence[MaskedRow], index: int) -> list[Any] | None:
     """Return the names of each row's features; None where they are pixels."""
-    if any(len(row.shapes[place]) != 1 for row in rows):
+    if any(len(row.shapes[index]) != 1 for row in rows):
         return None
     names = []
     for row in rows:
-        own = row.names[place]
-        size = row.shapes[place][0]
-        names.append([f"Feature {column}" for column in range(size)] if own is None else own)
+        names_of_row = row.names[index]
+        size = row.shapes[index][0]
+        if names_of_row is None:
+            names_of_row = [f"Feature {column}" for column in range(size)]
+        names.append(names_of_row)
     return names
