@@ -288,7 +288,7 @@ sys.path[:0] = {[str(ROOT), str(ROOT / "adapters")]!r}
     ("missing", "use", "extra"),
     [
         ("shap", "import shap_ext", "shap"),
-        ("numba", "import shap_ext.criteria", "shap"),  # which shap needs
+        ("slicer", "import shap_ext.criteria", "shap"),  # which shap needs
         ("captum", "import captum_ext", "captum"),
         pytest.param(
             *("torch", "from captum_ext.attributions.shear import Shear", "captum"),
