@@ -7,6 +7,7 @@ of a fixed linear function of each draw.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,40 +15,31 @@ from ..array_types import (
     AttributionArray,
     CoalitionArray,
     FloatArray,
-    IntArray,
     ValueArray,
 )
 from ..coalitions.sizes import kernel_mass, random_subsets
-from ..coalitions.tables import pack, select_units, units_within
-from .protocol import Design, DesignRequest, Solution
+from .protocol import DesignRequest, Solution
+from .units import UnitDesign, select_within_budget
 
 
 @dataclass(frozen=True)
-class CoalitionDraws(Design):
-    """Independent draws, each with its complement if they are paired.
+class CoalitionDraws(UnitDesign):
+    """Independent draws, each with its complement if they are paired: S is 2, else 1.
 
     Attributes
     ----------
-    table : CoalitionTable
-        The distinct coalitions, shared by all rows.
-    positions : array, (n, S)
-        Indices into the table: the coalition of each draw, and its complement if S is 2.
     members : array, (n, M)
         The drawn coalitions.
     """
 
-    positions: IntArray
     members: CoalitionArray
+
+    unit_fields: ClassVar[tuple[str, ...]] = ("positions", "members")
 
     @property
     def is_paired(self) -> bool:
         """Whether each coalition is drawn with its complement."""
         return bool(self.positions.shape[1] == 2)
-
-    def within(self, n_coalitions: int) -> CoalitionDraws:
-        """Return the draws whose coalitions are among the first of the table."""
-        n = int(units_within(self.positions[None], n_coalitions)[0])
-        return CoalitionDraws(self.table.first(n_coalitions), self.positions[:n], self.members[:n])
 
     def targets(self, values: ValueArray, centred: bool) -> FloatArray:
         """Return the target of each draw, (R, n, K).
@@ -79,10 +71,14 @@ def draw_by_kernel(request: DesignRequest, paired: bool) -> CoalitionDraws:
     all_sizes = np.arange(1, n_players)
     sizes = request.rng.choice(all_sizes, size=n_offered, p=kernel_mass(n_players))
     members = random_subsets(sizes, n_players, request.rng)
+    return select_draws(request, members, paired)
+
+
+def select_draws(request: DesignRequest, members: CoalitionArray, paired: bool) -> CoalitionDraws:
+    """Return the first draws within the budget, with the complements of `members` if `paired`."""
     units = np.stack([members, ~members], axis=1) if paired else members[:, None]
-    selection = select_units(request.known, pack(units)[None], request.budget)
-    n = selection.n_units[0]
-    return CoalitionDraws(selection.table, selection.positions[0, :n], members[:n])
+    design = select_within_budget(request, units)
+    return CoalitionDraws(design.table, design.positions, members[: len(design.positions)])
 
 
 def mean_of_draws(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class OwenDesign(UnitDesign):
 
     levels: IntArray
     n_levels: int
+
+    unit_fields: ClassVar[tuple[str, ...]] = ("positions", "levels")
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class Owen(Estimator[OwenDesign]):
         identity = np.tile(np.arange(n_levels), (n_rounds, 1))
         levels = request.rng.permuted(identity, axis=1).ravel()
         design = select_within_budget(request, self._units(levels, n_levels, request))
-        return OwenDesign(design.table, design.positions, levels, n_levels)
+        n_units = len(design.positions)
+        return OwenDesign(design.table, design.positions, levels[:n_units], n_levels)
 
     def solve(self, design: OwenDesign, values: ValueArray) -> Solution:
         """Average the marginal contributions of each level; errors from their spread."""
@@ -98,8 +102,7 @@ class Owen(Estimator[OwenDesign]):
         changes = coalition_values[:, :, :, 1:] - coalition_values[:, :, :, :1]
         is_member = coalitions[positions[..., 0]][..., None]  # (U, D, M, 1)
         contributions = np.where(is_member, -changes, changes).mean(axis=2) / design.n_levels
-        levels = design.levels[: len(positions)]
-        strata = [contributions[:, levels == level] for level in range(design.n_levels)]
+        strata = [contributions[:, design.levels == level] for level in range(design.n_levels)]
         certain = np.zeros_like(contributions[:, 0])
         return solution_by_strata(certain, strata, values, self.efficient)
 

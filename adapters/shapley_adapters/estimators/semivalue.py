@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.sizes import random_subsets
-from ..coalitions.tables import pack, select_units, units_within
 from .efficiency import share_residual
-from .protocol import Design, DesignRequest, Estimator, Solution
+from .protocol import DesignRequest, Estimator, Solution
+from .units import UnitDesign, select_within_budget
 
 
 @dataclass(frozen=True)
-class SemivalueDesign(Design):
+class SemivalueDesign(UnitDesign):
     """Marginal contributions, in rounds of one per player.
+
+    A unit contains a coalition without and with the player. If S is 4, the same follows for the
+    complement among the other players; else S is 2.
 
     Attributes
     ----------
-    table : CoalitionTable
-        The distinct coalitions, shared by all rows.
     players : array, (U,)
         The player whose contribution each unit contains.
-    positions : array, (U, S)
-        Indices into the table: the coalition of a unit without and with the player. S is 4 if the
-        same follows for the complement among the other players, else 2.
     """
 
     players: IntArray
-    positions: IntArray
 
-    def within(self, n_coalitions: int) -> SemivalueDesign:
-        """Return the units whose coalitions are among the first of the table."""
-        n = int(units_within(self.positions[None], n_coalitions)[0])
-        return SemivalueDesign(self.table.first(n_coalitions), self.players[:n], self.positions[:n])
+    unit_fields: ClassVar[tuple[str, ...]] = ("positions", "players")
 
 
 @dataclass(frozen=True)
@@ -78,9 +73,9 @@ class Semivalue(Estimator[SemivalueDesign]):
         identity = np.tile(np.arange(n_players), (n_rounds, 1))
         players = request.rng.permuted(identity, axis=1).ravel()
         units = self._units(players, n_players, request.rng)
-        selection = select_units(request.known, pack(units)[None], request.budget)
-        n = selection.n_units[0]
-        return SemivalueDesign(selection.table, players[:n], selection.positions[0, :n])
+        design = select_within_budget(request, units)
+        n_units = len(design.positions)
+        return SemivalueDesign(design.table, design.positions, players[:n_units])
 
     def solve(self, design: SemivalueDesign, values: ValueArray) -> Solution:
         """Average the contributions of each player; errors from their spread."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..array_types import CoalitionArray, IntArray
 from ..coalitions.tables import pack, select_units, units_within
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class UnitDesign(Design):
     """Units of S coalitions each, such as a coalition and its complement.
 
-    Estimators that need more than the coalitions inherit from it and add arrays. Of these, only the
-    entries of the first `len(positions)` units belong to the design.
+    Estimators that need more than the coalitions inherit from it and add arrays. `unit_fields`
+    names the arrays with an entry per unit, of which a smaller design has the first entries.
 
     Attributes
     ----------
@@ -28,11 +28,13 @@ class UnitDesign(Design):
 
     positions: IntArray
 
+    unit_fields: ClassVar[tuple[str, ...]] = ("positions",)
+
     def within(self, n_coalitions: int) -> Self:
         """Return the design of the units whose coalitions are among the first of the table."""
         n_units = int(units_within(self.positions[None], n_coalitions)[0])
-        table = self.table.first(n_coalitions)
-        return replace(self, table=table, positions=self.positions[:n_units])
+        first: dict[str, Any] = {name: getattr(self, name)[:n_units] for name in self.unit_fields}
+        return replace(self, table=self.table.first(n_coalitions), **first)
 
 
 def select_within_budget(request: DesignRequest, units: CoalitionArray) -> UnitDesign:

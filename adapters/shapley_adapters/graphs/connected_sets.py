@@ -30,11 +30,6 @@ class Subgraph:
     nodes: IntArray
     neighbour_sets: Sequence[int]
 
-    @property
-    def full_set(self) -> int:
-        """The set of all nodes."""
-        return (1 << len(self.nodes)) - 1
-
 
 def subgraph_of(graph: PlayerGraph, nodes: IntArray) -> Subgraph:
     """Return the subgraph with the given nodes."""

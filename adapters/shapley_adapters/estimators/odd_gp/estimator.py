@@ -9,10 +9,9 @@ import numpy as np
 
 from ...arguments import checked_choice
 from ...array_types import FloatArray, IntArray, ScoreArray, ValueArray
-from ...coalitions.tables import pack, select_units
 from ...cooperators.choices import checked_prior
 from ...threads.row_threads import map_in_threads
-from ..kernel_draws import CoalitionDraws
+from ..kernel_draws import CoalitionDraws, select_draws
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from .design import spread_pairs
 from .kernels import OddKernels, Ratios
@@ -132,10 +131,7 @@ class OddGP(Estimator[OddDesign]):
     def design(self, request: DesignRequest) -> OddDesign:
         """Choose the pairs that tell most; which player plays which part is drawn."""
         members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
-        units = np.stack([members, ~members], axis=1)
-        selection = select_units(request.known, pack(units)[None], request.budget)
-        n = selection.n_units[0]
-        draws = CoalitionDraws(selection.table, selection.positions[0, :n], members[:n])
+        draws = select_draws(request, members, paired=True)
         if request.scores is None or request.has_scores is None or not request.has_scores.any():
             return OddDesign(draws.table, draws, None)
         return OddDesign(draws.table, draws, log_weights_from_scores(request.scores))
