@@ -14,13 +14,20 @@ import numpy as np
 from ...array_types import CoalitionArray, FloatArray, IntArray
 from ...coalitions.sizes import random_subsets
 from ...coalitions.tables import first_occurrences, pack
-from .kernels import attribution_covariances, symmetric_polynomials
+from .attribution_covariances import interaction_covariances, shapley_weights
+from .kernels import OddKernel, bounded_strengths
 
-_THIRD_TO_FIRST, _FIFTH_TO_THIRD = 0.03, 0.1
-"""Ratios of the variances of degrees for which the coalitions are chosen."""
+_INTERACTIONS, _LEVEL, _MOST_LEVEL, _NOISE = 0.3, 4.0, 0.9, 0.3
+"""Prior for which the coalitions are chosen: the variance of interactions, the players' strength
+times their number, its bound, and the noise. Where interactions of all sizes are expected, the
+coalitions are of all sizes, too, so that errors are known in any game."""
 
 _LISTED_PLAYERS = 13
 """Up to here, all pairs of coalitions are candidates."""
+
+_CHOSEN_PER_PLAYER = 16
+"""Where all pairs are candidates, half of those beyond so many a player are of all sizes alike:
+what the choice leaves out may matter, and errors are to be known."""
 
 _COUNTED_PLAYERS = 24
 """Up to here, a budget may ask for a good part of all pairs."""
@@ -53,12 +60,16 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
     n_there = 2 ** (n_players - 1) - 1 if n_players < 60 else n_pairs
     n_pairs = min(n_pairs, n_there)
     n_spread = min(n_pairs, _most_spread(n_players))
+    if n_players <= _LISTED_PLAYERS:
+        n_spread = min(n_spread, (n_pairs + _CHOSEN_PER_PLAYER * n_players) // 2)
     n_chosen = min(n_spread, _MOST_CHOSEN)
     # Powers of two, so that few sets are made; a part of a greedy choice is a greedy choice.
     n_made = min(1 << (n_chosen - 1).bit_length(), n_there, _MOST_CHOSEN)
     chosen = _chosen(n_players, n_made, n_pairs < _FEW * n_players)
     pairs = chosen[:n_chosen][:, rng.permutation(n_players)]
-    return _topped_up(_with_halves(pairs, n_spread, rng), n_pairs, rng, 1)
+    if n_players > _LISTED_PLAYERS:
+        pairs = _with_halves(pairs, n_spread, rng)
+    return _topped_up(pairs, n_pairs, rng, 1)
 
 
 def _most_spread(n_players: int) -> int:
@@ -80,12 +91,15 @@ def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray
     candidates = _candidates(n_players, n_pairs)
     # All players together come first: their value is known.
     signs = np.where(np.concatenate([np.ones((1, n_players), bool), candidates]), 1.0, -1.0)
-    ratios = (1.0, _THIRD_TO_FIRST, _THIRD_TO_FIRST * _FIFTH_TO_THIRD)
-    of_product = _kernel_by_product(n_players, ratios)
+    of_product, strengths = _kernel_by_product(n_players)
     # Of many players, some speak for all.
-    parts, _ = attribution_covariances(signs, np.ones(n_players))
-    covariances: FloatArray = np.tensordot(ratios, [part[:_WATCHED] for part in parts], axes=1)
-    variances = np.full(len(signs), sum(ratios))
+    of_interactions, _ = interaction_covariances(signs, strengths)
+    own = np.full(len(signs), _INTERACTIONS * _NOISE)
+    own[0] = 0.0
+    covariances = 2 * signs / n_players + _INTERACTIONS * of_interactions
+    covariances += own[:, None] * shapley_weights(signs)
+    covariances = np.ascontiguousarray(covariances.T[:_WATCHED])
+    variances = 1.0 + _INTERACTIONS * (n_players >= 3) + own
     factors = np.zeros((len(signs), n_pairs + 1))  # of the kernel, a column for each choice
     order: list[int] = []
     for step in range(n_pairs + 1):
@@ -100,6 +114,7 @@ def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray
             break
         products = (signs @ signs[best]).astype(np.intp)
         column = of_product[products + n_players] - factors[:, :step] @ factors[best, :step]
+        column[best] += own[best]
         column /= np.sqrt(column[best])
         factors[:, step] = column
         covariances -= np.outer(covariances[:, best] / np.sqrt(variances[best]), column)
@@ -109,16 +124,16 @@ def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray
     return chosen
 
 
-def _kernel_by_product(n_players: int, ratios: tuple[float, ...]) -> FloatArray:
-    """Return the kernel of equal weights by z · z′ + M; odd power sums of ±1 are that product."""
-    product = np.arange(-n_players, n_players + 1).astype(np.float64)
-    players = np.full_like(product, n_players)
-    e = symmetric_polynomials([product if k % 2 else players for k in range(1, 6)])
-    kernel = np.zeros_like(product)
-    for k, ratio in zip((1, 3, 5), ratios, strict=True):
-        if k <= n_players:
-            kernel += ratio * e[k] / e[k][-1]
-    return kernel
+def _kernel_by_product(n_players: int) -> tuple[FloatArray, FloatArray]:
+    """Return the kernel of equal strengths by z · z′ + M, and these strengths, (M,)."""
+    level = min(_LEVEL / n_players, _MOST_LEVEL)
+    strengths = bounded_strengths(np.full(n_players, level))
+    ladder = np.where(np.arange(n_players) < np.arange(n_players + 1)[:, None], 1.0, -1.0)
+    kernel = OddKernel.at(ladder, strengths, np.ones((1, n_players)))
+    of_size = (kernel.degree_one + _INTERACTIONS * kernel.interactions)[:, 0]
+    by_product = np.zeros(2 * n_players + 1)
+    by_product[::2] = of_size
+    return by_product, strengths
 
 
 def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:

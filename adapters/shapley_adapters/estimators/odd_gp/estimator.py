@@ -14,16 +14,12 @@ from ...threads.row_threads import map_in_threads
 from ..kernel_draws import CoalitionDraws, select_draws
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from .design import spread_pairs
-from .kernels import OddKernels, Ratios
+from .kernels import OddKernel, Prior
 from .marginal_likelihood import best_of_grid
-from .player_weights import learned, log_weights_from_scores
-from .posterior import (
-    Posterior,
-    posterior,
-    posterior_through_first_values,
-    ratios_around,
-)
-from .sparse_triples import Outstanding, find_outstanding
+from .posterior import Posterior, posterior, posterior_through_first_values
+from .prior_choices import choices_around, choices_of_equal
+from .prior_fitting import around_centres, fit_priors, log_weights_from_scores, strength_prior
+from .sparse_triples import SparseInteractions, find_sparse_interactions
 
 WEIGHTS = ("learned", "equal")
 
@@ -81,8 +77,10 @@ class OddDesign(Design):
 class OddGP(Estimator[OddDesign]):
     """Gaussian-process regression on the odd part of the game.
 
-    The prior knows how strongly each player takes part in interactions, and how strong these are
-    by degree; both are learned from the values of the row by their marginal likelihood. The
+    The prior holds interactions of all odd sizes. It knows how strongly each player takes part in
+    them, and which sizes matter; both are learned from the values of the row by their marginal
+    likelihood. What it does not explain is a part of the game as well, so that the posterior is
+    exact once all pairs are known. The
     posterior mean is linear in the values given these, efficient exactly, and shrinks: it is not
     unbiased over the choice of coalitions. Standard errors are posterior standard deviations; they
     speak of what the values leave open about the game.
@@ -177,10 +175,7 @@ class OddGP(Estimator[OddDesign]):
         starts = best_of_grid(signs[few], targets[few])
         means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
         if self.weights == "equal":
-            blocks = [
-                [place for place, own in enumerate(starts) if own == start]
-                for start in dict.fromkeys(starts)
-            ]
+            blocks = _blocks_of_equal(starts)
             solve, n_threads = _with_equal_weights, 1
         else:
             blocks = _even_blocks(len(starts), _block_size(len(signs)))
@@ -194,6 +189,14 @@ class OddGP(Estimator[OddDesign]):
         for block, found in zip(blocks, solved, strict=True):
             means[:, block], variances[:, block] = found.means, found.variances
         return Posterior(means, variances)
+
+
+def _blocks_of_equal(starts: list[Prior]) -> list[list[int]]:
+    """Return the rows that start at the same prior, which share factorisations."""
+    blocks: dict[int, list[int]] = {}
+    for place, start in enumerate(starts):
+        blocks.setdefault(id(start), []).append(place)
+    return list(blocks.values())
 
 
 def _even_blocks(n_rows: int, most: int) -> list[list[int]]:
@@ -222,40 +225,43 @@ def _most_threads(n: int) -> int:
 
 
 def _with_equal_weights(
-    signs: FloatArray, targets: FloatArray, starts: list[Ratios], centres: FloatArray | None
+    signs: FloatArray, targets: FloatArray, starts: list[Prior], centres: FloatArray | None
 ) -> Posterior:
-    """Return the posterior for targets, (n, B), that start at the same ratios."""
-    del centres  # they are of learned weights
-    kernels = OddKernels.at(signs[:_DENSE_PAIRS], np.ones(signs.shape[1]))
+    """Return the posterior for targets, (n, B), that start at the same prior."""
+    del centres  # they are of fitted strengths
+    kernel = OddKernel.at(signs[:_DENSE_PAIRS], starts[0].strengths)
     if len(signs) > _DENSE_PAIRS:
-        nothing = Outstanding.none()
-        return posterior_through_first_values(signs, targets, kernels, starts[0], 0.0, nothing)
-    return posterior(signs, targets, kernels, ratios_around(starts[0]), 0.0, [])
+        nothing = SparseInteractions.none()
+        return posterior_through_first_values(signs, targets, kernel, starts[0], 0.0, nothing)
+    return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [])
 
 
 def _with_learned_weights(
-    signs: FloatArray, targets: FloatArray, starts: list[Ratios], centres: FloatArray | None
+    signs: FloatArray, targets: FloatArray, starts: list[Prior], centres: FloatArray | None
 ) -> Posterior:
-    """Return the posterior for targets, (n, B), each with weights of its own."""
-    n_learned = _SHARE_LEARNED * signs.shape[1]
+    """Return the posterior for targets, (n, B), each with strengths of its own."""
+    n_fitted = _SHARE_LEARNED * signs.shape[1]
     stack = np.ascontiguousarray(targets.T)  # (B, n)
     few = slice(0, _LEARNED_FROM + 1)
-    prior = learned(signs[few], stack[:, few], starts, centres)
-    kernels = OddKernels.at(signs[:_DENSE_PAIRS], prior.weights)
-    own, ratios = find_outstanding(kernels, stack[:, :_DENSE_PAIRS], prior.ratios)
+    known = strength_prior(centres, (len(stack), signs.shape[1]))
+    start = around_centres(Prior.stack(starts), known)
+    prior = fit_priors(signs[few], stack[:, few], start, known)
+    kernel = OddKernel.at(signs[:_DENSE_PAIRS], prior.strengths)
+    sparse, prior = find_sparse_interactions(kernel, stack[:, :_DENSE_PAIRS], prior)
     if len(signs) > _DENSE_PAIRS:
         of_games = [
             posterior_through_first_values(
                 signs,
                 targets[:, [game]],
-                kernels.of_games(game),
-                ratios.of_games(game),
-                n_learned,
-                own[game],
+                kernel.of_games(game),
+                prior.of_games(game),
+                n_fitted,
+                sparse[game],
             )
             for game in range(len(stack))
         ]
         means = np.concatenate([found.means for found in of_games], axis=1)
         return Posterior(means, np.concatenate([found.variances for found in of_games], axis=1))
-    found = posterior(signs, stack[:, :, None], kernels, ratios_around(ratios), n_learned, own)
+    choices = choices_around(kernel, prior, start, known)
+    found = posterior(signs, stack[:, :, None], choices, n_fitted, sparse)
     return Posterior(found.means[:, :, 0].T, found.variances[:, :, 0].T)

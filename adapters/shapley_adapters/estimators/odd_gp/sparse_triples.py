@@ -1,6 +1,6 @@
 """Interactions of three players that stand out from what a prior of odd games expects of them.
 
-Learned weights say how strongly each player takes part in interactions. Models such as trees have
+Fitted strengths say how strongly each player takes part in interactions. Models such as trees have
 few strong ones among the players that take part, and these get variances of their own here, one
 after the other, as the marginal likelihood gains most (Tipping and Faul, Fast Marginal Likelihood
 Maximisation for Sparse Bayesian Models, 2003).
@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from ...array_types import FloatArray, IntArray
-from .kernels import OddKernels, Ratios
+from .kernels import OddKernel, Prior
 from .marginal_likelihood import covariance_of, inverse_factors, log_evidence, whiten
 from .variances_of_features import variances_of_their_own
 
@@ -30,7 +30,7 @@ _SHARES = (1.0, 0.5, 0.25, 0.1)
 
 
 @dataclass(frozen=True)
-class Outstanding:
+class SparseInteractions:
     """Interactions with variances of their own, of one game or of each game of a stack.
 
     Attributes
@@ -45,12 +45,12 @@ class Outstanding:
     variances: FloatArray
 
     @classmethod
-    def none(cls) -> Outstanding:
+    def none(cls) -> SparseInteractions:
         """Return that nothing stands out."""
         return cls(np.empty((0, 3), dtype=np.intp), np.empty(0))
 
     @classmethod
-    def stack(cls, of_games: list[Outstanding]) -> Outstanding:
+    def stack(cls, of_games: list[SparseInteractions]) -> SparseInteractions:
         """Return a stack, in which games of fewer interactions get some of variance 0."""
         most = max(len(one.players) for one in of_games)
         stack = cls(np.zeros((len(of_games), most, 3), np.intp), np.zeros((len(of_games), most)))
@@ -82,30 +82,30 @@ class Outstanding:
         return of_players
 
 
-def find_outstanding(
-    kernels: OddKernels, targets: FloatArray, ratios: Ratios
-) -> tuple[list[Outstanding], Ratios]:
-    """Return what stands out in each game of a stack, and the ratios of what is left.
+def find_sparse_interactions(
+    kernel: OddKernel, targets: FloatArray, prior: Prior
+) -> tuple[list[SparseInteractions], Prior]:
+    """Return what stands out in each game of a stack, and the prior of what is left.
 
     Parameters
     ----------
-    kernels : OddKernels
-        Between the coalitions, that of all players first, at learned weights, (R, M).
+    kernel : OddKernel
+        Between the coalitions, that of all players first, at fitted strengths, (R, M).
     targets : array, (R, n)
         The values of the coalitions.
-    ratios : Ratios
-        What was learned besides.
+    prior : Prior
+        What was fitted besides.
     """
-    found = [Outstanding.none() for _ in targets]
-    players = _watched(kernels.weights, targets.shape[1])
+    found = [SparseInteractions.none() for _ in targets]
+    players = _watched(kernel.strengths, targets.shape[1])
     if players.shape[1] < 3:
-        return found, ratios
+        return found, prior
     games = np.arange(len(targets))
     for _ in range(_LOOKS):
         seen = _look(
-            _of_games(kernels, games),
+            _of_games(kernel, games),
             targets[games],
-            ratios.of_games(games),
+            prior.of_games(games),
             players[games],
             [found[game] for game in games],
         )
@@ -115,39 +115,39 @@ def find_outstanding(
         seen = [own for own in seen if len(own.players)]
         for game, own in zip(games, seen, strict=True):
             found[game] = own
-        left = ratios.of_games(games), targets[games], seen
-        ratios = ratios.with_games(games, _with_less_of_others(_of_games(kernels, games), *left))
-    return found, ratios
+        left = prior.of_games(games), targets[games], seen
+        prior = prior.with_games(games, _with_less_of_others(_of_games(kernel, games), *left))
+    return found, prior
 
 
-def _of_games(kernels: OddKernels, games: IntArray) -> OddKernels:
-    """Return the kernels of some games, which are not copied where these are all."""
-    return kernels if len(games) == len(kernels.weights) else kernels.of_games(games)
+def _of_games(kernel: OddKernel, games: IntArray) -> OddKernel:
+    """Return the kernel of some games, which are not copied where these are all."""
+    return kernel if len(games) == len(kernel.strengths) else kernel.of_games(games)
 
 
 def _look(
-    kernels: OddKernels,
+    kernel: OddKernel,
     targets: FloatArray,
-    ratios: Ratios,
+    prior: Prior,
     players: IntArray,
-    known: list[Outstanding],
-) -> list[Outstanding]:
+    known: list[SparseInteractions],
+) -> list[SparseInteractions]:
     """Return what stands out, searched for beside what is known to stand out."""
     triples = players[:, _all_triples(players.shape[1])]  # (R, T, 3)
-    roots = inverse_factors(covariance_of(kernels, ratios))  # (R, n, n)
+    roots = inverse_factors(covariance_of(kernel, prior))  # (R, n, n)
     values = (roots @ targets[:, :, None])[:, :, 0]
-    of_players, n_triples = np.ascontiguousarray(kernels.signs.T), triples.shape[1]
+    of_players, n_triples = np.ascontiguousarray(kernel.signs.T), triples.shape[1]
     if n_triples <= _CANDIDATES and players.shape[1] == len(of_players):
         # All triples of all players are candidates, in all games.
         candidates, products = triples, _products(of_players, triples[0])
     else:
-        energies = _energies(kernels, roots, values, players, triples, known)
+        energies = _energies(kernel, roots, values, players, triples, known)
         candidates = _of_most_energy(energies, triples)
         products = _products(of_players, candidates)
     features = products @ roots.swapaxes(1, 2)  # (R, k, n)
     variances = variances_of_their_own(features, values, n_triples)
     return [
-        Outstanding(players_of_game[own > 0], own[own > 0])
+        SparseInteractions(players_of_game[own > 0], own[own > 0])
         for players_of_game, own in zip(candidates, variances, strict=True)
     ]
 
@@ -160,18 +160,18 @@ def _of_most_energy(energies: FloatArray, triples: IntArray) -> IntArray:
 
 
 def _energies(
-    kernels: OddKernels,
+    kernel: OddKernel,
     roots: FloatArray,
     values: FloatArray,
     players: IntArray,
     triples: IntArray,
-    known: list[Outstanding],
+    known: list[SparseInteractions],
 ) -> FloatArray:
     """Return the energy that each triple, (R, T, 3), finds in whitened values, (R, T).
 
     Infinite for those that are known to stand out, which are candidates again.
     """
-    signs = kernels.signs
+    signs = kernel.signs
     beside = np.stack(
         [
             _without(value, root @ own.features(signs)) if len(own.players) else value
@@ -179,7 +179,7 @@ def _energies(
         ]
     )
     unexplained = (beside[:, None] @ roots)[:, 0]
-    expected = np.take_along_axis(kernels.weights[:, None], triples, axis=2).prod(axis=2)
+    expected = np.take_along_axis(kernel.strengths[:, None], triples, axis=2).prod(axis=2)
     of_players = np.ascontiguousarray(signs.T)[players]
     energies: FloatArray = expected * _forms(of_players, unexplained) ** 2
     for game, own in enumerate(known):
@@ -201,10 +201,10 @@ def _all_triples(n_players: int) -> IntArray:
     return np.array(list(combinations(range(n_players), 3)))
 
 
-def _watched(weights: FloatArray, n: int) -> IntArray:
-    """Return the players of the largest weights, so few that looking at all triples is cheap."""
-    most = min(weights.shape[1], int((4 * n * n) ** (1 / 3)))
-    return np.sort(np.argsort(-weights, axis=1, kind="stable")[:, :most], axis=1)
+def _watched(strengths: FloatArray, n: int) -> IntArray:
+    """Return the players of the largest strengths, so few that looking at all triples is cheap."""
+    most = min(strengths.shape[1], int((4 * n * n) ** (1 / 3)))
+    return np.sort(np.argsort(-strengths, axis=1, kind="stable")[:, :most], axis=1)
 
 
 @lru_cache(maxsize=64)
@@ -244,20 +244,20 @@ def _without(values: FloatArray, features: FloatArray) -> FloatArray:
 
 
 def _with_less_of_others(
-    kernels: OddKernels, ratios: Ratios, targets: FloatArray, outstanding: list[Outstanding]
-) -> Ratios:
-    """Return the ratios with the share of degrees 3 and 5 that explains the values best.
+    kernel: OddKernel, prior: Prior, targets: FloatArray, sparse: list[SparseInteractions]
+) -> Prior:
+    """Return the prior with the share of all other interactions that explains the values best.
 
-    The prior was learned when what stands out was among them. The noise stays as it is.
+    It was fitted when what stands out was among them. The noise stays as it is.
     """
-    of_features = Outstanding.stack(outstanding).covariance(kernels.signs)
+    of_features = SparseInteractions.stack(sparse).covariance(kernel.signs)
     scores = []
     for share in _SHARES:
-        covariances = covariance_of(kernels, _with_share(ratios, share), of_features)
+        covariances = covariance_of(kernel, _with_share(prior, share), of_features)
         scores.append(log_evidence(*whiten(covariances, targets[:, :, None]))[:, 0])
-    return _with_share(ratios, np.array(_SHARES)[np.argmax(scores, axis=0)])
+    return _with_share(prior, np.array(_SHARES)[np.argmax(scores, axis=0)])
 
 
-def _with_share(ratios: Ratios, share: float | FloatArray) -> Ratios:
-    """Return the ratios with a share of the variance of degrees 3 and 5, and all of the noise."""
-    return Ratios(ratios.third * share, ratios.fifth, ratios.noise / share)
+def _with_share(prior: Prior, share: float | FloatArray) -> Prior:
+    """Return the prior with a share of the variance of interactions, and all of the noise."""
+    return Prior(prior.strengths, prior.interactions * share, prior.noise / share)

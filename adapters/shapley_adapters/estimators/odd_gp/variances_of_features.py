@@ -12,10 +12,10 @@ import scipy.special
 
 from ...array_types import BoolArray, FloatArray, IntArray
 
-_LEAST_GAIN = 3.0
+_LEAST_GAIN = 2.0
 """What the log evidence has to gain by a variance of its own."""
 
-_FALSE_SHARE = 0.3
+_FALSE_SHARE = 0.6
 """How many of those that stand out may be expected to do so by chance (Benjamini and Hochberg,
 Controlling the False Discovery Rate, 1995)."""
 
@@ -94,7 +94,8 @@ class _Search:
     def of(cls, features: FloatArray, values: FloatArray) -> _Search:
         found = (features @ values[:, :, None])[:, :, 0]
         n = values.shape[1]
-        energy = (values**2).sum(axis=1)
+        # The first values may be nothing, where later ones are not.
+        energy = np.maximum((values**2).sum(axis=1), _TINY)
         # Half of the values leave little but interactions in the others: these tell their scale.
         later = values[:, n // 2 :]
         share = (later**2).sum(axis=1) / (later.shape[1] * energy)
