@@ -7,6 +7,7 @@ a good set belongs to a number of players, and is found once.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...array_types import CoalitionArray, FloatArray, IntArray
 from ...coalitions.sizes import random_subsets
 from ...coalitions.tables import first_occurrences, pack
 from .attribution_covariances import interaction_covariances, shapley_weights
-from .kernels import OddKernel, bounded_strengths
+from .kernels import FEWEST_PLAYERS, OddKernel, bounded_strengths
 
 _INTERACTIONS, _LEVEL, _MOST_LEVEL, _NOISE = 0.3, 4.0, 0.9, 0.3
 """Prior for which the coalitions are chosen: the variance of interactions, the players' strength
@@ -32,15 +33,17 @@ what the choice leaves out may matter, and errors are to be known."""
 _COUNTED_PLAYERS = 24
 """Up to here, a budget may ask for a good part of all pairs."""
 
-_FEWEST_CANDIDATES = 2048
+_DRAWN_CANDIDATES, _DRAWN_PER_CHOICE = 1000, 1.5
+"""Candidates that are halves of all players, and as many of all sizes: at least so many, and so
+many for each pair that is chosen."""
+
 _MOST_CHOSEN = 1024
 """Beyond this, choosing costs more than it gains, and pairs are drawn."""
 
-_HALVES_PER_PLAYER, _MOST_HALVES, _FEWEST_HALVES = 12, 768, 4
-"""What is chosen are single players and halves of all, by which a game is known that has no
-interactions of many players. Where not all pairs are candidates, so many pairs a player are of
-these, but no more than 768, unless that is less than 4 a player; those beyond are of all sizes
-alike, so that errors go on falling in any game."""
+_CHOSEN_OF_MANY, _MOST_OF_MANY, _FEWEST_OF_MANY = 12, 768, 4
+"""Where not all pairs are candidates, so many pairs a player are chosen, but no more than 768,
+unless that is less than 4 a player; those beyond are of all sizes alike, so that errors go on
+falling in any game."""
 
 _FEW = 6
 """Pairs a player below which single players come first."""
@@ -76,8 +79,8 @@ def _most_spread(n_players: int) -> int:
     """Return how many pairs are chosen, or drawn from what would be."""
     if n_players <= _LISTED_PLAYERS:
         return _MOST_CHOSEN
-    at_most = max(_MOST_HALVES, _FEWEST_HALVES * n_players)
-    return min(_HALVES_PER_PLAYER * n_players, at_most)
+    at_most = max(_MOST_OF_MANY, _FEWEST_OF_MANY * n_players)
+    return min(_CHOSEN_OF_MANY * n_players, at_most)
 
 
 @lru_cache(maxsize=64)
@@ -87,41 +90,101 @@ def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray
     For small budgets that comes to single players too late: each alone tells less than half of the
     players do, but together they tell all that is linear.
     """
-    n_first = n_players if singles_first else 0
     candidates = _candidates(n_players, n_pairs)
-    # All players together come first: their value is known.
-    signs = np.where(np.concatenate([np.ones((1, n_players), bool), candidates]), 1.0, -1.0)
-    of_product, strengths = _kernel_by_product(n_players)
-    # Of many players, some speak for all.
-    of_interactions, _ = interaction_covariances(signs, strengths)
-    own = np.full(len(signs), _INTERACTIONS * _NOISE)
-    own[0] = 0.0
-    covariances = 2 * signs / n_players + _INTERACTIONS * of_interactions
-    covariances += own[:, None] * shapley_weights(signs)
-    covariances = np.ascontiguousarray(covariances.T[:_WATCHED])
-    variances = 1.0 + _INTERACTIONS * (n_players >= 3) + own
-    factors = np.zeros((len(signs), n_pairs + 1))  # of the kernel, a column for each choice
+    search = _Search.before_any(candidates, n_pairs + 1)
     order: list[int] = []
     for step in range(n_pairs + 1):
-        if step <= n_first:
-            best = step
-        else:
-            gains = (covariances**2).sum(axis=0) / np.maximum(variances, _NOTHING)
-            gains[order] = -1.0
-            best = int(gains.argmax())
-        if variances[best] < _NOTHING:  # the Shapley values are known; any pairs will do
-            order.extend(np.setdiff1d(np.arange(len(signs)), order)[: n_pairs + 1 - step])
+        # All players together come first: their value is known.
+        is_given = step <= (n_players if singles_first else 0)
+        best = step if is_given else search.best(order)
+        if search.variances[best] < _NOTHING:  # the values are known; any pairs will do
+            rest = np.setdiff1d(np.arange(len(candidates) + 1), order)
+            order.extend(rest[: n_pairs + 1 - step])
             break
-        products = (signs @ signs[best]).astype(np.intp)
-        column = of_product[products + n_players] - factors[:, :step] @ factors[best, :step]
-        column[best] += own[best]
-        column /= np.sqrt(column[best])
-        factors[:, step] = column
-        covariances -= np.outer(covariances[:, best] / np.sqrt(variances[best]), column)
-        variances -= column**2
+        search.add(best, step)
         order.append(best)
     chosen: CoalitionArray = candidates[np.array(order[1:]) - 1]
     return chosen
+
+
+@dataclass
+class _Search:
+    """What the values chosen so far leave open about those of N candidates.
+
+    Attributes
+    ----------
+    signs : array, (N, M)
+        The candidates, after the coalition of all players.
+    kernel_by_product : array, (2 M + 1,)
+        The prior covariance of two values, by z · z′ + M.
+    own : array, (N,)
+        Prior variances that the values have of their own.
+    covariances : array, (P, N)
+        Prior covariances of the Shapley values of some players, who speak for all, and the values.
+    variances : array, (N,)
+        Posterior variances of the values.
+    squares : array, (N,)
+        Sums over the players of the squares of the posterior covariances.
+    factors : array, (n, N)
+        Rows of the kernel's factor, one for each choice.
+    known : array, (n, P)
+        What each choice tells of the Shapley values.
+    """
+
+    signs: FloatArray
+    kernel_by_product: FloatArray
+    own: FloatArray
+    covariances: FloatArray
+    variances: FloatArray
+    squares: FloatArray
+    factors: FloatArray
+    known: FloatArray
+
+    @classmethod
+    def before_any(cls, candidates: CoalitionArray, n_choices: int) -> _Search:
+        """Return the search before the first choice."""
+        n_players = candidates.shape[1]
+        members = np.concatenate([np.ones((1, n_players), bool), candidates])
+        signs = np.where(members, 1.0, -1.0)
+        kernel_by_product, strengths = _kernel_by_product(n_players)
+        of_interactions, _ = interaction_covariances(signs, strengths)
+        own = np.full(len(signs), _INTERACTIONS * _NOISE)
+        own[0] = 0.0
+        covariances = 2 * signs / n_players + _INTERACTIONS * of_interactions
+        covariances += own[:, None] * shapley_weights(signs)
+        some = np.ascontiguousarray(covariances.T[:_WATCHED])
+        return cls(
+            signs=signs,
+            kernel_by_product=kernel_by_product,
+            own=own,
+            covariances=some,
+            variances=1.0 + _INTERACTIONS * (n_players >= FEWEST_PLAYERS) + own,
+            squares=(some**2).sum(axis=0),
+            factors=np.zeros((n_choices, len(signs))),
+            known=np.zeros((n_choices, len(some))),
+        )
+
+    def best(self, order: list[int]) -> int:
+        """Return the candidate that lowers the variances of the Shapley values most."""
+        gains = self.squares / np.maximum(self.variances, _NOTHING)
+        gains[order] = -1.0
+        return int(gains.argmax())
+
+    def add(self, best: int, step: int) -> None:
+        """Add a candidate to the choices."""
+        products = (self.signs @ self.signs[best]).astype(np.intp)
+        factors, known = self.factors[:step], self.known[:step]
+        prior = self.kernel_by_product[products + self.signs.shape[1]]
+        prior[best] += self.own[best]
+        to_best = factors[:, best]
+        told = self.covariances[:, best] - to_best @ known
+        told /= np.sqrt(prior[best] - to_best @ to_best)
+        less, along = np.stack([to_best, known @ told]) @ factors
+        row = (prior - less) / np.sqrt(prior[best] - to_best @ to_best)
+        along = told @ self.covariances - along
+        self.squares -= 2 * along * row - (told @ told) * row**2
+        self.variances -= row**2
+        self.factors[step], self.known[step] = row, told
 
 
 def _kernel_by_product(n_players: int) -> tuple[FloatArray, FloatArray]:
@@ -137,7 +200,10 @@ def _kernel_by_product(n_players: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
-    """Return one coalition of each candidate pair: single players, then all others or some."""
+    """Return one coalition of each candidate pair: single players, then all others or some.
+
+    Some are pairs of players, halves of all players, and coalitions of all sizes alike.
+    """
     singles = np.eye(n_players, dtype=bool)
     if n_players <= _LISTED_PLAYERS:
         both = np.concatenate([singles, _all_pairs(n_players)])
@@ -148,7 +214,9 @@ def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
     some = np.concatenate([singles, doubles])
     # Of fixed randomness: the set is part of the method, not of a run.
     rng = np.random.default_rng(n_players)
-    return _with_halves(some, len(some) + max(_FEWEST_CANDIDATES, 3 * n_pairs), rng)
+    n_drawn = max(_DRAWN_CANDIDATES, int(_DRAWN_PER_CHOICE * n_pairs))
+    both = _with_halves(some, len(some) + n_drawn, rng)
+    return _topped_up(both, len(both) + n_drawn, rng, 1)
 
 
 def _all_pairs(n_players: int) -> CoalitionArray:
