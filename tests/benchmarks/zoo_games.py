@@ -71,7 +71,8 @@ def _unanimity(n_games: int, fewest: int, most: int) -> Maker:
 def _vote(n_players: int, rng: np.random.Generator) -> FloatArray:
     """Return a vote of random shares that needs more than half of all."""
     shares = rng.integers(1, 10, size=n_players)
-    return (all_coalitions(n_players) @ shares > shares.sum() / 2).astype(float)
+    values: FloatArray = (all_coalitions(n_players) @ shares > shares.sum() / 2).astype(float)
+    return values
 
 
 def _parity(n_players: int, rng: np.random.Generator) -> FloatArray:
@@ -114,12 +115,19 @@ def _trees(n_players: int, rng: np.random.Generator) -> FloatArray:
 
 def _random(n_players: int, rng: np.random.Generator) -> FloatArray:
     """Return independent values."""
-    return rng.normal(size=2**n_players)
+    values: FloatArray = rng.normal(size=2**n_players)
+    return values
 
 
 def _second_largest(numbers: FloatArray) -> FloatArray:
     """Return the second largest number of each row."""
     return np.sort(numbers, axis=1)[:, -2]
+
+
+def _sigmoid(numbers: FloatArray) -> FloatArray:
+    """Return a steep sigmoid of the sum of each row."""
+    values: FloatArray = 1 / (1 + np.exp(8 * (0.25 * numbers.shape[1] - numbers.sum(axis=1))))
+    return values
 
 
 GAMES: dict[str, Maker] = {
@@ -130,14 +138,12 @@ GAMES: dict[str, Maker] = {
     "nearest neighbours": _neighbours,
     "airport (max)": _of_present(lambda x: x.max(axis=1)),
     "second largest": _of_present(_second_largest),
-    "argmax": _of_present(lambda x: x.argmax(axis=1) == 1),
-    "norm": _of_present(lambda x: np.linalg.norm(x, axis=1)),
-    "sum above a threshold": _of_present(lambda x: x.sum(axis=1) > 0.22 * x.shape[1]),
-    "sigmoid of the sum": _of_present(
-        lambda x: 1 / (1 + np.exp(8 * (0.25 * x.shape[1] - x.sum(axis=1))))
-    ),
+    "argmax": _of_present(lambda x: (x.argmax(axis=1) == 1) * 1.0),
+    "norm": _of_present(lambda x: np.sqrt((x**2).sum(axis=1))),
+    "sum above a threshold": _of_present(lambda x: (x.sum(axis=1) > 0.22 * x.shape[1]) * 1.0),
+    "sigmoid of the sum": _of_present(_sigmoid),
     "minimum of four": _of_present(lambda x: x[:, :4].min(axis=1)),
-    "product of eight": _of_present(lambda x: (x[:, :8] > 0).all(axis=1)),
+    "product of eight": _of_present(lambda x: (x[:, :8] > 0).all(axis=1) * 1.0),
     "vote": _vote,
     "parity of five": _parity,
     "random": _random,

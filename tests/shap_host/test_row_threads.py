@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from shapley_adapters.estimators.odd_gp import estimator as odd_gp
+from shapley_adapters.estimators.odd_gp import prior_fitting
 from shapley_adapters.threads import row_threads
 
 X = np.random.default_rng(0).normal(size=(37, 9))
@@ -37,7 +38,7 @@ def four_cores(monkeypatch):
 @pytest.fixture
 def seen_threads(monkeypatch):
     """Return the threads that solve blocks."""
-    seen, fit_priors = set(), odd_gp.fit_priors
+    seen, fit_priors = set(), prior_fitting.fit_priors
 
     def note(*arguments):
         seen.add(threading.current_thread())
@@ -62,7 +63,7 @@ def test_results_are_the_same_whatever_the_number_of_threads(n_threads, seen_thr
 
 def test_two_threads_solve_at_the_same_time(monkeypatch):
     """Each of the first two blocks waits until the other one has begun."""
-    both_are_there, fit_priors = threading.Barrier(2, timeout=20), odd_gp.fit_priors
+    both_are_there, fit_priors = threading.Barrier(2, timeout=20), prior_fitting.fit_priors
 
     def wait(*arguments):
         both_are_there.wait()
