@@ -7,6 +7,7 @@ models; sums of unanimity games are the field's standard synthetic benchmark.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +28,12 @@ def all_coalitions(n_players: int) -> BoolArray:
     return every
 
 
-def _of_present(function: Callable[[FloatArray], FloatArray]) -> Maker:
+def _of_present(function: Callable[[FloatArray], Any]) -> Maker:
     """Return games of uniform numbers, where absent players have 0."""
 
     def make(n_players: int, rng: np.random.Generator) -> FloatArray:
-        return function(all_coalitions(n_players) * rng.uniform(size=n_players)).astype(float)
+        numbers = all_coalitions(n_players) * rng.uniform(size=n_players)
+        return np.asarray(function(numbers), dtype=np.float64)
 
     return make
 
@@ -138,12 +140,12 @@ GAMES: dict[str, Maker] = {
     "nearest neighbours": _neighbours,
     "airport (max)": _of_present(lambda x: x.max(axis=1)),
     "second largest": _of_present(_second_largest),
-    "argmax": _of_present(lambda x: (x.argmax(axis=1) == 1) * 1.0),
+    "argmax": _of_present(lambda x: x.argmax(axis=1) == 1),
     "norm": _of_present(lambda x: np.sqrt((x**2).sum(axis=1))),
     "sum above a threshold": _of_present(lambda x: (x.sum(axis=1) > 0.22 * x.shape[1]) * 1.0),
     "sigmoid of the sum": _of_present(_sigmoid),
     "minimum of four": _of_present(lambda x: x[:, :4].min(axis=1)),
-    "product of eight": _of_present(lambda x: (x[:, :8] > 0).all(axis=1) * 1.0),
+    "product of eight": _of_present(lambda x: x[:, :8].min(axis=1) > 0),
     "vote": _vote,
     "parity of five": _parity,
     "random": _random,
