@@ -176,7 +176,7 @@ def test_energies_beyond_expectation_are_the_gradient_of_the_evidence(n_players)
     covariance = covariance_of(signs, prior)
 
     fixed_point = FixedPoint.of(signs, Prior.stack([prior]))
-    found = fixed_point.found(target[None])
+    found = fixed_point.energies(target[None])
     for place, component in enumerate(components):
         values = [evidence_of(covariance + step * component, target) for step in (1e-5, -1e-5)]
         slope = (values[0] - values[1]) / 2e-5
@@ -548,7 +548,7 @@ def test_steps_keep_account_of_all_features():
         covariance += added * np.outer(features[:, place], features[:, place])
         after = features.T @ np.linalg.solve(covariance, features)
         np.testing.assert_allclose(before - factor * np.outer(row, row), after, atol=1e-10)
-        np.testing.assert_allclose(steps.own[0], after.diagonal(), atol=1e-10)
+        np.testing.assert_allclose(steps.diagonals[0], after.diagonal(), atol=1e-10)
 
 
 def test_steps_lose_nothing_where_there_is_no_noise():
@@ -559,7 +559,7 @@ def test_steps_lose_nothing_where_there_is_no_noise():
     for added in (1e4, -9e3, 50.0):
         variance += added
         steps.take(np.array([2]), np.array([added]))
-        assert steps.own[0, 2] == pytest.approx(1 / variance, rel=1e-6)
+        assert steps.diagonals[0, 2] == pytest.approx(1 / variance, rel=1e-6)
 
 
 def strong_triples(n_players, triples, n_outputs=4, seed=0):
@@ -585,7 +585,7 @@ def test_strong_interactions_among_many_stand_out(monkeypatch):
     triples = [(0, 1, 2), (3, 4, 5), (0, 6, 9), (2, 7, 11), (4, 8, 10), (1, 12, 13)]
     game, exact = strong_triples(20, triples)
     found = np.abs(run(game, 20 * 20).values[0] - exact).mean()
-    none = SparseInteractions.none()
+    none = SparseInteractions.empty()
     module = "shapley_adapters.estimators.odd_gp.estimator"
     monkeypatch.setattr(
         f"{module}.find_sparse_interactions",

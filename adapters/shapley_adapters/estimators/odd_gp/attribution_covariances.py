@@ -90,8 +90,11 @@ def _log_rule(n_nodes: int) -> tuple[FloatArray, FloatArray]:
     This is the density of a product of two uniform numbers, so that the rule for products of nodes
     of Legendre's is exact as well; Stieltjes' recurrence makes a rule of few nodes of it.
     """
-    some, chances = _rule(n_nodes)
-    points, masses = np.outer(some, some).ravel(), np.outer(chances, chances).ravel()
+    single_nodes, chances = _rule(n_nodes)
+    points, masses = (
+        np.outer(single_nodes, single_nodes).ravel(),
+        np.outer(chances, chances).ravel(),
+    )
     before, now = np.zeros_like(points), np.ones_like(points)
     diagonal: list[float] = []
     beside = [0.0]

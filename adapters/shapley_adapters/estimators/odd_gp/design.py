@@ -68,8 +68,8 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
     n_chosen = min(n_spread, _MOST_CHOSEN)
     # Powers of two, so that few sets are made; a part of a greedy choice is a greedy choice.
     n_made = min(1 << (n_chosen - 1).bit_length(), n_there, _MOST_CHOSEN)
-    chosen = _chosen(n_players, n_made, n_pairs < _FEW * n_players)
-    pairs = chosen[:n_chosen][:, rng.permutation(n_players)]
+    choice = _chosen(n_players, n_made, n_pairs < _FEW * n_players)
+    pairs = choice[:n_chosen][:, rng.permutation(n_players)]
     if n_players > _LISTED_PLAYERS:
         pairs = _with_halves(pairs, n_spread, rng)
     return _topped_up(pairs, n_pairs, rng, 1)
@@ -98,13 +98,13 @@ def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray
         is_given = step <= (n_players if singles_first else 0)
         best = step if is_given else search.best(order)
         if search.variances[best] < _NOTHING:  # the values are known; any pairs will do
-            rest = np.setdiff1d(np.arange(len(candidates) + 1), order)
-            order.extend(rest[: n_pairs + 1 - step])
+            unused = np.setdiff1d(np.arange(len(candidates) + 1), order)
+            order.extend(unused[: n_pairs + 1 - step])
             break
         search.add(best, step)
         order.append(best)
-    chosen: CoalitionArray = candidates[np.array(order[1:]) - 1]
-    return chosen
+    choice: CoalitionArray = candidates[np.array(order[1:]) - 1]
+    return choice
 
 
 @dataclass
@@ -117,7 +117,7 @@ class _Search:
         The candidates, after the coalition of all players.
     kernel_by_product : array, (2 M + 1,)
         The prior covariance of two values, by z · z′ + M.
-    own : array, (N,)
+    own_variances : array, (N,)
         Prior variances that the values have of their own.
     covariances : array, (P, N)
         Prior covariances of the Shapley values of some players, who speak for all, and the values.
@@ -127,18 +127,18 @@ class _Search:
         Sums over the players of the squares of the posterior covariances.
     factors : array, (n, N)
         Rows of the kernel's factor, one for each choice.
-    known : array, (n, P)
+    directions : array, (n, P)
         What each choice tells of the Shapley values.
     """
 
     signs: FloatArray
     kernel_by_product: FloatArray
-    own: FloatArray
+    own_variances: FloatArray
     covariances: FloatArray
     variances: FloatArray
     squares: FloatArray
     factors: FloatArray
-    known: FloatArray
+    directions: FloatArray
 
     @classmethod
     def before_any(cls, candidates: CoalitionArray, n_choices: int) -> _Search:
@@ -148,20 +148,20 @@ class _Search:
         signs = np.where(members, 1.0, -1.0)
         kernel_by_product, strengths = _kernel_by_product(n_players)
         of_interactions, _ = interaction_covariances(signs, strengths)
-        own = np.full(len(signs), _INTERACTIONS * _NOISE)
-        own[0] = 0.0
+        own_variances = np.full(len(signs), _INTERACTIONS * _NOISE)
+        own_variances[0] = 0.0
         covariances = 2 * signs / n_players + _INTERACTIONS * of_interactions
-        covariances += own[:, None] * shapley_weights(signs)
-        some = np.ascontiguousarray(covariances.T[:_WATCHED])
+        covariances += own_variances[:, None] * shapley_weights(signs)
+        watched = np.ascontiguousarray(covariances.T[:_WATCHED])
         return cls(
             signs=signs,
             kernel_by_product=kernel_by_product,
-            own=own,
-            covariances=some,
-            variances=1.0 + _INTERACTIONS * (n_players >= FEWEST_PLAYERS) + own,
-            squares=(some**2).sum(axis=0),
+            own_variances=own_variances,
+            covariances=watched,
+            variances=1.0 + _INTERACTIONS * (n_players >= FEWEST_PLAYERS) + own_variances,
+            squares=(watched**2).sum(axis=0),
             factors=np.zeros((n_choices, len(signs))),
-            known=np.zeros((n_choices, len(some))),
+            directions=np.zeros((n_choices, len(watched))),
         )
 
     def best(self, order: list[int]) -> int:
@@ -173,18 +173,18 @@ class _Search:
     def add(self, best: int, step: int) -> None:
         """Add a candidate to the choices."""
         products = (self.signs @ self.signs[best]).astype(np.intp)
-        factors, known = self.factors[:step], self.known[:step]
+        factors, directions = self.factors[:step], self.directions[:step]
         prior = self.kernel_by_product[products + self.signs.shape[1]]
-        prior[best] += self.own[best]
+        prior[best] += self.own_variances[best]
         to_best = factors[:, best]
-        told = self.covariances[:, best] - to_best @ known
-        told /= np.sqrt(prior[best] - to_best @ to_best)
-        less, along = np.stack([to_best, known @ told]) @ factors
+        direction = self.covariances[:, best] - to_best @ directions
+        direction /= np.sqrt(prior[best] - to_best @ to_best)
+        less, along = np.stack([to_best, directions @ direction]) @ factors
         row = (prior - less) / np.sqrt(prior[best] - to_best @ to_best)
-        along = told @ self.covariances - along
-        self.squares -= 2 * along * row - (told @ told) * row**2
+        along = direction @ self.covariances - along
+        self.squares -= 2 * along * row - (direction @ direction) * row**2
         self.variances -= row**2
-        self.factors[step], self.known[step] = row, told
+        self.factors[step], self.directions[step] = row, direction
 
 
 def _kernel_by_product(n_players: int) -> tuple[FloatArray, FloatArray]:
@@ -206,24 +206,24 @@ def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
     """
     singles = np.eye(n_players, dtype=bool)
     if n_players <= _LISTED_PLAYERS:
-        both = np.concatenate([singles, _all_pairs(n_players)])
-        return both[_first_of_each_pair(both)]
+        candidates = np.concatenate([singles, _all_pairs(n_players)])
+        return candidates[_first_of_each_pair(candidates)]
     twos = np.array(list(itertools.combinations(range(min(n_players, 32)), 2)))
     doubles = np.zeros((len(twos), n_players), dtype=bool)
     np.put_along_axis(doubles, twos, True, axis=1)
-    some = np.concatenate([singles, doubles])
+    small = np.concatenate([singles, doubles])
     # Of fixed randomness: the set is part of the method, not of a run.
     rng = np.random.default_rng(n_players)
     n_drawn = max(_DRAWN_CANDIDATES, int(_DRAWN_PER_CHOICE * n_pairs))
-    both = _with_halves(some, len(some) + n_drawn, rng)
-    return _topped_up(both, len(both) + n_drawn, rng, 1)
+    candidates = _with_halves(small, len(small) + n_drawn, rng)
+    return _topped_up(candidates, len(candidates) + n_drawn, rng, 1)
 
 
 def _all_pairs(n_players: int) -> CoalitionArray:
     """Return one coalition of each pair but that of all players."""
-    places = np.arange(1, 2 ** (n_players - 1))
-    every: CoalitionArray = (places[:, None] >> np.arange(n_players)) % 2 == 1
-    return every
+    codes = np.arange(1, 2 ** (n_players - 1))
+    coalitions: CoalitionArray = (codes[:, None] >> np.arange(n_players)) % 2 == 1
+    return coalitions
 
 
 def _with_halves(pairs: CoalitionArray, n_pairs: int, rng: np.random.Generator) -> CoalitionArray:
@@ -242,15 +242,15 @@ def _topped_up(
     if len(pairs) == n_pairs:
         return pairs
     if n_players <= _COUNTED_PLAYERS and 4 * n_pairs > 2 ** (n_players - 1):
-        both = np.concatenate([pairs, rng.permutation(_all_pairs(n_players), axis=0)])
-        return both[_first_of_each_pair(both)][:n_pairs]
-    found = pairs
-    while len(found) < n_pairs:
-        n_more = 2 * (n_pairs - len(found)) + 8
+        shuffled = np.concatenate([pairs, rng.permutation(_all_pairs(n_players), axis=0)])
+        return shuffled[_first_of_each_pair(shuffled)][:n_pairs]
+    distinct = pairs
+    while len(distinct) < n_pairs:
+        n_more = 2 * (n_pairs - len(distinct)) + 8
         sizes = rng.integers(lowest, n_players // 2 + 1, size=n_more)
-        both = np.concatenate([found, random_subsets(sizes, n_players, rng)])
-        found = both[_first_of_each_pair(both)]
-    return found[:n_pairs]
+        shuffled = np.concatenate([distinct, random_subsets(sizes, n_players, rng)])
+        distinct = shuffled[_first_of_each_pair(shuffled)]
+    return distinct[:n_pairs]
 
 
 def _first_of_each_pair(coalitions: CoalitionArray) -> IntArray:

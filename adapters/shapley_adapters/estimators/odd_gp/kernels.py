@@ -59,19 +59,22 @@ class Prior:
     @classmethod
     def stack(cls, priors: Sequence[Prior]) -> Prior:
         """Return the priors of several games as one of arrays."""
-        strengths = np.array([one.strengths for one in priors])
-        interactions, noise = np.array([(one.interactions, one.noise) for one in priors]).T
+        strengths = np.array([prior.strengths for prior in priors])
+        interactions, noise = np.array([(prior.interactions, prior.noise) for prior in priors]).T
         return cls(strengths, interactions, noise)
 
     def of_games(self, games: int | IntArray | BoolArray) -> Prior:
         """Return the prior of some games of a stack."""
         return Prior(self.strengths[games], self.interactions[games], self.noise[games])
 
-    def with_games(self, games: IntArray, others: Prior) -> Prior:
+    def with_games(self, games: IntArray, replacements: Prior) -> Prior:
         """Return the prior of a stack, with others for some of its games."""
         replaced = Prior(self.strengths.copy(), self.interactions.copy(), self.noise.copy())
-        replaced.strengths[games], replaced.noise[games] = others.strengths, others.noise
-        replaced.interactions[games] = others.interactions
+        replaced.strengths[games], replaced.noise[games] = (
+            replacements.strengths,
+            replacements.noise,
+        )
+        replaced.interactions[games] = replacements.interactions
         return replaced
 
     @property
@@ -82,11 +85,11 @@ class Prior:
 
 def bounded_strengths(strengths: FloatArray) -> FloatArray:
     """Return strengths, (..., M), for which kernels can be computed without loss."""
-    most = min(_MOST_STRENGTH, np.tanh(_MOST_EXPONENT / strengths.shape[-1]))
+    upper = min(_MOST_STRENGTH, np.tanh(_MOST_EXPONENT / strengths.shape[-1]))
     least = _LEAST_SHARE * strengths.max(axis=-1, keepdims=True)
     at_least: FloatArray = np.maximum(strengths, least)
     raised = np.maximum(1.0, _LEAST_TOTAL / at_least.sum(axis=-1, keepdims=True))
-    bounded: FloatArray = np.minimum(at_least * raised, most)
+    bounded: FloatArray = np.minimum(at_least * raised, upper)
     return bounded
 
 
@@ -141,10 +144,10 @@ class OddKernel:
 
     @classmethod
     def at(
-        cls, signs: FloatArray, strengths: FloatArray, others: FloatArray | None = None
+        cls, signs: FloatArray, strengths: FloatArray, other_signs: FloatArray | None = None
     ) -> OddKernel:
-        """Compute the kernels between `signs` and `others`, or `signs` themselves."""
-        return cls._of_halves(signs, strengths, others)[0]
+        """Compute the kernels between `signs` and `other_signs`, or `signs` themselves."""
+        return cls._of_halves(signs, strengths, other_signs)[0]
 
     @classmethod
     def with_even(cls, signs: FloatArray, strengths: FloatArray) -> tuple[OddKernel, FloatArray]:
@@ -156,11 +159,11 @@ class OddKernel:
         cls,
         signs: FloatArray,
         strengths: FloatArray,
-        others: FloatArray | None,
+        other_signs: FloatArray | None,
         is_even_needed: bool = False,
     ) -> tuple[OddKernel, FloatArray]:
         """Compute ½ Π (1 ± t z z′) by the norm: their difference is odd, their sum even."""
-        transposed = (signs if others is None else others).T
+        transposed = (signs if other_signs is None else other_signs).T
         scale = log_norm(strengths)
         half = 0.5 * np.exp(0.5 * np.log1p(-(strengths**2)).sum(axis=-1) - scale)
         raised = (signs * np.arctanh(strengths)[..., None, :]) @ transposed
@@ -175,8 +178,8 @@ class OddKernel:
 
     def of_games(self, games: int | IntArray | BoolArray) -> OddKernel:
         """Return the kernels of some games of a stack."""
-        own = self.strengths[games], self.degree_one, self.interactions[games]
-        return OddKernel(self.signs, *own)
+        arrays = self.strengths[games], self.degree_one, self.interactions[games]
+        return OddKernel(self.signs, *arrays)
 
     def combined(self, prior: Prior) -> FloatArray:
         """Return the covariance of the values, (..., n, m), without noise."""

@@ -46,8 +46,8 @@ def log_prior(prior: Prior) -> FloatArray:
     """
     level = np.log(prior.strengths).mean(axis=-1)
     off = (level - log_level_centre(prior.strengths.shape[-1])) / LEVEL_SPREAD
-    others = (np.log([prior.interactions, prior.noise]).T - CENTRES) / SPREADS
-    density: FloatArray = -0.5 * (off**2 + (others**2).sum(axis=-1))
+    ratios = (np.log([prior.interactions, prior.noise]).T - CENTRES) / SPREADS
+    density: FloatArray = -0.5 * (off**2 + (ratios**2).sum(axis=-1))
     return density
 
 
@@ -64,9 +64,9 @@ def noise_of(
         What features whose coefficients have a variance of 1 add, beside what the kernel says. They
         are products of signs, and thus alike on the diagonal.
     """
-    own = np.asarray(prior.noise_variance)[..., None] * (np.arange(n_values) > 0)
+    noise = np.asarray(prior.noise_variance)[..., None] * (np.arange(n_values) > 0)
     variance = 1.0 if of_features is None else 1.0 + of_features[..., :1, 0]
-    return own + JITTER * variance, JITTER * np.ones_like(own[..., :1]) * variance
+    return noise + JITTER * variance, JITTER * np.ones_like(noise[..., :1]) * variance
 
 
 def covariance_of(
@@ -74,11 +74,11 @@ def covariance_of(
 ) -> FloatArray:
     """Return the covariance of the values, (..., n, n), with what they have of their own."""
     matrix = kernel.combined(prior)
-    own, _ = noise_of(prior, matrix.shape[-1], of_features)
+    noise, _ = noise_of(prior, matrix.shape[-1], of_features)
     if of_features is not None:
         matrix += of_features
-    places = np.arange(matrix.shape[-1])
-    matrix[..., places, places] += own
+    diagonal = np.arange(matrix.shape[-1])
+    matrix[..., diagonal, diagonal] += noise
     return matrix
 
 
@@ -111,12 +111,12 @@ def _whiten_stack(covariances: FloatArray, columns: FloatArray) -> tuple[FloatAr
     operation, beside which other threads run; it has no such operation for triangular equations.
     """
     n_games, n, n_columns = columns.shape
-    both = np.empty((n_games, n + n_columns, n + n_columns))
-    both[:, :n, :n], both[:, n:, :n] = covariances, columns.swapaxes(1, 2)
+    bordered = np.empty((n_games, n + n_columns, n + n_columns))
+    bordered[:, :n, :n], bordered[:, n:, :n] = covariances, columns.swapaxes(1, 2)
     # No eigenvalue of K is below JITTER, so that this leaves the larger matrix positive definite.
     large = 1.0 + 2.0 / JITTER * (columns**2).sum(axis=(1, 2))
-    both[:, n:, n:] = large[:, None, None] * np.eye(n_columns)
-    factors = np.linalg.cholesky(both)  # it reads the lower triangles only
+    bordered[:, n:, n:] = large[:, None, None] * np.eye(n_columns)
+    factors = np.linalg.cholesky(bordered)  # it reads the lower triangles only
     half = np.log(np.diagonal(factors, axis1=1, axis2=2)[:, :n]).sum(axis=1)
     return half, factors[:, n:, :n].swapaxes(1, 2)
 
@@ -173,7 +173,7 @@ def best_of_grid(signs: FloatArray, targets: FloatArray) -> list[Prior]:
         for noise in _GRID_NOISE:
             priors = [Prior(strengths, variance, noise) for variance in _GRID_INTERACTIONS]
             evidence = _by_interactions(kernel, noise, targets)
-            scores.append(evidence + np.array([log_prior(one) for one in priors])[:, None])
+            scores.append(evidence + np.array([log_prior(prior) for prior in priors])[:, None])
             grid += priors
     return [grid[best] for best in np.argmax(np.concatenate(scores), axis=0)]
 

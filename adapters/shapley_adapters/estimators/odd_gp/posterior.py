@@ -64,9 +64,9 @@ class PriorChoice:
 
     def priors(self) -> list[Prior]:
         """Return the prior of each choice."""
-        own = self.prior
+        prior = self.prior
         return [
-            Prior(own.strengths, own.interactions, own.noise * factor)
+            Prior(prior.strengths, prior.interactions, prior.noise * factor)
             for factor in self.noise_factors
         ]
 
@@ -133,18 +133,18 @@ def posterior(
         a = np.asarray(choice.prior.interactions)[..., None]
         common = a[..., None] * covariances + degree_one + of_sparse
         for prior in choice.priors():
-            own, least = noise_of(prior, n, of_features)
-            both = np.concatenate([targets, common + own[..., None] * weights], axis=-1)
-            half, columns = whiten(covariance_of(choice.kernel, prior, of_features), both)
-            whitened, seen = np.split(columns, [targets.shape[-1]], axis=-1)
+            noise, least = noise_of(prior, n, of_features)
+            all_columns = np.concatenate([targets, common + noise[..., None] * weights], axis=-1)
+            half, columns = whiten(covariance_of(choice.kernel, prior, of_features), all_columns)
+            whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
             variance = 4 / n_players + a * variances + own_variance
-            variance = variance + own[..., -1:] * squared_weights(n_players)
+            variance = variance + noise[..., -1:] * squared_weights(n_players)
             variance += least * 4 / n_players**2
-            left = np.maximum(variance - (seen**2).sum(axis=-2), 0.0)[..., None]  # (..., M, 1)
+            unexplained = np.maximum(variance - (loadings**2).sum(axis=-2), 0.0)
             beforehand = log_prior(prior) + choice.log_chance
             score = log_evidence(half, whitened) + np.asarray(beforehand)[..., None]
-            mean = seen.swapaxes(-1, -2) @ whitened
-            average.add(score, mean, left * _scale(whitened, n_fitted))
+            mean = loadings.swapaxes(-1, -2) @ whitened
+            average.add(score, mean, unexplained[..., None] * _scale(whitened, n_fitted))
     return average.posterior()
 
 
@@ -180,24 +180,24 @@ def posterior_through_first_values(
     pairs, φ = (L − B F) c + B y + what is unknown of e.
     """
     n, n_players = signs.shape
-    factor, common, own = _through_first(signs, among_first, prior)
-    precisions = 1.0 / own
-    kept = np.concatenate([signs / np.sqrt(n_players), sparse.features(signs)], axis=1)
-    features = np.concatenate([kept, common.T], axis=1)  # (n, M + k + m)
+    factor, common, noise = _through_first(signs, among_first, prior)
+    precisions = 1.0 / noise
+    exact_features = np.concatenate([signs / np.sqrt(n_players), sparse.features(signs)], axis=1)
+    features = np.concatenate([exact_features, common.T], axis=1)  # (n, M + k + m)
     maps, alone = _maps_of_kept(among_first, prior, factor, sparse)
 
     weighted = features * precisions[:, None]
     precision = features.T @ weighted
-    places = np.arange(len(precision))
-    precision[places, places] += 1.0
+    diagonal = np.arange(len(precision))
+    precision[diagonal, diagonal] += 1.0
     root = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    found = whitened_by(root, weighted.T @ targets)  # (M + k + m, B)
+    coefficients = whitened_by(root, weighted.T @ targets)  # (M + k + m, B)
     weights = shapley_weights(signs)
-    seen = whitened_by(root, maps - features.T @ weights)
-    energy = (precisions[:, None] * targets**2).sum(axis=0) - (found**2).sum(axis=0)
+    loadings = whitened_by(root, maps - features.T @ weights)
+    energy = (precisions[:, None] * targets**2).sum(axis=0) - (coefficients**2).sum(axis=0)
     scale = np.maximum(energy, 0.0) / (n - n_fitted)
-    left = (seen**2).sum(axis=0) + _unknown(weights, alone, prior)
-    return Posterior(seen.T @ found + weights.T @ targets, left[:, None] * scale)
+    unexplained = (loadings**2).sum(axis=0) + _unknown(weights, alone, prior)
+    return Posterior(loadings.T @ coefficients + weights.T @ targets, unexplained[:, None] * scale)
 
 
 def _through_first(
@@ -216,15 +216,15 @@ def _through_first(
     """
     first, strengths = among_first.signs, among_first.strengths
     among = prior.interactions * among_first.interactions
-    places = np.arange(len(among))
-    among[places, places] += _SPARSE_JITTER
+    diagonal = np.arange(len(among))
+    among[diagonal, diagonal] += _SPARSE_JITTER
     factor = scipy.linalg.cholesky(among, lower=True, overwrite_a=True, check_finite=False)
     with_all = OddKernel.at(first, strengths, signs).interactions
     common = whitened_by(factor, prior.interactions * with_all)
     variance = among_first.variance(prior) - 1.0
-    own = np.maximum(variance - (common**2).sum(axis=0), 0.0) + _SPARSE_JITTER
-    own[1:] += prior.noise_variance
-    return factor, common, own
+    noise = np.maximum(variance - (common**2).sum(axis=0), 0.0) + _SPARSE_JITTER
+    noise[1:] += prior.noise_variance
+    return factor, common, noise
 
 
 def _maps_of_kept(

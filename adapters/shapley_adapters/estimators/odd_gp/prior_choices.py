@@ -24,7 +24,7 @@ _MOST_NOISE = 4e2
 
 
 def choices_around(
-    kernel: OddKernel, fitted: Prior, start: Prior, known: StrengthPrior
+    kernel: OddKernel, fitted: Prior, start: Prior, expectation: StrengthPrior
 ) -> Iterator[PriorChoice]:
     """Return choices for games with fitted strengths: these, those beforehand, and half-way ones.
 
@@ -37,13 +37,13 @@ def choices_around(
         At the fitted strengths.
     fitted, start : Prior
         With the fitted strengths, and with those that the fit started from.
-    known : StrengthPrior
+    expectation : StrengthPrior
         What is expected of the strengths.
     """
-    signs, centres = kernel.signs, known.centres
+    signs, centres = kernel.signs, expectation.centres
     logarithms = np.log(fitted.strengths)
     level = logarithms.mean(axis=-1, keepdims=True)
-    off = (logarithms - level - centres) / known.spread
+    off = (logarithms - level - centres) / expectation.spread
     cost, n_players = 0.5 * (off**2).sum(axis=-1), signs.shape[1]
     yield from _with_levels(kernel, fitted, _FITTED, -cost - _COST_OF_FITTING * n_players)
     kernel = OddKernel.at(signs, start.strengths)
@@ -69,6 +69,6 @@ def _with_levels(
     """Return the choices of some levels; the kernel is that of the first."""
     for level, noise_factors in levels:
         strengths = prior.strengths if level == 1.0 else bounded_strengths(level * prior.strengths)
-        own = kernel if level == 1.0 else OddKernel.at(kernel.signs, strengths)
+        moved_kernel = kernel if level == 1.0 else OddKernel.at(kernel.signs, strengths)
         moved = Prior(strengths, prior.interactions, prior.noise)
-        yield PriorChoice(own, moved, noise_factors, log_chance)
+        yield PriorChoice(moved_kernel, moved, noise_factors, log_chance)

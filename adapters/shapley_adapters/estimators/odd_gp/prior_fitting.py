@@ -70,7 +70,9 @@ def strength_prior(centres: FloatArray | None, shape: tuple[int, ...]) -> Streng
     return StrengthPrior(centres, _SPREAD_WHERE_KNOWN)
 
 
-def fit_priors(signs: FloatArray, targets: FloatArray, start: Prior, known: StrengthPrior) -> Prior:
+def fit_priors(
+    signs: FloatArray, targets: FloatArray, start: Prior, expectation: StrengthPrior
+) -> Prior:
     """Return what explains each of the targets, as a stack.
 
     Parameters
@@ -81,18 +83,18 @@ def fit_priors(signs: FloatArray, targets: FloatArray, start: Prior, known: Stre
         Their values, of mean square about 1.
     start : Prior
         Where to start, for each target.
-    known : StrengthPrior
+    expectation : StrengthPrior
         What is expected of the strengths.
     """
-    is_known, prior = known.centres.any(), start
+    is_known, prior = expectation.centres.any(), start
     for step in _OVERRELAXATION_WHERE_KNOWN if is_known else _OVERRELAXATION:
-        prior = FixedPoint.of(signs, prior).improved(targets, known, step)
+        prior = FixedPoint.of(signs, prior).improved(targets, expectation, step)
     return prior
 
 
-def around_centres(start: Prior, known: StrengthPrior) -> Prior:
+def around_centres(start: Prior, expectation: StrengthPrior) -> Prior:
     """Return a prior of equal strengths, moved to what is expected of them."""
-    moved = bounded_strengths(start.strengths * np.exp(known.centres))
+    moved = bounded_strengths(start.strengths * np.exp(expectation.centres))
     return Prior(moved, start.interactions, start.noise)
 
 
@@ -122,19 +124,22 @@ class FixedPoint:
         expected = _energies(prior, _quadratic(inverse, signs), of_even, of_all, trace)
         return cls(prior, kernel, even, inverse, expected)
 
-    def improved(self, targets: FloatArray, known: StrengthPrior, overrelaxation: float) -> Prior:
+    def improved(
+        self, targets: FloatArray, expectation: StrengthPrior, overrelaxation: float
+    ) -> Prior:
         """Return the prior after one step, given the targets, (R, n)."""
-        found = self.found(targets)
+        energies = self.energies(targets)
         logarithms, n_players = np.log(self.prior.strengths), self.prior.strengths.shape[1]
         level = logarithms.mean(axis=1)
-        others = np.log([self.prior.interactions, self.prior.noise]).T - CENTRES
-        offsets = np.concatenate([logarithms - level[:, None] - known.centres, others], axis=1)
-        spreads = np.concatenate([np.full(n_players, known.spread), SPREADS])
+        log_ratios = np.log([self.prior.interactions, self.prior.noise]).T - CENTRES
+        of_strengths = logarithms - level[:, None] - expectation.centres
+        offsets = np.concatenate([of_strengths, log_ratios], axis=1)
+        spreads = np.concatenate([np.full(n_players, expectation.spread), SPREADS])
         steps = np.array([overrelaxation] * n_players + [1.0, 1.0])
-        moves = _moves(self.expected, found, offsets, spreads, steps)
+        moves = _moves(self.expected, energies, offsets, spreads, steps)
         of_players, of_interactions, of_noise = np.split(moves, [-2, -1], axis=1)
         of_players -= of_players.mean(axis=1, keepdims=True)
-        of_players += self._level_step(found, level - log_level_centre(n_players))[:, None]
+        of_players += self._level_step(energies, level - log_level_centre(n_players))[:, None]
         interactions = self.prior.interactions * np.exp(of_interactions[:, 0])
         noise = self.prior.noise * np.exp((of_noise - of_interactions)[:, 0])
         return Prior(
@@ -143,7 +148,7 @@ class FixedPoint:
             np.clip(noise, 1e-7, 4e2),
         )
 
-    def found(self, targets: FloatArray) -> FloatArray:
+    def energies(self, targets: FloatArray) -> FloatArray:
         """Return the energies that the components find in the targets, (R, n)."""
         signs, kernel = self.kernel.signs, self.kernel
         solved = (self.inverse @ targets[:, :, None])[:, :, 0]
@@ -157,22 +162,22 @@ class FixedPoint:
         energies *= scale[:, None]
         return energies
 
-    def level_slopes(self, found: FloatArray) -> FloatArray:
+    def level_slopes(self, energies: FloatArray) -> FloatArray:
         """Return the derivatives of the log evidence by the logarithm of all strengths, (R,).
 
         A common factor of the strengths moves variance from sets below the mean size to those
         above it. Over the players, energies add up to sizes of sets times their energies.
         """
         mean_size, _ = sizes_of_interactions(self.prior.strengths)
-        beyond = found - self.expected
+        beyond = energies - self.expected
         slopes: FloatArray = 0.5 * (beyond[:, :-2].sum(axis=1) - mean_size * beyond[:, -2])
         return slopes
 
-    def _level_step(self, found: FloatArray, offset: FloatArray) -> FloatArray:
+    def _level_step(self, energies: FloatArray, offset: FloatArray) -> FloatArray:
         """Return Newton's step of the level, (R,), with the information that sizes expect."""
         _, variance = sizes_of_interactions(self.prior.strengths)
         information = 0.5 * self.expected[:, -2] * variance + 1 / LEVEL_SPREAD**2
-        step = (self.level_slopes(found) - offset / LEVEL_SPREAD**2) / information
+        step = (self.level_slopes(energies) - offset / LEVEL_SPREAD**2) / information
         limited: FloatArray = np.clip(step, -_LEVEL_LIMIT, _LEVEL_LIMIT)
         return limited
 
@@ -199,15 +204,17 @@ def _energies(
     alone = t * of_signs * np.exp(-log_norm(t))[:, None]
     with_singles = of_all[:, None] + alone.sum(axis=1, keepdims=True)
     players = (t * of_even - t**2 * with_singles) / (1 - t**2) - alone
-    others = [variance * of_all[:, None], (prior.noise_variance * trace)[:, None]]
+    remainder = [variance * of_all[:, None], (prior.noise_variance * trace)[:, None]]
     # Rounding may leave less than nothing of what is nothing.
-    energies: FloatArray = np.maximum(np.concatenate([variance * players, *others], axis=1), TINY)
+    energies: FloatArray = np.maximum(
+        np.concatenate([variance * players, *remainder], axis=1), TINY
+    )
     return energies
 
 
 def _moves(
     expected: FloatArray,
-    found: FloatArray,
+    energies: FloatArray,
     offset: FloatArray,
     spread: FloatArray,
     overrelaxation: FloatArray,
@@ -219,7 +226,7 @@ def _moves(
     """
     slope = 2 / spread**2
     level = (expected + slope * offset) / (slope * overrelaxation)
-    inner = scipy.special.wrightomega(np.log(found / (slope * overrelaxation)) + level)
+    inner = scipy.special.wrightomega(np.log(energies / (slope * overrelaxation)) + level)
     moves: FloatArray = np.clip(overrelaxation * (inner - level), -_LIMIT, _LIMIT)
     return moves
 
@@ -230,9 +237,9 @@ def _quadratic(matrices: FloatArray, columns: FloatArray) -> FloatArray:
     return forms
 
 
-def _inner(some: FloatArray, others: FloatArray) -> FloatArray:
+def _inner(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return the sums of the products of the entries of two matrices, for each game, (R,)."""
-    n_games = len(some)
-    products = some.reshape(n_games, 1, -1) @ others.reshape(n_games, -1, 1)
+    n_games = len(left)
+    products = left.reshape(n_games, 1, -1) @ right.reshape(n_games, -1, 1)
     sums: FloatArray = products[:, 0, 0]
     return sums

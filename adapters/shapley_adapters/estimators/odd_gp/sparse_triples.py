@@ -45,18 +45,20 @@ class SparseInteractions:
     variances: FloatArray
 
     @classmethod
-    def none(cls) -> SparseInteractions:
+    def empty(cls) -> SparseInteractions:
         """Return that nothing stands out."""
         return cls(np.empty((0, 3), dtype=np.intp), np.empty(0))
 
     @classmethod
     def stack(cls, of_games: list[SparseInteractions]) -> SparseInteractions:
         """Return a stack, in which games of fewer interactions get some of variance 0."""
-        most = max(len(one.players) for one in of_games)
-        stack = cls(np.zeros((len(of_games), most, 3), np.intp), np.zeros((len(of_games), most)))
-        for game, one in enumerate(of_games):
-            stack.players[game, : len(one.players)] = one.players
-            stack.variances[game, : len(one.players)] = one.variances
+        n_most = max(len(interactions.players) for interactions in of_games)
+        stack = cls(
+            np.zeros((len(of_games), n_most, 3), np.intp), np.zeros((len(of_games), n_most))
+        )
+        for game, interactions in enumerate(of_games):
+            stack.players[game, : len(interactions.players)] = interactions.players
+            stack.variances[game, : len(interactions.players)] = interactions.variances
         return stack
 
     def features(self, signs: FloatArray) -> FloatArray:
@@ -96,28 +98,28 @@ def find_sparse_interactions(
     prior : Prior
         What was fitted besides.
     """
-    found = [SparseInteractions.none() for _ in targets]
+    interactions = [SparseInteractions.empty() for _ in targets]
     players = _watched(kernel.strengths, targets.shape[1])
     if players.shape[1] < 3:
-        return found, prior
+        return interactions, prior
     games = np.arange(len(targets))
     for _ in range(_LOOKS):
-        seen = _look(
+        additions = _look(
             _of_games(kernel, games),
             targets[games],
             prior.of_games(games),
             players[games],
-            [found[game] for game in games],
+            [interactions[game] for game in games],
         )
-        games = games[[len(own.players) > 0 for own in seen]]
+        games = games[[len(of_game.players) > 0 for of_game in additions]]
         if not len(games):
             break
-        seen = [own for own in seen if len(own.players)]
-        for game, own in zip(games, seen, strict=True):
-            found[game] = own
-        left = prior.of_games(games), targets[games], seen
-        prior = prior.with_games(games, _with_less_of_others(_of_games(kernel, games), *left))
-    return found, prior
+        additions = [of_game for of_game in additions if len(of_game.players)]
+        for game, of_game in zip(games, additions, strict=True):
+            interactions[game] = of_game
+        remaining = prior.of_games(games), targets[games], additions
+        prior = prior.with_games(games, _with_less_of_others(_of_games(kernel, games), *remaining))
+    return interactions, prior
 
 
 def _of_games(kernel: OddKernel, games: IntArray) -> OddKernel:
@@ -130,7 +132,7 @@ def _look(
     targets: FloatArray,
     prior: Prior,
     players: IntArray,
-    known: list[SparseInteractions],
+    earlier: list[SparseInteractions],
 ) -> list[SparseInteractions]:
     """Return what stands out, searched for beside what is known to stand out."""
     triples = players[:, _all_triples(players.shape[1])]  # (R, T, 3)
@@ -141,22 +143,22 @@ def _look(
         # All triples of all players are candidates, in all games.
         candidates, products = triples, _products(of_players, triples[0])
     else:
-        energies = _energies(kernel, roots, values, players, triples, known)
+        energies = _energies(kernel, roots, values, players, triples, earlier)
         candidates = _of_most_energy(energies, triples)
         products = _products(of_players, candidates)
     features = products @ roots.swapaxes(1, 2)  # (R, k, n)
     variances = variances_of_their_own(features, values, n_triples)
     return [
-        SparseInteractions(players_of_game[own > 0], own[own > 0])
-        for players_of_game, own in zip(candidates, variances, strict=True)
+        SparseInteractions(players_of_game[positive > 0], positive[positive > 0])
+        for players_of_game, positive in zip(candidates, variances, strict=True)
     ]
 
 
 def _of_most_energy(energies: FloatArray, triples: IntArray) -> IntArray:
     """Return the triples, (R, k, 3), of the largest energies, in their order."""
     n_candidates = min(_CANDIDATES, triples.shape[1])
-    most = np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates]
-    return np.take_along_axis(triples, np.sort(most, axis=1)[:, :, None], axis=1)
+    largest = np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates]
+    return np.take_along_axis(triples, np.sort(largest, axis=1)[:, :, None], axis=1)
 
 
 def _energies(
@@ -165,7 +167,7 @@ def _energies(
     values: FloatArray,
     players: IntArray,
     triples: IntArray,
-    known: list[SparseInteractions],
+    earlier: list[SparseInteractions],
 ) -> FloatArray:
     """Return the energy that each triple, (R, T, 3), finds in whitened values, (R, T).
 
@@ -174,25 +176,25 @@ def _energies(
     signs = kernel.signs
     beside = np.stack(
         [
-            _without(value, root @ own.features(signs)) if len(own.players) else value
-            for value, root, own in zip(values, roots, known, strict=True)
+            _without(value, root @ of_game.features(signs)) if len(of_game.players) else value
+            for value, root, of_game in zip(values, roots, earlier, strict=True)
         ]
     )
     unexplained = (beside[:, None] @ roots)[:, 0]
     expected = np.take_along_axis(kernel.strengths[:, None], triples, axis=2).prod(axis=2)
     of_players = np.ascontiguousarray(signs.T)[players]
     energies: FloatArray = expected * _forms(of_players, unexplained) ** 2
-    for game, own in enumerate(known):
-        energies[game, _places_among(triples[game], own.players)] = np.inf
+    for game, of_game in enumerate(earlier):
+        energies[game, _places_among(triples[game], of_game.players)] = np.inf
     return energies
 
 
-def _places_among(triples: IntArray, some: IntArray) -> IntArray:
+def _places_among(triples: IntArray, subset: IntArray) -> IntArray:
     """Return the places of some of the triples, (k, 3), which are in the order of combinations."""
     n_players = triples.max() + 1
     base = np.array([n_players**2, n_players, 1])
-    places: IntArray = np.searchsorted((triples * base).sum(axis=1), (some * base).sum(axis=1))
-    return places
+    positions: IntArray = np.searchsorted((triples * base).sum(axis=1), (subset * base).sum(axis=1))
+    return positions
 
 
 @lru_cache(maxsize=4)
@@ -203,8 +205,8 @@ def _all_triples(n_players: int) -> IntArray:
 
 def _watched(strengths: FloatArray, n: int) -> IntArray:
     """Return the players of the largest strengths, so few that looking at all triples is cheap."""
-    most = min(strengths.shape[1], int((4 * n * n) ** (1 / 3)))
-    return np.sort(np.argsort(-strengths, axis=1, kind="stable")[:, :most], axis=1)
+    limit = min(strengths.shape[1], int((4 * n * n) ** (1 / 3)))
+    return np.sort(np.argsort(-strengths, axis=1, kind="stable")[:, :limit], axis=1)
 
 
 @lru_cache(maxsize=64)
@@ -229,18 +231,18 @@ def _forms(of_players: FloatArray, values: FloatArray) -> FloatArray:
     """
     forms = []
     for first in range(of_players.shape[1] - 2):
-        others = of_players[:, first + 1 :]
-        pairs = (others * (of_players[:, first] * values)[:, None]) @ others.swapaxes(1, 2)
-        some, other = _all_pairs(pairs.shape[1])
-        forms.append(pairs[:, some, other])
+        later = of_players[:, first + 1 :]
+        pairs = (later * (of_players[:, first] * values)[:, None]) @ later.swapaxes(1, 2)
+        lower, upper = _all_pairs(pairs.shape[1])
+        forms.append(pairs[:, lower, upper])
     return np.concatenate(forms, axis=1)
 
 
 def _without(values: FloatArray, features: FloatArray) -> FloatArray:
     """Return (I + F Fᵀ)⁻¹ times the values, for few features F."""
     inner = np.eye(features.shape[1]) + features.T @ features
-    left: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
-    return left
+    remaining: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
+    return remaining
 
 
 def _with_less_of_others(
