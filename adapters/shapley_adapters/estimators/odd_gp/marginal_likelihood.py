@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ GRID = tuple(
 
 _SMALL = 16
 """Up to so many rows, triangular matrices are inverted as any others are."""
+
+
+_WIDTH = 8
+"""The columns of a block; as many as the usual kernels of BLAS compute together."""
 
 
 def log_prior(ratios: Ratios) -> Any:
@@ -118,10 +123,27 @@ def _inverses_of_lower(factors: FloatArray) -> FloatArray:
 
 def whitened_by(factor: FloatArray, columns: FloatArray) -> FloatArray:
     """Return L⁻¹ times `columns`, (n, B)."""
-    whitened: FloatArray = scipy.linalg.solve_triangular(
-        factor, columns, lower=True, check_finite=False
+    return column_by_column(
+        lambda block: scipy.linalg.solve_triangular(factor, block, lower=True, check_finite=False),
+        columns,
     )
-    return whitened
+
+
+def column_by_column(
+    compute: Callable[[FloatArray], FloatArray], columns: FloatArray
+) -> FloatArray:
+    """Return what a linear operation makes of each column of (n, B), whichever the others are.
+
+    BLAS rounds a product in another way if a matrix has more columns. Hence all blocks of columns
+    have the same number, and the last one ends with zeros. Each column of the result is contiguous.
+    """
+    blocks = []
+    for start in range(0, columns.shape[1], _WIDTH):
+        some = columns[:, start : start + _WIDTH]
+        block = np.zeros((len(columns), _WIDTH), order="F")
+        block[:, : some.shape[1]] = some
+        blocks.append(np.asfortranarray(compute(block)).T[: some.shape[1]])
+    return np.concatenate(blocks).T
 
 
 def log_evidence(half_log_determinants: FloatArray, whitened: FloatArray) -> FloatArray:

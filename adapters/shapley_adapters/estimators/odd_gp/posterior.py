@@ -9,7 +9,14 @@ import scipy.linalg
 
 from ...array_types import FloatArray
 from .kernels import OddKernels, Ratios, attribution_covariances
-from .marginal_likelihood import covariance_of, log_evidence, log_prior, whiten, whitened_by
+from .marginal_likelihood import (
+    column_by_column,
+    covariance_of,
+    log_evidence,
+    log_prior,
+    whiten,
+    whitened_by,
+)
 from .sparse_triples import Outstanding
 
 _SPARSE_JITTER = 1e-8
@@ -80,13 +87,20 @@ def posterior(
         variance = ratios.combine(variances) + own_variance
         left = np.maximum(variance - (seen**2).sum(axis=-2), 0.0)  # (..., M)
         scores.append(log_evidence(half, whitened) + np.asarray(log_prior(ratios))[..., None])
-        means.append(seen.swapaxes(-1, -2) @ whitened)
+        means.append(_products(seen, whitened))
         spreads.append(left[..., None] * _scale(whitened, n_learned))
     chances = np.exp(np.array(scores) - np.max(scores, axis=0))
     chances = (chances / chances.sum(axis=0))[..., None, :]  # (G, ..., 1, B)
     mean = (chances * means).sum(axis=0)
     averaged = (chances * (np.array(spreads) + (np.array(means) - mean) ** 2)).sum(axis=0)
     return Posterior(mean, averaged)
+
+
+def _products(seen: FloatArray, whitened: FloatArray) -> FloatArray:
+    """Return seenᵀ times whitened columns, of one game or of each game of a stack."""
+    if seen.ndim > 2:
+        return seen.swapaxes(-1, -2) @ whitened
+    return column_by_column(lambda block: seen.T @ block, whitened)
 
 
 def _scale(whitened: FloatArray, n_learned: float) -> FloatArray:
@@ -148,9 +162,10 @@ def posterior_through_first_values(
     places = np.arange(len(precision))
     precision[places, places] += 1.0
     root = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    found = whitened_by(root, weighted.T @ targets)  # (M + k + m, B)
+    targets = np.asfortranarray(targets)  # so that sums over them are those of a column alone
+    found = whitened_by(root, column_by_column(lambda block: weighted.T @ block, targets))
     seen = whitened_by(root, maps)
     energy = (weights[:, None] * targets**2).sum(axis=0) - (found**2).sum(axis=0)
     scale = np.maximum(energy, 0.0) / (n - n_learned)
     left = (seen**2).sum(axis=0) + np.maximum(alone, 0.0)
-    return Posterior(seen.T @ found, left[:, None] * scale)
+    return Posterior(_products(seen, found), left[:, None] * scale)
