@@ -43,7 +43,7 @@ FLOORS = {
             "threads",
             "torch_support",
         },
-        {"games", "graphs"},
+        {"games", "graphs", "workers"},
         {"cooperators", "criteria"},
         {"aggregation", "estimators"},
         {"pipeline"},

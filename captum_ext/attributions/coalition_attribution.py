@@ -18,6 +18,7 @@ from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.workers.jobs import checked_n_jobs
 
 from ..argument_types import Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
@@ -54,6 +55,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     forward_func: ForwardFunction = field(kw_only=False)
     seed: int | None = None
     value_function: ValueFunctionOrName = "raw"
+    n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +66,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         super().__init__(self.forward_func)
         self.seed = checked_seed(self.seed)
         checked_value_function(self.value_function)
+        checked_n_jobs(self.n_jobs)
 
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
@@ -177,6 +180,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             with_errors=return_standard_error,
             tolerance=checked_tolerance(tolerance),
             independent_rows=checked_flag("independent_rows", self.independent_rows),
+            n_jobs=checked_n_jobs(self.n_jobs),
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),
             budget_name="n_samples",

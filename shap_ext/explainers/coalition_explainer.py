@@ -23,6 +23,7 @@ from shapley_adapters.games.value_functions import (
     checked_value_function,
 )
 from shapley_adapters.pipeline.tolerance import checked_tolerance
+from shapley_adapters.workers.jobs import checked_n_jobs
 
 from ..argument_types import Groups, Outputs, Rows
 from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
@@ -60,6 +61,7 @@ class CoalitionExplainer(ModelExplainer):
 
     groups: Groups | None = None
     value_function: ValueFunctionOrName = "raw"
+    n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -67,6 +69,7 @@ class CoalitionExplainer(ModelExplainer):
         prediction_function(self.model)  # raises the error now, not in the first call
         warn_of_classes(inner_model(self.model))
         checked_groups(self.groups)
+        checked_n_jobs(self.n_jobs)
         _check_value_function(checked_value_function(self.value_function), self.link)
 
     def _estimator(self) -> Estimator[Any]:
@@ -172,6 +175,7 @@ class CoalitionExplainer(ModelExplainer):
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
             independent_rows=self.independent_rows,
+            n_jobs=checked_n_jobs(self.n_jobs),
             progress_delay=None if silent else BAR_DELAY,
             name=self.name,
             budget_name="max_evals",
