@@ -44,7 +44,7 @@ FLOORS = {
             "torch_support",
         },
         {"games", "graphs", "workers"},
-        {"cooperators", "criteria"},
+        {"batches", "cooperators", "criteria"},
         {"aggregation", "estimators"},
         {"pipeline"},
         {"amortized"},

@@ -7,6 +7,7 @@ import io
 import pickle
 import sys
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,11 @@ from ..errors import InvalidArgumentError, InvalidArgumentTypeError, WorkerError
 
 _loaded = threading.local()
 """The latest object of each thread. Games and models are not made for several threads at once."""
+
+_of_process: OrderedDict[str, Any] = OrderedDict()
+_loading = threading.Lock()
+_MOST_OBJECTS = 4
+"""The objects that a process keeps for the next batches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +74,9 @@ class Pickled:
 def loaded(data: npt.NDArray[np.uint8], digest: str) -> Any:
     """Return the object of a pickle, loaded once in each thread of a worker.
 
+    For objects that serve one call and are not made for several threads, such as games. The object
+    of the call before is given up.
+
     Raises
     ------
     WorkerError
@@ -76,16 +85,39 @@ def loaded(data: npt.NDArray[np.uint8], digest: str) -> Any:
     if getattr(_loaded, "digest", None) != digest:
         _loaded.digest = None
         _loaded.thing = None  # before the next one needs memory
-        try:
-            _loaded.thing = pickle.loads(data.tobytes())
-        except Exception as error:  # loading runs the code of the objects
-            raise WorkerError(
-                f"A worker cannot load the model: {type(error).__name__}: {error}. Install the "
-                "same packages there; and define classes and functions in a package that is "
-                "installed, or in the script or notebook itself."
-            ) from error
+        _loaded.thing = _load(data)
         _loaded.digest = digest
     return _loaded.thing
+
+
+def loaded_once(data: npt.NDArray[np.uint8], digest: str) -> Any:
+    """Return the object of a pickle, loaded once in each process.
+
+    For objects that threads may share, such as explainers. A process keeps the latest ones.
+
+    Raises
+    ------
+    WorkerError
+        If the process cannot load it.
+    """
+    with _loading:
+        if digest not in _of_process:
+            _of_process[digest] = _load(data)
+        _of_process.move_to_end(digest)
+        while len(_of_process) > _MOST_OBJECTS:
+            _of_process.popitem(last=False)
+        return _of_process[digest]
+
+
+def _load(data: npt.NDArray[np.uint8]) -> Any:
+    try:
+        return pickle.loads(data.tobytes())
+    except Exception as error:  # loading runs the code of the objects
+        raise WorkerError(
+            f"A worker cannot load the model: {type(error).__name__}: {error}. Install the same "
+            "packages there; and define classes and functions in a package that is installed, or "
+            "in the script or notebook itself."
+        ) from error
 
 
 class _DeviceError(Exception):
