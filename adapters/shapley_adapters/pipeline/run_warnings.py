@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..array_types import BoolArray
+from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
 from ..estimators.protocol import Solution
 from .designs import GroupDesign
@@ -29,12 +30,37 @@ class RunWarnings:
         Rows whose graph has no edge between two active players.
     shortfalls : list of str
         For each row whose design leaves out all neighbours, the reason.
+    score_source : str
+        The source of the scores, if the user chose one by name.
+    n_scored, n_partial, n_empty : int
+        Rows with scores; of these, rows whose derivatives do not explain the output or are zero.
     """
 
     n_missed: int = 0
     worst_excess: float = 0.0
     n_isolated: int = 0
     shortfalls: list[str] = field(default_factory=list)
+    score_source: str = ""
+    n_scored: int = 0
+    n_partial: int = 0
+    n_empty: int = 0
+
+    def add(self, others: RunWarnings) -> None:
+        """Add the counts of other rows of the same run."""
+        self.n_missed += others.n_missed
+        self.worst_excess = max(self.worst_excess, others.worst_excess)
+        self.n_isolated += others.n_isolated
+        self.shortfalls += others.shortfalls
+        self.score_source = others.score_source
+        self.n_scored += others.n_scored
+        self.n_partial += others.n_partial
+        self.n_empty += others.n_empty
+
+    def count_scores(self, scores: Scores) -> None:
+        """Count the rows with unreliable scores."""
+        self.n_scored += len(scores.sources)
+        self.n_partial += scores.n_partial
+        self.n_empty += scores.n_empty
 
     def count_missed(self, is_met: BoolArray, tolerance: Tolerance, solution: Solution) -> None:
         """Count the rows that missed the tolerance."""
@@ -53,6 +79,7 @@ class RunWarnings:
 
     def warn(self, n_rows: int, settings: Settings) -> None:
         """Warn of all that was counted in a run over `n_rows` rows."""
+        warn_of_scores(self.score_source, self.n_partial, self.n_empty, self.n_scored)
         name, budget = settings.name, f"{settings.budget_name}={settings.budget or 'auto'}"
         if self.n_missed:
             warn_user(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg
 
@@ -32,6 +34,9 @@ TINY = 1e-300
 
 _SMALL = 16
 """Up to so many rows, triangular matrices are inverted as any others are."""
+
+_WIDTH = 8
+"""The columns of a block; as many as the usual kernels of BLAS compute together."""
 
 
 def log_level_centre(n_players: int) -> float:
@@ -101,7 +106,8 @@ def whiten(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, Fl
     if covariances.ndim > 2:
         return _whiten_stack(covariances, columns)
     factor = scipy.linalg.cholesky(covariances, lower=True, check_finite=False)
-    return np.log(np.diag(factor)).sum(), whitened_by(factor, columns)
+    whitened = column_by_column(lambda block: whitened_by(factor, block), columns)
+    return np.log(np.diag(factor)).sum(), whitened
 
 
 def _whiten_stack(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -145,6 +151,23 @@ def whitened_by(factor: FloatArray, columns: FloatArray) -> FloatArray:
         factor, columns, lower=True, check_finite=False
     )
     return whitened
+
+
+def column_by_column(
+    compute: Callable[[FloatArray], FloatArray], columns: FloatArray
+) -> FloatArray:
+    """Return the result of a linear operation for each column of (n, B), whichever the others are.
+
+    BLAS rounds a product in another way if a matrix has more columns. Hence all blocks of columns
+    have the same number, and the last one ends with zeros. Each column of the result is contiguous.
+    """
+    blocks = []
+    for start in range(0, columns.shape[1], _WIDTH):
+        some = columns[:, start : start + _WIDTH]
+        block = np.zeros((len(columns), _WIDTH), order="F")
+        block[:, : some.shape[1]] = some
+        blocks.append(np.asfortranarray(compute(block)).T[: some.shape[1]])
+    return np.concatenate(blocks).T
 
 
 def log_evidence(half_log_determinants: FloatArray, whitened: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ from ...array_types import FloatArray
 from .attribution_covariances import interaction_covariances, shapley_weights, squared_weights
 from .kernels import OddKernel, Prior
 from .marginal_likelihood import (
+    column_by_column,
     covariance_of,
     log_evidence,
     log_prior,
@@ -143,9 +144,16 @@ def posterior(
             unexplained = np.maximum(variance - (loadings**2).sum(axis=-2), 0.0)
             beforehand = log_prior(prior) + choice.log_chance
             score = log_evidence(half, whitened) + np.asarray(beforehand)[..., None]
-            mean = loadings.swapaxes(-1, -2) @ whitened
+            mean = _products(loadings, whitened)
             average.add(score, mean, unexplained[..., None] * _scale(whitened, n_fitted))
     return average.posterior()
+
+
+def _products(loadings: FloatArray, whitened: FloatArray) -> FloatArray:
+    """Return loadingsᵀ times whitened columns, of one game or of each game of a stack."""
+    if loadings.ndim > 2:
+        return loadings.swapaxes(-1, -2) @ whitened
+    return column_by_column(lambda block: loadings.T @ block, whitened)
 
 
 def _scale(whitened: FloatArray, n_fitted: float) -> FloatArray:
@@ -191,13 +199,17 @@ def posterior_through_first_values(
     diagonal = np.arange(len(precision))
     precision[diagonal, diagonal] += 1.0
     root = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    coefficients = whitened_by(root, weighted.T @ targets)  # (M + k + m, B)
+    targets = np.asfortranarray(targets)  # so that sums over them are those of a column alone
+    coefficients = column_by_column(  # (M + k + m, B)
+        lambda block: whitened_by(root, weighted.T @ block), targets
+    )
     weights = shapley_weights(signs)
     loadings = whitened_by(root, maps - features.T @ weights)
     energy = (precisions[:, None] * targets**2).sum(axis=0) - (coefficients**2).sum(axis=0)
     scale = np.maximum(energy, 0.0) / (n - n_fitted)
     unexplained = (loadings**2).sum(axis=0) + _unknown(weights, alone, prior)
-    return Posterior(loadings.T @ coefficients + weights.T @ targets, unexplained[:, None] * scale)
+    mean = _products(loadings, coefficients) + _products(weights, targets)
+    return Posterior(mean, unexplained[:, None] * scale)
 
 
 def _through_first(
