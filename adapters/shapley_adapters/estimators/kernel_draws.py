@@ -51,9 +51,9 @@ class CoalitionDraws(UnitDesign):
         slope of the game.
         """
         sizes = self.members.sum(axis=1)
-        targets: FloatArray = values[:, self.positions[:, 0]]
+        targets: FloatArray = np.take(values, self.positions[:, 0], axis=1)
         if self.is_paired:
-            targets = (targets - values[:, self.positions[:, 1]]) / 2
+            targets = (targets - np.take(values, self.positions[:, 1], axis=1)) / 2
         if not centred:
             return targets
         share = (sizes / self.members.shape[1])[:, None]

@@ -98,7 +98,7 @@ class Owen(Estimator[OwenDesign]):
         coalitions = design.table.coalitions[0]
         # The drawn coalition first, then with each player changed; twice if antithetic.
         positions = design.positions.reshape(len(design.positions), -1, coalitions.shape[1] + 1)
-        coalition_values: FloatArray = values[:, positions]  # (R, U, D, M + 1, K)
+        coalition_values: FloatArray = np.take(values, positions, axis=1)  # (R, U, D, M + 1, K)
         changes = coalition_values[:, :, :, 1:] - coalition_values[:, :, :, :1]
         is_member = coalitions[positions[..., 0]][..., None]  # (U, D, M, 1)
         contributions = np.where(is_member, -changes, changes).mean(axis=2) / design.n_levels

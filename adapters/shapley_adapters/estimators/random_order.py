@@ -74,7 +74,7 @@ class RandomOrder(Estimator[RandomOrderDesign]):
 
     def solve(self, design: RandomOrderDesign, values: ValueArray) -> Solution:
         """Average the marginal contributions; errors from the spread between units."""
-        steps = np.diff(values[:, design.chains], axis=3)  # (R, U, D, M, K)
+        steps = np.diff(np.take(values, design.chains, axis=1), axis=3)  # (R, U, D, M, K)
         forward = np.take_along_axis(steps[:, :, 0], design.ranks[None, :, :, None], axis=2)
         if self.antithetic:
             # The first player of an order is the last of its reverse.

@@ -79,7 +79,7 @@ class Semivalue(Estimator[SemivalueDesign]):
 
     def solve(self, design: SemivalueDesign, values: ValueArray) -> Solution:
         """Average the contributions of each player; errors from their spread."""
-        unit_values = values[:, design.positions]  # (R, U, S, K)
+        unit_values = np.take(values, design.positions, axis=1)  # (R, U, S, K)
         contributions = (unit_values[:, :, 1::2] - unit_values[:, :, ::2]).mean(axis=2)
         n_players = design.table.coalitions.shape[2]
         counts = np.bincount(design.players, minlength=n_players)[:, None]  # (M, 1)

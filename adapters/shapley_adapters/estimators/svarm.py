@@ -117,7 +117,7 @@ class SVARM(Estimator[SVARMDesign]):
         coalitions = design.table.coalitions[0]
         slopes, remainder = self._centred(design, values)
         strata = [
-            _differences(coalitions[indices], remainder[:, indices])
+            _differences(coalitions[indices], np.take(remainder, indices, axis=1))
             for indices in design.partitions
         ]
         ends = (remainder[:, 1] - remainder[:, 0])[:, None] / coalitions.shape[1]
@@ -144,8 +144,8 @@ class SVARM(Estimator[SVARMDesign]):
         if not self.centred:
             return np.zeros((len(values), coalitions.shape[1], values.shape[2])), values
         of_one, of_all_but_one = design.partitions[0][0]
-        first = values[:, of_one] - values[:, :1]
-        last = values[:, 1:2] - values[:, of_all_but_one]
+        first = np.take(values, of_one, axis=1) - values[:, :1]
+        last = values[:, 1:2] - np.take(values, of_all_but_one, axis=1)
         slopes = (first + last) / 2
         remainder: FloatArray = values - values[:, :1] - coalitions @ slopes
         return slopes, remainder

@@ -136,7 +136,7 @@ class ConnectedRegression(Estimator[Any]):
     def solve(self, design: ConnectedRegressionDesign, values: ValueArray) -> Solution:
         """Solve the regression; the attributions of null players are 0."""
         empty, grand = values[:, :1], values[:, 1:2]
-        coalition_values = values[:, design.positions]
+        coalition_values = np.take(values, design.positions, axis=1)
         if self.context == "removed":
             targets = coalition_values - empty
         else:

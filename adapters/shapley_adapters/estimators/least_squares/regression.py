@@ -200,10 +200,12 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         """Solve the regression; sandwich errors from the residuals of the drawn equations."""
         empty, grand = values[:, :1], values[:, 1:2]
         if design.is_paired:
-            first, second = values[:, design.positions[:, 0]], values[:, design.positions[:, 1]]
+            first, second = (
+                np.take(values, design.positions[:, index], axis=1) for index in (0, 1)
+            )
             targets = (first - second) / 2
         else:
-            targets = values[:, design.positions[:, 0]] - empty
+            targets = np.take(values, design.positions[:, 0], axis=1) - empty
         attributions = design.fit.coefficients(targets, (grand - empty)[:, 0])
         n_drawn = int(design.is_drawn.sum())
         return Solution(attributions, _standard_errors(design, targets, attributions), n_drawn - 1)
@@ -222,7 +224,8 @@ def _standard_errors(
     n_drawn = int(design.is_drawn.sum())
     if n_drawn < 2:
         return np.full_like(attributions, np.nan)
-    residuals = design.fit.residuals(targets, attributions)[:, design.is_drawn]
+    residuals = design.fit.residuals(targets, attributions)
+    residuals = np.compress(design.is_drawn, residuals, axis=1)
     slack = np.maximum(1 - design.fit.leverages[design.is_drawn], 1e-12)
     residuals = residuals / slack[:, None]
     influence = design.fit.operator[:, design.is_drawn] * np.sqrt(design.undrawn_share)
