@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -27,14 +31,21 @@ class RunWarnings:
         The largest standard error of these, as a multiple of the tolerance.
     n_isolated : int
         Rows whose graph has no edge between two active players.
-    shortfalls : list of str
-        For each row whose design leaves out all neighbours, the reason.
+    n_shortfalls : int
+        Rows whose design leaves out all neighbours.
+    shortfall : str
+        The reason for the first of these.
+    n_rows : int
+        The rows of all runs that were added.
     """
 
     n_missed: int = 0
     worst_excess: float = 0.0
     n_isolated: int = 0
-    shortfalls: list[str] = field(default_factory=list)
+    n_shortfalls: int = 0
+    shortfall: str = ""
+    n_rows: int = 0
+    _settings: Settings | None = field(default=None, repr=False)
 
     def count_missed(self, is_met: BoolArray, tolerance: Tolerance, solution: Solution) -> None:
         """Count the rows that missed the tolerance."""
@@ -49,10 +60,42 @@ class RunWarnings:
         if not group.graph.degrees[group.players[0]].any():
             self.n_isolated += n_rows
         elif group_design.shortfall is not None:
-            self.shortfalls += [group_design.shortfall] * n_rows
+            self.shortfall = self.shortfall or group_design.shortfall
+            self.n_shortfalls += n_rows
 
     def warn(self, n_rows: int, settings: Settings) -> None:
-        """Warn of all that was counted in a run over `n_rows` rows."""
+        """Warn of all that was counted in a run over `n_rows` rows; in a stream, at its end."""
+        of_stream = _of_stream.get()
+        if of_stream is None:
+            self._warn(n_rows, settings)
+        else:
+            of_stream._add(self, n_rows, settings)
+
+    def warn_of_all(self) -> None:
+        """Warn of all that was counted in the runs of a stream."""
+        if self._settings is not None:
+            self._warn(self.n_rows, self._settings)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the counts as plain data."""
+        return {name: getattr(self, name) for name in _COUNTS}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Set the counts to those of a record."""
+        for name in _COUNTS:
+            setattr(self, name, type(getattr(self, name))(record[name]))
+
+    def _add(self, other: RunWarnings, n_rows: int, settings: Settings) -> None:
+        """Add the counts of a run over `n_rows` rows."""
+        self.n_missed += other.n_missed
+        self.worst_excess = max(self.worst_excess, other.worst_excess)
+        self.n_isolated += other.n_isolated
+        self.n_shortfalls += other.n_shortfalls
+        self.shortfall = self.shortfall or other.shortfall
+        self.n_rows += n_rows
+        self._settings = settings
+
+    def _warn(self, n_rows: int, settings: Settings) -> None:
         name, budget = settings.name, f"{settings.budget_name}={settings.budget or 'auto'}"
         if self.n_missed:
             warn_user(
@@ -65,8 +108,30 @@ class RunWarnings:
                 f"graph joins no two players in {self.n_isolated} of {n_rows} rows: {name} takes "
                 "each player by itself, as if none of them interacted. Check graph=."
             )
-        if self.shortfalls:
+        if self.n_shortfalls:
             warn_user(
-                f"{name} takes each player by itself in {len(self.shortfalls)} of {n_rows} rows, "
-                f"and leaves out what players do together: {self.shortfalls[0]}. Raise {budget}."
+                f"{name} takes each player by itself in {self.n_shortfalls} of {n_rows} rows, "
+                f"and leaves out what players do together: {self.shortfall}. Raise {budget}."
             )
+
+
+_COUNTS = (
+    "n_missed",
+    "worst_excess",
+    "n_isolated",
+    "n_shortfalls",
+    "shortfall",
+    "n_rows",
+)
+
+_of_stream: ContextVar[RunWarnings | None] = ContextVar("of_stream", default=None)
+
+
+@contextmanager
+def collected_run_warnings(of_stream: RunWarnings) -> Iterator[None]:
+    """Add what the runs in this block count to `of_stream`, and do not warn of it yet."""
+    token = _of_stream.set(of_stream)
+    try:
+        yield
+    finally:
+        _of_stream.reset(token)
