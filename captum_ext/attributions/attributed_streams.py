@@ -173,8 +173,9 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
     def _identity(self, arguments: dict[str, Any]) -> dict[str, str]:
         """Return what identifies the calls of this method with these arguments, as texts."""
         kind = type(self)
-        texts = {"method": kind.__name__}
-        texts |= {name: text_of(getattr(self, name)) for name in inspect.signature(kind).parameters}
+        # Networks are trained or loaded by the first call.
+        own = [name for name in inspect.signature(kind).parameters if name != "trained"]
+        texts = {"method": kind.__name__} | {name: text_of(getattr(self, name)) for name in own}
         return texts | {name: text_of(value) for name, value in arguments.items()}
 
     def _take_seed(self, earlier: Journal | None) -> None:

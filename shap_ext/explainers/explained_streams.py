@@ -196,12 +196,11 @@ class StreamExplainer(ModelExplainer):
     def _identity(self, options: dict[str, Any]) -> dict[str, str]:
         """Return what identifies the calls of this explainer with these options, as texts."""
         kind = type(self)
-        own = [name for name in inspect.signature(kind).parameters if name not in ("masker",)]
-        texts = {"explainer": kind.__name__}
-        texts |= {
-            name: text_of(inner_model(getattr(self, name))) for name in own if name == "model"
-        }
-        texts |= {name: text_of(getattr(self, name)) for name in own if name != "model"}
+        # The model and the masker follow; networks are trained or loaded by the first call.
+        left_out = ("model", "masker", "trained")
+        own = [name for name in inspect.signature(kind).parameters if name not in left_out]
+        texts = {"explainer": kind.__name__, "model": text_of(inner_model(self.model))}
+        texts |= {name: text_of(getattr(self, name)) for name in own}
         background = Background.of_masker(self.masker, self._background_dtypes)
         texts["masker"] = text_of(self.masker if background is None else background.values)
         return texts | {name: text_of(value) for name, value in options.items()}

@@ -196,6 +196,77 @@ def test_one_value_for_a_batch_is_refused(tmp_path):
         method(lambda x: x.sum() ** 2).attribute_stream(X, tmp_path / "a.npy", n_samples=BUDGET)
 
 
+def stopping_after(n_rows):
+    """Yield rows, and raise Ctrl-C's error after some of them."""
+    yield from X[:n_rows].split(3)
+    raise KeyboardInterrupt
+
+
+def stopped(out, function=forward, **options):
+    with pytest.raises(KeyboardInterrupt):
+        method(function).attribute_stream(stopping_after(30), out, chunk_size=8, **options)
+
+
+def test_a_stopped_stream_goes_on(tmp_path):
+    options = {"target": 1, "n_samples": BUDGET, "return_standard_error": True}
+    stopped(tmp_path / "a.npy", **options)
+    finished = captum_ext.StreamedAttributions.open(tmp_path / "a.npy")
+    assert (finished.n_rows, finished.is_complete) == (24, False)
+    whole = method().attribute(X, **options)
+    assert torch.equal(torch.cat(list(finished)), whole[0][:24])
+    stream = method().attribute_stream(X, tmp_path / "a.npy", checkpoint=True, **options)
+    assert_same(stream, *whole)
+
+
+def test_a_seed_that_was_drawn_is_that_of_the_checkpoint(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        captum_ext.RandomOrder(forward).attribute_stream(
+            stopping_after(30), tmp_path / "a.npy", target=0, n_samples=BUDGET, chunk_size=8
+        )
+    again = captum_ext.RandomOrder(forward)
+    stream = again.attribute_stream(
+        X, tmp_path / "a.npy", target=0, n_samples=BUDGET, checkpoint=True
+    )
+    whole = captum_ext.RandomOrder(forward, seed=stream.seed)
+    assert again.seed == stream.seed
+    assert_same(stream, whole.attribute(X, target=0, n_samples=BUDGET))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"target": 2}, "target was 1, now it is 2"),
+        ({"n_samples": 61}, "n_samples was 60, now it is 61"),
+        ({"baselines": 0.5}, "baselines was None, now it is 0.5"),
+        ({"baselines": X[:1]}, "now it is Tensor torch.float32 of shape"),
+        ({"return_standard_error": True}, "return_standard_error was False, now it is True"),
+        ({"feature_mask": torch.arange(N_FEATURES)[None] // 2}, "feature_mask was None, now"),
+        ({"roles": ("inputs",)}, "roles was None, now it is"),
+        ({"rows": X.double()}, "other data"),
+    ],
+)
+def test_another_call_is_refused_with_the_difference(call, words, tmp_path):
+    options = {"target": 1, "n_samples": BUDGET}
+    stopped(tmp_path / "a.npy", **options)
+    arguments = {"rows": X, **options, **call}
+    with pytest.raises(CheckpointError, match=words):
+        method().attribute_stream(out=tmp_path / "a.npy", checkpoint=True, **arguments)
+
+
+def test_another_model_is_refused(tmp_path):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(N_FEATURES, 4), torch.nn.Tanh()).eval()
+    options = {"target": 1, "n_samples": BUDGET}
+    stopped(tmp_path / "a.npy", net, **options)
+    stopped(tmp_path / "b.npy", lambda x: net(x), **options)
+    with torch.no_grad():
+        net[0].bias[1] += 0.1
+    with pytest.raises(CheckpointError, match="forward_func was .*Sequential with weights"):
+        method(net).attribute_stream(X, tmp_path / "a.npy", checkpoint=True, **options)
+    with pytest.raises(CheckpointError, match=r"forward_func was .*, now it is "):
+        method(net).attribute_stream(X, tmp_path / "b.npy", checkpoint=True, **options)
+
+
 def test_a_checkpoint_of_shap_is_refused(tmp_path):
     shap_ext = pytest.importorskip("shap_ext")
     explainer = shap_ext.RandomOrderExplainer(lambda X: X.sum(1), np.zeros((1, N_FEATURES)), seed=3)

@@ -155,6 +155,7 @@ class _Loop:
 
     def __post_init__(self) -> None:
         call = self.call
+        self.options = call.options()  # before a call changes the explainer, as by training
         self.bar = tqdm(
             total=call.n_rows,
             desc=call.name,
@@ -224,7 +225,7 @@ class _Loop:
         path = journal_path(self.out)
         path.parent.mkdir(exist_ok=True)
         header = JournalHeader(
-            self.call.host, arrays, self.call.options(), self._size, dict(explained.about)
+            self.call.host, arrays, self.options, self._size, dict(explained.about)
         )
         self.journal = Journal.create(path, header)
 
@@ -232,11 +233,10 @@ class _Loop:
         """Refuse a checkpoint of another call, or of other rows, or one that was damaged."""
         size = self.call.chunk_size
         stored = {**journal.header.call, "chunk_size": str(journal.header.chunk_size)}
-        present = {**self.call.options(), "chunk_size": str(size or journal.header.chunk_size)}
+        present = {**self.options, "chunk_size": str(size or journal.header.chunk_size)}
         check_same(self.out, stored, present)
         files = self._files()
-        if journal.chunks:
-            files.keep(journal.n_rows)
+        files.keep(journal.n_rows)
         probed = set(np.linspace(0, len(journal.chunks) - 1, _PROBED).astype(int).tolist())
         for index, record in enumerate(journal.chunks):
             block = next(chunks, None)

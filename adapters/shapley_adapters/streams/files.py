@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,9 +45,6 @@ class ResultFiles(Protocol):
 
     def whole(self, name: str, chunks: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
         """Return an array of all rows, given the first row and the number of rows of each chunk."""
-
-    def delete(self) -> None:
-        """Remove all files."""
 
 
 def checked_out(out: object) -> Path:
@@ -130,6 +126,10 @@ class NpyFiles:
 
     def keep(self, n_rows: int) -> None:
         """Remove what was written after the first rows."""
+        if n_rows == 0:
+            for array in self.arrays:
+                self.path(array).unlink(missing_ok=True)
+            return
         for array in self.arrays:
             size = _HEADER_BYTES + n_rows * _row_bytes(array)
             path = self.path(array)
@@ -171,11 +171,6 @@ class NpyFiles:
             raise damaged(path, f"it does not hold the {n_rows} rows of the journal")
         return np.memmap(path, dtype=array.dtype, mode="r", offset=_HEADER_BYTES, shape=shape)
 
-    def delete(self) -> None:
-        """Remove all files."""
-        for array in self.arrays:
-            self.path(array).unlink(missing_ok=True)
-
     def path(self, array: ResultArray) -> Path:
         """Return the path of an array: the user's for the values."""
         if array.name == "values":
@@ -212,9 +207,11 @@ class PartFiles:
         return digest
 
     def keep(self, n_rows: int) -> None:
-        """Remove the parts after the first rows."""
-        for path in self._parts():
-            if int(path.stem.removeprefix("part-")) >= n_rows:
+        """Remove the parts after the first rows, and what a stop has left of a part."""
+        for path in self.out.glob(f"_part-*{self.out.suffix}"):
+            path.unlink()
+        for path in self.out.glob(f"part-*{self.out.suffix}"):
+            if path >= self.path(n_rows):  # names have the order of the rows
                 path.unlink()
 
     def announce(self, n_rows: int) -> None:
@@ -253,16 +250,9 @@ class PartFiles:
             result[first : first + n_rows] = self.read(name, first, n_rows)
         return result
 
-    def delete(self) -> None:
-        """Remove the folder."""
-        shutil.rmtree(self.out, ignore_errors=True)
-
     def path(self, first: int) -> Path:
         """Return the path of the part that begins with a row."""
         return self.out / f"part-{first:015d}{self.out.suffix}"
-
-    def _parts(self) -> list[Path]:
-        return sorted(self.out.glob(f"part-*{self.out.suffix}"))
 
     @property
     def _is_parquet(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 import scipy.sparse
 
 from ..errors import CheckpointError, InvalidArgumentTypeError
+from ..torch_support.tensor_arrays import array_of, is_tensor
 
 _LONGEST_TEXT = 60
 """Up to so many letters, an option is stored as it is; beyond, as a digest."""
@@ -24,19 +26,22 @@ def text_of(value: Any) -> str:
     """
     if value is None or isinstance(value, (bool, int, float, str, np.number)):
         text = repr(value.item() if isinstance(value, np.number) else value)
-        return text if len(text) <= _LONGEST_TEXT else f"{text[:20]}… ({_digest_of(text)})"
+        return text if len(text) <= _LONGEST_TEXT else f"{text[:20]}… ({digest(text)})"
     if isinstance(value, Mapping):
         return _shortened("{", [f"{k!r}: {text_of(value[k])}" for k in value], "}")
     if isinstance(value, (list, tuple, set, frozenset)):
         texts = [text_of(item) for item in value]
         return _shortened("[", sorted(texts) if isinstance(value, (set, frozenset)) else texts, "]")
     if hasattr(value, "state_dict") and hasattr(value, "parameters"):
-        return f"{_name_of(type(value))} with weights {_digest_of(value.state_dict())}"
+        return f"{_name_of(type(value))} with weights {_digest_of_module(value)}"
     if _is_data(value):
         dtype = "" if isinstance(value, pd.DataFrame) else f" {value.dtype}"
         return f"{type(value).__name__}{dtype} of shape {tuple(value.shape)} ({digest(value)})"
     if isinstance(value, type) or hasattr(value, "__qualname__"):
         return _name_of(value)
+    if is_dataclass(value):
+        of_fields = {field.name: getattr(value, field.name) for field in fields(value)}
+        return f"{_name_of(type(value))} {text_of(of_fields)}"
     return _name_of(type(value))
 
 
@@ -79,12 +84,9 @@ def _bytes_of(part: Any) -> Iterator[bytes]:
         yield repr(list(part.columns)).encode()
         for column in range(part.shape[1]):
             yield from _bytes_of(part.iloc[:, column].to_numpy())
-    elif hasattr(part, "detach"):
-        tensor = part.detach().cpu()
+    elif is_tensor(part):
         yield str(part.dtype).encode()
-        yield from _bytes_of(
-            tensor.float().numpy() if "bfloat" in str(part.dtype) else tensor.numpy()
-        )
+        yield from _bytes_of_array(array_of(part))
     else:
         yield from _bytes_of_array(np.asarray(part))
 
@@ -106,18 +108,20 @@ def _bytes_of_array(array: Any) -> Iterator[bytes]:
 def _is_cell(item: Any) -> bool:
     """Return whether the text of an item says all about it."""
     module = type(item).__module__.partition(".")[0]
-    return item is None or module in ("builtins", "numpy", "pandas", "datetime", "decimal")
+    is_plain = item is None or isinstance(item, (str, bytes, bool, int, float, complex))
+    return is_plain or module in ("numpy", "pandas", "datetime", "decimal")
 
 
 def _is_data(value: Any) -> bool:
     is_array = isinstance(value, (np.ndarray, pd.DataFrame)) or scipy.sparse.issparse(value)
-    return is_array or (hasattr(value, "detach") and hasattr(value, "shape"))
+    return is_array or is_tensor(value)
 
 
-def _digest_of(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return digest(*(part for name in sorted(value) for part in (name, value[name])))
-    return digest(value)
+def _digest_of_module(module: Any) -> str:
+    """Return a digest of the weights of a module of torch, and of what else it stores."""
+    state = module.state_dict()
+    digests = [digest(part) if _is_data(part) else text_of(part) for part in state.values()]
+    return digest(repr([*zip(state, digests, strict=True)]))
 
 
 def _name_of(value: Any) -> str:
@@ -126,4 +130,4 @@ def _name_of(value: Any) -> str:
 
 def _shortened(start: str, texts: list[str], end: str) -> str:
     text = f"{start}{', '.join(texts)}{end}"
-    return text if len(text) <= 4 * _LONGEST_TEXT else f"{len(texts)} entries ({_digest_of(text)})"
+    return text if len(text) <= 4 * _LONGEST_TEXT else f"{len(texts)} entries ({digest(text)})"
