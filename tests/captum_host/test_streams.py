@@ -24,13 +24,17 @@ def method(function=forward, **options):
     return captum_ext.RandomOrder(function, seed=3, **options)
 
 
+def assert_same_rows(stream, attributions):
+    assert torch.equal(torch.cat(list(stream)), attributions)
+
+
 def assert_same(stream, attributions, errors=None):
     assert stream.is_complete
     np.testing.assert_array_equal(stream.values, attributions.numpy())
     if errors is not None:
         np.testing.assert_array_equal(stream.standard_errors, errors.numpy())
     assert stream.values.dtype == attributions.numpy().dtype
-    assert torch.equal(torch.cat(list(stream)), attributions)
+    assert_same_rows(stream, attributions)
 
 
 def saved_array(folder):
@@ -213,7 +217,7 @@ def test_a_stopped_stream_goes_on(tmp_path):
     finished = captum_ext.StreamedAttributions.open(tmp_path / "a.npy")
     assert (finished.n_rows, finished.is_complete) == (24, False)
     whole = method().attribute(X, **options)
-    assert torch.equal(torch.cat(list(finished)), whole[0][:24])
+    assert_same_rows(finished, whole[0][:24])
     stream = method().attribute_stream(X, tmp_path / "a.npy", checkpoint=True, **options)
     assert_same(stream, *whole)
 
@@ -255,12 +259,13 @@ def test_another_call_is_refused_with_the_difference(call, words, tmp_path):
 
 def test_another_model_is_refused(tmp_path):
     torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(N_FEATURES, 4), torch.nn.Tanh()).eval()
+    layer = torch.nn.Linear(N_FEATURES, 4)
+    net = torch.nn.Sequential(layer, torch.nn.Tanh()).eval()
     options = {"target": 1, "n_samples": BUDGET}
     stopped(tmp_path / "a.npy", net, **options)
     stopped(tmp_path / "b.npy", lambda x: net(x), **options)
     with torch.no_grad():
-        net[0].bias[1] += 0.1
+        layer.bias[1] += 0.1
     with pytest.raises(CheckpointError, match="forward_func was .*Sequential with weights"):
         method(net).attribute_stream(X, tmp_path / "a.npy", checkpoint=True, **options)
     with pytest.raises(CheckpointError, match=r"forward_func was .*, now it is "):

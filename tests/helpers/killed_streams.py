@@ -13,7 +13,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +54,7 @@ def streams_of_captum(n_rows: int, delay: float) -> Callable:
 
     def run(out):
         method = captum_ext.LeastSquares(model, seed=2)
-        options = {"checkpoint": True, "chunk_size": CHUNK, "return_standard_error": True}
+        options: Any = {"checkpoint": True, "chunk_size": CHUNK, "return_standard_error": True}
         batches = (
             torch.from_numpy(X[start : min(n_rows, start + 3)]) for start in range(0, n_rows, 3)
         )
@@ -102,7 +104,7 @@ def killed_at_random(streams: Callable, folder: Path, ending: str, n: int, seed:
     n_killed, n_finished, is_same, attempt = 0, 0, True, 0
     while n_killed < n or n_finished == 0:
         out = folder / f"attempt {n_finished}{ending}"
-        child = forked(lambda out=out: run(out))
+        child = forked(partial(run, out))
         if n_killed < n:
             time.sleep(rng.uniform(0, 0.5 * seconds))
             os.kill(child, signal.SIGKILL)
@@ -128,7 +130,7 @@ def stopped_before_steps(streams: Callable, folder: Path, ending: str) -> dict:
     n_steps, is_same = 0, True
     while True:
         out = folder / f"step {n_steps}{ending}"
-        status = status_of(forked(lambda out=out, n=n_steps: stopping(lambda: run(out), n)))
+        status = status_of(forked(partial(stopping, partial(run, out), n_steps)))
         if status == 0:
             return {"steps": n_steps, "same": is_same}
         if status != 9:

@@ -1,5 +1,7 @@
 """Streams of rows: any source, any format, and the numbers of the ordinary call, bit for bit."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -300,9 +302,7 @@ def test_a_warning_of_each_chunk_appears_once(tmp_path):
 
 def test_what_cannot_be_explained_is_refused(tmp_path):
     explainer, out = explainer_of(), tmp_path / "a.npy"
-    loader = [torch.from_numpy(X[:4]), torch.zeros(4)]
     for rows, error, words in [
-        (iter([loader]), InvalidArgumentTypeError, "holds 2 tensors"),
         (iter([]), InvalidArgumentError, "holds no rows"),
         (np.zeros((0, 9)), InvalidArgumentError, "holds no rows"),
         (3, InvalidArgumentTypeError, "rows cannot be a int"),
@@ -328,6 +328,14 @@ def test_what_cannot_be_explained_is_refused(tmp_path):
         with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=min(options)):
             explainer.explain_stream(X, out, silent=True, **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loader_with_labels_is_refused(tmp_path):
+    loader = loader_of(torch.from_numpy(X), torch.zeros(N_ROWS))
+    with pytest.raises(InvalidArgumentTypeError, match="holds 2 tensors"):
+        explainer_of().explain_stream(loader, tmp_path / "a.npy", silent=True)
+    rows = (batch for batch, _ in loader)
+    assert explainer_of().explain_stream(rows, tmp_path / "a.npy", silent=True).is_complete
 
 
 def test_rows_of_other_columns_are_refused(tmp_path):
@@ -368,3 +376,34 @@ def test_plots_take_the_explanations(tmp_path):
     stream = explainer.explain_stream(frame(), tmp_path / "a.npy", error_bounds=True, silent=True)
     shap.plots.waterfall(stream[3], show=False)
     shap.plots.beeswarm(stream[:30], show=False)
+
+
+def test_read_only_rows_of_a_module_do_not_warn(tmp_path):
+    """Rows are not copied for their game, and torch warns of arrays that it cannot write to."""
+    rows = np.load(saved_array(tmp_path), mmap_mode="r")
+    module = torch.nn.Linear(N_COLUMNS, 1).double().eval()
+    explainer = explainer_of(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stream = explainer.explain_stream(rows, tmp_path / "a.npy", max_evals=BUDGET, silent=True)
+        whole = explainer(rows, max_evals=BUDGET, silent=True)
+    np.testing.assert_allclose(stream.values, whole.values, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lshapley", "cshapley", "myerson"])
+def test_estimators_on_graphs(name, tmp_path):
+    explainer = shap.Explainer(
+        model, np.zeros((1, N_COLUMNS)), algorithm=name, graph="line", seed=0
+    )
+    stream = explainer.explain_stream(
+        X, tmp_path / "a.npy", max_evals=BUDGET, chunk_size=17, silent=True
+    )
+    assert_same(stream, explainer(X, max_evals=BUDGET, silent=True))
+    of_rows = shap.Explainer(
+        model,
+        np.zeros((1, N_COLUMNS)),
+        algorithm=name,
+        graph=[shap_ext.PlayerGraph.line(N_COLUMNS)] * N_ROWS,
+    )
+    with pytest.raises(InvalidArgumentError, match="graph"):
+        of_rows.explain_stream(X, tmp_path / "b.npy", chunk_size=17, silent=True)
