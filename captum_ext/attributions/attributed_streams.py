@@ -123,6 +123,7 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
         source = StreamedRows(opened(rows), roles, checked_flag("batched", batched))
         chosen = {**options, "perturbations_per_eval": perturbations_per_eval}
         given = {name: value for name, value in chosen.items() if value not in (None, False)}
+        self._check_options(given)
         call = StreamCall(
             host="captum",
             blocks=source.blocks,
@@ -139,6 +140,16 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
         earlier = earlier_journal(call)
         self._take_seed(earlier)
         return StreamedAttributions(checked_out(out), explain_stream(call, earlier))
+
+    def _check_options(self, given: dict[str, Any]) -> None:
+        """Refuse options that the `attribute` of this class does not have."""
+        known = inspect.signature(type(self).attribute).parameters
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise InvalidArgumentError(
+                f"{' and '.join(unknown)} cannot be chosen for {self.get_name()}, which explains "
+                "by one pass of a network. Leave out what is not an argument of attribute."
+            )
 
     def _explained_block(
         self, source: StreamedRows, block: Block, shared: dict[str, Any], given: dict[str, Any]

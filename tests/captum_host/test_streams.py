@@ -280,3 +280,14 @@ def test_a_checkpoint_of_shap_is_refused(tmp_path):
         method().attribute_stream(X, tmp_path / "a.npy", target=0, checkpoint=True)
     with pytest.raises(CheckpointError, match="written by shap"):
         captum_ext.StreamedAttributions.open(tmp_path / "a.npy")
+
+
+def test_a_trained_network_explains_streams(tmp_path):
+    pytest.importorskip("lightning")
+    net = captum_ext.SimShap(forward, epochs=1, seed=0).fit(X)
+    with pytest.raises(InvalidArgumentError, match="n_samples cannot be chosen"):
+        net.attribute_stream(X, tmp_path / "a.npy", target=0, n_samples=BUDGET)
+    stream = net.attribute_stream(X, tmp_path / "a.npy", target=0, chunk_size=20)
+    np.testing.assert_allclose(stream.values, net.attribute(X, target=0), atol=1e-5)
+    again = net.attribute_stream(X, tmp_path / "a.npy", target=0, checkpoint=True)
+    np.testing.assert_array_equal(again.values, stream.values)

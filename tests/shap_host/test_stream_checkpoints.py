@@ -256,3 +256,20 @@ def test_a_missing_file_is_refused_and_a_cut_line_is_dropped(out):
     assert check_no_wrong_numbers(out)
     next(path for path in files_of(out) if "journal" not in path.name).unlink()
     assert not check_no_wrong_numbers(out)
+
+
+def test_a_network_that_was_trained_in_the_first_run_goes_on(tmp_path):
+    """The first call trains it and the second one loads it, which is the same explainer."""
+    pytest.importorskip("lightning")
+
+    def network(**trained):
+        return shap_ext.SimShapExplainer(model, BACKGROUND, seed=0, epochs=1, **trained)
+
+    first = network(training_data=X)
+    with pytest.raises(KeyboardInterrupt):
+        first.explain_stream(stopping_after(13), tmp_path / "a.npy", chunk_size=5, silent=True)
+    first.save_trained(tmp_path / "network")
+    again = network(training_data=X, trained=tmp_path / "network")
+    stream = again.explain_stream(X, tmp_path / "a.npy", checkpoint=True, silent=True)
+    whole = network(trained=tmp_path / "network")(X, silent=True)
+    np.testing.assert_allclose(stream.values, whole.values, atol=1e-5)
