@@ -78,7 +78,9 @@ class TabularGame(MaskedTable):
         """Return the players whose columns differ from any background row; NaN equals NaN."""
         first = self.background[:1]
         is_constant = same(self.background, first).all(axis=0)
-        differs = ~(same(self.rows, first) & is_constant)
+        differs: BoolArray = ~(same(self.rows, first) & is_constant)
+        if np.array_equal(self.players, np.arange(self.n_players)):  # each column is a player
+            return differs
         active = np.zeros((self.n_rows, self.n_players), dtype=bool)
         row, column = np.nonzero(differs)
         active[row, self.players[column]] = True

@@ -11,6 +11,7 @@ import numpy as np
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable
 from ..errors import ModelOutputError, NonFiniteValueError
+from ..row_numbers import row_number
 from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
 from .game import Game, GameOfTimedBatches
 from .output_shapes import OutputShape
@@ -221,11 +222,11 @@ class Evaluator:
         if not finite.all():
             pair, output = np.argwhere(~finite)[0]
             raise NonFiniteValueError(
-                f"The value of row {rows[pair]}, output {output}, is {values[pair, output]} for "
-                f"the coalition of players {np.flatnonzero(coalitions[pair]).tolist()}. The model "
-                "or forward_func must return finite numbers: look for missing values that it "
-                "cannot take, for overflow, and for a link such as logit at probabilities of 0 or "
-                "1."
+                f"The value of row {row_number(rows[pair])}, output {output}, is "
+                f"{values[pair, output]} for the coalition of players "
+                f"{np.flatnonzero(coalitions[pair]).tolist()}. The model or forward_func must "
+                "return finite numbers: look for missing values that it cannot take, for overflow, "
+                "and for a link such as logit at probabilities of 0 or 1."
             )
         return values
 
