@@ -16,6 +16,7 @@ from . import criteria
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.combine import combine
 from .explainers import (
+    BestExplainer,
     CShapleyExplainer,
     EnumerationExplainer,
     FastShapExplainer,
@@ -42,6 +43,7 @@ from .registration import (
 
 __all__ = [
     "AVAExplainer",
+    "BestExplainer",
     "CShapleyExplainer",
     "CentroidExplainer",
     "ConvexExplainer",

@@ -178,6 +178,12 @@ class Estimator(Protocol[DesignT]):
     Rows with independent random draws then share a design, which is faster.
     """
 
+    solution_exponent: ClassVar[float] = 1.5
+    """With this power of the budget, the time of a design and of a solution grows at most.
+
+    Work in proportion to the budget has 1.5 rather than 1, because of sorting and of caches.
+    """
+
     @property
     def score_source(self) -> str | ScoreArray | None:
         """How the players' scores are computed, for designs that need scores; None for others."""

@@ -16,6 +16,7 @@ from .repeated_values import check_repeated_values, largest_magnitude, n_afforda
 from .result import Estimate, blank_estimate
 from .run import Run
 from .settings import Settings
+from .time_budgets import BudgetTimer
 
 _CHUNK_BYTES = 2**28
 """Bound on the coalitions and values in memory at a time; a chunk has at least one row."""
@@ -32,6 +33,9 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     change the value of a row are left out first. Where the budget pays for all coalitions of the
     others, all are evaluated and the result is exact; estimators on graphs decide for themselves.
 
+    With `max_seconds`, costs are measured first. The rest is the estimate with the budget that fits
+    into the time, so that the same budget and seed give the same numbers again.
+
     In the end two values of one row are computed once more, if a budget has evaluations left or
     the user gave none; a warning says where they differ, because the model is not deterministic.
 
@@ -40,9 +44,13 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     InvalidArgumentError
         If the graphs do not fit the rows or their players.
     BudgetError
-        If the budget is too small for the estimator.
+        If the budget is too small for the estimator, or the time too short.
     """
-    run = Run(game, estimator, settings, game.active_players())
+    active, n_timing = game.active_players(), 0
+    if settings.max_seconds is not None:
+        timed = BudgetTimer(game, estimator, settings, active).choose()
+        settings, n_timing = replace(settings, budget=timed.budget), timed.timing_evaluations
+    run = Run(game, estimator, settings, active)
     with _progress_bar(run) as bar:
         evaluate = Evaluator(game, settings.batch_size, bar.update, is_timed=True)
         ends = evaluate.values_of(end_points(game.n_players))  # (R, 2, K)
@@ -59,7 +67,12 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     again = Evaluator(game, settings.batch_size)
     n_left = n_affordable(settings.budget, result.evaluations, run.n_active)
     n_checked = check_repeated_values(again, ends, run.n_active, n_left, run.largest)
-    return replace(result, check_evaluations=n_checked)
+    return replace(
+        result,
+        budget=settings.budget,
+        timing_evaluations=n_timing,
+        check_evaluations=n_checked,
+    )
 
 
 def _progress_bar(run: Run) -> tqdm[Any]:

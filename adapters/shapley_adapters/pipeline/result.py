@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.special
 
 from ..arguments import checked_probability
-from ..array_types import AttributionArray, FloatArray, IntArray, ValueArray
+from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 
 
 def quantiles(confidence: float, freedom: FloatArray | float = np.inf) -> FloatArray:
@@ -57,8 +57,18 @@ class Estimate:
         The largest order of the neighbourhoods or sets in the graph of each row, the same for all
         players of the row, enumerated or drawn; −1 for estimators without orders and for rows
         without active players.
+    enumerated : array, (R,)
+        Whether all coalitions of the row were evaluated, so that its attributions are exact. The
+        other rows are estimated by `method`.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
+    budget : int, optional
+        The evaluations that each row could have: those that the user named, or those that fitted
+        into `max_seconds`. None where the default applied. With this budget and `seed`, an estimate
+        that was limited by time can be repeated exactly.
+    timing_evaluations : int
+        Evaluations, for all rows together, that measured the costs to choose a budget for
+        `max_seconds`; they are not part of `evaluations`.
     check_evaluations : int
         Evaluations, 0 to 2 for all rows together, that were made once more at the end to see
         whether the model is deterministic; they are not part of `evaluations`.
@@ -75,7 +85,10 @@ class Estimate:
     backward_passes: IntArray
     cooperators: npt.NDArray[np.str_]
     orders: IntArray
+    enumerated: BoolArray
     seed: int
+    budget: int | None = None
+    timing_evaluations: int = 0
     check_evaluations: int = 0
     method: str = ""
 
@@ -87,9 +100,23 @@ class Estimate:
             for count, noun in ((n_rows, "row"), (n_players, "player"), (n_outputs, "output"))
         )
         return (
-            f"Estimate({self.method or 'method unknown'}: {sizes}; {_range(self.evaluations)} "
-            f"evaluations per row; {self._error_summary()}; seed {self.seed})"
+            f"Estimate({self._methods()}: {sizes}; {_range(self.evaluations)} evaluations per row"
+            f"{self._time_summary()}; {self._error_summary()}; seed {self.seed})"
         )
+
+    def _methods(self) -> str:
+        """Name the method, and how many rows were enumerated although it can sample."""
+        n_enumerated = int(self.enumerated.sum())
+        if not self.method or not n_enumerated or self.method == "Exact":
+            return self.method or "method unknown"
+        if n_enumerated == len(self.enumerated):
+            return "enumeration"
+        return f"{self.method}, enumeration of {_counted(n_enumerated, 'row')}"
+
+    def _time_summary(self) -> str:
+        if not self.timing_evaluations:
+            return ""
+        return f" (max_seconds pays for {self.budget:,})"
 
     def _error_summary(self) -> str:
         if not self.standard_errors.size or np.isnan(self.standard_errors).all():
@@ -132,6 +159,7 @@ def blank_estimate(ends: ValueArray, n_players: int, seed: int, method: str) -> 
         backward_passes=np.zeros(n_rows, dtype=np.intp),
         cooperators=np.full(n_rows, "", dtype="U10"),
         orders=np.full(n_rows, -1, dtype=np.intp),
+        enumerated=np.zeros(n_rows, dtype=bool),
         seed=seed,
         method=method,
     )

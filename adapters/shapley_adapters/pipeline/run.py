@@ -21,6 +21,7 @@ from ..graphs.player_graph import PlayerGraph
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets
 from .designs import GroupDesign, GroupDesigns
+from .phase_seconds import PhaseSeconds
 from .repeated_values import largest_magnitude
 from .result import Estimate
 from .rounds import PendingRows
@@ -52,6 +53,8 @@ class Run:
         What to warn of in the end.
     largest : float
         The largest value so far, regardless of signs.
+    seconds : PhaseSeconds
+        The seconds of each phase so far.
     """
 
     game: Game
@@ -62,6 +65,7 @@ class Run:
     budgets: dict[int, RowBudget] = field(init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
     largest: float = 0.0
+    seconds: PhaseSeconds = field(default_factory=PhaseSeconds, init=False)
     _graphs: Sequence[PlayerGraph] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
@@ -97,14 +101,19 @@ class Run:
         groups = self._groups(rows, ends)
         source = self.estimator.score_source
         if source is not None:
-            groups = self._scored(groups, source, evaluate)
-        with one_blas_thread():  # once for all rows, also where each has a design
+            with self.seconds.timed("scores"):
+                groups = self._scored(groups, source, evaluate)
+        with (
+            self.seconds.timed("designs"),
+            one_blas_thread(),
+        ):  # once for all rows, also where each has a design
             pending = [rows for group in groups for rows in self._start(group)]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
-            values = evaluate([rows.request() for rows in pending])
+            with self.seconds.timed("evaluations"):
+                values = evaluate([rows.request() for rows in pending])
             self.largest = max([self.largest, *map(largest_magnitude, values)])
-            with one_blas_thread():
+            with self.seconds.timed("solutions"), one_blas_thread():
                 pending = [
                     unfinished
                     for rows, new in zip(pending, values, strict=True)
@@ -210,6 +219,8 @@ def _record(
     result.standard_errors[target] = errors[indices]
     result.degrees_of_freedom[target] = freedom[indices]
     result.orders[rows] = design.order
+    if isinstance(design, FullDesign):
+        result.enumerated[rows] = True
     evaluations = np.minimum(design.table.counts, pending.round_end)
     result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[indices]
     if group.sources is not None and group.backward_passes is not None:

@@ -53,12 +53,12 @@ class RunWarnings:
 
     def warn(self, n_rows: int, settings: Settings) -> None:
         """Warn of all that was counted in a run over `n_rows` rows."""
-        name, budget = settings.name, f"{settings.budget_name}={settings.budget or 'auto'}"
+        name, budget = settings.name, settings.limit_text
         if self.n_missed:
             warn_user(
                 f"{self.n_missed} of {n_rows} rows did not reach the tolerance within {budget}: "
                 f"standard errors are up to {self.worst_excess:.3g} times as large. Raise "
-                f"{settings.budget_name} or the tolerance."
+                f"{settings.limit_name} or the tolerance."
             )
         if self.n_isolated:
             warn_user(

@@ -95,6 +95,7 @@ class OddGP(Estimator[OddDesign]):
     """
 
     is_drawn_by_labels: ClassVar[bool] = True  # little else is drawn
+    solution_exponent: ClassVar[float] = 3.0  # of the factorisation of a matrix
 
     weights: str = "learned"
     cooperators: str | ScoreArray | None = None
