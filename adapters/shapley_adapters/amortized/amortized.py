@@ -198,6 +198,7 @@ class AmortizedShapley:
             cooperators=np.full(n_rows, "", dtype="U10"),
             orders=np.full(n_rows, -1, dtype=np.intp),
             enumerated=np.zeros(n_rows, dtype=bool),
+            prior_shares=np.zeros(n_rows),
             seed=self.saved.description.seed,
             method="trained network",
         )

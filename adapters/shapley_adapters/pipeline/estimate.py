@@ -15,6 +15,7 @@ from ..games.game import Game
 from .repeated_values import check_repeated_values, largest_magnitude, n_affordable
 from .result import Estimate, blank_estimate
 from .run import Run
+from .run_warnings import warn_of_small_budgets
 from .settings import Settings
 from .time_budgets import BudgetTimer
 
@@ -64,6 +65,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     run.warnings.warn(game.n_rows, settings)
     if settings.is_for_training:
         return result
+    warn_of_small_budgets(run.budgets, run.n_active, result, estimator, settings)
     again = Evaluator(game, settings.batch_size)
     n_left = n_affordable(settings.budget, result.evaluations, run.n_active)
     n_checked = check_repeated_values(again, ends, run.n_active, n_left, run.largest)

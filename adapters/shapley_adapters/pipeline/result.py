@@ -42,7 +42,8 @@ class Estimate:
         coalition was evaluated, NaN where it is unknown.
     degrees_of_freedom : array, (R, M, K)
         The number of draws from which the standard errors are estimated, less the number of other
-        quantities estimated from them; infinite where an error is not the spread of draws.
+        quantities estimated from them; infinite where an error is not the spread of draws. For odd
+        Gaussian-process regression, 2 up to two evaluations per player.
     empty_values, grand_values : array, (R, K)
         Value of the empty coalition and of all players together.
     evaluations : array, (R,)
@@ -60,6 +61,11 @@ class Estimate:
     enumerated : array, (R,)
         Whether all coalitions of the row were evaluated, so that its attributions are exact. The
         other rows are estimated by `method`.
+    prior_shares : array, (R,)
+        The share of the prior in the variance of each row's attributions over its players, for odd
+        Gaussian-process regression: what the evaluations leave undetermined. Its square root is the
+        expected error relative to the differences between attributions. 0 for all other estimators
+        and for rows whose coalitions were all evaluated.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
     budget : int, optional
@@ -86,6 +92,7 @@ class Estimate:
     cooperators: npt.NDArray[np.str_]
     orders: IntArray
     enumerated: BoolArray
+    prior_shares: FloatArray
     seed: int
     budget: int | None = None
     timing_evaluations: int = 0
@@ -160,6 +167,7 @@ def blank_estimate(ends: ValueArray, n_players: int, seed: int, method: str) -> 
         cooperators=np.full(n_rows, "", dtype="U10"),
         orders=np.full(n_rows, -1, dtype=np.intp),
         enumerated=np.zeros(n_rows, dtype=bool),
+        prior_shares=np.zeros(n_rows),
         seed=seed,
         method=method,
     )

@@ -221,6 +221,8 @@ def _record(
     result.orders[rows] = design.order
     if isinstance(design, FullDesign):
         result.enumerated[rows] = True
+    elif solution.prior_shares is not None:
+        result.prior_shares[rows] = solution.prior_shares[indices]
     evaluations = np.minimum(design.table.counts, pending.round_end)
     result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[indices]
     if group.sources is not None and group.backward_passes is not None:

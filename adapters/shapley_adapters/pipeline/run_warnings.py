@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from ..array_types import BoolArray
+from ..array_types import BoolArray, IntArray
 from ..errors import warn_user
-from ..estimators.protocol import Solution
+from ..estimators.protocol import Estimator, Solution
+from .budgets import FEWER_PLAYERS, RowBudget
 from .designs import GroupDesign
+from .result import Estimate
 from .row_groups import RowGroup
 from .settings import Settings
 from .tolerance import Tolerance
@@ -70,3 +74,47 @@ class RunWarnings:
                 f"{name} takes each player by itself in {len(self.shortfalls)} of {n_rows} rows, "
                 f"and leaves out what players do together: {self.shortfalls[0]}. Raise {budget}."
             )
+
+
+def warn_of_small_budgets(
+    budgets: Mapping[int, RowBudget],
+    n_active: IntArray,
+    result: Estimate,
+    estimator: Estimator[Any],
+    settings: Settings,
+) -> None:
+    """Warn of the most players for which the attributions are far off, and how much is the prior.
+
+    Parameters
+    ----------
+    budgets : dict of int to RowBudget
+        The budget for each number of active players.
+    n_active : array, (R,)
+        The number of active players of each row.
+    result : Estimate
+        With the shares of the prior.
+    estimator : Estimator
+        The estimator.
+    settings : Settings
+        The settings of the run.
+    """
+    for n_players, budget in sorted(budgets.items(), reverse=True):
+        useful = estimator.useful_budget(n_players)
+        if budget.enumerates_now or budget.limit >= useful:
+            continue
+        share = float(result.prior_shares[n_active == n_players].mean())
+        of_prior = ""
+        if share > 0:
+            of_prior = (
+                f" {share:.0%} of their variance over the players is not determined by the model, "
+                "but is the prior, which expects all to be equal."
+            )
+        remedy = f"Raise {settings.budget_name} to {useful} at least."
+        if settings.max_seconds is not None:
+            remedy = f"Raise max_seconds until {settings.budget_name}={useful} fits into it."
+        warn_user(
+            f"{settings.budget_name}={budget.limit} is little for {n_players} players: below "
+            f"{useful} evaluations, {settings.name} gives attributions that are far off.{of_prior} "
+            f"{remedy} {FEWER_PLAYERS} if that is too expensive."
+        )
+        return
