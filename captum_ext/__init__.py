@@ -16,6 +16,7 @@ from .aggregates.centroid import Centroid
 from .aggregates.combine import combine
 from .aggregates.convex import Convex
 from .aggregates.low_complexity import LowComplexity
+from .attributions.best import Best
 from .attributions.c_shapley import CShapley
 from .attributions.exact import Exact
 from .attributions.l_shapley import LShapley
@@ -42,6 +43,7 @@ __all__ = [
     "AVA",
     "SVARM",
     "BaselineDistribution",
+    "Best",
     "CShapley",
     "Centroid",
     "Convex",

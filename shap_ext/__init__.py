@@ -16,6 +16,7 @@ from . import criteria
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.combine import combine
 from .explainers import (
+    BestExplainer,
     CShapleyExplainer,
     EnumerationExplainer,
     FastShapExplainer,
@@ -43,6 +44,7 @@ from .results.streamed_explanations import StreamedExplanations
 
 __all__ = [
     "AVAExplainer",
+    "BestExplainer",
     "CShapleyExplainer",
     "CentroidExplainer",
     "ConvexExplainer",

@@ -43,6 +43,19 @@ def checked_count(name: str, value: Any, minimum: int = 1) -> int:
     return int(value)
 
 
+def checked_seconds(name: str, value: Any) -> float | None:
+    """Return `value` as a float if it is a positive number of seconds; None for None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a positive number of seconds; got {type(value).__name__}."
+        )
+    if not 0 < float(value) < np.inf:
+        raise InvalidArgumentError(f"{name} must be a positive number of seconds; got {value!r}.")
+    return float(value)
+
+
 def check_unmasked(name: str, value: Any) -> None:
     """Refuse NumPy masked arrays that have masked entries: these have no value."""
     if np.ma.is_masked(value):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 from torch import Tensor
 
 from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
-from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
 from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.batches.batch_function import BatchFunction, make_batch_function
 from shapley_adapters.constructors import write_constructor
@@ -95,6 +95,7 @@ class CoalitionAttribution(StreamAttribution):
         return_input_shape: bool = True,
         return_standard_error: bool = False,
         tolerance: float | str | None = None,
+        max_seconds: float | None = None,
     ) -> Any:
         """Attribute the output of the forward function to its inputs.
 
@@ -143,6 +144,11 @@ class CoalitionAttribution(StreamAttribution):
             output, or a percentage of the distance between the example's largest and smallest
             attribution, as in `"1%"`. `n_samples` is still the limit, and is by default twenty
             times as high. A warning names the examples that reach it first.
+        max_seconds : float, optional
+            The time for the call, for all examples together. The budget is the largest that fits,
+            from costs measured at the start, so that it may differ from call to call. The same seed
+            with `n_samples=method.last_estimate.budget` repeats the call exactly. If you pass
+            `n_samples`, it is a further limit.
 
         Returns
         -------
@@ -163,7 +169,8 @@ class CoalitionAttribution(StreamAttribution):
         InvalidArgumentError, InvalidArgumentTypeError
             If an argument cannot be used; the message names it.
         BudgetError
-            If `n_samples` is too small for the method; the message names the minimum.
+            If `n_samples` or `max_seconds` is too small for the method; the message names the
+            minimum.
         NonFiniteValueError
             If the forward function returns NaN or an infinite number.
         ModelOutputError
@@ -182,6 +189,7 @@ class CoalitionAttribution(StreamAttribution):
             graph=self._graph(call.game),
             with_errors=return_standard_error,
             tolerance=checked_tolerance(tolerance),
+            max_seconds=checked_seconds("max_seconds", max_seconds),
             independent_rows=checked_flag("independent_rows", self.independent_rows),
             n_jobs=checked_n_jobs(self.n_jobs),
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,

@@ -1,5 +1,6 @@
 """The explainers: each is its options and its estimator."""
 
+from .best import BestExplainer
 from .c_shapley import CShapleyExplainer
 from .exact import EnumerationExplainer
 from .l_shapley import LShapleyExplainer
@@ -15,6 +16,7 @@ from .sim_semivalue import SimSemivalueExplainer
 from .svarm import SVARMExplainer
 
 __all__ = [
+    "BestExplainer",
     "CShapleyExplainer",
     "EnumerationExplainer",
     "FastShapExplainer",

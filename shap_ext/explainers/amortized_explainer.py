@@ -203,6 +203,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         max_evals: int | str = "auto",
         error_bounds: bool = False,
         tolerance: float | str | None = None,
+        max_seconds: float | None = None,
         **options: Any,
     ) -> Any:
         """Explain rows by the network, after training it where that has not been done.
@@ -211,7 +212,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         ----------
         *args : array or DataFrame, (R, …)
             The rows.
-        max_evals, error_bounds, tolerance
+        max_evals, error_bounds, tolerance, max_seconds
             Not for networks: a pass has no budget and returns no standard errors.
         **options
             `batch_size`, `outputs`, `silent` and `check_additivity`, as of all explainers.
@@ -231,6 +232,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             ("max_evals", max_evals, "auto"),
             ("error_bounds", error_bounds, False),
             ("tolerance", tolerance, None),
+            ("max_seconds", max_seconds, None),
         ):
             if value != neutral:
                 raise InvalidArgumentError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
-from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
+from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.batches.batch_function import BatchFunction, make_batch_function
 from shapley_adapters.constructors import write_constructor
@@ -95,6 +95,7 @@ class CoalitionExplainer(StreamExplainer):
         outputs: Outputs = None,
         silent: bool = False,
         tolerance: float | str | None = None,
+        max_seconds: float | None = None,
         check_additivity: bool = False,
     ) -> Any:
         """Explain the model's output for each row.
@@ -127,6 +128,11 @@ class CoalitionExplainer(StreamExplainer):
             or a percentage of the distance between the row's largest and smallest value, as in
             `"1%"`. `max_evals` is still the limit, and is by default twenty times as high. A
             warning names the rows that reach it first.
+        max_seconds : float, optional
+            The time for the call, for all rows together. The budget is the largest that fits, from
+            costs measured at the start, so that it may differ from call to call. The same seed with
+            `max_evals=explainer.last_estimate.budget` repeats the call exactly. If you pass
+            `max_evals`, it is a further limit.
         check_additivity : bool
             Whether to raise an error if attributions do not sum to the model's output. Those of
             efficient estimators always do.
@@ -145,7 +151,8 @@ class CoalitionExplainer(StreamExplainer):
         InvalidArgumentError, InvalidArgumentTypeError
             If an argument cannot be used; the message names it.
         BudgetError
-            If `max_evals` is too small for the method; the message names the minimum.
+            If `max_evals` or `max_seconds` is too small for the method; the message names the
+            minimum.
         NonFiniteValueError
             If the model returns NaN or an infinite number.
         """
@@ -173,6 +180,7 @@ class CoalitionExplainer(StreamExplainer):
             graph=self._graph(explained.layout),
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
+            max_seconds=checked_seconds("max_seconds", max_seconds),
             independent_rows=self.independent_rows,
             n_jobs=checked_n_jobs(self.n_jobs),
             progress_delay=None if silent else BAR_DELAY,
@@ -206,6 +214,7 @@ class CoalitionExplainer(StreamExplainer):
         outputs: Outputs = None,
         silent: bool = False,
         tolerance: float | str | None = None,
+        max_seconds: float | None = None,
         check_additivity: bool = False,
     ) -> dict[str, Any]:
         """Explain one row and return a dict, as shap's own explainers do."""
@@ -218,6 +227,7 @@ class CoalitionExplainer(StreamExplainer):
             outputs=outputs,
             silent=silent,
             tolerance=tolerance,
+            max_seconds=max_seconds,
             check_additivity=check_additivity,
         )
         parts = answer if isinstance(answer, list) else [answer]

@@ -85,6 +85,7 @@ def test_arguments_are_captums_in_captums_order(method):
         "return_input_shape",
         "return_standard_error",
         "tolerance",
+        "max_seconds",
     ]
     for theirs in (captum.attr.ShapleyValueSampling, captum.attr.KernelShap):
         their_names = list(inspect.signature(theirs.attribute).parameters)

@@ -324,6 +324,13 @@ def test_estimates_print_in_one_line():
         "Estimate(Exact: 2 rows, 4 players, 1 output; 4 to 16 evaluations per row; "
         "mean standard error 0; seed 0)"
     )
+    some = core.estimate(
+        with_null_players(random_game(4, n_rows=2), active),
+        core.RandomOrder(),
+        core.Settings(seed=0, budget=9),
+    )
+    assert some.enumerated.tolist() == [False, True]
+    assert repr(some).startswith("Estimate(RandomOrder, enumeration of 1 row: 2 rows, 4 players")
     unknown = dataclasses.replace(exact, standard_errors=exact.values * np.nan, method="")
     assert "method unknown" in repr(unknown)
     assert "standard errors unknown" in repr(unknown)

@@ -246,6 +246,17 @@ ESTIMATORS = [
         for weights in ("learned", "equal")
     ),
     Row(
+        "best",
+        core.OddGP,
+        shap_ext.BestExplainer,
+        captum_ext.Best,
+        is_unbiased=False,  # as odd GP, where it does not enumerate
+        keeps_null_players=False,
+        is_linear=False,
+        rounding=1e-8,
+        least=lambda m: 4,
+    ),
+    Row(
         "semivalue",
         core.Semivalue,
         shap_ext.SemivalueExplainer,

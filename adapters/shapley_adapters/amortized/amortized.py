@@ -200,6 +200,8 @@ class AmortizedShapley:
             backward_passes=np.zeros(n_rows, dtype=np.intp),
             cooperators=np.full(n_rows, "", dtype="U10"),
             orders=np.full(n_rows, -1, dtype=np.intp),
+            enumerated=np.zeros(n_rows, dtype=bool),
+            prior_shares=np.zeros(n_rows),
             seed=self.saved.description.seed,
             method="trained network",
         )

@@ -148,12 +148,14 @@ class Solution:
     """Attributions and their standard errors, (R, M, K) each; NaN if an error is unknown.
 
     Estimators on graphs return them for all nodes. The degrees of freedom of the standard errors
-    have a shape that NumPy broadcasts to (R, M, K).
+    have a shape that NumPy broadcasts to (R, M, K). Estimators with a prior also return its share
+    in the variance of the attributions over the players, (R,).
     """
 
     values: AttributionArray
     standard_errors: AttributionArray
     degrees_of_freedom: FloatArray | float = np.inf
+    prior_shares: FloatArray | None = None
 
 
 DesignT = TypeVar("DesignT", bound=Design)
@@ -176,6 +178,12 @@ class Estimator(Protocol[DesignT]):
     """Whether a new labelling of the players of one design is as good as drawing another design.
 
     Rows with independent random draws then share a design, which is faster.
+    """
+
+    solution_exponent: ClassVar[float] = 1.5
+    """With this power of the budget, the time of a design and of a solution grows at most.
+
+    Work in proportion to the budget has 1.5 rather than 1, because of sorting and of caches.
     """
 
     @property

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..array_types import IntArray
-from ..errors import BudgetError, warn_user
+from ..errors import BudgetError
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
 from ..memory_bounds import memory_limit
@@ -20,7 +19,7 @@ _FIRST_CHECK = 4
 fewer evaluations are often too small, and a row that stops then stops too early."""
 
 
-_FEWER_PLAYERS = "Group features (groups= or a coarser masker in shap, feature_mask in captum)"
+FEWER_PLAYERS = "Group features (groups= or a coarser masker in shap, feature_mask in captum)"
 
 
 def default_budget(n_players: int, with_tolerance: bool = False) -> int:
@@ -72,7 +71,7 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
     can_enumerate = not estimator.needs_graph and n_all <= limit
     if can_enumerate and not has_tolerance:
         return RowBudget(n_players, limit, n_all, limit, True, True)
-    minimum = min(n_all, _estimation_cost(n_players, estimator, settings.needs_errors))
+    minimum = min(n_all, estimation_cost(n_players, estimator, settings.needs_errors))
     if settings.budget is None and n_all > limit:
         limit = max(limit, minimum)
     first_check = limit
@@ -82,7 +81,7 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
     return RowBudget(n_players, limit, minimum, first_check, can_enumerate, enumerates_now)
 
 
-def _estimation_cost(n_players: int, estimator: Estimator[Any], with_errors: bool) -> int:
+def estimation_cost(n_players: int, estimator: Estimator[Any], with_errors: bool) -> int:
     """Return the evaluations for an estimate, and for the scores that come from differences."""
     cost = estimator.minimum_budget(n_players, with_errors)
     source = estimator.score_source
@@ -96,8 +95,7 @@ def checked_budgets(
 ) -> dict[int, RowBudget]:
     """Return the budget for each number of active players, before anything is evaluated.
 
-    Warns of a budget with which attributions are far off. Budgets of estimators that need a graph
-    are checked when their designs are made.
+    Budgets of estimators that need a graph are checked when their designs are made.
 
     Raises
     ------
@@ -111,8 +109,6 @@ def checked_budgets(
         return budgets
     for budget in budgets.values():
         _check(budget, estimator, settings)
-    if not settings.is_for_training:
-        _warn_of_small_budgets(budgets, estimator, settings)
     return budgets
 
 
@@ -125,7 +121,7 @@ def _check(budget: RowBudget, estimator: Estimator[Any], settings: Settings) -> 
             f"{name}={settings.budget} pays for all 2^{n_players} = {2**n_players} coalitions of a "
             f"row of {n_players} players, but enumeration is limited to {MAX_PLAYERS} players. "
             f"Lower {name}, and coalitions are drawn; the default is {default_budget(n_players)}. "
-            f"{_FEWER_PLAYERS} for exact values."
+            f"{FEWER_PLAYERS} for exact values."
         )
     if budget.enumerates_now:
         return
@@ -151,7 +147,7 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
         raise BudgetError(
             f"{settings.name} needs about {needed / 2**30:.3g} GiB of memory for {n_players} "
             f"players and {n_evaluations} evaluations a row; {limit / 2**30:.3g} GiB, half of what "
-            f"there is, may be used. {_FEWER_PLAYERS}, or lower {settings.budget_name}."
+            f"there is, may be used. {FEWER_PLAYERS}, or lower {settings.budget_name}."
         )
 
 
@@ -162,22 +158,5 @@ def memory_error(n_players: int, settings: Settings) -> BudgetError:
     return BudgetError(
         f"{cause}{settings.name} needs more than {limit / 2**30:.3g} GiB of memory, half of what "
         f"there is, for the coalitions of {n_players} players on their graph. Lower {name} or the "
-        f"order, if there is one. {_FEWER_PLAYERS}."
+        f"order, if there is one. {FEWER_PLAYERS}."
     )
-
-
-def _warn_of_small_budgets(
-    budgets: Mapping[int, RowBudget], estimator: Estimator[Any], settings: Settings
-) -> None:
-    """Warn of the most players for which the attributions are far off."""
-    for n_players, budget in sorted(budgets.items(), reverse=True):
-        useful = estimator.useful_budget(n_players)
-        if budget.enumerates_now or budget.limit >= useful:
-            continue
-        name = settings.budget_name
-        warn_user(
-            f"{name}={budget.limit} is little for {n_players} players: below {useful} evaluations, "
-            f"{settings.name} gives attributions that are far off, most of them close to each "
-            f"other. Raise {name} to {useful} at least. {_FEWER_PLAYERS} if that is too expensive."
-        )
-        return

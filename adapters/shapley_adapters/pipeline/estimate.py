@@ -17,6 +17,7 @@ from .repeated_values import check_repeated_values, largest_magnitude, n_afforda
 from .result import Estimate, blank_estimate
 from .run import Run
 from .settings import Settings
+from .time_budgets import BudgetTimer
 
 
 def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
@@ -28,6 +29,9 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     for all coalitions of the others, all are evaluated and the result is exact; estimators on
     graphs decide for themselves.
 
+    With `max_seconds`, costs are measured first. The rest is the estimate with the budget that fits
+    into the time, so that the same budget and seed give the same numbers again.
+
     In the end two values of one row are computed once more, if a budget has evaluations left or
     the user gave none; a warning says where they differ, because the model is not deterministic.
 
@@ -36,11 +40,15 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     InvalidArgumentError
         If the graphs do not fit the rows or their players.
     BudgetError
-        If the budget is too small for the estimator.
+        If the budget is too small for the estimator, or the time too short.
     WorkerError
         If the model fails in a worker.
     """
-    run = Run(game, estimator, settings, game.active_players())
+    active, n_timing = game.active_players(), 0
+    if settings.max_seconds is not None:
+        timed = BudgetTimer(game, estimator, settings, active).choose()
+        settings, n_timing = replace(settings, budget=timed.budget), timed.timing_evaluations
+    run = Run(game, estimator, settings, active)
     jobs = jobs_of(settings.n_jobs, game.n_rows)
     with _progress_bar(run) as bar:
         evaluate = Evaluator(game, settings.batch_size, bar.update, is_timed=True)
@@ -56,13 +64,20 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
 
             estimate_in_workers(run, jobs, ends, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
+    if not settings.is_for_training:
+        run.warnings.count_small_budgets(run.budgets, run.n_active, result, estimator)
     run.warnings.warn(game.n_rows, settings)
     if settings.is_for_training:
         return result
     again = Evaluator(game, settings.batch_size)
     n_left = n_affordable(settings.budget, result.evaluations, run.n_active)
     n_checked = check_repeated_values(again, ends, run.n_active, n_left, run.largest)
-    return replace(result, check_evaluations=n_checked)
+    return replace(
+        result,
+        budget=settings.budget,
+        timing_evaluations=n_timing,
+        check_evaluations=n_checked,
+    )
 
 
 def _progress_bar(run: Run) -> tqdm[Any]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.special
 
 from ..arguments import checked_probability
-from ..array_types import AttributionArray, FloatArray, IntArray, ValueArray
+from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 
 _ARRAYS = (
     "values",
@@ -22,6 +22,8 @@ _ARRAYS = (
     "backward_passes",
     "cooperators",
     "orders",
+    "enumerated",
+    "prior_shares",
 )
 """The fields of an `Estimate` that have an entry for each row."""
 
@@ -56,7 +58,8 @@ class Estimate:
         coalition was evaluated, NaN where it is unknown.
     degrees_of_freedom : array, (R, M, K)
         The number of draws from which the standard errors are estimated, less the number of other
-        quantities estimated from them; infinite where an error is not the spread of draws.
+        quantities estimated from them; infinite where an error is not the spread of draws. For odd
+        Gaussian-process regression, 2 up to two evaluations per player.
     empty_values, grand_values : array, (R, K)
         Value of the empty coalition and of all players together.
     evaluations : array, (R,)
@@ -71,8 +74,23 @@ class Estimate:
         The largest order of the neighbourhoods or sets in the graph of each row, the same for all
         players of the row, enumerated or drawn; −1 for estimators without orders and for rows
         without active players.
+    enumerated : array, (R,)
+        Whether all coalitions of the row were evaluated, so that its attributions are exact. The
+        other rows are estimated by `method`.
+    prior_shares : array, (R,)
+        The share of the prior in the variance of each row's attributions over its players, for odd
+        Gaussian-process regression: what the evaluations leave undetermined. Its square root is the
+        expected error relative to the differences between attributions. 0 for all other estimators
+        and for rows whose coalitions were all evaluated.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
+    budget : int, optional
+        The evaluations that each row could have: those that the user named, or those that fitted
+        into `max_seconds`. None where the default applied. With this budget and `seed`, an estimate
+        that was limited by time can be repeated exactly.
+    timing_evaluations : int
+        Evaluations, for all rows together, that measured the costs to choose a budget for
+        `max_seconds`; they are not part of `evaluations`.
     check_evaluations : int
         Evaluations, 0 to 2 for all rows together, that were made once more at the end to see
         whether the model is deterministic; they are not part of `evaluations`.
@@ -89,7 +107,11 @@ class Estimate:
     backward_passes: IntArray
     cooperators: npt.NDArray[np.str_]
     orders: IntArray
+    enumerated: BoolArray
+    prior_shares: FloatArray
     seed: int
+    budget: int | None = None
+    timing_evaluations: int = 0
     check_evaluations: int = 0
     method: str = ""
 
@@ -101,9 +123,23 @@ class Estimate:
             for count, noun in ((n_rows, "row"), (n_players, "player"), (n_outputs, "output"))
         )
         return (
-            f"Estimate({self.method or 'method unknown'}: {sizes}; {_range(self.evaluations)} "
-            f"evaluations per row; {self._error_summary()}; seed {self.seed})"
+            f"Estimate({self._methods()}: {sizes}; {_range(self.evaluations)} evaluations per row"
+            f"{self._time_summary()}; {self._error_summary()}; seed {self.seed})"
         )
+
+    def _methods(self) -> str:
+        """Name the method, and how many rows were enumerated although it can sample."""
+        n_enumerated = int(self.enumerated.sum())
+        if not self.method or not n_enumerated or self.method == "Exact":
+            return self.method or "method unknown"
+        if n_enumerated == len(self.enumerated):
+            return "enumeration"
+        return f"{self.method}, enumeration of {_counted(n_enumerated, 'row')}"
+
+    def _time_summary(self) -> str:
+        if not self.timing_evaluations:
+            return ""
+        return f" (max_seconds pays for {self.budget:,})"
 
     def _error_summary(self) -> str:
         if not self.standard_errors.size or np.isnan(self.standard_errors).all():
@@ -156,6 +192,8 @@ def blank_estimate(ends: ValueArray, n_players: int, seed: int, method: str) -> 
         backward_passes=np.zeros(n_rows, dtype=np.intp),
         cooperators=np.full(n_rows, "", dtype="U10"),
         orders=np.full(n_rows, -1, dtype=np.intp),
+        enumerated=np.zeros(n_rows, dtype=bool),
+        prior_shares=np.zeros(n_rows),
         seed=seed,
         method=method,
     )

@@ -12,7 +12,7 @@ from ..estimators.protocol import Design
 from ..games.evaluation import Request
 from .row_groups import RowGroup
 
-_GROWTH = 1.25
+GROWTH = 1.25
 """Factor from the end of a round to the end of the next. At most a fifth of the evaluations of a
 row come after it could have stopped."""
 
@@ -64,7 +64,7 @@ class PendingRows:
 
     def next_round(self) -> PendingRows:
         """Return the rows with a later end of the round."""
-        return replace(self, round_end=int(np.ceil(_GROWTH * self.round_end)))
+        return replace(self, round_end=int(np.ceil(GROWTH * self.round_end)))
 
     def enumerated(self) -> list[PendingRows]:
         """Return each row by itself, with the design of all coalitions."""

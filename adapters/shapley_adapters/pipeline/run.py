@@ -23,6 +23,7 @@ from ..graphs.player_graph import PlayerGraph
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets
 from .designs import GroupDesign, GroupDesigns
+from .phase_seconds import PhaseSeconds
 from .repeated_values import largest_magnitude
 from .result import Estimate
 from .rounds import PendingRows
@@ -63,6 +64,8 @@ class Run:
         What to warn of in the end.
     largest : float
         The largest value so far, regardless of signs.
+    seconds : PhaseSeconds
+        The seconds of each phase so far.
     """
 
     game: Game
@@ -73,6 +76,7 @@ class Run:
     budgets: dict[int, RowBudget] = field(init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
     largest: float = 0.0
+    seconds: PhaseSeconds = field(default_factory=PhaseSeconds, init=False)
     _graphs: Sequence[PlayerGraph] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
@@ -125,7 +129,8 @@ class Run:
         for first in range(0, stop - start, size):
             last = min(first + size, stop - start)
             rows = np.arange(start + first, start + last)
-            self._estimate_block(rows, ends[first:last], evaluate, result.of_rows(first, last))
+            part = result.of_rows(first, last)
+            self.estimate_block(rows, ends[first:last], evaluate, part, int(rows[0]))
 
     def _rows_per_block(self, n_outputs: int) -> int:
         """Return how many rows are estimated together, so that their coalitions fit into memory."""
@@ -138,22 +143,33 @@ class Run:
             row_bytes *= _OWN_DESIGN
         return int(max(1, _BLOCK_BYTES // row_bytes))
 
-    def _estimate_block(
-        self, rows: IntArray, ends: ValueArray, evaluate: Evaluator, result: Estimate
+    def estimate_block(
+        self,
+        rows: IntArray,
+        ends: ValueArray,
+        evaluate: Evaluator,
+        result: Estimate,
+        first_row: int = 0,
     ) -> None:
-        """Estimate rows that follow each other, and write their attributions into the result."""
+        """Estimate some rows, and write their attributions into the result.
+
+        `ends` are those of these rows, and `result` is that of the rows from `first_row` on.
+        """
         groups = self._groups(rows, ends)
         source = self.estimator.score_source
         if source is not None:
-            groups = self._scored(groups, source, evaluate)
-        record = partial(_record, result, int(rows[0]))
-        with one_blas_thread():  # once for all rows, also where each has a design
+            with self.seconds.timed("scores"):
+                groups = self._scored(groups, source, evaluate)
+        record = partial(_record, result, first_row)
+        # BLAS is limited once for all rows, also where each has a design.
+        with self.seconds.timed("designs"), one_blas_thread():
             pending = [of_group for group in groups for of_group in self._start(group)]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
-            values = evaluate([of_group.request() for of_group in pending])
+            with self.seconds.timed("evaluations"):
+                values = evaluate([of_group.request() for of_group in pending])
             self.largest = max([self.largest, *map(largest_magnitude, values)])
-            with one_blas_thread():
+            with self.seconds.timed("solutions"), one_blas_thread():
                 pending = [
                     unfinished
                     for of_group, new in zip(pending, values, strict=True)
@@ -274,6 +290,10 @@ def _record(
     result.standard_errors[target] = errors[indices]
     result.degrees_of_freedom[target] = freedom[indices]
     result.orders[rows] = design.order
+    if isinstance(design, FullDesign):
+        result.enumerated[rows] = True
+    elif solution.prior_shares is not None:
+        result.prior_shares[rows] = solution.prior_shares[indices]
     evaluations = np.minimum(design.table.counts, pending.round_end)
     result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[indices]
     if group.sources is not None and group.backward_passes is not None:

@@ -5,19 +5,73 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ..array_types import BoolArray
+from ..array_types import BoolArray, IntArray
 from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
-from ..estimators.protocol import Solution
+from ..estimators.protocol import Estimator, Solution
+from .budgets import FEWER_PLAYERS, RowBudget
 from .designs import GroupDesign
+from .result import Estimate
 from .row_groups import RowGroup
 from .settings import Settings
 from .tolerance import Tolerance
+
+
+@dataclass(frozen=True)
+class SmallBudget:
+    """Rows whose budget leaves the attributions far off.
+
+    Attributes
+    ----------
+    n_players : int
+        The active players of these rows.
+    limit, useful : int
+        The evaluations that a row could have, and those from which on attributions are useful.
+    n_rows : int
+        The number of rows.
+    sum_of_prior_shares : float
+        The sum of their prior shares.
+    """
+
+    n_players: int
+    limit: int
+    useful: int
+    n_rows: int
+    sum_of_prior_shares: float
+
+    def joined(self, other: SmallBudget | None) -> SmallBudget:
+        """Return the rows of both, or those with more players."""
+        if other is None or other.n_players < self.n_players:
+            return self
+        if other.n_players > self.n_players:
+            return other
+        return replace(
+            self,
+            n_rows=self.n_rows + other.n_rows,
+            sum_of_prior_shares=self.sum_of_prior_shares + other.sum_of_prior_shares,
+        )
+
+    def warn(self, settings: Settings) -> None:
+        """Warn of these rows, and say how much of their attributions is the prior."""
+        of_prior = ""
+        if self.sum_of_prior_shares > 0:
+            of_prior = (
+                f" {self.sum_of_prior_shares / self.n_rows:.0%} of their variance over the players "
+                "is not determined by the model, but is the prior, which expects all to be equal."
+            )
+        remedy = f"Raise {settings.budget_name} to {self.useful} at least."
+        if settings.max_seconds is not None:
+            remedy = f"Raise max_seconds until {settings.budget_name}={self.useful} fits into it."
+        warn_user(
+            f"{settings.budget_name}={self.limit} is little for {self.n_players} players: below "
+            f"{self.useful} evaluations, {settings.name} gives attributions that are far off."
+            f"{of_prior} {remedy} {FEWER_PLAYERS} if that is too expensive."
+        )
 
 
 @dataclass
@@ -40,6 +94,8 @@ class RunWarnings:
         The source of the scores, if the user chose one by name.
     n_scored, n_partial, n_empty : int
         Rows with scores; of these, rows whose derivatives do not explain the output or are zero.
+    small_budget : SmallBudget, optional
+        The rows with most players, where the budget leaves the attributions far off.
     n_rows : int
         The rows of all runs of a stream that were added.
     """
@@ -53,6 +109,7 @@ class RunWarnings:
     n_scored: int = 0
     n_partial: int = 0
     n_empty: int = 0
+    small_budget: SmallBudget | None = None
     n_rows: int = 0
     _settings: Settings | None = field(default=None, repr=False)
 
@@ -67,6 +124,8 @@ class RunWarnings:
         self.n_scored += others.n_scored
         self.n_partial += others.n_partial
         self.n_empty += others.n_empty
+        if others.small_budget is not None:
+            self.small_budget = others.small_budget.joined(self.small_budget)
 
     def count_scores(self, scores: Scores) -> None:
         """Count the rows with unreliable scores."""
@@ -90,6 +149,35 @@ class RunWarnings:
             self.shortfall = self.shortfall or group_design.shortfall
             self.n_shortfalls += n_rows
 
+    def count_small_budgets(
+        self,
+        budgets: Mapping[int, RowBudget],
+        n_active: IntArray,
+        result: Estimate,
+        estimator: Estimator[Any],
+    ) -> None:
+        """Count the rows with most players for which the attributions are far off.
+
+        Parameters
+        ----------
+        budgets : dict of int to RowBudget
+            The budget for each number of active players.
+        n_active : array, (R,)
+            The number of active players of each row.
+        result : Estimate
+            With the shares of the prior.
+        estimator : Estimator
+            The estimator.
+        """
+        for n_players, budget in sorted(budgets.items(), reverse=True):
+            useful = estimator.useful_budget(n_players)
+            if not budget.enumerates_now and budget.limit < useful:
+                shares = result.prior_shares[n_active == n_players]
+                self.small_budget = SmallBudget(
+                    n_players, budget.limit, useful, len(shares), float(shares.sum())
+                )
+                return
+
     def warn(self, n_rows: int, settings: Settings) -> None:
         """Warn of all that was counted in a run over `n_rows` rows; in a stream, at its end."""
         of_stream = _of_stream.get()
@@ -107,21 +195,24 @@ class RunWarnings:
 
     def as_record(self) -> dict[str, Any]:
         """Return the counts as plain data."""
-        return {name: getattr(self, name) for name in _COUNTS}
+        small = None if self.small_budget is None else asdict(self.small_budget)
+        return {name: getattr(self, name) for name in _COUNTS} | {"small_budget": small}
 
     def restore(self, record: Mapping[str, Any]) -> None:
         """Set the counts to those of a record."""
         for name in _COUNTS:
             setattr(self, name, type(getattr(self, name))(record[name]))
+        small = record["small_budget"]
+        self.small_budget = None if small is None else SmallBudget(**small)
 
     def _warn(self, n_rows: int, settings: Settings) -> None:
         warn_of_scores(self.score_source, self.n_partial, self.n_empty, self.n_scored)
-        name, budget = settings.name, f"{settings.budget_name}={settings.budget or 'auto'}"
+        name, budget = settings.name, settings.limit_text
         if self.n_missed:
             warn_user(
                 f"{self.n_missed} of {n_rows} rows did not reach the tolerance within {budget}: "
                 f"standard errors are up to {self.worst_excess:.3g} times as large. Raise "
-                f"{settings.budget_name} or the tolerance."
+                f"{settings.limit_name} or the tolerance."
             )
         if self.n_isolated:
             warn_user(

@@ -28,6 +28,9 @@ class Settings:
         Whether standard errors are needed, so that a budget too small for them is refused.
     tolerance : Tolerance, optional
         The standard error at which a row stops before its budget is spent.
+    max_seconds : float, optional
+        The time for the call, for all rows together. The budget is then the largest that fits, by
+        measured costs, and `budget` is a further limit.
     independent_rows : bool
         Whether each row has random draws of its own, from the seed and the content of the row.
     is_for_training : bool
@@ -50,12 +53,26 @@ class Settings:
     graph: PlayerGraph | Sequence[PlayerGraph] | None = None
     with_errors: bool = False
     tolerance: Tolerance | None = None
+    max_seconds: float | None = None
     independent_rows: bool = False
     is_for_training: bool = False
     n_jobs: int | None = 1
     progress_delay: float | None = None
     name: str = "the estimator"
     budget_name: str = "budget"
+
+    @property
+    def limit_name(self) -> str:
+        """The argument that limits the evaluations, for messages."""
+        return self.budget_name if self.max_seconds is None else "max_seconds"
+
+    @property
+    def limit_text(self) -> str:
+        """The argument that limits the evaluations and its value, for messages."""
+        budget = f"{self.budget_name}={self.budget or 'auto'}"
+        if self.max_seconds is None:
+            return budget
+        return f"max_seconds={self.max_seconds:g}, which pays for {budget}"
 
     @property
     def needs_errors(self) -> bool:

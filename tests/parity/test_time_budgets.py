@@ -1,0 +1,259 @@
+"""`max_seconds=` of both hosts, and the explainers that choose between exact and estimated.
+
+The model moves a clock of its own, so that the numbers do not depend on the machine.
+"""
+
+import re
+
+import numpy as np
+import pytest
+import shap
+
+import shap_ext
+import shapley_adapters as core
+from shapley_adapters.errors import (
+    BudgetError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtWarning,
+)
+from shapley_adapters.pipeline.measured_growth import MeasuredGrowth
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.clock import Clock
+from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES
+from tests.helpers.optional import captum_ext, torch
+from tests.helpers.reference_games import FunctionGame, TableGame, smooth_game
+
+needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
+SPEEDS = pytest.mark.parametrize("seconds", [1e-6, 5e-5, 5e-3])
+ROWS = np.random.default_rng(3).normal(size=(4, 30))
+FEW = "ignore:.* is little for"
+
+
+def curved(x):
+    return np.tanh(x[:, ::2].sum(axis=1)) + x[:, 0] * x[:, 1]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+def by_shap(model, rows, algorithm="best", seed=0, **options):
+    explainer = shap.Explainer(model, 0 * rows[:1], algorithm=algorithm, seed=seed)
+    return explainer(rows, silent=True, **options).values, explainer.last_estimate
+
+
+def by_captum(model, rows, method="Best", seed=0, **options):
+    def forward(x):
+        return torch.as_tensor(model(x.numpy()))
+
+    attribution = getattr(captum_ext, method)(forward, seed=seed)
+    if "max_evals" in options:
+        options["n_samples"] = options.pop("max_evals")
+    values = attribution.attribute(torch.as_tensor(rows), **options)
+    return values.numpy(), attribution.last_estimate
+
+
+HOSTS = pytest.mark.parametrize("explain", [by_shap, pytest.param(by_captum, marks=needs_torch)])
+
+
+@HOSTS
+@SPEEDS
+@pytest.mark.parametrize("n_features", [8, 13, 30])
+@pytest.mark.filterwarnings(FEW)
+def test_calls_end_in_time_and_use_it(explain, seconds, n_features, clock):
+    model = clock.model(curved, seconds)
+    limit = 0.5
+    if seconds == 1e-6 and n_features == 30:
+        limit = 0.02  # the model's time; our own stands still, and a larger budget takes minutes
+    _, estimate = explain(model, ROWS[:, :n_features], max_seconds=limit)
+    assert clock.now <= 1.2 * limit
+    n_all = 2**n_features
+    assert estimate.budget == n_all or clock.now >= 0.6 * limit
+    assert (estimate.enumerated == (estimate.budget >= n_all)).all()
+    assert (estimate.evaluations <= estimate.budget).all()
+
+
+@HOSTS
+@pytest.mark.parametrize("algorithm", ["Best", "RandomOrder", "LeastSquares", "Shear"])
+def test_a_call_is_repeated_by_its_budget(explain, algorithm, clock):
+    model = clock.model(curved, 1e-4)
+    first, estimate = explain(model, ROWS, algorithm, max_seconds=0.3)
+    again, repeated = explain(curved, ROWS, algorithm, max_evals=estimate.budget)
+    np.testing.assert_array_equal(again, first)
+    np.testing.assert_array_equal(repeated.standard_errors, estimate.standard_errors)
+    assert estimate.timing_evaluations > 0 == repeated.timing_evaluations
+    assert repeated.budget == estimate.budget
+    assert f"(max_seconds pays for {estimate.budget:,})" in repr(estimate)
+
+
+@HOSTS
+def test_rows_of_few_players_are_enumerated_and_others_sampled(explain, clock):
+    rows = ROWS.copy()
+    rows[:2, 6:] = 0.0
+    values, estimate = explain(clock.model(curved, 1e-4), rows, max_seconds=0.5)
+    assert estimate.enumerated.tolist() == [True, True, False, False]
+    assert estimate.evaluations[:2].tolist() == [64, 64]
+    assert (estimate.standard_errors[:2] == 0).all() and (estimate.standard_errors[2:] > 0).any()
+    assert repr(estimate).startswith("Estimate(OddGP, enumeration of 2 rows: 4 rows")
+    exact, _ = explain(curved, rows[:2, :6], "enumeration" if explain is by_shap else "Exact")
+    np.testing.assert_allclose(values[:2, :6], exact, atol=1e-10)
+    assert clock.now <= 0.6
+
+
+@HOSTS
+def test_time_pays_for_exact_values_beyond_the_default_budget(explain, clock):
+    rows = ROWS[:, :12]
+    default, by_default = explain(curved, rows)
+    assert by_default.budget is None and (by_default.evaluations <= 500).all()
+    assert not by_default.enumerated.any()
+    exact, estimate = explain(clock.model(curved, 1e-5), rows, max_seconds=1.0)
+    assert estimate.enumerated.all()
+    assert repr(estimate).startswith("Estimate(enumeration: 4 rows")
+    np.testing.assert_array_equal(explain(curved, rows)[0], default)  # no clock in it
+    wanted, _ = explain(curved, rows, "enumeration" if explain is by_shap else "Exact")
+    np.testing.assert_allclose(exact, wanted, atol=1e-12)
+
+
+@HOSTS
+def test_too_short_a_time_is_refused_with_a_number_that_suffices(explain, clock):
+    algorithm = "shear" if explain is by_shap else "Shear"
+    with pytest.raises(BudgetError, match=r"max_seconds=0\.2 is too short.*122 eval.*4 rows") as no:
+        explain(clock.model(curved, 5e-3), ROWS, algorithm, max_seconds=0.2)
+    assert no.value.needed == 122
+    assert clock.now <= 0.24
+    (needed,) = re.findall(r"Pass max_seconds=([\d.]+) or more", str(no.value))
+    assert 4 * 122 * 5e-3 < float(needed) < 5
+    clock.now = 0.0
+    _, estimate = explain(clock.model(curved, 5e-3), ROWS, algorithm, max_seconds=float(needed))
+    assert clock.now <= 1.2 * float(needed)
+    assert estimate.budget >= 122
+
+
+@HOSTS
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (0, InvalidArgumentError),
+        (-1.0, InvalidArgumentError),
+        (float("nan"), InvalidArgumentError),
+        (float("inf"), InvalidArgumentError),
+        ("1", InvalidArgumentTypeError),
+        (True, InvalidArgumentTypeError),
+    ],
+)
+def test_times_of_no_use_are_refused(explain, wrong, error):
+    with pytest.raises(error, match="max_seconds must be a positive number of seconds; got"):
+        explain(curved, ROWS, max_seconds=wrong)
+
+
+@HOSTS
+def test_a_tolerance_ends_rows_before_their_time(explain, clock):
+    model = clock.model(curved, 1e-4)
+    _, estimate = explain(model, ROWS, max_seconds=2.0, tolerance="5%")
+    assert clock.now < 1.0
+    assert (estimate.evaluations < estimate.budget).all()
+    clock.now = 0.0
+    with pytest.warns(ShapleyExtWarning, match=r"4 of 4 rows.*max_seconds=0\.1.*Raise max_seconds"):
+        explain(model, ROWS, max_seconds=0.1, tolerance=1e-9)
+    assert clock.now <= 0.12
+
+
+@HOSTS
+def test_a_budget_is_a_further_limit(explain, clock):
+    model = clock.model(curved, 1e-5)
+    _, estimate = explain(model, ROWS, max_seconds=10.0, max_evals=200)
+    assert estimate.budget == 200 and (estimate.evaluations <= 200).all()
+    with pytest.raises(BudgetError, match="too small: .* needs at least 4"):
+        explain(model, ROWS, max_seconds=10.0, max_evals=3)
+
+
+@pytest.mark.parametrize("row", OF_CLASSES, ids=lambda row: row.id)
+@pytest.mark.parametrize("seconds_of_call", [0.0, 1e-3])
+def test_every_estimator_ends_in_time(row, seconds_of_call, clock):
+    model = clock.model(curved, 2e-5, seconds_of_call)
+    explainer = row.explainer(model, np.zeros((1, 12)), seed=0)
+    explainer(ROWS[:, :12], max_seconds=0.8, silent=True)
+    estimate = explainer.last_estimate
+    assert clock.now <= 0.96
+    # Some estimators leave evaluations of their budget, because others would be the same.
+    assert estimate.budget == 4096 or clock.now >= 0.2
+    expected = explainer(ROWS[:, :12], max_evals=estimate.budget, silent=True)
+    np.testing.assert_array_equal(explainer.last_estimate.values, estimate.values)
+    assert expected.values.shape == (4, 12)
+
+
+@pytest.mark.parametrize("power", [1, 2, 3])
+@pytest.mark.parametrize("independent_rows", [False, True])
+def test_our_own_work_is_part_of_the_time(power, independent_rows, clock, monkeypatch):
+    """The work of a solution grows with a power of its values, for each row."""
+    solve = core.OddGP.solve
+
+    def slow(self, design, values):
+        clock.now += 1e-3 * len(values) * (values.shape[1] / 50) ** power
+        return solve(self, design, values)
+
+    monkeypatch.setattr(core.OddGP, "solve", slow)
+    explainer = shap_ext.BestExplainer(
+        clock.model(curved, 1e-6), np.zeros((1, 30)), seed=0, independent_rows=independent_rows
+    )
+    explainer(ROWS, max_seconds=0.2, silent=True)
+    # Growth is taken for cubic, so that work that grows more slowly leaves some of the time.
+    assert (0.1 if power == 3 else 0.03) <= clock.now <= 0.24
+
+
+def test_the_first_call_of_a_model_may_be_slow(clock):
+    calls = []
+
+    def model(x):
+        clock.now += 1e-5 * len(x) + (0.0 if calls else 0.2)
+        calls.append(len(x))
+        return curved(x)
+
+    _, estimate = by_shap(model, ROWS, "randomorder", max_seconds=1.0)
+    assert estimate.budget > 5_000
+    assert clock.now <= 1.2
+
+
+def test_estimators_on_graphs_refuse_a_time():
+    explainer = shap_ext.LShapleyExplainer(curved, np.zeros((1, 30)), graph="line")
+    with pytest.raises(InvalidArgumentError, match=r"max_seconds=2 cannot.*Pass max_evals"):
+        explainer(ROWS, max_seconds=2.0)
+
+
+def test_rows_without_players_need_no_time(clock):
+    model = clock.model(curved, 1e-3)
+    values, _ = by_shap(model, np.zeros((3, 30)), max_seconds=0.5)
+    assert (values == 0).all()
+
+
+def test_a_budget_never_asks_for_more_players_than_are_enumerated(clock):
+    """Time would pay for 2^21 coalitions, which are not enumerated."""
+    game = FunctionGame(lambda z: z.sum(axis=1), 21)
+    settings = core.Settings(seed=0, max_seconds=1e9, budget=2**21 + 1)
+    with pytest.raises(BudgetError, match="limited to 20"):
+        core.estimate(game, core.RandomOrder(), settings)
+    _ = clock
+
+
+def test_exact_values_through_the_core(clock):
+    game = smooth_game(6, n_rows=3)
+    result = core.estimate(game, core.OddGP(), core.Settings(seed=0, max_seconds=1.0))
+    assert result.enumerated.all() and result.budget == 64
+    np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-10)
+    n_asked = len(game.asked)
+    n_counted = result.evaluations.sum() + result.timing_evaluations + result.check_evaluations
+    assert n_asked == n_counted
+    assert isinstance(game, TableGame) and clock.now == 0.0
+
+
+def test_growth_is_never_taken_for_less_than_it_is():
+    for power in (1, 2, 3):
+        growth = MeasuredGrowth(3.0)
+        for budget in (50, 100):
+            growth.add(budget, 1.0 + (budget / 100) ** power)
+        for budget in (60, 100, 150, 400):
+            assert growth.at(budget) >= 1.0 + (budget / 100) ** power - 1e-12
+    assert MeasuredGrowth(3.0).at(10) == 0.0
+    assert ESTIMATORS[0].estimator.solution_exponent == 1.5
