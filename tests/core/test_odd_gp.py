@@ -11,6 +11,7 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.estimators.odd_gp import (
     design,
+    estimator,
     prior_fitting,
     sparse_triples,
     variances_of_features,
@@ -58,8 +59,8 @@ ZOO = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "zoo_games.p
 
 
 def run(game, budget, weights="learned", seed=0, cooperators=None, **settings):
-    estimator = core.OddGP(weights, cooperators)
-    return core.estimate(game, estimator, core.Settings(seed=seed, budget=budget, **settings))
+    odd_gp = core.OddGP(weights, cooperators)
+    return core.estimate(game, odd_gp, core.Settings(seed=seed, budget=budget, **settings))
 
 
 def odd_sets(n_players):
@@ -401,9 +402,14 @@ def test_exact_where_all_pairs_are_known(n_players, weights, most_dense, monkeyp
     places = (signs > 0) @ (1 << np.arange(n_players))
     odd = (table[:, places] - table[:, 2**n_players - 1 - places]).T / 2
     odd /= np.sqrt((odd**2).mean(axis=0))
+    exact = shapley_weights(signs).T @ odd
     found = core.OddGP(weights)._posterior(signs, odd, None)
-    np.testing.assert_allclose(found.means, shapley_weights(signs).T @ odd, rtol=0, atol=1e-10)
-    assert np.sqrt(found.variances).max() < 1e-5
+    np.testing.assert_allclose(found.means, exact, rtol=0, atol=1e-10)
+    solve = getattr(estimator, f"_with_{weights}_weights")
+    for game, start in enumerate(best_of_grid(signs, odd)):
+        found = solve(signs, odd[:, [game]], [start], None)
+        np.testing.assert_allclose(found.means[:, 0], exact[:, game], rtol=0, atol=1e-9)
+        assert np.sqrt(found.variances).max() < 1e-5
 
 
 def zoo_errors(name, n_players, per_player, seed=0):
@@ -440,6 +446,35 @@ def test_intervals_of_games_with_interactions_of_all_sizes(n_players, per_player
     ]
     assert np.mean(inside) > 0.8
     assert min(inside) > 0.4
+
+
+@pytest.mark.parametrize(
+    ("name", "per_player", "n_players"),
+    [
+        ("minimum of four", 16, 10),
+        ("trees", 32, 10),
+        ("unanimity, 30 of 1 to 4", 48, 10),
+        ("parity of five", 64, 11),
+    ],
+)
+def test_games_of_few_interactions_are_exact(name, per_player, n_players):
+    """A posterior alone stops at 1e-6 to 1e-8."""
+    game = TableGame(ZOO["tabulated"](name, n_players, 4)[:, :, None])
+    exact = game_shapley_values(game)
+    found = run(game, per_player * n_players)
+    assert np.abs(found.values - exact).max() < 1e-12 * np.abs(exact).max()
+    assert found.standard_errors.max() < 1e-12 * np.abs(exact).max()
+
+
+def test_games_of_nearly_few_interactions_are_not_taken_for_exact():
+    """Rounding of single precision is more than ours."""
+    table = ZOO["tabulated"]("minimum of four", 10, 4).astype(np.float32).astype(float)
+    table += 1e-7 * np.random.default_rng(0).normal(size=table.shape)
+    game = TableGame(table[:, :, None])
+    found = run(game, 160)
+    off = np.abs(found.values - game_shapley_values(game))
+    assert (found.standard_errors > 1e-10).all()
+    assert (off <= 1.96 * found.standard_errors).mean() > 0.6
 
 
 def test_large_designs_lose_little(monkeypatch):

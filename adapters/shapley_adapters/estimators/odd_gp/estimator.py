@@ -13,11 +13,13 @@ from ...cooperators.choices import checked_prior
 from ...threads.row_threads import map_in_threads
 from ..kernel_draws import CoalitionDraws, select_draws
 from ..protocol import Design, DesignRequest, Estimator, Solution
+from .attribution_covariances import shapley_weights
 from .design import spread_pairs
+from .exact_terms import with_exact_games
 from .kernels import OddKernel, Prior
 from .marginal_likelihood import best_of_grid
-from .posterior import Posterior, posterior, posterior_through_first_values
-from .prior_choices import choices_around, choices_of_equal
+from .posterior import Posterior, PriorChoice, posterior, posterior_through_first_values
+from .prior_choices import choices_around, choices_of_equal, likely_choices
 from .prior_fitting import around_centres, fit_priors, log_weights_from_scores, strength_prior
 from .prior_shares import prior_shares
 from .sparse_triples import SparseInteractions, find_sparse_interactions
@@ -27,7 +29,10 @@ WEIGHTS = ("learned", "equal")
 _LEARNED_FROM = 240
 """Pairs that weights are learned from: the first, which are the most telling."""
 
-_DENSE_PAIRS = 1536
+_SEARCHED_PER_PLAYER, _MOST_SEARCHED = 32, 1024
+"""Values that sparse interactions are looked for in, for each player and at most."""
+
+_DENSE_PAIRS, _FIRST_VALUES = 2048, 1024
 """Up to here, all values are conditioned on exactly; beyond, through the first so many."""
 
 _BLOCK_NUMBERS, _MOST_TOGETHER = 300_000, 25
@@ -46,6 +51,9 @@ _MATRICES, _THREADS_BYTES = 20, 2**30
 _FREEDOM_OF_FEW = 2.0
 """Degrees of freedom of the errors with at most as many pairs as players, from which the scale of a
 game is hardly known: with 20 to 100 players, intervals then hold what they say on most games."""
+
+_COUNTED_PLAYERS = 24
+"""Up to here, all pairs may be evaluated."""
 
 _SHARE_LEARNED = 0.5
 """Degrees of freedom that a learned weight takes; its prior takes the rest."""
@@ -182,6 +190,10 @@ class OddGP(Estimator[OddDesign]):
         self, signs: FloatArray, targets: FloatArray, centres: FloatArray | None
     ) -> Posterior:
         """Return the posterior for targets, (n, B), of mean square 1."""
+        n, n_players = signs.shape
+        if n_players <= _COUNTED_PLAYERS and n == 2 ** (n_players - 1):
+            values = shapley_weights(signs).T @ targets  # all pairs are there
+            return Posterior(values, np.zeros_like(values))
         first_values = slice(0, _LEARNED_FROM + 1)
         starts = best_of_grid(signs[first_values], targets[first_values])
         means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
@@ -240,8 +252,10 @@ def _with_equal_weights(
 ) -> Posterior:
     """Return the posterior for targets, (n, B), that start at the same prior."""
     del centres  # they are of fitted strengths
-    kernel = OddKernel.at(signs[:_DENSE_PAIRS], starts[0].strengths)
-    if len(signs) > _DENSE_PAIRS:
+    is_dense = len(signs) <= _DENSE_PAIRS
+    n_first = len(signs) if is_dense else min(_FIRST_VALUES, _DENSE_PAIRS)
+    kernel = OddKernel.at(signs[:n_first], starts[0].strengths)
+    if not is_dense:
         sparse = SparseInteractions.empty()
         return posterior_through_first_values(signs, targets, kernel, starts[0], 0.0, sparse)
     return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [])
@@ -257,24 +271,58 @@ def _with_learned_weights(
     expectation = strength_prior(centres, (len(stack), signs.shape[1]))
     start = around_centres(Prior.stack(starts), expectation)
     prior = fit_priors(signs[first_values], stack[:, first_values], start, expectation)
-    kernel = OddKernel.at(signs[:_DENSE_PAIRS], prior.strengths)
+    n_searched = min(_SEARCHED_PER_PLAYER * signs.shape[1], _MOST_SEARCHED)
+    searched = slice(0, max(n_searched, _LEARNED_FROM) + 1)
+    kernel = OddKernel.at(signs[searched], prior.strengths)
     sparse = [SparseInteractions.empty()] * len(stack)
     if len(signs) - 1 > signs.shape[1]:  # fewer pairs do not even determine single players
-        sparse, prior = find_sparse_interactions(kernel, stack[:, :_DENSE_PAIRS], prior)
+        sparse, prior = find_sparse_interactions(kernel, stack[:, searched], prior)
     if len(signs) > _DENSE_PAIRS:
-        of_games = [
-            posterior_through_first_values(
-                signs,
-                targets[:, [game]],
-                kernel.of_games(game),
-                prior.of_games(game),
-                n_fitted,
-                sparse[game],
-            )
-            for game in range(len(stack))
-        ]
-        means = np.concatenate([results.means for results in of_games], axis=1)
-        return Posterior(means, np.concatenate([results.variances for results in of_games], axis=1))
-    choices = choices_around(kernel, prior, start, expectation)
-    results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse)
+        results = _through_first_values(signs, stack, prior, n_fitted, sparse)
+    else:
+        small = kernel.within(_LEARNED_FROM + 1)
+        choices = choices_around(small, prior, start, expectation)
+        if len(signs) <= _LEARNED_FROM + 1:
+            results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse)
+        else:
+            results = _by_likely_choices(signs, stack, list(choices), n_fitted, sparse)
+    results = with_exact_games(kernel, stack[:, searched], prior, sparse, results)
     return Posterior(results.means[:, :, 0].T, results.variances[:, :, 0].T)
+
+
+def _by_likely_choices(
+    signs: FloatArray,
+    stack: FloatArray,
+    choices: list[PriorChoice],
+    n_fitted: float,
+    sparse: list[SparseInteractions],
+) -> Posterior:
+    """Return the posterior of each game of a stack, (B, n), by the choices its first values leave.
+
+    Kernels of the choices are those of the first values.
+    """
+    of_games = []
+    for game, own_choices in enumerate(likely_choices(choices, stack, sparse)):
+        with_kernels = [choice.at(signs) for choice in own_choices]
+        values = stack[[game], :, None]
+        of_games.append(posterior(signs, values, with_kernels, n_fitted, [sparse[game]]))
+    return Posterior.stack(of_games)
+
+
+def _through_first_values(
+    signs: FloatArray,
+    stack: FloatArray,
+    prior: Prior,
+    n_fitted: float,
+    sparse: list[SparseInteractions],
+) -> Posterior:
+    """Return the posterior of each game of a stack, (B, n), of many values."""
+    of_games = []
+    for game, values in enumerate(stack):
+        of_game = prior.of_games(game)
+        first = OddKernel.at(signs[: min(_FIRST_VALUES, _DENSE_PAIRS)], of_game.strengths)
+        results = posterior_through_first_values(
+            signs, values[:, None], first, of_game, n_fitted, sparse[game]
+        )
+        of_games.append(Posterior(results.means[None], results.variances[None]))
+    return Posterior.stack(of_games)

@@ -181,6 +181,15 @@ class OddKernel:
         arrays = self.strengths[games], self.degree_one, self.interactions[games]
         return OddKernel(self.signs, *arrays)
 
+    def within(self, n_values: int) -> OddKernel:
+        """Return the kernels between the first coalitions."""
+        first = slice(0, n_values)
+        degree_one, interactions = (
+            self.degree_one[first, first],
+            self.interactions[..., first, first],
+        )
+        return OddKernel(self.signs[first], self.strengths, degree_one, interactions)
+
     def combined(self, prior: Prior) -> FloatArray:
         """Return the covariance of the values, (..., n, m), without noise."""
         kernel: FloatArray = self.interactions * np.asarray(prior.interactions)[..., None, None]

@@ -9,8 +9,8 @@ to the variances of these. So the posterior is exact once all pairs are known, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,12 @@ class Posterior:
     means: FloatArray
     variances: FloatArray
 
+    @classmethod
+    def stack(cls, of_games: Sequence[Posterior]) -> Posterior:
+        """Return the posteriors of several stacks as those of one."""
+        means = np.concatenate([of_game.means for of_game in of_games])
+        return cls(means, np.concatenate([of_game.variances for of_game in of_games]))
+
 
 @dataclass(frozen=True)
 class PriorChoice:
@@ -70,6 +76,17 @@ class PriorChoice:
             Prior(prior.strengths, prior.interactions, prior.noise * factor)
             for factor in self.noise_factors
         ]
+
+    def of_game(self, game: int, noise_factor: float) -> PriorChoice:
+        """Return the choice of one noise, as a stack of one game."""
+        games = np.array([game])
+        log_chance = np.broadcast_to(self.log_chance, len(self.prior.strengths))[games]
+        prior = self.prior.of_games(games)
+        return PriorChoice(self.kernel.of_games(games), prior, (noise_factor,), log_chance)
+
+    def at(self, signs: FloatArray) -> PriorChoice:
+        """Return the choice with the kernel between other coalitions."""
+        return replace(self, kernel=OddKernel.at(signs, self.prior.strengths))
 
 
 @dataclass

@@ -8,8 +8,10 @@ import numpy as np
 
 from ...array_types import FloatArray
 from .kernels import OddKernel, Prior, bounded_strengths
+from .marginal_likelihood import covariance_of, log_evidence, log_prior, whiten
 from .posterior import PriorChoice
 from .prior_fitting import StrengthPrior
+from .sparse_triples import SparseInteractions
 
 _FITTED = ((1.0, (1.0, 10.0)), (1.7, (0.1,)))
 _EQUAL = ((1.0, (1.0, 10.0)),)
@@ -20,7 +22,9 @@ _EQUAL_ALONE = ((1.0, (1.0, 10.0)), (1.7, (0.1,)))
 _COST_OF_FITTING, _COST_OF_HALF = 0.5, 0.35
 """What each fitted strength takes off the logarithm of a prior's chance."""
 
-_MOST_NOISE = 4e2
+_LEAST_CHANCE, _MOST_CHOICES = 1e-3, 2
+"""Where there are many values, choices are left out whose chance by the first values is below this
+share of that of the likeliest choice, and all but so many of the likeliest."""
 
 
 def choices_around(
@@ -72,3 +76,40 @@ def _with_levels(
         moved_kernel = kernel if level == 1.0 else OddKernel.at(kernel.signs, strengths)
         moved = Prior(strengths, prior.interactions, prior.noise)
         yield PriorChoice(moved_kernel, moved, noise_factors, log_chance)
+
+
+def likely_choices(
+    choices: list[PriorChoice], targets: FloatArray, sparse: list[SparseInteractions]
+) -> list[list[PriorChoice]]:
+    """Return the choices for each game that its first values do not speak against.
+
+    Parameters
+    ----------
+    choices : list of PriorChoice
+        For a stack of games, with kernels between the first coalitions.
+    targets : array, (R, n)
+        The values of the games.
+    sparse : list of SparseInteractions
+        Interactions with variances of their own, of each game.
+    """
+    signs = choices[0].kernel.signs
+    first = np.ascontiguousarray(targets[:, : len(signs), None])
+    of_features = SparseInteractions.stack(sparse).covariance(signs)
+    single, scores = [], []
+    for choice in choices:
+        for factor, prior in zip(choice.noise_factors, choice.priors(), strict=True):
+            covariances = covariance_of(choice.kernel, prior, of_features)
+            evidence = log_evidence(*whiten(covariances, first))[:, 0]
+            scores.append(evidence + log_prior(prior) + choice.log_chance)
+            single.append((choice, factor))
+    ordered = np.sort(scores, axis=0)
+    bound = np.maximum(ordered[-1] + np.log(_LEAST_CHANCE), ordered[-_MOST_CHOICES])
+    is_likely = np.array(scores) >= bound  # (G, R)
+    return [
+        [
+            choice.of_game(game, factor)
+            for (choice, factor), of_choice in zip(single, is_likely, strict=True)
+            if of_choice[game]
+        ]
+        for game in range(len(targets))
+    ]

@@ -1,0 +1,173 @@
+"""Games that a few interactions explain without remainder.
+
+Rules, trees of few features and minima of few numbers are sums of few products of signs. A
+posterior comes close to them, but its noise and its jitter keep it from being exact. Where its
+error is small, the largest of its coefficients are fitted by least squares. If fewer coefficients
+than values leave a remainder of rounding only, they are the game's, and so are its Shapley values.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import scipy.linalg
+
+from ...array_types import FloatArray, IntArray
+from .kernels import OddKernel, Prior, log_norm
+from .marginal_likelihood import covariance_of
+from .posterior import Posterior
+from .sparse_triples import SparseInteractions
+
+_RELATIVE_ERROR = 1e-2
+"""Posterior standard deviations over Shapley values, above which coefficients are not tried."""
+
+_ROUNDING = 1e-12
+"""Remainder, over the values, that is rounding."""
+
+_LEAST_COEFFICIENTS = (1e-3, 1e-6)
+"""Coefficients that are tried, over the largest one."""
+
+_SPARE_SHARE, _FEWEST_SPARE = 0.1, 4
+"""Values that have to be left to check the coefficients, of all values and at least."""
+
+_PLAYERS_OF_TRIPLES, _PLAYERS_OF_ALL_SIZES = 24, 8
+"""Sets of three are tried among so many players of the largest strengths, larger ones among fewer
+players."""
+
+_LEAST_SPREAD = 1e-10
+"""What a product of signs adds to those before it, over the most that one adds, below which the
+coefficients are not determined."""
+
+
+def with_exact_games(
+    kernel: OddKernel,
+    targets: FloatArray,
+    prior: Prior,
+    sparse: list[SparseInteractions],
+    posterior: Posterior,
+) -> Posterior:
+    """Return the posterior, exact for the games of a stack that few coefficients explain.
+
+    Parameters
+    ----------
+    kernel : OddKernel
+        Between the coalitions, that of all players first, at fitted strengths, (R, M).
+    targets : array, (R, n)
+        The values of the coalitions.
+    prior : Prior
+        The fitted prior.
+    sparse : list of SparseInteractions
+        Interactions with variances of their own, of each game.
+    posterior : Posterior
+        Means and variances, (R, M, 1).
+    """
+    means, variances = posterior.means.copy(), posterior.variances.copy()
+    deviations = np.sqrt(variances[:, :, 0]).sum(axis=1)
+    is_close = deviations < _RELATIVE_ERROR * np.abs(means[:, :, 0]).sum(axis=1)
+    for game in np.flatnonzero(is_close).tolist():
+        coefficients = _posterior_coefficients(
+            kernel.of_games(game), targets[game], prior.of_games(game), sparse[game]
+        )
+        exact = _exact_values(kernel.signs, targets[game], coefficients)
+        if exact is not None:
+            means[game, :, 0], variances[game, :, 0] = exact
+    return Posterior(means, variances)
+
+
+Coefficients = list[tuple[IntArray, FloatArray]]
+"""Sets of each size, (k, size), with their coefficients, (k,)."""
+
+
+def _posterior_coefficients(
+    kernel: OddKernel, target: FloatArray, prior: Prior, sparse: SparseInteractions
+) -> Coefficients:
+    """Return the posterior means of the coefficients of larger sets of one game."""
+    of_features = sparse.covariance(kernel.signs) if len(sparse.players) else None
+    factor = scipy.linalg.cho_factor(covariance_of(kernel, prior, of_features), lower=True)
+    solved = scipy.linalg.cho_solve(factor, target)
+    strengths, scale = prior.strengths, np.exp(-log_norm(prior.strengths)) * prior.interactions
+    coefficients = []
+    for size in range(3, _PLAYERS_OF_ALL_SIZES + 1, 2):
+        sets = _sets_of_strongest(strengths, size)
+        if not len(sets):
+            break
+        variances = scale * strengths[sets].prod(axis=1)
+        if size == 3 and len(sparse.players):
+            sets = np.concatenate([sets, sparse.players])
+            variances = np.concatenate([variances, sparse.variances])
+        coefficients.append((sets, variances * (_features(kernel.signs, sets).T @ solved)))
+    return coefficients
+
+
+def _sets_of_strongest(strengths: FloatArray, size: int) -> IntArray:
+    """Return all sets of a size among the players of the largest strengths, (k, size)."""
+    n_players = _PLAYERS_OF_TRIPLES if size == 3 else _PLAYERS_OF_ALL_SIZES
+    players = np.sort(np.argsort(-strengths, kind="stable")[:n_players])
+    sets: IntArray = np.array(list(combinations(players.tolist(), size)), dtype=np.intp)
+    return sets
+
+
+def _features(signs: FloatArray, sets: IntArray) -> FloatArray:
+    """Return the products of the signs, (n, M), of sets, (k, size): an array, (n, k)."""
+    features = signs[:, sets[:, 0]]
+    for players in sets.T[1:]:
+        features = features * signs[:, players]
+    return features
+
+
+def _exact_values(
+    signs: FloatArray, target: FloatArray, coefficients: Coefficients
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return Shapley values and variances, (M,) each, if few coefficients leave no remainder."""
+    n, n_players = signs.shape
+    limit = n - n_players - max(_FEWEST_SPARE, int(_SPARE_SHARE * n))
+    sizes = np.concatenate([np.abs(values) for _, values in coefficients])
+    order = np.argsort(-sizes, kind="stable")
+    n_terms = 0
+    for least in _LEAST_COEFFICIENTS:
+        n_before, n_terms = n_terms, min(limit, np.count_nonzero(sizes >= least * sizes.max()))
+        if n_terms > n_before:
+            exact = _fitted(signs, target, _largest_sets(coefficients, order[:n_terms]))
+            if exact is not None:
+                return exact
+    return None
+
+
+def _largest_sets(coefficients: Coefficients, indices: IntArray) -> list[IntArray]:
+    """Return the sets of each size whose coefficients have these indices, each set once."""
+    largest, start = [], 0
+    for sets, _ in coefficients:
+        of_size = indices[(indices >= start) & (indices < start + len(sets))] - start
+        start += len(sets)
+        if len(of_size):
+            largest.append(np.unique(sets[of_size], axis=0))
+    return largest
+
+
+def _fitted(
+    signs: FloatArray, target: FloatArray, sets: list[IntArray]
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return Shapley values and variances by least squares, if the remainder is rounding."""
+    n_players = signs.shape[1]
+    all_sets = [np.arange(n_players)[:, None], *sets]
+    features = np.concatenate([_features(signs, of_size) for of_size in all_sets], axis=1)
+    basis, triangle = scipy.linalg.qr(features, mode="economic", check_finite=False)
+    diagonal = np.abs(np.diag(triangle))
+    if diagonal.min() < _LEAST_SPREAD * diagonal.max():
+        return None
+    remainder = target - basis @ (basis.T @ target)
+    size = np.sqrt((remainder**2).mean())
+    if size > _ROUNDING * np.sqrt((target**2).mean()):
+        return None
+    maps = np.concatenate([_maps(n_players, of_size) for of_size in all_sets])
+    weights = basis @ scipy.linalg.solve_triangular(triangle, maps, trans="T", check_finite=False)
+    rounding = (4 * np.finfo(float).eps * np.abs(target).max()) ** 2
+    return weights.T @ target, size**2 * (weights**2).sum(axis=0) + rounding
+
+
+def _maps(n_players: int, sets: IntArray) -> FloatArray:
+    """Return by how much the coefficient of each set, (k, size), counts for each player, (k, M)."""
+    maps = np.zeros((len(sets), n_players))
+    np.put_along_axis(maps, sets, 2 / sets.shape[1], axis=1)
+    return maps
