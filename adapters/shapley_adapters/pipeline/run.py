@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from time import perf_counter
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,6 @@ from ..graphs.player_graph import PlayerGraph
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets
 from .designs import GroupDesign, GroupDesigns
-from .phase_seconds import PhaseSeconds
 from .repeated_values import largest_magnitude
 from .result import Estimate
 from .rounds import PendingRows
@@ -29,6 +30,37 @@ from .row_groups import RowGroup, group_rows, group_rows_on_graphs
 from .run_warnings import RunWarnings
 from .scoring import Scoring
 from .settings import Settings
+
+Phase = Literal["scores", "designs", "evaluations", "solutions"]
+
+
+@dataclass
+class PhaseSeconds:
+    """The seconds of each phase so far.
+
+    Attributes
+    ----------
+    scores : float
+        To compute the scores of players.
+    designs : float
+        To choose coalitions.
+    evaluations : float
+        To evaluate them.
+    solutions : float
+        To compute attributions from the values.
+    """
+
+    scores: float = 0.0
+    designs: float = 0.0
+    evaluations: float = 0.0
+    solutions: float = 0.0
+
+    @contextmanager
+    def timed(self, phase: Phase) -> Iterator[None]:
+        """Add the time of the block to a phase."""
+        started = perf_counter()
+        yield
+        setattr(self, phase, getattr(self, phase) + perf_counter() - started)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from ..games.game import Game
 from ..memory_bounds import memory_limit
 from .budgets import checked_budgets, estimation_cost
 from .call_costs import CallCosts
-from .phase_seconds import Stopwatch
 from .result import blank_estimate
 from .run import Run
 from .settings import Settings
@@ -66,6 +66,19 @@ class TimedBudget:
 
     budget: int
     timing_evaluations: int
+
+
+@dataclass
+class Stopwatch:
+    """The seconds since it was made."""
+
+    def __post_init__(self) -> None:
+        self._started = perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """The seconds so far."""
+        return perf_counter() - self._started
 
 
 @dataclass
