@@ -80,14 +80,15 @@ class Made:
 
 
 def other_option(row):
-    """Return an option of an estimator, with another value than its default."""
+    """Return an option of an estimator, or of all, with another value than its default."""
     defaults = inspect.signature(row.explainer).parameters
-    return next(
+    others = (
         {name: value}
         for one in ESTIMATORS
         for name, value in one.options.items()
         if one.explainer is row.explainer and value != defaults[name].default
     )
+    return next(others, {"independent_rows": True})
 
 
 def of_estimator(row):
