@@ -52,7 +52,8 @@ class SlowModel:
                 np.sin(np.arange(self.n_steps, dtype=float))
             else:
                 _count(self.n_steps)
-        return np.sin(x).prod(axis=1)
+        outputs: npt.NDArray[np.float64] = np.sin(x).prod(axis=1)
+        return outputs
 
 
 def _count(n_steps: int) -> int:

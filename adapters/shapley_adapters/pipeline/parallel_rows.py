@@ -37,7 +37,7 @@ _thread = threading.local()
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What all chunks of a call have in common.
+    """The settings that all chunks of a call share.
 
     Attributes
     ----------
@@ -59,14 +59,14 @@ class WorkerSettings:
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """What a worker returns for its rows.
+    """The result of a worker for its rows.
 
     Attributes
     ----------
     estimate : Estimate
         The estimate.
     warnings : RunWarnings
-        What to warn of in the end.
+        The counts for the warnings at the end.
     largest : float
         The largest value, regardless of signs.
     n_evaluations : int
@@ -109,15 +109,15 @@ def estimate_in_workers(
     estimate_chunk = _chunk_function(run, jobs)
     tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in chunks)
     parallel = joblib.Parallel(n_jobs=run.settings.n_jobs, batch_size=1, return_as=jobs.return_as)
-    shown: set[RecordedWarning] = set()
-    for (start, stop), done in zip(chunks, parallel(tasks), strict=True):
-        result.set_rows(start, stop, done.estimate)
-        run.warnings.add(done.warnings)
-        run.largest = max(run.largest, done.largest)
-        evaluate.on_progress(done.n_evaluations)
-        for record in done.records:
-            if record not in shown:
-                shown.add(record)
+    reported: set[RecordedWarning] = set()
+    for (start, stop), of_chunk in zip(chunks, parallel(tasks), strict=True):
+        result.set_rows(start, stop, of_chunk.estimate)
+        run.warnings.add(of_chunk.warnings)
+        run.largest = max(run.largest, of_chunk.largest)
+        evaluate.on_progress(of_chunk.n_evaluations)
+        for record in of_chunk.records:
+            if record not in reported:
+                reported.add(record)
                 record.show()
 
 

@@ -45,16 +45,16 @@ class RunWarnings:
     n_partial: int = 0
     n_empty: int = 0
 
-    def add(self, others: RunWarnings) -> None:
+    def add(self, counts: RunWarnings) -> None:
         """Add the counts of other rows of the same run."""
-        self.n_missed += others.n_missed
-        self.worst_excess = max(self.worst_excess, others.worst_excess)
-        self.n_isolated += others.n_isolated
-        self.shortfalls += others.shortfalls
-        self.score_source = others.score_source
-        self.n_scored += others.n_scored
-        self.n_partial += others.n_partial
-        self.n_empty += others.n_empty
+        self.n_missed += counts.n_missed
+        self.worst_excess = max(self.worst_excess, counts.worst_excess)
+        self.n_isolated += counts.n_isolated
+        self.shortfalls += counts.shortfalls
+        self.score_source = counts.score_source
+        self.n_scored += counts.n_scored
+        self.n_partial += counts.n_partial
+        self.n_empty += counts.n_empty
 
     def count_scores(self, scores: Scores) -> None:
         """Count the rows with unreliable scores."""

@@ -24,12 +24,12 @@ def main() -> None:
     table = dd.from_pandas(data.assign(patient=data.index).head(60), npartitions=4)
     explain = explainer.batch_function(table.head(1), keep=["patient"], max_evals=100)
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        with Client(cluster):
-            attributions = table.map_partitions(explain, meta=explain.meta)
-            print(attributions.mean().compute().round(4))
-            with joblib.parallel_config(backend="dask"):
-                explanation = explainer(data.head(20), max_evals=100)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster):
+        attributions = table.map_partitions(explain, meta=explain.meta)
+        print(attributions.mean().compute().round(4))
+        with joblib.parallel_config(backend="dask"):
+            explanation = explainer(data.head(20), max_evals=100)
     print(f"{len(explanation)} rows of one call explained by the workers of Dask")
 
 
