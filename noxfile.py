@@ -5,7 +5,7 @@ import nox
 nox.options.sessions = ["quick"]
 nox.options.reuse_existing_virtualenvs = True
 
-EVERYTHING = "test,text-and-images,amortized,graph-networks,criteria"
+EVERYTHING = "test,text-and-images,amortized,graph-networks,criteria,arrow"
 """The extras of the README's test command."""
 
 

@@ -36,6 +36,7 @@ from .captum_tools.graph_networks import StackedGraphs
 from .captum_tools.language_models import LLMAttribution
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared
+from .results.streamed_attributions import StreamedAttributions
 
 __all__ = [
     "AVA",
@@ -64,6 +65,7 @@ __all__ = [
     "SimSemivalue",
     "SimShap",
     "StackedGraphs",
+    "StreamedAttributions",
     "Surrogate",
     "ValueFunction",
     "attribution_class",

@@ -39,6 +39,7 @@ from .registration import (
     unregister,
     unregister_estimator,
 )
+from .results.streamed_explanations import StreamedExplanations
 
 __all__ = [
     "AVAExplainer",
@@ -61,6 +62,7 @@ __all__ = [
     "ShearExplainer",
     "SimSemivalueExplainer",
     "SimShapExplainer",
+    "StreamedExplanations",
     "Surrogate",
     "ValueFunction",
     "algorithms",

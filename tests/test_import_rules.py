@@ -33,7 +33,7 @@ NEEDS_TORCH = {
 # Folders, and modules beside them: each may import those of the floors before its own.
 FLOORS = {
     "shapley_adapters": [
-        {"array_types", "errors"},
+        {"array_types", "errors", "row_numbers"},
         {
             "arguments",
             "coalitions",
@@ -47,7 +47,7 @@ FLOORS = {
         {"batches", "cooperators", "criteria"},
         {"aggregation", "estimators"},
         {"pipeline"},
-        {"amortized"},
+        {"amortized", "streams"},
         {"surrogates"},
     ],
     "shap_ext": [

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 class ShapleyExtError(Exception):
@@ -70,6 +71,10 @@ class FutureError(ShapleyExtError, RuntimeError):
     """A Future that the forward function returned ended with an error."""
 
 
+class CheckpointError(InvalidArgumentError):
+    """Results on disk are damaged, or belong to another model, other data or another call."""
+
+
 class MissingPackageError(ShapleyExtError, ModuleNotFoundError):
     """A package is not installed that this part of shapley-ext needs."""
 
@@ -101,8 +106,29 @@ class ShapleyExtWarning(UserWarning):
 _PASSED_OVER = frozenset(["shapley_adapters", "shap_ext", "captum_ext", "shap", "captum"])
 
 
-def warn_user(message: str) -> None:
-    """Warn with `ShapleyExtWarning`, at the line of the user's code that called us or a host."""
+_said: ContextVar[set[str] | None] = ContextVar("said", default=None)
+
+
+@contextmanager
+def warnings_once() -> Iterator[None]:
+    """Warn only once of each subject in this block, which calls us many times for one purpose."""
+    token = _said.set(set())
+    try:
+        yield
+    finally:
+        _said.reset(token)
+
+
+def warn_user(message: str, subject: str | None = None) -> None:
+    """Warn with `ShapleyExtWarning`, at the line of the user's code that called us or a host.
+
+    `subject` identifies warnings whose texts differ in numbers only.
+    """
+    said, subject = _said.get(), subject or message
+    if said is not None and subject in said:
+        return
+    if said is not None:
+        said.add(subject)
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
         level, frame = level + 1, frame.f_back

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
-from captum.attr import PerturbationAttribution
 from torch import Tensor
 
 from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
@@ -34,12 +33,12 @@ from ..inputs.feature_groups import from_feature_mask
 from ..inputs.forward_arguments import checked_additional
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
+from .attributed_streams import StreamAttribution
 from .frame_attribution import FrameAttribution
-from .method_names import NamedAttribution
 
 
 @write_constructor
-class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: ignore[misc] # captum is untyped
+class CoalitionAttribution(StreamAttribution):
     """Base of the attribution methods that evaluate coalitions of features.
 
     Attributes
@@ -67,7 +66,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
                 f"forward_func must be callable; got {type(self.forward_func).__name__}."
             )
         super().__init__(self.forward_func)
-        self.seed = checked_seed(self.seed)
+        given_seed, self.seed = self.seed, checked_seed(self.seed)
+        self._drawn_seed = self.seed if given_seed is None else None
         checked_value_function(self.value_function)
         checked_n_jobs(self.n_jobs)
 

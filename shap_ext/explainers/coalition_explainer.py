@@ -37,16 +37,13 @@ from ..inputs.player_layouts import PlayerLayout
 from ..inputs.single_rows import table_of_row
 from ..results.explanations import explanations
 from ..shap_internals import background_of, is_identity, is_op_chain
+from .explained_streams import BAR_DELAY, StreamExplainer
 from .frame_explainer import ShapFrameExplainer
 from .legacy_calls import check_sums, no_expected_value, shared_value
-from .model_explainer import ModelExplainer
-
-BAR_DELAY = 10.0
-"""Seconds until a progress bar appears, as in shap."""
 
 
 @write_constructor
-class CoalitionExplainer(ModelExplainer):
+class CoalitionExplainer(StreamExplainer):
     """Base of the explainers that evaluate coalitions of features.
 
     Attributes

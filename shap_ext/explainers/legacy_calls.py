@@ -14,6 +14,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     NoExpectedValueError,
 )
+from shapley_adapters.row_numbers import row_number
 
 from ..argument_types import Rows
 from .saved_options import SavedExplainer
@@ -144,8 +145,8 @@ def check_sums(values: FloatArray, empty: FloatArray, grand: FloatArray, name: s
     row, output = np.unravel_index(np.argmax(excess), excess.shape)
     if excess[row, output] > 0:
         raise AdditivityError(
-            f"check_additivity=True: the attributions and base value of row {row}, output "
-            f"{output}, sum to {sums[row, output]:.6g}, but the model's output is "
+            f"check_additivity=True: the attributions and base value of row {row_number(row)}, "
+            f"output {output}, sum to {sums[row, output]:.6g}, but the model's output is "
             f"{grand[row, output]:.6g}. The method {name!r} does not hold this sum with these "
             "options. Pass efficient=True where the explainer has this option, choose another "
             "algorithm such as 'oddgp', or leave out check_additivity."

@@ -49,7 +49,8 @@ class ModelExplainer(LegacyCalls):
         )
         self.__dict__.update(prepared)
         check_masker(self.masker)
-        self.seed = checked_seed(self.seed)
+        given_seed, self.seed = self.seed, checked_seed(self.seed)
+        self._drawn_seed = self.seed if given_seed is None else None
 
 
 def _checked_names(name: str, names: object) -> list[Any] | None:

@@ -17,7 +17,8 @@ from shapley_adapters.surrogates.training_arguments import Network
 
 from ..argument_types import Groups, Table
 from ..inputs.rows_json import named_rows
-from .coalition_explainer import BAR_DELAY, CoalitionExplainer
+from .coalition_explainer import CoalitionExplainer
+from .explained_streams import BAR_DELAY
 
 if TYPE_CHECKING:
     from torch import Tensor

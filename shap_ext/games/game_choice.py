@@ -105,7 +105,8 @@ def table_and_background(
     check_columns(rows.shape[1], dataset, background)
     absent = background.values.toarray() if background.is_sparse else background.values
     common = _common_type(rows.dtype, absent.dtype)
-    return rows.astype(common), absent.astype(common), row_shape
+    # Without copies, because games only read them and large tables are passed.
+    return rows.astype(common, copy=False), absent.astype(common, copy=False), row_shape
 
 
 def _common_type(rows: npt.DTypeLike, background: npt.DTypeLike) -> np.dtype[Any]:

@@ -17,6 +17,7 @@ from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
+from shapley_adapters.row_numbers import row_number
 
 from ..inputs.locks import lock_of
 from ..inputs.masked_rows import MaskedRow, RowWithTarget
@@ -189,8 +190,9 @@ class TargetedTextGame(MaskerGame):
         for row, names in enumerate(self.output_names):
             if not names:
                 raise InvalidArgumentError(
-                    f"X, row {row}: the model generates no text, so that there is no output to "
-                    "explain. Leave the row out, or pass target texts as second argument."
+                    f"X, row {row_number(row)}: the model generates no text, so that there "
+                    "is no output to explain. Leave the row out, or pass target texts as second "
+                    "argument."
                 )
 
     @property

@@ -12,6 +12,7 @@ import shap
 
 from shapley_adapters.array_types import BoolArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
+from shapley_adapters.row_numbers import row_number
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Masker
@@ -210,7 +211,7 @@ def _check_readable(row: MaskedRow, index: int) -> None:
         if isinstance(row, MaskerRow) and not row.is_own:
             raise
         raise InvalidArgumentError(
-            f"X, row {index}: the masker cannot read {_brief(row.inputs)} "
+            f"X, row {row_number(index)}: the masker cannot read {_brief(row.inputs)} "
             f"({type(error).__name__}: {error}). An empty text has no tokens to explain."
         ) from error
 

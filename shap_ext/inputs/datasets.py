@@ -13,6 +13,7 @@ import scipy.sparse
 
 from shapley_adapters.arguments import check_unmasked
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.row_numbers import row_number
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
 from ..argument_types import Dtype
@@ -122,7 +123,7 @@ def check_cells(table: Any, name: str) -> None:
     for position, cell in zip(np.ndindex(*shape), table.flat, strict=True):
         if isinstance(cell, (np.ndarray, pd.Series, pd.DataFrame)) or is_tensor(cell):
             raise InvalidArgumentTypeError(
-                f"{name} holds {type(cell).__name__} in row {position[0]}, column "
+                f"{name} holds {type(cell).__name__} in row {row_number(position[0])}, column "
                 f"{position[1:][0]}: a cell must be a number, a text or another single "
                 "value. Use one column per number, and join the columns by groups=."
             )

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from shapley_adapters import Estimate
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.row_numbers import row_number
 
 from ..argument_types import Outputs
 from ..inputs.datasets import ragged
@@ -182,8 +183,8 @@ def _output_indices(outputs: Outputs, grand: FloatArray, row: int) -> npt.NDArra
         return np.atleast_1d(np.asarray(chosen_by(outputs, grand), dtype=np.intp))
     if max(outputs) >= len(grand):
         raise InvalidArgumentError(
-            f"outputs={list(outputs)} has indices beyond the {len(grand)} outputs of row {row}, "
-            "counted from 0."
+            f"outputs={list(outputs)} has indices beyond the {len(grand)} outputs of row "
+            f"{row_number(row)}, counted from 0."
         )
     return np.asarray(outputs, dtype=np.intp)
 

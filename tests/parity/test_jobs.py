@@ -290,6 +290,13 @@ def test_an_error_names_the_row_of_the_table(backend):
             explainer(X, max_evals=40)
 
 
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_an_error_in_a_stream_names_the_row_of_the_stream(backend, tmp_path):
+    explainer = shap.Explainer(FailingLater(), BACKGROUND[:1], algorithm="leastsquares", n_jobs=2)
+    with joblib.parallel_config(backend=backend), pytest.raises(WorkerError, match="Row 7: the"):
+        explainer.explain_stream(X, tmp_path / "out.npy", chunk_size=5, max_evals=40)
+
+
 class Locked:
     """A model that cannot be pickled."""
 

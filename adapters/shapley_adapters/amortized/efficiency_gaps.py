@@ -14,6 +14,7 @@ from scipy import special
 
 from ..array_types import FloatArray, IntArray, ValueArray
 from ..errors import warn_user
+from ..row_numbers import row_number
 from .explainer_network import ExplainerNetwork
 
 if TYPE_CHECKING:
@@ -99,7 +100,9 @@ def warn_of_rows(rows: IntArray, gaps: ValueArray, held_out_gaps: HeldOutGaps) -
     """Warn about rows that are unlike the training rows, with the gaps of all rows, (R, K)."""
     if not len(rows):
         return
-    row_numbers = ", ".join(map(str, rows[:_SHOWN])) + (", …" if len(rows) > _SHOWN else "")
+    row_numbers = ", ".join(str(row_number(row)) for row in rows[:_SHOWN]) + (
+        ", …" if len(rows) > _SHOWN else ""
+    )
     largest = held_out_gaps.relative(gaps).max()
     warn_user(
         f"{len(rows)} of {len(gaps)} rows are unlike the rows that the network was trained on: the "

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InvalidArgumentError
+from ..row_numbers import row_number
 
 _ROWS_AT_ONCE = 4096
 _IMAGES_AT_ONCE = 256
@@ -119,9 +120,9 @@ def check_finite(inputs: Any, first: int = 0) -> None:
         return
     row = int(np.argmin(np.isfinite(array).reshape(len(array), -1).all(axis=1)))
     raise InvalidArgumentError(
-        f"The network's input holds NaN or an infinite number in row {first + row}. Fill in "
-        "missing values. If the model needs them missing, fill them in for the network only, by "
-        "features= (shap)."
+        "The network's input holds NaN or an infinite number in row "
+        f"{row_number(first + row)}. Fill in missing values. If the model needs them missing, fill "
+        "them in for the network only, by features= (shap)."
     )
 
 

@@ -91,5 +91,6 @@ def _warn(first: ValueArray, second: ValueArray) -> None:
         "output. Switch off what is random in the model (model.eval() for dropout), let it start "
         "from a fixed seed in each call, or average many outputs inside it. If its rows influence "
         "each other within a batch, as in batch normalisation, explain one that treats each row "
-        "alone."
+        "alone.",
+        subject="repeated values",
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -28,30 +32,38 @@ class RunWarnings:
         The largest standard error of these, as a multiple of the tolerance.
     n_isolated : int
         Rows whose graph has no edge between two active players.
-    shortfalls : list of str
-        For each row whose design leaves out all neighbours, the reason.
+    n_shortfalls : int
+        Rows whose design leaves out all neighbours.
+    shortfall : str
+        The reason for the first of these.
     score_source : str
         The source of the scores, if the user chose one by name.
     n_scored, n_partial, n_empty : int
         Rows with scores; of these, rows whose derivatives do not explain the output or are zero.
+    n_rows : int
+        The rows of all runs of a stream that were added.
     """
 
     n_missed: int = 0
     worst_excess: float = 0.0
     n_isolated: int = 0
-    shortfalls: list[str] = field(default_factory=list)
+    n_shortfalls: int = 0
+    shortfall: str = ""
     score_source: str = ""
     n_scored: int = 0
     n_partial: int = 0
     n_empty: int = 0
+    n_rows: int = 0
+    _settings: Settings | None = field(default=None, repr=False)
 
     def add(self, counts: RunWarnings) -> None:
-        """Add the counts of other rows of the same run."""
+        """Add the counts of other rows."""
         self.n_missed += counts.n_missed
         self.worst_excess = max(self.worst_excess, counts.worst_excess)
         self.n_isolated += counts.n_isolated
-        self.shortfalls += counts.shortfalls
-        self.score_source = counts.score_source
+        self.n_shortfalls += counts.n_shortfalls
+        self.shortfall = self.shortfall or counts.shortfall
+        self.score_source = counts.score_source or self.score_source
         self.n_scored += counts.n_scored
         self.n_partial += counts.n_partial
         self.n_empty += counts.n_empty
@@ -75,10 +87,34 @@ class RunWarnings:
         if not group.graph.degrees[group.players[0]].any():
             self.n_isolated += n_rows
         elif group_design.shortfall is not None:
-            self.shortfalls += [group_design.shortfall] * n_rows
+            self.shortfall = self.shortfall or group_design.shortfall
+            self.n_shortfalls += n_rows
 
     def warn(self, n_rows: int, settings: Settings) -> None:
-        """Warn of all that was counted in a run over `n_rows` rows."""
+        """Warn of all that was counted in a run over `n_rows` rows; in a stream, at its end."""
+        of_stream = _of_stream.get()
+        if of_stream is None:
+            self._warn(n_rows, settings)
+        else:
+            of_stream.add(self)
+            of_stream.n_rows += n_rows
+            of_stream._settings = settings
+
+    def warn_of_all(self) -> None:
+        """Warn of all that was counted in the runs of a stream."""
+        if self._settings is not None:
+            self._warn(self.n_rows, self._settings)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the counts as plain data."""
+        return {name: getattr(self, name) for name in _COUNTS}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Set the counts to those of a record."""
+        for name in _COUNTS:
+            setattr(self, name, type(getattr(self, name))(record[name]))
+
+    def _warn(self, n_rows: int, settings: Settings) -> None:
         warn_of_scores(self.score_source, self.n_partial, self.n_empty, self.n_scored)
         name, budget = settings.name, f"{settings.budget_name}={settings.budget or 'auto'}"
         if self.n_missed:
@@ -92,8 +128,34 @@ class RunWarnings:
                 f"graph joins no two players in {self.n_isolated} of {n_rows} rows: {name} takes "
                 "each player by itself, as if none of them interacted. Check graph=."
             )
-        if self.shortfalls:
+        if self.n_shortfalls:
             warn_user(
-                f"{name} takes each player by itself in {len(self.shortfalls)} of {n_rows} rows, "
-                f"and leaves out what players do together: {self.shortfalls[0]}. Raise {budget}."
+                f"{name} takes each player by itself in {self.n_shortfalls} of {n_rows} rows, "
+                f"and leaves out what players do together: {self.shortfall}. Raise {budget}."
             )
+
+
+_COUNTS = (
+    "n_missed",
+    "worst_excess",
+    "n_isolated",
+    "n_shortfalls",
+    "shortfall",
+    "n_rows",
+    "score_source",
+    "n_scored",
+    "n_partial",
+    "n_empty",
+)
+
+_of_stream: ContextVar[RunWarnings | None] = ContextVar("of_stream", default=None)
+
+
+@contextmanager
+def collected_run_warnings(of_stream: RunWarnings) -> Iterator[None]:
+    """Add what the runs in this block count to `of_stream`, and do not warn of it yet."""
+    token = _of_stream.set(of_stream)
+    try:
+        yield
+    finally:
+        _of_stream.reset(token)

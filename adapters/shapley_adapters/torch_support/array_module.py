@@ -129,7 +129,8 @@ class ArrayModule:
         It has the precision of the module's parameters. Whole numbers are not converted if the
         module has embeddings.
         """
-        tensor = torch.as_tensor(np.ascontiguousarray(array))
+        # torch warns of arrays that cannot be written to, such as memory maps.
+        tensor = torch.as_tensor(np.require(array, requirements=["C", "W"]))
         keep = self.takes_whole_numbers and not tensor.is_floating_point()
         return tensor.to(device=self.device, dtype=None if keep else self.dtype)
 

@@ -1,0 +1,25 @@
+"""Numbers of rows for messages, where a call explains a part of a longer stream of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import SupportsInt
+
+_first_row: ContextVar[int] = ContextVar("first_row", default=0)
+
+
+@contextmanager
+def rows_counted_from(first: int) -> Iterator[None]:
+    """Count the rows of the calls in this block from `first` in all messages."""
+    token = _first_row.set(first)
+    try:
+        yield
+    finally:
+        _first_row.reset(token)
+
+
+def row_number(row: SupportsInt) -> int:
+    """Return the number by which messages name a row of the present call."""
+    return int(row) + _first_row.get()

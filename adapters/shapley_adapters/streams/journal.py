@@ -1,0 +1,271 @@
+"""The journal beside the results: what is finished, and of which call it is a part.
+
+Each line is a record in JSON with a checksum. The first describes the call and the files; each
+further one is written after the data of a chunk are on disk. A line that a stop cut off is dropped,
+so that its chunk counts as not finished. The files hold no code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from ..errors import CheckpointError
+
+FORMAT = 1
+"""The version of the journal."""
+
+_MOST_LINE_BYTES = 2**26
+
+
+@dataclass(frozen=True)
+class ResultArray:
+    """One array of the results.
+
+    Attributes
+    ----------
+    name : str
+        Such as "values".
+    row_shape : tuple of int
+        The shape of a row's entry.
+    dtype : str
+        NumPy's name of the type of the numbers.
+    columns : list of str, optional
+        The names of the columns of a table; one column with all numbers of a row where None.
+    """
+
+    name: str
+    row_shape: tuple[int, ...]
+    dtype: str
+    columns: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class JournalHeader:
+    """The first record: the call and its files.
+
+    Attributes
+    ----------
+    host : str
+        "shap" or "captum".
+    arrays : list of ResultArray
+        The arrays of the results.
+    call : dict
+        Texts that identify the call: the options, the seed, the budget.
+    chunk_size : int
+        Rows per chunk.
+    about : dict
+        Data of the host for the results, such as names of features.
+    """
+
+    host: str
+    arrays: list[ResultArray]
+    call: dict[str, str]
+    chunk_size: int
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ChunkRecord:
+    """A finished chunk.
+
+    Attributes
+    ----------
+    first, n_rows : int
+        Its first row and its number of rows.
+    data : str
+        The digest of the rows that were explained.
+    results : str
+        The digest of the results as they are on disk.
+    warnings : dict
+        What to warn of when all rows are finished, counted from the first row on.
+    """
+
+    first: int
+    n_rows: int
+    data: str
+    results: str
+    warnings: dict[str, Any]
+
+
+@dataclass
+class Journal:
+    """A journal on disk.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    header : JournalHeader
+        Its first record.
+    chunks : list of ChunkRecord
+        The finished chunks.
+    is_complete : bool
+        Whether the stream ended after them.
+    """
+
+    path: Path
+    header: JournalHeader
+    chunks: list[ChunkRecord] = field(default_factory=list)
+    is_complete: bool = False
+    _n_bytes: int = 0
+
+    @classmethod
+    def create(cls, path: Path, header: JournalHeader) -> Journal:
+        """Write a journal without chunks; it appears whole or not at all."""
+        line = _line({"format": FORMAT, **asdict(header)})
+        part = path.with_name(path.name + ".part")
+        with open(part, "wb") as file:
+            file.write(line)
+            flush_to_disk(file)
+        os.replace(part, path)
+        flush_folder(path.parent)
+        return cls(path, header, _n_bytes=len(line))
+
+    @classmethod
+    def read(cls, path: Path) -> Journal:
+        """Read a journal; drop a last line that a stop cut off.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is no journal, was damaged, or has another version.
+        """
+        lines = path.read_bytes().splitlines(keepends=True)
+        records = [_parsed(line) for line in lines]
+        if not records or records[0] is None:
+            raise damaged(path, "its first line cannot be read")
+        if None in records[:-1]:
+            raise damaged(path, f"line {records.index(None) + 1} cannot be read")
+        if records[-1] is None:
+            records, lines = records[:-1], lines[:-1]
+        header, *others = records
+        journal = cls(path, _header(path, header), _n_bytes=sum(map(len, lines)))
+        for record in others:
+            journal._take(record)
+        return journal
+
+    @property
+    def n_rows(self) -> int:
+        """The number of finished rows."""
+        return self.chunks[-1].first + self.chunks[-1].n_rows if self.chunks else 0
+
+    def add(self, chunk: ChunkRecord) -> None:
+        """Record a finished chunk."""
+        self._append(asdict(chunk))
+        self.chunks.append(chunk)
+
+    def complete(self) -> None:
+        """Record that the stream has ended."""
+        self._append({"complete": self.n_rows})
+        self.is_complete = True
+
+    def _append(self, record: dict[str, Any]) -> None:
+        line = _line(record)
+        with open(self.path, "r+b") as file:
+            file.truncate(self._n_bytes)  # of a line that was cut off
+            file.seek(self._n_bytes)
+            file.write(line)
+            flush_to_disk(file)
+        self._n_bytes += len(line)
+
+    def _take(self, record: Any) -> None:
+        """Add a record that was read."""
+        if self.is_complete:
+            raise damaged(self.path, "it goes on after its end")
+        if "complete" in record:
+            self.is_complete = True
+            is_next = record["complete"] == self.n_rows
+        else:
+            chunk = _chunk(self.path, record)
+            is_next = chunk.first == self.n_rows and chunk.n_rows > 0
+            self.chunks.append(chunk)
+        if not is_next:
+            raise damaged(self.path, "its chunks do not follow each other")
+
+
+def damaged(path: Path, reason: str) -> CheckpointError:
+    """Return the error about a file that was changed."""
+    return CheckpointError(
+        f"{path} is damaged: {reason}. Copy the original files again, or delete them and explain "
+        "the rows again."
+    )
+
+
+def flush_to_disk(file: Any) -> None:
+    """Wait until what was written to a file is on disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on disk, where the system can do that."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    text = json.dumps(record).encode()
+    return text + b"\t" + _checksum(text) + b"\n"
+
+
+def _checksum(text: bytes) -> bytes:
+    return blake2b(text, digest_size=8).hexdigest().encode()
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """Return the record of a line; None if the line is not as it was written."""
+    text, _, checksum = line.rstrip(b"\n").rpartition(b"\t")
+    is_whole = line.endswith(b"\n") and len(line) < _MOST_LINE_BYTES
+    if not is_whole or checksum != _checksum(text):
+        return None
+    record = json.loads(text)
+    return record if isinstance(record, dict) else None
+
+
+def _header(path: Path, record: Any) -> JournalHeader:
+    if record.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} has the format {record.get('format')!r}, this version of shapley-ext reads "
+            f"format {FORMAT}. Use the version that wrote it, or explain the rows again."
+        )
+    try:
+        arrays = [
+            ResultArray(
+                str(of["name"]), tuple(map(int, of["row_shape"])), of["dtype"], of["columns"]
+            )
+            for of in record["arrays"]
+        ]
+        call = {str(name): str(text) for name, text in record["call"].items()}
+        size = int(record["chunk_size"])
+        return JournalHeader(str(record["host"]), arrays, call, size, dict(record["about"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(path, "its first line lacks a part") from error
+
+
+def _chunk(path: Path, record: Any) -> ChunkRecord:
+    try:
+        return ChunkRecord(
+            int(record["first"]),
+            int(record["n_rows"]),
+            str(record["data"]),
+            str(record["results"]),
+            dict(record["warnings"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path, "a record of a chunk lacks a part") from error
+
+
+def names_of(arrays: Sequence[ResultArray]) -> list[str]:
+    """Return the names of arrays."""
+    return [array.name for array in arrays]

@@ -1,0 +1,195 @@
+"""Batches of a stream: their inputs, and other arguments with one entry per row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from shapley_adapters.arguments import checked_choice
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.streams.arrow import is_arrow
+from shapley_adapters.streams.row_blocks import Block
+from shapley_adapters.streams.sources import is_sliced, items_of, slices_of
+
+from .baselines import BaselineDistribution
+from .forward_arguments import PerExample, Shared, as_tuple
+
+ROLES = (
+    "inputs",
+    "baselines",
+    "target",
+    "additional_forward_args",
+    "feature_mask",
+    "unused",
+)
+"""What a part of a batch may be: an argument of `attribute`, or nothing that is needed."""
+
+
+@dataclass
+class StreamedRows:
+    """The parts of the batches of a stream.
+
+    Attributes
+    ----------
+    rows : object
+        The source.
+    roles : sequence of str, optional
+        The role of each part of a batch; all are inputs where None.
+    batched : bool
+        Whether items are batches, not single rows.
+    is_tuple : bool
+        Whether the inputs of a batch are a tuple, known after the first one.
+    """
+
+    rows: Any
+    roles: Sequence[str] | None = None
+    batched: bool = True
+    is_tuple: bool = False
+
+    def __post_init__(self) -> None:
+        if self.roles is None:
+            return
+        if isinstance(self.roles, str) or "inputs" not in self.roles:
+            raise InvalidArgumentError(
+                f"roles must be a list with 'inputs' among its entries; got {self.roles!r}."
+            )
+        for role in self.roles:
+            checked_choice("roles", role, ROLES)
+        self.is_tuple = list(self.roles).count("inputs") > 1
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """Yield the needed parts of the batches as tensors."""
+        for item in self._items(size):
+            parts = self._parts(item)
+            if self.roles is not None:
+                parts = tuple(
+                    part for part, role in zip(parts, self.roles, strict=True) if role != "unused"
+                )
+            tensors = tuple(_tensor(part) for part in parts)
+            yield tensors if self.batched else tuple(tensor[None] for tensor in tensors)
+
+    def arguments(self, block: Block) -> dict[str, Any]:
+        """Return the arguments of `attribute` that the parts of a block are."""
+        roles = ["inputs"] * len(block) if self.roles is None else self.roles
+        needed = [role for role in roles if role != "unused"]
+        of_role: dict[str, list[Tensor]] = {}
+        for part, role in zip(block, needed, strict=True):
+            of_role.setdefault(role, []).append(part)
+        arguments: dict[str, Any] = {
+            role: parts[0] if len(parts) == 1 else tuple(parts) for role, parts in of_role.items()
+        }
+        if self.is_tuple:
+            arguments["inputs"] = tuple(of_role["inputs"])
+        if "additional_forward_args" in of_role:
+            marked = tuple(map(PerExample, of_role["additional_forward_args"]))
+            arguments["additional_forward_args"] = marked
+        if "target" in of_role:
+            arguments["target"] = _targets(of_role["target"])
+        return arguments
+
+    def _items(self, size: int) -> Iterator[Any]:
+        is_table = isinstance(self.rows, tuple) and all(map(is_sliced, self.rows))
+        if is_table:
+            yield from zip(*(slices_of(part, size) for part in self.rows), strict=True)
+        else:
+            yield from items_of(self.rows, size)
+
+    def _parts(self, item: Any) -> tuple[Any, ...]:
+        """Return the parts of a batch, and check that their roles are known."""
+        if not isinstance(item, (list, tuple)):
+            parts: tuple[Any, ...] = (item,)
+        else:
+            parts = tuple(item)
+        if self.roles is None:
+            if isinstance(item, list) and len(item) > 1:
+                raise InvalidArgumentError(
+                    f"rows: a batch is a list with {len(item)} parts, such as inputs and labels. "
+                    "Say what they are, for example roles=('inputs', 'unused') or "
+                    "roles=('inputs', 'target')."
+                )
+            self.is_tuple = isinstance(item, tuple)
+        elif len(parts) != len(self.roles):
+            raise InvalidArgumentError(
+                f"roles names {len(self.roles)} parts of a batch; the batches have {len(parts)}."
+            )
+        return parts
+
+
+def check_shared(arguments: Mapping[str, Any], roles: Sequence[str] | None) -> None:
+    """Refuse arguments whose meaning would depend on the number of rows in a chunk."""
+    for name in ("baselines", "target", "feature_mask"):
+        if arguments[name] is not None and name in (roles or ()):
+            raise InvalidArgumentError(f"{name} is given twice: as an argument, and in roles.")
+    for value in as_tuple(arguments["baselines"]):
+        if _n_entries(value) > 1 and not isinstance(value, BaselineDistribution):
+            raise InvalidArgumentError(
+                f"baselines has {_n_entries(value)} rows, which may be a distribution or one "
+                "baseline for each row. Mark a distribution by captum_ext.BaselineDistribution, or "
+                "pass batches that hold the baselines, with 'baselines' in roles."
+            )
+    if isinstance(arguments["target"], list) or _n_entries(arguments["target"]) > 1:
+        raise InvalidArgumentError(
+            "target has an entry for each row, but a stream is explained in chunks. Pass one "
+            "target for all rows, or batches that hold the targets, with 'target' in roles."
+        )
+    for value in as_tuple(arguments["feature_mask"]):
+        if _n_entries(value) > 1:
+            raise InvalidArgumentError(
+                f"feature_mask has {_n_entries(value)} rows. Pass one row for all, or batches that "
+                "hold the masks, with 'feature_mask' in roles."
+            )
+    for value in as_tuple(arguments["additional_forward_args"]):
+        if isinstance(value, PerExample) or (isinstance(value, Tensor) and value.dim() > 0):
+            raise InvalidArgumentError(
+                "additional_forward_args holds a tensor, which may be the same for all rows or "
+                "have an entry for each. Mark it by captum_ext.Shared, or pass batches that hold "
+                "it, with 'additional_forward_args' in roles."
+            )
+
+
+def identity_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with marked ones replaced by their values, which identify them."""
+    plain = dict(arguments)
+    additional = as_tuple(arguments["additional_forward_args"])
+    plain["additional_forward_args"] = [
+        value.value if isinstance(value, Shared) else value for value in additional
+    ]
+    return plain
+
+
+def join_tensors(pieces: Sequence[Tensor]) -> Tensor:
+    """Return tensors as one, along their rows."""
+    return torch.cat(list(pieces))
+
+
+def _tensor(part: Any) -> Tensor:
+    """Return rows as a tensor of their own type."""
+    if isinstance(part, Tensor):
+        return part
+    if is_arrow(part):
+        part = part.to_pandas()
+    if isinstance(part, pd.DataFrame):
+        part = part.to_numpy()
+    if not isinstance(part, (np.ndarray, np.number)) or part.dtype.kind not in "biuf":
+        raise InvalidArgumentTypeError(
+            f"rows: a batch must be a tensor, or an array or table of numbers; got "
+            f"{type(part).__name__}."
+        )
+    return torch.from_numpy(np.array(part))  # a copy, because memory maps are read-only
+
+
+def _targets(parts: Sequence[Tensor]) -> Any:
+    """Return the targets of rows: a tensor, or tuples where outputs have several dimensions."""
+    (targets,) = parts
+    return targets if targets.dim() == 1 else [tuple(row) for row in targets.tolist()]
+
+
+def _n_entries(value: Any) -> int:
+    """Return the length of the first dimension of a tensor; 0 for all else."""
+    return len(value) if isinstance(value, Tensor) and value.dim() > 0 else 0

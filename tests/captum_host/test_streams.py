@@ -1,0 +1,293 @@
+"""Streams of rows through captum: any source, and the attributions of `attribute`, bit for bit."""
+
+import numpy as np
+import pytest
+import torch
+
+import captum_ext
+from captum_ext import BaselineDistribution, PerExample, Shared
+from shapley_adapters.errors import CheckpointError, InvalidArgumentError, InvalidArgumentTypeError
+
+N_ROWS, N_FEATURES = 53, 8
+X = torch.randn(N_ROWS, N_FEATURES, generator=torch.Generator().manual_seed(0))
+TARGETS = torch.arange(N_ROWS) % 3
+BUDGET = 60
+
+
+def forward(x):
+    """Return three outputs whose rows have no influence on each other, not even by rounding."""
+    first = torch.sin(x[:, 0] * x[:, 1]) + x[:, 2] * x[:, 3]
+    return torch.stack([first + x[:, 4], first * x[:, 5], x[:, 6] * x[:, 7] + x[:, 0]], dim=1)
+
+
+def method(function=forward, **options):
+    return captum_ext.RandomOrder(function, seed=3, **options)
+
+
+def assert_same_rows(stream, attributions):
+    assert torch.equal(torch.cat(list(stream)), attributions)
+
+
+def assert_same(stream, attributions, errors=None):
+    assert stream.is_complete
+    np.testing.assert_array_equal(stream.values, attributions.numpy())
+    if errors is not None:
+        np.testing.assert_array_equal(stream.standard_errors, errors.numpy())
+    assert stream.values.dtype == attributions.numpy().dtype
+    assert_same_rows(stream, attributions)
+
+
+def saved_array(folder):
+    np.save(folder / "rows.npy", X.numpy())
+    return folder / "rows.npy"
+
+
+SOURCES = {
+    "tensor": lambda _: X,
+    "array": lambda _: X.numpy(),
+    "path of an array": saved_array,
+    "memory map": lambda folder: np.load(saved_array(folder), mmap_mode="r"),
+    "loader": lambda _: loader_of(X),
+    "generator": lambda _: (X[start : start + 5] for start in range(0, N_ROWS, 5)),
+    "list": lambda _: list(X.split(11)),
+}
+
+
+def loader_of(*tensors):
+    data = torch.utils.data.TensorDataset(*tensors)
+    return torch.utils.data.DataLoader(data, batch_size=8)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("chunk_size", [None, 1, 10])
+def test_any_source(source, chunk_size, tmp_path):
+    stream = method().attribute_stream(
+        SOURCES[source](tmp_path),
+        tmp_path / "values.npy",
+        target=1,
+        n_samples=BUDGET,
+        return_standard_error=True,
+        chunk_size=chunk_size,
+    )
+    whole = method().attribute(X, target=1, n_samples=BUDGET, return_standard_error=True)
+    assert_same(stream, *whole)
+
+
+def test_rows_from_parquet(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {f"x{index}": X[:, index].numpy() for index in range(N_FEATURES)}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "rows.parquet")
+    stream = method().attribute_stream(tmp_path / "rows.parquet", tmp_path / "a.npy", target=0)
+    assert_same(stream, method().attribute(X, target=0))
+    parquet.write_table(pyarrow.table({"x": ["a", "b"]}), tmp_path / "texts.parquet")
+    with pytest.raises(InvalidArgumentTypeError, match="table of numbers"):
+        method().attribute_stream(tmp_path / "texts.parquet", tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("ending", [".npy", ".parquet", ".arrow"])
+@pytest.mark.parametrize("target", [0, None])
+def test_formats(ending, target, tmp_path):
+    if ending != ".npy":
+        pytest.importorskip("pyarrow")
+    out = tmp_path / f"values{ending}"
+    options = {"target": target, "n_samples": BUDGET, "return_standard_error": True}
+    whole = method().attribute(X, **options)
+    stream = method().attribute_stream(X, out, chunk_size=20, **options)
+    for opened in (stream, captum_ext.StreamedAttributions.open(out)):
+        assert_same(opened, *whole)
+        np.testing.assert_array_equal(opened[18:22], whole[0][18:22])
+        assert opened.seed == 3
+        assert opened.base_values.shape == (N_ROWS, 1 if target == 0 else 3)
+    with pytest.raises(InvalidArgumentTypeError, match="slice"):
+        stream[3]
+
+
+def test_targets_and_baselines_that_stream_beside_the_inputs(tmp_path):
+    baselines, scale = X.flip(0), torch.linspace(1, 2, N_ROWS)
+
+    def scaled(x, factor, scale):
+        return forward(x) * factor * scale[:, None]
+
+    stream = method(scaled).attribute_stream(
+        loader_of(X, torch.zeros(N_ROWS), TARGETS, baselines, scale),
+        tmp_path / "a.npy",
+        roles=("inputs", "unused", "target", "baselines", "additional_forward_args"),
+        additional_forward_args=2.0,
+        n_samples=BUDGET,
+        chunk_size=20,
+    )
+    whole = method(scaled).attribute(X, baselines, TARGETS, (2.0, scale), n_samples=BUDGET)
+    assert_same(stream, whole)
+
+
+def test_several_inputs_and_targets_of_two_dimensions(tmp_path):
+    pair = (X[:, :4].reshape(-1, 2, 2), X[:, 4:])
+    targets = torch.stack([TARGETS, TARGETS % 2], dim=1)
+
+    def two(a, b):
+        sums = a.sum(dim=2) * b[:, :1]
+        return torch.stack([sums, sums * b[:, 1:2], sums + b[:, 2:3]], dim=1)
+
+    stream = method(two).attribute_stream(
+        (*pair, targets),
+        tmp_path / "a.npy",
+        roles=("inputs", "inputs", "target"),
+        n_samples=BUDGET,
+        chunk_size=20,
+    )
+    wanted = method(two).attribute(
+        pair, target=[tuple(target) for target in targets.tolist()], n_samples=BUDGET
+    )
+    for index, attributions in enumerate(wanted):
+        assert torch.equal(torch.cat([chunk[index] for chunk in stream]), attributions)
+    np.testing.assert_array_equal(stream.array("values_1"), wanted[1])
+    alone = method(lambda a, b: a.sum((1, 2)) * b.sum(1)).attribute_stream(pair, tmp_path / "b.npy")
+    assert isinstance(alone[:2], tuple)
+
+
+def test_single_rows(tmp_path):
+    stream = method().attribute_stream(
+        iter(X), tmp_path / "a.npy", target=0, n_samples=BUDGET, batched=False
+    )
+    assert_same(stream, method().attribute(X, target=0, n_samples=BUDGET))
+
+
+def test_shared_arguments_and_distributions_of_baselines(tmp_path):
+    edges = torch.tensor([[0, 1], [1, 2]])
+    background = BaselineDistribution(X[:10])
+
+    def on_graph(x, edges):
+        return (x[:, edges[0]] * x[:, edges[1]]).sum(dim=1)
+
+    options = {
+        "baselines": background,
+        "additional_forward_args": Shared(edges),
+        "feature_mask": torch.arange(N_FEATURES)[None] // 2,
+    }
+    stream = method(on_graph).attribute_stream(X, tmp_path / "a.npy", chunk_size=10, **options)
+    assert_same(stream, method(on_graph).attribute(X, **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"baselines": X[:10]}, "BaselineDistribution"),
+        ({"target": TARGETS}, "'target' in roles"),
+        ({"target": TARGETS.tolist()}, "'target' in roles"),
+        ({"additional_forward_args": X}, "Shared"),
+        ({"additional_forward_args": PerExample(X)}, "Shared"),
+        ({"feature_mask": torch.zeros(N_ROWS, N_FEATURES, dtype=torch.long)}, "feature_mask has"),
+        ({"roles": ("target",)}, "'inputs' among"),
+        ({"roles": "inputs"}, "'inputs' among"),
+        ({"roles": ("inputs", "labels")}, "'labels'"),
+        ({"roles": ("inputs", "target")}, "names 2 parts"),
+        ({"roles": ("inputs", "target"), "target": 1}, "given twice"),
+    ],
+)
+def test_arguments_that_depend_on_the_chunk_are_refused(options, words, tmp_path):
+    with pytest.raises(InvalidArgumentError, match=words):
+        method().attribute_stream(X, tmp_path / "a.npy", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_batches_whose_parts_have_no_roles_are_refused(tmp_path):
+    with pytest.raises(InvalidArgumentError, match=r"roles=\('inputs', 'unused'\)"):
+        method().attribute_stream(loader_of(X, TARGETS), tmp_path / "a.npy")
+
+
+def test_one_value_for_a_batch_is_refused(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="one value for a whole batch"):
+        method(lambda x: x.sum() ** 2).attribute_stream(X, tmp_path / "a.npy", n_samples=BUDGET)
+
+
+def stopping_after(n_rows):
+    """Yield rows, and raise Ctrl-C's error after some of them."""
+    yield from X[:n_rows].split(3)
+    raise KeyboardInterrupt
+
+
+def stopped(out, function=forward, **options):
+    with pytest.raises(KeyboardInterrupt):
+        method(function).attribute_stream(stopping_after(30), out, chunk_size=8, **options)
+
+
+def test_a_stopped_stream_goes_on(tmp_path):
+    options = {"target": 1, "n_samples": BUDGET, "return_standard_error": True}
+    stopped(tmp_path / "a.npy", **options)
+    finished = captum_ext.StreamedAttributions.open(tmp_path / "a.npy")
+    assert (finished.n_rows, finished.is_complete) == (24, False)
+    whole = method().attribute(X, **options)
+    assert_same_rows(finished, whole[0][:24])
+    stream = method().attribute_stream(X, tmp_path / "a.npy", checkpoint=True, **options)
+    assert_same(stream, *whole)
+
+
+def test_a_seed_that_was_drawn_is_that_of_the_checkpoint(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        captum_ext.RandomOrder(forward).attribute_stream(
+            stopping_after(30), tmp_path / "a.npy", target=0, n_samples=BUDGET, chunk_size=8
+        )
+    again = captum_ext.RandomOrder(forward)
+    stream = again.attribute_stream(
+        X, tmp_path / "a.npy", target=0, n_samples=BUDGET, checkpoint=True
+    )
+    whole = captum_ext.RandomOrder(forward, seed=stream.seed)
+    assert again.seed == stream.seed
+    assert_same(stream, whole.attribute(X, target=0, n_samples=BUDGET))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"target": 2}, "target was 1, now it is 2"),
+        ({"n_samples": 61}, "n_samples was 60, now it is 61"),
+        ({"baselines": 0.5}, "baselines was None, now it is 0.5"),
+        ({"baselines": X[:1]}, "now it is Tensor torch.float32 of shape"),
+        ({"return_standard_error": True}, "return_standard_error was False, now it is True"),
+        ({"feature_mask": torch.arange(N_FEATURES)[None] // 2}, "feature_mask was None, now"),
+        ({"roles": ("inputs",)}, "roles was None, now it is"),
+        ({"rows": X.double()}, "other data"),
+    ],
+)
+def test_another_call_is_refused_with_the_difference(call, words, tmp_path):
+    options = {"target": 1, "n_samples": BUDGET}
+    stopped(tmp_path / "a.npy", **options)
+    arguments = {"rows": X, **options, **call}
+    with pytest.raises(CheckpointError, match=words):
+        method().attribute_stream(out=tmp_path / "a.npy", checkpoint=True, **arguments)
+
+
+def test_another_model_is_refused(tmp_path):
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(N_FEATURES, 4)
+    net = torch.nn.Sequential(layer, torch.nn.Tanh()).eval()
+    options = {"target": 1, "n_samples": BUDGET}
+    stopped(tmp_path / "a.npy", net, **options)
+    stopped(tmp_path / "b.npy", lambda x: net(x), **options)
+    with torch.no_grad():
+        layer.bias[1] += 0.1
+    with pytest.raises(CheckpointError, match="forward_func was .*Sequential with weights"):
+        method(net).attribute_stream(X, tmp_path / "a.npy", checkpoint=True, **options)
+    with pytest.raises(CheckpointError, match=r"forward_func was .*, now it is "):
+        method(net).attribute_stream(X, tmp_path / "b.npy", checkpoint=True, **options)
+
+
+def test_a_checkpoint_of_shap_is_refused(tmp_path):
+    shap_ext = pytest.importorskip("shap_ext")
+    explainer = shap_ext.RandomOrderExplainer(lambda X: X.sum(1), np.zeros((1, N_FEATURES)), seed=3)
+    explainer.explain_stream(X.numpy(), tmp_path / "a.npy", silent=True)
+    with pytest.raises(CheckpointError, match="written by shap"):
+        method().attribute_stream(X, tmp_path / "a.npy", target=0, checkpoint=True)
+    with pytest.raises(CheckpointError, match="written by shap"):
+        captum_ext.StreamedAttributions.open(tmp_path / "a.npy")
+
+
+def test_a_trained_network_explains_streams(tmp_path):
+    pytest.importorskip("lightning")
+    net = captum_ext.SimShap(forward, epochs=1, seed=0).fit(X)
+    with pytest.raises(InvalidArgumentError, match="n_samples cannot be chosen"):
+        net.attribute_stream(X, tmp_path / "a.npy", target=0, n_samples=BUDGET)
+    stream = net.attribute_stream(X, tmp_path / "a.npy", target=0, chunk_size=20)
+    np.testing.assert_allclose(stream.values, net.attribute(X, target=0), atol=1e-5)
+    again = net.attribute_stream(X, tmp_path / "a.npy", target=0, checkpoint=True)
+    np.testing.assert_array_equal(again.values, stream.values)
