@@ -174,7 +174,10 @@ CASES: dict[str, Callable[[], tuple[tuple, dict]]] = {
 
 
 @pytest.mark.filterwarnings(FEW, "ignore:.*did not reach the tolerance")
-@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+@pytest.mark.parametrize(
+    "backend",
+    ["loky", "threading", pytest.param("multiprocessing", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("case", CASES)
 def test_every_kind_of_input_gives_the_bits_of_a_serial_call(case, backend):
     args, options = CASES[case]()

@@ -63,7 +63,7 @@ class BatchSchema:
     @property
     def arrow(self) -> Any:
         """The schema of pyarrow."""
-        with required_packages("The schema needs pyarrow", "spark"):
+        with required_packages("The schema needs pyarrow", "arrow"):
             import pyarrow as pa
 
         return pa.Schema.from_pandas(self.meta, preserve_index=False).remove_metadata()
