@@ -65,7 +65,7 @@ def jobs_of(n_jobs: int | None, n_rows: int) -> Jobs:
     if n_jobs is None:
         if backend.nesting_level:
             return SERIAL
-        n_jobs = backend.default_n_jobs if configured is None else configured
+        n_jobs = getattr(backend, "default_n_jobs", 1) if configured is None else configured
     n_workers = 1 if n_jobs == 1 else int(backend.effective_n_jobs(n_jobs))
     if n_workers == 1:
         return SERIAL
