@@ -39,12 +39,12 @@ class FrameAttribution:
         """Return the method without its latest estimate and without workers of its own."""
         twin = copy.copy(method)
         twin.last_estimate, twin.n_jobs = None, 1
-        given = {
+        options_of_call = {
             name: value
             for name, value in options.items()
             if value is not None and value is not False
         }
-        return cls(twin, given, _precision_of(method.forward_func))
+        return cls(twin, options_of_call, _precision_of(method.forward_func))
 
     def __call__(self, rows: pd.DataFrame) -> BatchAttributions:
         """Attribute for the rows of a frame of features."""

@@ -174,7 +174,10 @@ CASES: dict[str, Callable[[], tuple[tuple, dict]]] = {
 
 
 @pytest.mark.filterwarnings(FEW, "ignore:.*did not reach the tolerance")
-@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+@pytest.mark.parametrize(
+    "backend",
+    ["loky", "threading", pytest.param("multiprocessing", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("case", CASES)
 def test_every_kind_of_input_gives_the_bits_of_a_serial_call(case, backend):
     args, options = CASES[case]()
@@ -288,6 +291,13 @@ def test_an_error_names_the_row_of_the_table(backend):
         )
         with pytest.raises(NonFiniteValueError, match="row 7"):
             explainer(X, max_evals=40)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_an_error_in_a_stream_names_the_row_of_the_stream(backend, tmp_path):
+    explainer = shap.Explainer(FailingLater(), BACKGROUND[:1], algorithm="leastsquares", n_jobs=2)
+    with joblib.parallel_config(backend=backend), pytest.raises(WorkerError, match="Row 7: the"):
+        explainer.explain_stream(X, tmp_path / "out.npy", chunk_size=5, max_evals=40)
 
 
 class Locked:

@@ -122,16 +122,16 @@ class BatchFunction:
         return self.schema.spark
 
     def _explained(self, batch: pd.DataFrame) -> pd.DataFrame:
-        kept = _columns(batch, list(self.schema.kept.columns), "batch")
-        kept = kept.astype(self.schema.kept.dtypes.to_dict())
+        copied = _columns(batch, list(self.schema.kept_columns.columns), "batch")
+        copied = copied.astype(self.schema.kept_columns.dtypes.to_dict())
         rows = _columns(batch, list(self.features), "batch")
         if len(rows) == 0:  # engines also call with empty partitions
             return self.meta
         explain: FrameExplainer = loaded_once(self._explainer.data, self._explainer.digest)
-        found = explain(rows)
-        errors = found.standard_errors if self.schema.errors else found.values[:, :0]
-        return self.schema.frame(kept, _by_output(found.values), _by_output(errors),
-                                 found.base_values)  # fmt: skip
+        attributions = explain(rows)
+        errors = attributions.standard_errors if self.schema.errors else attributions.values[:, :0]
+        return self.schema.frame(copied, _by_output(attributions.values), _by_output(errors),
+                                 attributions.base_values)  # fmt: skip
 
 
 def make_batch_function(
@@ -166,13 +166,13 @@ def make_batch_function(
     if features is None:
         features = [name for name in frame.columns if name not in keep]
     rows = _columns(frame, list(features), "example").iloc[:1]
-    found = explain(rows)
+    attributions = explain(rows)
     schema = schema_of(
         _columns(frame, list(keep), "example"),
-        found.players,
-        found.outputs,
+        attributions.players,
+        attributions.outputs,
         prefix,
-        found.standard_errors is not None,
+        attributions.standard_errors is not None,
     )
     return BatchFunction(Pickled.of(explain, _ADVICE), tuple(features), schema)
 

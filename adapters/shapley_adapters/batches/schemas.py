@@ -29,14 +29,14 @@ class BatchSchema:
 
     Attributes
     ----------
-    kept : DataFrame
+    kept_columns : DataFrame
         The columns that are copied from the rows, without rows.
     values, errors, base_values : tuple of str
         The columns of the attributions, one output after the other; of their standard errors, if
         there are any; and of the values without any feature.
     """
 
-    kept: pd.DataFrame
+    kept_columns: pd.DataFrame
     values: tuple[str, ...]
     errors: tuple[str, ...]
     base_values: tuple[str, ...]
@@ -53,17 +53,17 @@ class BatchSchema:
     @property
     def columns(self) -> list[str]:
         """The names of all columns, in their order."""
-        return [*self.kept.columns, *self.values, *self.errors, *self.base_values]
+        return [*self.kept_columns.columns, *self.values, *self.errors, *self.base_values]
 
     @property
     def meta(self) -> pd.DataFrame:
         """A frame without rows, with the columns and types: `meta=` of Dask."""
-        return self.frame(self.kept, *(np.zeros((0, len(c))) for c in self._numbers()))
+        return self.frame(self.kept_columns, *(np.zeros((0, len(c))) for c in self._numbers()))
 
     @property
     def arrow(self) -> Any:
         """The schema of pyarrow."""
-        with required_packages("The schema needs pyarrow", "spark"):
+        with required_packages("The schema needs pyarrow", "arrow"):
             import pyarrow as pa
 
         return pa.Schema.from_pandas(self.meta, preserve_index=False).remove_metadata()
@@ -74,33 +74,36 @@ class BatchSchema:
         meta = self.meta
         return ", ".join(f"`{name}` {_spark_type(name, meta[name])}" for name in self.columns)
 
-    def frame(self, kept: pd.DataFrame, *numbers: Any) -> pd.DataFrame:
-        """Return kept columns beside the arrays of values, errors and base values."""
+    def frame(self, copied_columns: pd.DataFrame, *numbers: Any) -> pd.DataFrame:
+        """Return copied columns beside the arrays of values, errors and base values."""
         parts = [
-            pd.DataFrame(array, columns=list(names), index=kept.index, dtype=np.float64)
+            pd.DataFrame(array, columns=list(names), index=copied_columns.index, dtype=np.float64)
             for names, array in zip(self._numbers(), numbers, strict=True)
         ]
-        return pd.concat([kept, *parts], axis=1)
+        return pd.concat([copied_columns, *parts], axis=1)
 
     def _numbers(self) -> tuple[tuple[str, ...], ...]:
         return self.values, self.errors, self.base_values
 
 
 def schema_of(
-    kept: pd.DataFrame,
+    example: pd.DataFrame,
     players: list[str],
     outputs: list[str] | None,
     prefix: str,
     with_errors: bool,
 ) -> BatchSchema:
-    """Return the columns for some players and outputs; with one output it has no name."""
+    """Return the columns for some players and outputs; with one output it has no name.
+
+    `example` holds rows of the columns that are copied.
+    """
     endings = [""] if outputs is None else [f"_{output}" for output in outputs]
 
     def names(start: str) -> tuple[str, ...]:
         return tuple(f"{start}{player}{ending}" for ending in endings for player in players)
 
     return BatchSchema(
-        kept.iloc[:0],
+        example.iloc[:0],
         names(prefix),
         names(f"{prefix}error_") if with_errors else (),
         tuple(f"{prefix}base_value{ending}" for ending in endings),

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, SupportsInt
 from uuid import uuid4
 
 import joblib
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..errors import ShapleyExtError, WorkerError
 from ..games.evaluation import Evaluator, ran_out_of_memory
+from ..row_numbers import row_number, rows_counted_from
 from ..workers.jobs import Jobs
 from ..workers.pickles import Pickled, loaded
 from ..workers.process_settings import ProcessSettings
@@ -37,7 +38,7 @@ _thread = threading.local()
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What all chunks of a call have in common.
+    """The settings that all chunks of a call share.
 
     Attributes
     ----------
@@ -49,24 +50,27 @@ class WorkerSettings:
         The best batch sizes that the parent process has found.
     process : ProcessSettings
         Settings of the parent process.
+    first_row : int
+        The number by which messages name the first row of the call, in a stream.
     """
 
     call_id: str
     threads: int
     batch_sizes: dict[int, int]
     process: ProcessSettings
+    first_row: int
 
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """What a worker returns for its rows.
+    """The result of a worker for its rows.
 
     Attributes
     ----------
     estimate : Estimate
         The estimate.
     warnings : RunWarnings
-        What to warn of in the end.
+        The counts for the warnings at the end.
     largest : float
         The largest value, regardless of signs.
     n_evaluations : int
@@ -104,20 +108,24 @@ def estimate_in_workers(
     """
     chunks = row_chunks(run.most_evaluations(), seconds, jobs.n_workers)
     settings = WorkerSettings(
-        uuid4().hex, jobs.threads_each, evaluate.best_sizes, ProcessSettings.current()
+        uuid4().hex,
+        jobs.threads_each,
+        evaluate.best_sizes,
+        ProcessSettings.current(),
+        row_number(0),
     )
     estimate_chunk = _chunk_function(run, jobs)
     tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in chunks)
     parallel = joblib.Parallel(n_jobs=run.settings.n_jobs, batch_size=1, return_as=jobs.return_as)
-    shown: set[RecordedWarning] = set()
-    for (start, stop), done in zip(chunks, parallel(tasks), strict=True):
-        result.set_rows(start, stop, done.estimate)
-        run.warnings.add(done.warnings)
-        run.largest = max(run.largest, done.largest)
-        evaluate.on_progress(done.n_evaluations)
-        for record in done.records:
-            if record not in shown:
-                shown.add(record)
+    reported: set[RecordedWarning] = set()
+    for (start, stop), of_chunk in zip(chunks, parallel(tasks), strict=True):
+        result.set_rows(start, stop, of_chunk.estimate)
+        run.warnings.add(of_chunk.warnings)
+        run.largest = max(run.largest, of_chunk.largest)
+        evaluate.on_progress(of_chunk.n_evaluations)
+        for record in of_chunk.records:
+            if record not in reported:
+                reported.add(record)
                 record.show()
 
 
@@ -151,7 +159,7 @@ def _estimate_chunk(
     load: Callable[[], Run], settings: WorkerSettings, chunk: tuple[int, int], ends: ValueArray
 ) -> ChunkResult:
     """Estimate the rows of a chunk."""
-    with recorded_warnings() as records:
+    with recorded_warnings() as records, rows_counted_from(settings.first_row):
         worker = _worker(load, settings)
         with at_most_threads(settings.threads), settings.process.applied():
             return worker.estimate(*chunk, ends, records)
@@ -195,7 +203,7 @@ class _Worker:
         except ShapleyExtError:
             raise
         except Exception as error:
-            raise WorkerError(f"Rows {start} to {stop - 1}: {_text(error)}") from error
+            raise WorkerError(f"{_rows(start, stop - 1)}: {_text(error)}") from error
         return ChunkResult(result, run.warnings, run.largest, self.n_evaluations, list(records))
 
     def _count(self, n_evaluations: int) -> None:
@@ -210,9 +218,11 @@ class _Worker:
             return
         for row in np.unique(rows):
             if self._fails(rows[rows == row], coalitions[rows == row]):
-                raise WorkerError(f"Row {row}: the model raised {_text(error)}") from error
+                raise WorkerError(
+                    f"Row {row_number(row)}: the model raised {_text(error)}"
+                ) from error
         raise WorkerError(
-            f"Rows {rows.min()} to {rows.max()}: the model raised {_text(error)}, but for none of "
+            f"{_rows(rows.min(), rows.max())}: the model raised {_text(error)}, but for none of "
             "these rows alone"
         ) from error
 
@@ -222,6 +232,10 @@ class _Worker:
         except Exception:
             return True
         return False
+
+
+def _rows(first: SupportsInt, last: SupportsInt) -> str:
+    return f"Rows {row_number(first)} to {row_number(last)}"
 
 
 def _text(error: Exception) -> str:

@@ -1,1 +1,1 @@
-"""Workers of joblib: their number, what they receive, and what they send back."""
+"""Workers of joblib: their number, the objects sent to them, and their warnings."""

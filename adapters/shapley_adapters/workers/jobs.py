@@ -65,7 +65,7 @@ def jobs_of(n_jobs: int | None, n_rows: int) -> Jobs:
     if n_jobs is None:
         if backend.nesting_level:
             return SERIAL
-        n_jobs = backend.default_n_jobs if configured is None else configured
+        n_jobs = getattr(backend, "default_n_jobs", 1) if configured is None else configured
     n_workers = 1 if n_jobs == 1 else int(backend.effective_n_jobs(n_jobs))
     if n_workers == 1:
         return SERIAL
@@ -83,9 +83,9 @@ def _threads_each(backend: Any, n_workers: int) -> int:
 
     The engines of clusters, such as Dask, count one core for each task.
     """
-    chosen = getattr(backend, "inner_max_num_threads", None)
-    if chosen is not None:
-        return int(chosen)
+    of_user = getattr(backend, "inner_max_num_threads", None)
+    if of_user is not None:
+        return int(of_user)
     is_on_this_machine = type(backend) in [BACKENDS.get(name) for name in _ON_THIS_MACHINE]
     return max(1, joblib.cpu_count() // n_workers) if is_on_this_machine else 1
 

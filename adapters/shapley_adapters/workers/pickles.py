@@ -35,7 +35,7 @@ class Pickled:
     data : array of bytes
         The pickle. joblib sends an array to each worker once, and bytes with each task.
     digest : str
-        Digest of the pickle, by which a worker knows what it has loaded already.
+        Digest of the pickle, by which a worker finds an object that it has loaded already.
     """
 
     data: npt.NDArray[np.uint8]
@@ -61,7 +61,7 @@ class Pickled:
                 "Use threads, by joblib.parallel_config(backend='threading'), or move them to the "
                 "CPU."
             ) from None
-        except Exception as error:  # pickle raises whatever the objects raise
+        except Exception as error:  # the objects may raise any error
             raise InvalidArgumentTypeError(
                 "The model, the masker or the data cannot be sent to other processes: "
                 f"{type(error).__name__}: {error}. {advice}"

@@ -15,7 +15,7 @@ _DEVICES = ("cpu", "cuda")
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """What NumPy, scikit-learn and torch are set to in the thread that explains.
+    """The settings of NumPy, scikit-learn and torch in the thread that explains.
 
     Attributes
     ----------
