@@ -188,6 +188,7 @@ def test_formats(function, ending, tmp_path):
         np.testing.assert_array_equal(across.values, whole.values[18:22])
         np.testing.assert_array_equal(opened[-1].values, whole.values[-1])
     np.testing.assert_array_equal(stream[18:22].data, X[18:22])
+    assert stream[5:5].values.shape == whole.values[:0].shape
     with pytest.raises(IndexError):
         stream[N_ROWS]
     with pytest.raises(InvalidArgumentTypeError, match="step"):
@@ -304,6 +305,7 @@ def test_what_cannot_be_explained_is_refused(tmp_path):
     explainer, out = explainer_of(), tmp_path / "a.npy"
     for rows, error, words in [
         (iter([]), InvalidArgumentError, "holds no rows"),
+        ((X, X), InvalidArgumentTypeError, "rows is a tuple"),
         (np.zeros((0, 9)), InvalidArgumentError, "holds no rows"),
         (3, InvalidArgumentTypeError, "rows cannot be a int"),
         (tmp_path / "none.npy", InvalidArgumentError, "there is no file"),
