@@ -63,6 +63,10 @@ class ModelOutputError(ShapleyExtError, ValueError):
     """The model's output does not have one entry for each of its input rows."""
 
 
+class WorkerError(ShapleyExtError, RuntimeError):
+    """The model failed in a worker; the message names the row and the model's own error."""
+
+
 class FutureError(ShapleyExtError, RuntimeError):
     """A Future that the forward function returned ended with an error."""
 

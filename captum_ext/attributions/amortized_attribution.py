@@ -129,6 +129,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             self.network_options,
             n_real,
             Progress(self.get_name(), delay),
+            self.n_jobs,
         )
         shape = list((call.valued or call.game).output_shape)
         layout = layout_of(call.game.inputs)

@@ -185,8 +185,9 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
     def _identity(self, arguments: dict[str, Any]) -> dict[str, str]:
         """Return what identifies the calls of this method with these arguments, as texts."""
         kind = type(self)
-        # Networks are trained or loaded by the first call.
-        own = [name for name in inspect.signature(kind).parameters if name != "trained"]
+        # Networks are trained or loaded by the first call; numbers do not depend on workers.
+        left_out = ("trained", "n_jobs")
+        own = [name for name in inspect.signature(kind).parameters if name not in left_out]
         texts = {"method": kind.__name__} | {name: text_of(getattr(self, name)) for name in own}
         return texts | {name: text_of(value) for name, value in arguments.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
@@ -11,12 +12,14 @@ from torch import Tensor
 from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray
+from shapley_adapters.batches.batch_function import BatchFunction, make_batch_function
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
+from shapley_adapters.workers.jobs import checked_n_jobs
 
 from ..argument_types import Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
@@ -31,6 +34,7 @@ from ..inputs.forward_arguments import checked_additional
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
 from .attributed_streams import StreamAttribution
+from .frame_attribution import FrameAttribution
 
 
 @write_constructor
@@ -53,6 +57,7 @@ class CoalitionAttribution(StreamAttribution):
     forward_func: ForwardFunction = field(kw_only=False)
     seed: int | None = None
     value_function: ValueFunctionOrName = "raw"
+    n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +69,7 @@ class CoalitionAttribution(StreamAttribution):
         given_seed, self.seed = self.seed, checked_seed(self.seed)
         self._drawn_seed = self.seed if given_seed is None else None
         checked_value_function(self.value_function)
+        checked_n_jobs(self.n_jobs)
 
     def _estimator(self) -> Estimator[Any]:
         """Return the estimator with the options of this object."""
@@ -177,6 +183,7 @@ class CoalitionAttribution(StreamAttribution):
             with_errors=return_standard_error,
             tolerance=checked_tolerance(tolerance),
             independent_rows=checked_flag("independent_rows", self.independent_rows),
+            n_jobs=checked_n_jobs(self.n_jobs),
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),
             budget_name="n_samples",
@@ -190,6 +197,59 @@ class CoalitionAttribution(StreamAttribution):
         return attributions, call.formatted(game, result.standard_errors, return_input_shape)
 
     attribute_future = future_method(attribute)
+
+    def batch_function(
+        self,
+        example: Any,
+        *,
+        features: Sequence[str] | None = None,
+        keep: Sequence[str] = (),
+        prefix: str = "attribution_",
+        baselines: BaselineType = None,
+        target: TargetType = None,
+        n_samples: int | None = None,
+        perturbations_per_eval: int | None = None,
+        return_standard_error: bool = False,
+        tolerance: float | str | None = None,
+    ) -> BatchFunction:
+        """Return a function from a batch of a table to a batch of attributions.
+
+        For models of tables, and engines that own the data: `mapInPandas` of Spark,
+        `map_partitions` of Dask and `map_batches` of Ray Data. The function can be pickled, and its
+        columns are known beforehand. Each process loads the model once.
+
+        Parameters
+        ----------
+        example : DataFrame or pyarrow.Table
+            A batch of at least one row, such as `table.head(1)`. Its first row is explained once.
+        features : sequence of str, optional
+            The columns of the input, in the model's order; by default all that are not kept.
+        keep : sequence of str
+            Columns that are copied to the result, such as an identifier.
+        prefix : str
+            The beginning of the names of the new columns.
+        baselines, target, n_samples, perturbations_per_eval, tolerance
+            As in `attribute`; the same for all rows.
+        return_standard_error : bool
+            Whether the result has columns of standard errors.
+
+        Returns
+        -------
+        BatchFunction
+            Its result has the kept columns, a column `attribution_<feature>` per feature,
+            `attribution_error_<feature>` with `return_standard_error`, and
+            `attribution_base_value`. For several outputs, names end with `_<index>`.
+        """
+        options = {
+            "baselines": baselines,
+            "target": target,
+            "n_samples": n_samples,
+            "perturbations_per_eval": perturbations_per_eval,
+            "return_standard_error": return_standard_error,
+            "tolerance": tolerance,
+        }
+        explain = FrameAttribution.of(self, options)
+        return make_batch_function(explain, example, features, keep, prefix)
 
     def _prepared_for_futures(self) -> CoalitionAttribution:
         """Return a copy that starts several calls of the forward function before it waits."""

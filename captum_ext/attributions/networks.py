@@ -12,7 +12,9 @@ _MODEL = """forward_func : callable
     seed : int, optional
         Seed of the weights, the order of the examples and all coalitions.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
-        The function of a classifier's outputs to explain, or a `ValueFunction` with options."""
+        The function of a classifier's outputs to explain, or a `ValueFunction` with options.
+    n_jobs : int, optional
+        The number of workers that evaluate the labels of the training, as in the other methods."""
 
 _TRAINING = """network : {"mlp", "unet", "tokens"} or Module
         The network: dense layers, a U-Net for images, convolutions for sequences; or a module from

@@ -16,7 +16,11 @@ _PARAMETERS = """forward_func : callable
         Seed of all random choices.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
         The function of a classifier's outputs to explain, or a `ValueFunction` with options.
-        `target`, if passed, is the class."""
+        `target`, if passed, is the class.
+    n_jobs : int, optional
+        The number of workers of joblib that share the examples: processes by default, threads or
+        the workers of a cluster by `joblib.parallel_config`. −1 stands for one per core. None
+        stands for 1, unless `joblib.parallel_config` is active. The numbers do not depend on it."""
 
 _GRAPH = """graph : str, graph, or list of graphs, optional
         The neighbours of each feature: a networkx graph, a scipy sparse adjacency matrix, a pandas

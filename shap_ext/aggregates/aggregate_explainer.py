@@ -16,6 +16,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.torch_support.tensor_arrays import array_of
+from shapley_adapters.workers.jobs import checked_n_jobs
 
 from ..argument_types import Explanation, Outputs, Rows, Table
 from ..explainers.coalition_explainer import CoalitionExplainer, count_or_auto
@@ -90,8 +91,11 @@ class AggregateExplainer(ModelExplainer):
 
     name = "aggregate"
 
+    n_jobs: int | None = None
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        checked_n_jobs(self.n_jobs)
         self.last_aggregate: Aggregate | None = None
         self.last_candidates: list[FloatArray] = []
         self._last_base_values: FloatArray | None = None
@@ -117,6 +121,7 @@ class AggregateExplainer(ModelExplainer):
                 output_names=self.output_names,
                 linearize_link=self.linearize_link,
                 seed=self.seed,
+                n_jobs=self.n_jobs,
             )
             for spec in self._specs()
         ]

@@ -194,7 +194,9 @@ def check_explainer(name: str, explainer: object) -> None:
     )
 
 
-def base_explainer_of(spec: ExplainerLike, **arguments: Any) -> BaseExplainer:
+def base_explainer_of(
+    spec: ExplainerLike, *, n_jobs: int | None = None, **arguments: Any
+) -> BaseExplainer:
     """Return a base explainer from its name or from the object that the user passed."""
     if isinstance(spec, str):
         model = inner_model(arguments["model"])
@@ -203,6 +205,8 @@ def base_explainer_of(spec: ExplainerLike, **arguments: Any) -> BaseExplainer:
         with _global_generator_kept():
             np.random.set_state(_state_of(arguments.get("seed")))  # noqa: NPY002
             explainer = shap.Explainer(algorithm=spec, **arguments)
+            if isinstance(explainer, CoalitionExplainer):  # shap's own know no workers
+                explainer.n_jobs = n_jobs
             return BaseExplainer(spec, explainer, np.random.get_state())  # noqa: NPY002
     return BaseExplainer(name_of(spec), spec)
 

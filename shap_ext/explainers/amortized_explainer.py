@@ -107,6 +107,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             self.network_options,
             n_real,
             Progress(str(self.name), delay),
+            self.n_jobs,
         )
         n_kept = len(trained.saved.fingerprint.inputs)
         rows_json = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None

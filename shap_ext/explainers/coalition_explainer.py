@@ -12,6 +12,7 @@ import numpy as np
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.batches.batch_function import BatchFunction, make_batch_function
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
@@ -23,6 +24,7 @@ from shapley_adapters.games.value_functions import (
     checked_value_function,
 )
 from shapley_adapters.pipeline.tolerance import checked_tolerance
+from shapley_adapters.workers.jobs import checked_n_jobs
 
 from ..argument_types import Groups, Outputs, Rows
 from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
@@ -36,6 +38,7 @@ from ..inputs.single_rows import table_of_row
 from ..results.explanations import explanations
 from ..shap_internals import background_of, is_identity, is_op_chain
 from .explained_streams import BAR_DELAY, StreamExplainer
+from .frame_explainer import ShapFrameExplainer
 from .legacy_calls import check_sums, no_expected_value, shared_value
 
 
@@ -57,6 +60,7 @@ class CoalitionExplainer(StreamExplainer):
 
     groups: Groups | None = None
     value_function: ValueFunctionOrName = "raw"
+    n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +68,7 @@ class CoalitionExplainer(StreamExplainer):
         prediction_function(self.model)  # raises the error now, not in the first call
         warn_of_classes(inner_model(self.model))
         checked_groups(self.groups)
+        checked_n_jobs(self.n_jobs)
         _check_value_function(checked_value_function(self.value_function), self.link)
 
     def _estimator(self) -> Estimator[Any]:
@@ -169,6 +174,7 @@ class CoalitionExplainer(StreamExplainer):
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
             independent_rows=self.independent_rows,
+            n_jobs=checked_n_jobs(self.n_jobs),
             progress_delay=None if silent else BAR_DELAY,
             name=self.name,
             budget_name="max_evals",
@@ -232,6 +238,67 @@ class CoalitionExplainer(StreamExplainer):
             "output_names": parts[0].output_names,
             "output_indices": np.arange(len(base)) if np.ndim(base) else None,
         }
+
+    def batch_function(
+        self,
+        example: Any,
+        *,
+        features: Sequence[str] | None = None,
+        keep: Sequence[str] = (),
+        prefix: str = "shap_",
+        max_evals: int | str = "auto",
+        error_bounds: bool = False,
+        batch_size: int | str = "auto",
+        tolerance: float | str | None = None,
+    ) -> BatchFunction:
+        """Return a function from a batch of a table to a batch of attributions.
+
+        For engines that own the data: `mapInPandas` of Spark, `map_partitions` of Dask and
+        `map_batches` of Ray Data. The function can be pickled, and its columns are known
+        beforehand. Each process loads the model once.
+
+        Parameters
+        ----------
+        example : DataFrame or pyarrow.Table
+            A batch of at least one row, such as `table.head(1)`. Its first row is explained once.
+        features : sequence of str, optional
+            The columns to explain, in the order of the model's; by default all that are not kept.
+        keep : sequence of str
+            Columns that are copied to the result, such as an identifier.
+        prefix : str
+            The beginning of the names of the new columns.
+        max_evals, batch_size, tolerance
+            As in a call of the explainer.
+        error_bounds : bool
+            Whether the result has columns of standard errors.
+
+        Returns
+        -------
+        BatchFunction
+            Its result has the kept columns, a column `shap_<feature>` per feature,
+            `shap_error_<feature>` with `error_bounds`, and `shap_base_value`. For several outputs,
+            names end with `_<output>`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, shap_ext
+        >>> table = pd.DataFrame({"id": [7, 8], "x": [1.0, 2.0], "y": [3.0, 5.0]})
+        >>> explainer = shap_ext.RandomOrderExplainer(lambda x: x[:, 0] * x[:, 1], np.zeros((1, 2)))
+        >>> explain = explainer.batch_function(table.head(1), keep=["id"])
+        >>> explain(table)
+           id  shap_x  shap_y  shap_base_value
+        0   7     1.5     1.5              0.0
+        1   8     5.0     5.0              0.0
+        """
+        options = {
+            "max_evals": max_evals,
+            "error_bounds": error_bounds,
+            "batch_size": batch_size,
+            "tolerance": tolerance,
+        }
+        takes_frames = self._background_dtypes is not None
+        explain = ShapFrameExplainer.of(self, options, takes_frames)
+        return make_batch_function(explain, example, features, keep, prefix)
 
     def _table_of_row(self, args: tuple[Any, ...]) -> Any:
         """Return one row as a table; None for tables, and where a row need not have columns."""

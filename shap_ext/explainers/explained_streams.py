@@ -201,8 +201,9 @@ class StreamExplainer(ModelExplainer):
     def _identity(self, options: dict[str, Any]) -> dict[str, str]:
         """Return what identifies the calls of this explainer with these options, as texts."""
         kind = type(self)
-        # The model and the masker follow; networks are trained or loaded by the first call.
-        left_out = ("model", "masker", "trained")
+        # The model and the masker follow; networks are trained or loaded by the first call, and the
+        # numbers do not depend on workers.
+        left_out = ("model", "masker", "trained", "n_jobs")
         own = [name for name in inspect.signature(kind).parameters if name not in left_out]
         texts = {"explainer": kind.__name__, "model": text_of(inner_model(self.model))}
         texts |= {name: text_of(getattr(self, name)) for name in own}

@@ -28,7 +28,11 @@ _PARAMETERS = """model : callable, torch module, fitted estimator or Booster
         Columns that form one player, by name or index, such as one-hot blocks.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
         The function of a classifier's outputs to explain, or a `ValueFunction` with options. It
-        returns one output, and needs the identity link."""
+        returns one output, and needs the identity link.
+    n_jobs : int, optional
+        The number of workers of joblib that share the rows: processes by default, threads or the
+        workers of a cluster by `joblib.parallel_config`. −1 stands for one per core. None stands
+        for 1, unless `joblib.parallel_config` is active. The numbers do not depend on it."""
 
 _GRAPH = """graph : str, graph, or list of graphs, optional
         The neighbours of each feature: a networkx graph, a scipy sparse adjacency matrix, a pandas
@@ -56,7 +60,9 @@ _OF_AGGREGATES = """model : callable, torch module, fitted estimator or Booster
     linearize_link : bool
         As in shap, for explainers that are passed by name.
     seed : int, optional
-        Seed of all random choices."""
+        Seed of all random choices.
+    n_jobs : int, optional
+        The number of workers that share the rows, for our explainers that are passed by name."""
 
 _EXPLAINERS = """explainers : sequence, optional
         The explainers to combine: names of algorithms that `shap.Explainer` builds, shap's or

@@ -16,14 +16,11 @@ import argparse
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
-import lightgbm
 import numpy as np
 import shap
 import torch
-from torch import Tensor, nn
+from workloads import WORKLOADS, Workload
 
 import captum_ext
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
@@ -31,82 +28,6 @@ from shapley_adapters.games import evaluation as batched_evaluation
 
 SIZES = (16, 32, 64, 128, 256, 1024, 4096)
 """Fixed numbers of evaluations of one call."""
-
-N_WORDS = 500
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A model with rows to explain.
-
-    Attributes
-    ----------
-    module : nn.Module
-        The model, of tensors.
-    rows : Tensor, (R, …)
-        What to explain.
-    background : Tensor, (B, …)
-        Values of absent features.
-    budget : int
-        Evaluations for each row.
-    mask : Tensor, optional
-        Which feature each number belongs to.
-    uses_masker : bool
-        Whether shap masks the rows by a function, as texts, instead of by background rows.
-    """
-
-    module: nn.Module
-    rows: Tensor
-    background: Tensor
-    budget: int
-    mask: Tensor | None = None
-    uses_masker: bool = False
-
-
-class BoostedTrees(nn.Module):
-    """LightGBM's prediction as a function of tensors."""
-
-    def __init__(self, booster: Any) -> None:
-        super().__init__()
-        self.booster = booster
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the raw scores, (n,)."""
-        return torch.from_numpy(self.booster.predict(x.numpy(), raw_score=True))
-
-
-class TextCNN(nn.Module):
-    """Words, embedded, under convolutions of three widths."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(N_WORDS, 64)
-        self.convolutions = nn.ModuleList(nn.Conv1d(64, 64, width) for width in (3, 4, 5))
-        self.last = nn.Linear(192, 1)
-
-    def forward(self, words: Tensor) -> Tensor:
-        """Return scores, (n, 1)."""
-        embedded = self.embedding(words.long()).transpose(1, 2)
-        pooled = [torch.relu(layer(embedded)).amax(dim=2) for layer in self.convolutions]
-        scores: Tensor = self.last(torch.cat(pooled, dim=1))
-        return scores
-
-
-class SmallTransformer(nn.Module):
-    """Words under two layers of attention."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(N_WORDS, 64)
-        layer = nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
-        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.last = nn.Linear(64, 1)
-
-    def forward(self, words: Tensor) -> Tensor:
-        """Return scores, (n, 1)."""
-        hidden = self.layers(self.embedding(words.long())).mean(dim=1)
-        scores: Tensor = self.last(hidden)
-        return scores
 
 
 def main() -> None:
@@ -158,45 +79,25 @@ def _seconds(
 
 
 def _through_shap(workload: Workload) -> Callable[[int | None], object]:
-    rows, shape = workload.rows.flatten(1).numpy(), workload.rows.shape[1:]
-    module = workload.module.eval()
-
-    def predict(x: Any) -> Any:
-        with torch.no_grad():
-            return module(torch.as_tensor(np.asarray(x)).reshape(-1, *shape)).numpy()
-
-    groups = None
-    if workload.mask is not None:
-        places = workload.mask.flatten().numpy()
-        groups = {str(k): np.flatnonzero(places == k).tolist() for k in range(places.max() + 1)}
-    masker: Any = workload.background.flatten(1).numpy()
-    if workload.uses_masker:
-        masker = _without_words
+    workload.module.eval()
     explainer = shap.Explainer(
-        predict, masker, algorithm="leastsquares", seed=0, **({"groups": groups} if groups else {})
+        workload.predict, workload.masker, algorithm="leastsquares", seed=0, **workload.options
     )
     return lambda size: explainer(
-        rows, max_evals=workload.budget, batch_size=size or "auto", silent=True
+        workload.table, max_evals=workload.budget, batch_size=size or "auto", silent=True
     )
-
-
-def _without_words(mask: Any, words: Any) -> Any:
-    return (mask * words)[None]
 
 
 def _through_captum(workload: Workload) -> Callable[[int | None], object]:
     method = captum_ext.LeastSquares(workload.module.eval(), seed=0)
     n_rows, n_background = len(workload.rows), len(workload.background)
-    baselines: Any = workload.background
-    if n_background > 1:
-        baselines = captum_ext.BaselineDistribution(workload.background)
 
     def run(size: int | None) -> object:
         # captum counts copies of all examples, with each of their baselines.
         each = None if size is None else max(1, size * n_background // n_rows)
         return method.attribute(
             workload.rows,
-            baselines=baselines,
+            baselines=workload.baselines,
             n_samples=workload.budget,
             feature_mask=workload.mask,
             perturbations_per_eval=each,
@@ -206,60 +107,6 @@ def _through_captum(workload: Workload) -> Callable[[int | None], object]:
 
 
 HOSTS = {"shap": _through_shap, "captum": _through_captum}
-
-
-def _tabular_network() -> Workload:
-    torch.manual_seed(0)
-    module = nn.Sequential(
-        nn.Linear(30, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 1)
-    )
-    return Workload(module, torch.randn(20, 30), torch.zeros(1, 30), 500)
-
-
-def _boosted_trees(n_background: int, budget: int) -> Workload:
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((2000, 30))
-    y = x[:, 0] * x[:, 1] + np.abs(x[:, 2]) + 0.1 * rng.standard_normal(2000)
-    data = lightgbm.Dataset(x, y)
-    booster = lightgbm.train({"verbosity": -1, "num_threads": 1}, data, num_boost_round=100)
-    tensors = torch.from_numpy(x)
-    return Workload(BoostedTrees(booster), tensors[:8], tensors[100 : 100 + n_background], budget)
-
-
-def _image_network() -> Workload:
-    torch.manual_seed(0)
-    module = nn.Sequential(
-        nn.Conv2d(1, 16, 3), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(800, 1),
-    )  # fmt: skip
-    squares = torch.arange(49).reshape(7, 7).repeat_interleave(4, 0).repeat_interleave(4, 1)
-    zero = torch.zeros(1, 1, 28, 28)
-    return Workload(module, torch.rand(8, 1, 28, 28), zero, 500, squares[None])
-
-
-def _words(module: nn.Module, n_words: int, n_rows: int, budget: int) -> Workload:
-    words = torch.randint(1, N_WORDS, (n_rows, n_words))
-    return Workload(module, words, torch.zeros_like(words[:1]), budget, uses_masker=True)
-
-
-def _text_network() -> Workload:
-    torch.manual_seed(0)
-    return _words(TextCNN(), 100, 4, 500)
-
-
-def _transformer() -> Workload:
-    torch.manual_seed(0)
-    return _words(SmallTransformer(), 32, 4, 500)
-
-
-WORKLOADS: dict[str, Callable[[], Workload]] = {
-    "tabular-network": _tabular_network,
-    "trees-1-background": lambda: _boosted_trees(1, 500),
-    "trees-100-background": lambda: _boosted_trees(100, 100),
-    "image-49-superpixels": _image_network,
-    "text-100-words": _text_network,
-    "transformer": _transformer,
-}
 
 
 if __name__ == "__main__":

@@ -8,6 +8,10 @@ of shap's own permutation explainer for comparison:
 Functions are those with `def` or `lambda`, with properties, in the source of the named packages.
 Comprehensions are part of the function that they stand in: newer Python runs them there. The depth
 is the number of frames of these packages between the user's call and the model.
+
+The last column counts functions that the sources mention only where they are defined and called.
+Each of them could stand inside its caller, so that a reader meets that many functions less, but
+longer ones.
 """
 
 from __future__ import annotations
@@ -15,7 +19,9 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,6 +52,8 @@ class CallPath:
         How many there are, and in how many modules.
     depth : int
         Frames of the packages between the user's call and the model, at most.
+    n_called_once : int
+        How many functions have a single place that calls them.
     """
 
     name: str
@@ -53,6 +61,7 @@ class CallPath:
     n_functions: int
     n_modules: int
     depth: int
+    n_called_once: int
 
 
 class _Recorder:
@@ -122,7 +131,17 @@ def measure(
         sys.setprofile(None)
     modules = {code.co_filename for code in recorder.codes}
     functions = [f"{_module(code)}:{code.co_firstlineno} {code.co_name}" for code in recorder.codes]
-    return CallPath(name, sorted(functions), len(functions), len(modules), recorder.depth)
+    mentions = _mentions(recorder.folders)
+    n_called_once = sum(mentions[code.co_name] == 2 for code in recorder.codes)
+    return CallPath(
+        name, sorted(functions), len(functions), len(modules), recorder.depth, n_called_once
+    )
+
+
+def _mentions(folders: tuple[str, ...]) -> Counter[str]:
+    """Return how often each word stands in the sources of some folders."""
+    sources = (path.read_text() for folder in folders for path in Path(folder).rglob("*.py"))
+    return Counter(word for source in sources for word in re.findall(r"\w+", source))
 
 
 def _module(code: CodeType) -> str:
@@ -186,9 +205,10 @@ def main() -> None:
     if arguments.json:
         print(json.dumps([asdict(path) for path in paths]))
         return
-    print(f"{'':24}functions  modules  depth")
+    print(f"{'':24}functions  modules  depth  called once")
     for path in paths:
-        print(f"{path.name:24}{path.n_functions:9}{path.n_modules:9}{path.depth:7}")
+        counts = f"{path.n_functions:9}{path.n_modules:9}{path.depth:7}{path.n_called_once:13}"
+        print(f"{path.name:24}{counts}")
         if arguments.list:
             print("\n".join(f"    {function}" for function in path.functions))
 

@@ -99,6 +99,32 @@ def test_other_sizes_are_tried_only_where_enough_is_left(total, monkeypatch):
     assert bool(n_left_at_trials) == (total > 700)
 
 
+def test_coalitions_that_take_longer_than_others_do_not_lead_to_tiny_batches(monkeypatch):
+    """As trees do: of eight rows, some need thrice the time for the same coalition."""
+    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BatchBounds.of_bytes(8, 100)), []
+
+    def call(start, stop):
+        sizes.append(stop - start)
+        n_slow = np.count_nonzero(np.arange(start, stop) % 8 < 4)
+        clock.now += 2e-4 + 1e-4 * (stop - start) + 2e-4 * n_slow
+
+    in_batches_of(800, lambda _: size, call)
+    assert min(sizes[:-1]) >= 16
+
+
+def test_larger_sizes_that_cost_twice_as_much_are_not_tried_again(monkeypatch):
+    """As images that no longer fit into the cache: a trial takes an eighth of the whole time."""
+    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BOUNDS), []
+
+    def call(start, stop):
+        sizes.append(stop - start)
+        clock.now += 1e-4 * (stop - start) * (1 if stop - start <= 64 else 2) + 1e-3
+
+    in_batches_of(4_000, lambda _: size, call)
+    assert size.best == 64
+    assert sum(one > 64 for one in sizes[:-1]) == 1
+
+
 def test_what_does_not_fit_into_memory_is_a_bound(monkeypatch):
     clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BOUNDS), []
 
@@ -115,7 +141,13 @@ def test_what_does_not_fit_into_memory_is_a_bound(monkeypatch):
 
 @pytest.mark.parametrize(
     ("row_bytes", "rows_each", "expected"),
-    [(8, 1, (64, 2**15)), (8, 100, (1, 327)), (2**20, 1, (64, 64)), (2**27, 1, (1, 1))],
+    [
+        (8, 1, (64, 2**15)),
+        (8, 100, (16, 327)),
+        (2**20, 1, (64, 64)),
+        (2**22, 100, (1, 1)),
+        (2**27, 1, (1, 1)),
+    ],
 )
 def test_bounds_by_memory(row_bytes, rows_each, expected):
     assert BatchBounds.of_bytes(row_bytes, rows_each) == BatchBounds(*expected)

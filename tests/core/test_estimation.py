@@ -8,7 +8,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtError
-from shapley_adapters.pipeline import estimate as estimation
+from shapley_adapters.pipeline import run as running
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.reference_games import FunctionGame, TableGame, random_game, smooth_game
@@ -47,31 +47,28 @@ def needed(row, game, with_errors=False):
 
 
 @rows_of(ESTIMATORS)
-def test_chunks_of_rows_change_nothing(row, monkeypatch):
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_blocks_of_rows_change_no_bit(row, n_outputs, monkeypatch):
     active = np.ones((6, 6), dtype=bool)
     active[[1, 4], 2] = False
-    game = with_null_players(random_game(6, n_rows=6, n_outputs=2), active)
+    game = with_null_players(random_game(6, n_rows=6, n_outputs=n_outputs), active)
     whole = row.estimate(game, budget=64 if row.is_exact else 55)
     n_calls = len(game.batch_sizes)
-    for chunk_bytes in (1, 15_000):  # one row, and two
-        monkeypatch.setattr(estimation, "_CHUNK_BYTES", chunk_bytes)
+    for block_bytes in (1, 7_500 * (1 + n_outputs) // 2):  # one row, and some
+        monkeypatch.setattr(running, "_BLOCK_BYTES", block_bytes)
         game.batch_sizes.clear()
-        chunked = row.estimate(game, budget=64 if row.is_exact else 55)
-        assert len(game.batch_sizes) >= n_calls + 2  # three chunks at least
-        # Sums over the rows' common coalitions may be added in another order: rounding.
-        np.testing.assert_allclose(chunked.values, whole.values, atol=1e-12)
-        np.testing.assert_allclose(chunked.standard_errors, whole.standard_errors, atol=1e-12)
-        np.testing.assert_array_equal(chunked.evaluations, whole.evaluations)
+        in_blocks = row.estimate(game, budget=64 if row.is_exact else 55)
+        assert len(game.batch_sizes) >= n_calls + 2  # three blocks at least
+        np.testing.assert_array_equal(in_blocks.values, whole.values)
+        np.testing.assert_array_equal(in_blocks.standard_errors, whole.standard_errors)
+        np.testing.assert_array_equal(in_blocks.degrees_of_freedom, whole.degrees_of_freedom)
+        np.testing.assert_array_equal(in_blocks.evaluations, whole.evaluations)
 
 
-@rows_of([row for row in ESTIMATORS if not row.is_posterior])
+@rows_of(ESTIMATORS)
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_row_has_the_same_bits_with_and_without_other_rows(row, n_outputs):
-    """Streams and workers split the rows of a call; the numbers may not depend on the split.
-
-    Odd Gaussian-process regression whitens the values of all rows in one operation, whose rounding
-    depends on the number of rows.
-    """
+    """Streams and workers split the rows of a call; the numbers may not depend on the split."""
     game = smooth_game(9, n_rows=7, n_outputs=n_outputs)
     budget = 512 if row.is_exact else 150
     whole = row.estimate(game, budget)

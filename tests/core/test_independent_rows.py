@@ -42,7 +42,8 @@ def over(rows):
 
 @over(DRAWN)
 def test_equal_rows_are_equal_and_others_are_not(row):
-    found = row.estimate(rows_of_one_game(["a", "b", "a"]), BUDGET, independent_rows=True).values
+    # Odd pairs of 8 players are one of a few hundred sets: those of "a" and "b" are the same.
+    found = row.estimate(rows_of_one_game(["a", "c", "a"]), BUDGET, independent_rows=True).values
     np.testing.assert_array_equal(found[0], found[2])
     assert not np.allclose(found[0], found[1])
 

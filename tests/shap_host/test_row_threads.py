@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from shapley_adapters.estimators.odd_gp import estimator as odd_gp
-from shapley_adapters.estimators.odd_gp import player_weights
+from shapley_adapters.estimators.odd_gp import prior_fitting
 from shapley_adapters.threads import row_threads
 
 X = np.random.default_rng(0).normal(size=(37, 9))
@@ -38,13 +38,13 @@ def four_cores(monkeypatch):
 @pytest.fixture
 def seen_threads(monkeypatch):
     """Return the threads that solve blocks."""
-    seen, learned = set(), player_weights.learned
+    seen, fit_priors = set(), prior_fitting.fit_priors
 
     def note(*arguments):
         seen.add(threading.current_thread())
-        return learned(*arguments)
+        return fit_priors(*arguments)
 
-    monkeypatch.setattr(odd_gp, "learned", note)
+    monkeypatch.setattr(odd_gp, "fit_priors", note)
     return seen
 
 
@@ -63,13 +63,13 @@ def test_results_are_the_same_whatever_the_number_of_threads(n_threads, seen_thr
 
 def test_two_threads_solve_at_the_same_time(monkeypatch):
     """Each of the first two blocks waits until the other one has begun."""
-    both_are_there, learned = threading.Barrier(2, timeout=20), player_weights.learned
+    both_are_there, fit_priors = threading.Barrier(2, timeout=20), prior_fitting.fit_priors
 
     def wait(*arguments):
         both_are_there.wait()
-        return learned(*arguments)
+        return fit_priors(*arguments)
 
-    monkeypatch.setattr(odd_gp, "learned", wait)
+    monkeypatch.setattr(odd_gp, "fit_priors", wait)
     with threadpool_limits(2, "blas"):
         explain(X[:16])
 
@@ -93,7 +93,7 @@ def test_errors_of_a_thread_are_raised_and_blas_threads_restored(monkeypatch):
         assert threading.current_thread() is not threading.main_thread()
         raise ZeroDivisionError("of a thread")
 
-    monkeypatch.setattr(odd_gp, "find_outstanding", fail)
+    monkeypatch.setattr(odd_gp, "find_sparse_interactions", fail)
     n_before = threading.active_count()
     with threadpool_limits(3, "blas"):
         with pytest.raises(ZeroDivisionError, match="of a thread"):
@@ -109,7 +109,7 @@ def test_numpy_settings_of_the_caller_hold_in_threads(monkeypatch):
         settings.append((threading.current_thread() is threading.main_thread(), np.geterr()))
         raise ZeroDivisionError
 
-    monkeypatch.setattr(odd_gp, "learned", note)
+    monkeypatch.setattr(odd_gp, "fit_priors", note)
     with threadpool_limits(2, "blas"), np.errstate(over="raise"), pytest.raises(ZeroDivisionError):
         explain()
     assert {(is_main, found["over"]) for is_main, found in settings} == {(False, "raise")}

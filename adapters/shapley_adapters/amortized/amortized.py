@@ -88,6 +88,7 @@ class AmortizedShapley:
         options: Mapping[str, Any] | None = None,
         n_real: int | None = None,
         progress: Progress | None = None,
+        n_jobs: int | None = 1,
     ) -> AmortizedShapley:
         """Train a network on the games of rows and on its inputs for these rows, (R, …).
 
@@ -108,6 +109,8 @@ class AmortizedShapley:
             Number of real rows, which come first; all by default.
         progress : Progress, optional
             Progress bars of the training; none by default.
+        n_jobs : int, optional
+            The number of workers that evaluate the coalitions of labels.
 
         Raises
         ------
@@ -117,7 +120,7 @@ class AmortizedShapley:
         """
         check_finite(inputs)
         with outside_inference_mode():
-            rows = TrainingRows(game, inputs, n_real, progress or Progress())
+            rows = TrainingRows(game, inputs, n_real, progress or Progress(), n_jobs)
             return cls._fitted(rows, training, network, dict(options or {}))
 
     @classmethod

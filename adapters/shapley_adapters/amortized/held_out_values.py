@@ -62,6 +62,7 @@ def held_out_values(
         budget=budget,
         budget_name="validation_evaluations",
         name=rows.progress.description("values of held-out rows"),
+        n_jobs=rows.n_jobs,
         progress_delay=rows.progress.remaining_delay,
         is_for_training=True,
     )

@@ -314,6 +314,7 @@ def _labels(rows: TrainingRows, training_rows: IntArray, training: Training) -> 
         budget=budget,
         budget_name="evaluations",
         name=rows.progress.description("targets of training rows"),
+        n_jobs=rows.n_jobs,
         progress_delay=rows.progress.remaining_delay,
         is_for_training=True,
     )

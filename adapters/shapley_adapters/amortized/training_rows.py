@@ -31,12 +31,15 @@ class TrainingRows:
         Number of real rows, which come first; held-out rows are drawn from these.
     progress : Progress
         Shows the progress of the evaluations of v(∅) and v(N), two per row.
+    n_jobs : int, optional
+        The number of workers that evaluate the coalitions of labels.
     """
 
     game: Game
     inputs: Any
     n_real: int | None = None
     progress: Progress = field(default_factory=Progress)
+    n_jobs: int | None = 1
     active: BoolArray = field(init=False)
     empty: ValueArray = field(init=False)
     grand_minus_empty: ValueArray = field(init=False)

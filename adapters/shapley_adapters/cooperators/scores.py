@@ -40,11 +40,15 @@ class Scores:
         "hessian", "gradient" or "array", or "" for rows without usable derivatives.
     backward_passes : array, (R,)
         The backward passes of each row.
+    n_partial, n_empty : int
+        Rows whose derivatives do not explain the output, or are all zero, where a user should know.
     """
 
     values: ScoreArray
     sources: npt.NDArray[np.str_]
     backward_passes: IntArray = field(init=False)
+    n_partial: int = field(default=0, init=False)
+    n_empty: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.backward_passes = np.zeros(len(self.sources), dtype=np.intp)
@@ -122,7 +126,13 @@ def difference_scores(grand: ValueArray, lacking: ValueArray, n_players: int) ->
 def _add_requested(
     scores: Scores, game: Game, rows: IntArray, way: str, batch_size: int | None
 ) -> None:
-    """Score all rows by `way`; raise an error if it is impossible, or warn if it is unreliable."""
+    """Score all rows by `way`, and count those where it is unreliable.
+
+    Raises
+    ------
+    DerivativeError
+        If it is impossible.
+    """
     if not _is_differentiable(game):
         raise DerivativeError(
             f"cooperators={way!r} needs derivatives, but {_obstacle(game)}. {_OTHER_WAYS}"
@@ -142,16 +152,8 @@ def _add_requested(
         )
     scores.add(np.arange(len(rows)), derivatives.values, way)
     scores.backward_passes += derivatives.backward_passes
-    _warn_of_partial(way, int(derivatives.are_partial.sum()), len(rows))
-    n_empty = int((derivatives.are_empty & ~derivatives.are_partial).sum())
-    if n_empty:
-        kind = "second" if way == "hessian" else "first"
-        kind_of_model = "ReLU networks" if way == "hessian" else "models that round or compare"
-        alternative = "gradient" if way == "hessian" else "difference"
-        warn_user(
-            f"cooperators={way!r}: all {kind} derivatives vanish for {n_empty} rows, as in "
-            f"{kind_of_model}, so that their cooperators are arbitrary. Use {alternative!r}."
-        )
+    scores.n_partial = int(derivatives.are_partial.sum())
+    scores.n_empty = int((derivatives.are_empty & ~derivatives.are_partial).sum())
 
 
 def _add_automatic(
@@ -183,7 +185,7 @@ def _add_automatic(
     if len(open_rows) > 0 and not differences_fit:
         # These scores are better than random cooperators.
         scores.add(open_rows, partial.values[open_rows], partial.sources[open_rows])
-        _warn_of_partial("auto", len(open_rows), len(rows))
+        scores.n_partial = len(open_rows)
 
 
 def _derivatives(
@@ -196,14 +198,23 @@ def _derivatives(
     return compute(game, rows, batch_size)
 
 
-def _warn_of_partial(cooperators: str, n_partial: int, n_rows: int) -> None:
-    if n_partial <= n_rows // 100:  # a row that happens to be at a kink looks the same
-        return
-    warn_user(
-        f"cooperators={cooperators!r}: the derivatives do not explain how the output changes for "
-        f"{n_partial} rows; probably part of the model rounds, detaches or converts its input. "
-        "Their cooperators may be poor. Use 'difference', which needs evaluations only."
-    )
+def warn_of_scores(source: str, n_partial: int, n_empty: int, n_rows: int) -> None:
+    """Warn of rows with unreliable scores: `n_partial` and `n_empty` of `n_rows` rows."""
+    if n_partial > n_rows // 100:  # a row that happens to be at a kink looks the same
+        cooperators = "auto" if source == DERIVATIVES else source
+        warn_user(
+            f"cooperators={cooperators!r}: the derivatives do not explain how the output changes "
+            f"for {n_partial} rows; probably part of the model rounds, detaches or converts its "
+            "input. Their cooperators may be poor. Use 'difference', which needs evaluations only."
+        )
+    if n_empty:
+        kind = "second" if source == "hessian" else "first"
+        kind_of_model = "ReLU networks" if source == "hessian" else "models that round or compare"
+        alternative = "gradient" if source == "hessian" else "difference"
+        warn_user(
+            f"cooperators={source!r}: all {kind} derivatives vanish for {n_empty} rows, as in "
+            f"{kind_of_model}, so that their cooperators are arbitrary. Use {alternative!r}."
+        )
 
 
 def _is_differentiable(game: Game) -> TypeGuard[DifferentiableGame]:

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 _FIRST_ROWS, _MAX_ROWS, _MAX_BYTES = 64, 2**15, 2**26
 """Rows of the model's input in the first batch, and the largest rows and bytes of a batch."""
 
+_FIRST_EVALUATIONS = 16
+"""The first batch has at least so many evaluations if memory allows it, and no smaller batch is
+timed: models such as trees need more time for some coalitions than for others, so that the time of
+a few evaluations says little."""
+
 _SHORT_SECONDS = 5e-4
 """Shorter calls consist mostly of overhead: the next batch is four times as large."""
 
-_LONG_SECONDS = 2e-2
+_LONG_SECONDS = 5e-3
 """Longer batches grow only if that saves time, shorter ones also if the time stays the same."""
 
 _GAIN = 0.04
@@ -30,6 +35,10 @@ the one before."""
 _MIN_BATCHES = 5
 """After a pause, a size is timed only if the remaining evaluations are at least this many batches.
 Otherwise the trial costs more than it can save."""
+
+_TRIAL_SHARE, _UNTIMED_RATIO = 0.02, 1.25
+"""After a pause, a trial may take at most this share of the time for the remaining evaluations
+longer than the best size would. A larger size that was never timed counts as this much slower."""
 
 _LAST_BATCH = 1.5
 """If at most this multiple of the size remains, it becomes one batch."""
@@ -56,7 +65,7 @@ class BatchBounds:
             The largest number of rows of a batch.
         """
         bound = max(1, min(max_rows, _MAX_BYTES // max(1, row_bytes)) // rows_each)
-        return cls(min(max(1, _FIRST_ROWS // rows_each), bound), bound)
+        return cls(min(max(_FIRST_EVALUATIONS, _FIRST_ROWS // rows_each), bound), bound)
 
 
 @dataclass
@@ -85,7 +94,8 @@ class TimedBatchSize:
     becomes the best one. A slower one is timed a second time and the shorter time is used, because
     other programs may slow a batch down. Later, half, a quarter and twice the best size are timed
     again, after longer and longer pauses, so that a busy machine has no lasting effect. Sizes above
-    a fifth of the remaining evaluations are not timed again.
+    a fifth of the remaining evaluations, and sizes whose trial would take too long by the times so
+    far, are not timed again.
 
     Attributes
     ----------
@@ -101,6 +111,7 @@ class TimedBatchSize:
     size: int = field(init=False)
     best: int = field(init=False)
     _seconds: dict[int, list[float]] = field(default_factory=dict, init=False)
+    _ratios: dict[int, float] = field(default_factory=dict, init=False)
     _candidates: list[int] = field(default_factory=list, init=False)
     _is_warm: bool = field(default=False, init=False)
     _n_to_wait: int = field(default=0, init=False)
@@ -157,13 +168,21 @@ class TimedBatchSize:
             self._n_to_wait, self._pause = self._pause, 2 * self._pause
             self._seconds = {self.best: self._seconds[self.best]}
             neighbours = (2 * self.best, self.best // 2, self.best // 4)
-            self._candidates = [size for size in neighbours if _MIN_BATCHES * size <= self._n_left]
+            self._candidates = [size for size in neighbours if self._is_cheap(size)]
             self._try_next()
+
+    def _is_cheap(self, size: int) -> bool:
+        """Return whether the remaining evaluations pay for timing a size again."""
+        is_first_trial = not self._ratios
+        guess = 1.0 if is_first_trial or size < self.best else _UNTIMED_RATIO
+        ratio = self._ratios.get(size, guess)
+        n_lost = (ratio - 1) * size
+        return _MIN_BATCHES * size <= self._n_left and n_lost <= _TRIAL_SHARE * self._n_left
 
     def _judge(self, size: int) -> None:
         """Compare a size with the best one."""
         seconds, is_larger = min(self._seconds[size]), size > self.best
-        ratio = seconds / min(self._seconds[self.best])
+        ratio = self._ratios[size] = seconds / min(self._seconds[self.best])
         is_short = is_larger and size * seconds < _LONG_SECONDS
         if ratio <= (1.0 if is_short else 1 - _GAIN):
             growth = 4 if ratio <= _LARGE_GAIN and is_short else 2
@@ -174,12 +193,15 @@ class TimedBatchSize:
             return
         elif size > 2 * self.best:
             self._candidates.insert(0, size // 2)
+        elif size < self.best and ratio > 1 + _GAIN:
+            self._candidates.clear()  # even smaller sizes would be slower
         self._try_next()
 
     def _try_next(self) -> None:
+        smallest = min(_FIRST_EVALUATIONS, self.bounds.first)
         while self._candidates:
             size = min(self._candidates.pop(0), self.bounds.largest)
-            if size >= 1 and len(self._seconds.get(size, [])) < 2 and size != self.best:
+            if size >= smallest and len(self._seconds.get(size, [])) < 2 and size != self.best:
                 self.size = size
                 return
         self.size = self.best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -62,17 +62,15 @@ class Request:
         """Arrange the values of all pairs as (R, C, K), padded with zeros."""
         n_rows, n_coalitions = len(self.rows), self.table.coalitions.shape[1]
         if self.table.is_shared:
-            # Contiguous, because solutions read it many times.
-            by_coalition = flat.reshape(n_coalitions, n_rows, flat.shape[1])
-            return np.ascontiguousarray(by_coalition.transpose(1, 0, 2))
+            return flat.reshape(n_rows, n_coalitions, flat.shape[1])
         values = np.zeros((n_rows, n_coalitions, flat.shape[1]))
         values[self._is_requested()] = flat
         return values
 
     def pairs(self) -> Callable[[int, int], tuple[IntArray, CoalitionArray]]:
-        """Return a function that returns the pairs from `start` to `stop`.
+        """Return a function that returns the pairs from `start` to `stop`, ordered by row.
 
-        Shared coalitions are ordered by coalition, others by row.
+        Boosted trees take a third less time for neighbouring evaluations of one row than of many.
         """
         if self.table.is_shared:
             return self._shared_pairs
@@ -85,7 +83,7 @@ class Request:
         return take
 
     def _shared_pairs(self, start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
-        column, row = np.divmod(np.arange(start, stop), len(self.rows))
+        row, column = np.divmod(np.arange(start, stop), self.table.coalitions.shape[1])
         return self.rows[row], self._of_all_players(self.table.coalitions[0, column], row)
 
     def _is_requested(self) -> BoolArray:
@@ -116,6 +114,8 @@ class Evaluator:
         Evaluations in one call of the game; by default the game's `evaluations_per_batch`.
     on_progress : callable, optional
         Called after each batch with its number of evaluations.
+    on_error : callable, optional
+        Called with an error of the game, the rows and the coalitions, before it is raised.
     is_timed : bool
         Whether to choose the batch size by timing, if the game has bounds and the user gives no
         size. A model in single precision may round differently in batches of other sizes.
@@ -126,6 +126,7 @@ class Evaluator:
     on_progress: Callable[[int], object] = lambda _: None
     _output_shape: OutputShape = field(default_factory=_output_shape, init=False, repr=False)
     is_timed: bool = False
+    on_error: Callable[[Exception, IntArray, CoalitionArray], object] = lambda *_: None
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
@@ -146,7 +147,11 @@ class Evaluator:
             pieces = [take(int(a), int(b)) for take, a, b in spans]
             rows = np.concatenate([piece[0] for piece in pieces])
             coalitions = np.concatenate([piece[1] for piece in pieces])
-            values = self.game(rows, coalitions)
+            try:
+                values = self.game(rows, coalitions)
+            except Exception as error:
+                self.on_error(error, rows, coalitions)
+                raise
             flat.append(self._checked(values, rows, coalitions))
             self.on_progress(stop - start)
 
@@ -161,6 +166,21 @@ class Evaluator:
         """Return the values of some coalitions, (C, M), for all rows of the game, (R, C, K)."""
         table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
         return self([Request(np.arange(self.game.n_rows), table)])[0]
+
+    @property
+    def best_sizes(self) -> dict[int, int]:
+        """The best batch size so far for each number of players, where it was timed."""
+        return {m: size.best for m, size in self._timed_sizes.items() if size.is_known}
+
+    def start_at(self, sizes: Mapping[int, int]) -> None:
+        """Start at the best sizes of another evaluator of the same model."""
+        if isinstance(self.game, GameOfTimedBatches) and self.game.batch_bounds is not None:
+            bounds = self.game.batch_bounds
+            for n_players, best in sizes.items():
+                first = min(best, bounds.largest)
+                self._timed_sizes[n_players] = TimedBatchSize.after(
+                    TimedBatchSize(BatchBounds(first, bounds.largest))
+                )
 
     def _size_at(
         self, requests: Sequence[Request], ends: IntArray

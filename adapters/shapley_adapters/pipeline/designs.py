@@ -60,6 +60,12 @@ class GroupDesigns:
     _shared: dict[Hashable, GroupDesign] = field(default_factory=dict, init=False)
     _drawn: set[Hashable] = field(default_factory=set, init=False)
 
+    def copy(self) -> GroupDesigns:
+        """Return a copy with the same designs, which makes the next ones by itself."""
+        twin = GroupDesigns(self.estimator, self.settings, self.budgets)
+        twin._shared.update(self._shared)
+        return twin
+
     def design_for(self, group: RowGroup) -> GroupDesign:
         """Return the design of a group, or of its only row."""
         key: Hashable = group.n_players

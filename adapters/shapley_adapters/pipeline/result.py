@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,19 @@ import scipy.special
 
 from ..arguments import checked_probability
 from ..array_types import AttributionArray, FloatArray, IntArray, ValueArray
+
+_ARRAYS = (
+    "values",
+    "standard_errors",
+    "degrees_of_freedom",
+    "empty_values",
+    "grand_values",
+    "evaluations",
+    "backward_passes",
+    "cooperators",
+    "orders",
+)
+"""The fields of an `Estimate` that have an entry for each row."""
 
 
 def quantiles(confidence: float, freedom: FloatArray | float = np.inf) -> FloatArray:
@@ -95,6 +109,16 @@ class Estimate:
         if not self.standard_errors.size or np.isnan(self.standard_errors).all():
             return "standard errors unknown"
         return f"mean standard error {np.nanmean(self.standard_errors):.3g}"
+
+    def of_rows(self, start: int, stop: int) -> Estimate:
+        """Return the estimate of the rows from `start` to `stop`, in the same memory."""
+        parts: dict[str, Any] = {name: getattr(self, name)[start:stop] for name in _ARRAYS}
+        return replace(self, **parts)
+
+    def set_rows(self, start: int, stop: int, estimate: Estimate) -> None:
+        """Store the estimate of the rows from `start` to `stop`."""
+        for name in _ARRAYS:
+            getattr(self, name)[start:stop] = getattr(estimate, name)
 
     def interval(self, confidence: float = 0.95) -> tuple[AttributionArray, AttributionArray]:
         """Return the lower and upper ends of intervals that contain the attributions so often.

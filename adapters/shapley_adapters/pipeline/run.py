@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,15 @@ from .row_groups import RowGroup, group_rows, group_rows_on_graphs
 from .run_warnings import RunWarnings
 from .scoring import Scoring
 from .settings import Settings
+
+_BLOCK_BYTES = 2**28
+"""Bound on the coalitions and values in memory at a time; a block has at least one row."""
+
+_OWN_DESIGN = 3
+"""The memory of a row with a design of its own, for its equations, as a multiple of others'."""
+
+_Record: TypeAlias = Callable[[PendingRows, IntArray | slice, Solution], None]
+"""Writes the solution of some rows, given by their indices, into the result."""
 
 
 @dataclass
@@ -86,39 +97,77 @@ class Run:
         That row is, if not always, the most expensive one.
         """
         widest = np.argmax(self.n_active, keepdims=True)
-        no_values = np.zeros((len(self.active), 2, 1))
+        no_values = np.zeros((1, 2, 1))
         for group in self._groups(widest, no_values):
             self._designs.design_for(group)
 
+    def for_worker(self) -> Run:
+        """Return a copy for another thread: it shares the games, and counts by itself."""
+        twin = copy.copy(self)
+        twin.warnings, twin.largest = RunWarnings(), 0.0
+        twin._designs = self._designs.copy()
+        return twin
+
+    def most_evaluations(self) -> IntArray:
+        """Return the largest number of evaluations of each row, (R,), without those of graphs."""
+        sizes, index = np.unique(self.n_active, return_inverse=True)
+        limits = [min(2 ** int(size), self.budgets[int(size)].limit) for size in sizes]
+        return np.array(limits, dtype=np.intp)[index]
+
     def estimate_rows(
+        self, start: int, stop: int, ends: ValueArray, evaluate: Evaluator, result: Estimate
+    ) -> None:
+        """Estimate the rows from `start` to `stop`, in blocks whose coalitions fit into memory.
+
+        `ends` and `result` are those of these rows.
+        """
+        size = self._rows_per_block(ends.shape[2])
+        for first in range(0, stop - start, size):
+            last = min(first + size, stop - start)
+            rows = np.arange(start + first, start + last)
+            self._estimate_block(rows, ends[first:last], evaluate, result.of_rows(first, last))
+
+    def _rows_per_block(self, n_outputs: int) -> int:
+        """Return how many rows are estimated together, so that their coalitions fit into memory."""
+        n_players = self.active.shape[1]
+        most = max(budget.limit for budget in self.budgets.values())
+        row_bytes = most * (8 * n_players + 24 * n_outputs)
+        if self.estimator.score_source is not None:
+            row_bytes += 24 * n_players**2
+        if self.settings.independent_rows:
+            row_bytes *= _OWN_DESIGN
+        return int(max(1, _BLOCK_BYTES // row_bytes))
+
+    def _estimate_block(
         self, rows: IntArray, ends: ValueArray, evaluate: Evaluator, result: Estimate
     ) -> None:
-        """Estimate some rows of the game, and write their attributions into the result."""
+        """Estimate rows that follow each other, and write their attributions into the result."""
         groups = self._groups(rows, ends)
         source = self.estimator.score_source
         if source is not None:
             groups = self._scored(groups, source, evaluate)
+        record = partial(_record, result, int(rows[0]))
         with one_blas_thread():  # once for all rows, also where each has a design
-            pending = [rows for group in groups for rows in self._start(group)]
+            pending = [of_group for group in groups for of_group in self._start(group)]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
-            values = evaluate([rows.request() for rows in pending])
+            values = evaluate([of_group.request() for of_group in pending])
             self.largest = max([self.largest, *map(largest_magnitude, values)])
             with one_blas_thread():
                 pending = [
                     unfinished
-                    for rows, new in zip(pending, values, strict=True)
-                    for unfinished in self._finish_round(rows.with_values(new), result)
+                    for of_group, new in zip(pending, values, strict=True)
+                    for unfinished in self._finish_round(of_group.with_values(new), record)
                 ]
 
     def _groups(self, rows: IntArray, ends: ValueArray) -> list[RowGroup]:
-        """Group rows that can be treated alike."""
+        """Group rows that can be treated alike; `ends` are theirs."""
         active = self.active[rows]
         if self.estimator.needs_graph:
             graphs = [self._graphs[row] for row in rows]
-            groups = group_rows_on_graphs(rows, active, ends[rows], graphs)
+            groups = group_rows_on_graphs(rows, active, ends, graphs)
         else:
-            groups = group_rows(rows, active, ends[rows])
+            groups = group_rows(rows, active, ends)
         if self._own_words is None:
             return groups
         return [replace(group, own_words=self._own_words[group.rows]) for group in groups]
@@ -127,6 +176,8 @@ class Run:
         self, groups: list[RowGroup], source: str | ScoreArray, evaluate: Evaluator
     ) -> list[RowGroup]:
         """Return the groups with scores of their players, where their coalitions are drawn."""
+        if isinstance(source, str):
+            self.warnings.score_source = source
         scored: list[RowGroup] = []
         for group in groups:
             budget = self.budgets[group.n_players]
@@ -134,7 +185,13 @@ class Run:
                 scored.append(group)
                 continue
             minimum = self.estimator.minimum_budget(group.n_players, self.settings.needs_errors)
-            scoring = Scoring(source, budget.first_check, minimum, self.settings.seed)
+            scoring = Scoring(
+                source,
+                budget.first_check,
+                minimum,
+                self.settings.seed,
+                self.warnings.count_scores,
+            )
             scored += scoring.scored(group, evaluate)
         return scored
 
@@ -166,21 +223,21 @@ class Run:
             round_end = int(design.table.counts.max())
         return PendingRows(group, design, group.known_values, round_end)
 
-    def _finish_round(self, pending: PendingRows, result: Estimate) -> list[PendingRows]:
+    def _finish_round(self, pending: PendingRows, record: _Record) -> list[PendingRows]:
         """Record the rows that are done, and return the others with their next round."""
         solution = _solve(self.estimator, pending)
         tolerance = self.settings.tolerance
         if tolerance is None:
-            _record(pending, slice(None), solution, result)
+            record(pending, slice(None), solution)
             return []
         is_met = tolerance.is_met(solution)
         is_last = pending.is_last_round
         if is_last and not self.budgets[pending.group.n_players].can_enumerate:
-            _record(pending, slice(None), solution, result)
+            record(pending, slice(None), solution)
             if not is_met.all():
                 self.warnings.count_missed(is_met, tolerance, solution)
             return []
-        _record(pending, np.flatnonzero(is_met), solution, result)
+        record(pending, np.flatnonzero(is_met), solution)
         if is_met.all():
             return []
         unfinished = pending.of_rows(np.flatnonzero(~is_met))
@@ -196,11 +253,18 @@ def _solve(estimator: Estimator[Any], pending: PendingRows) -> Solution:
 
 
 def _record(
-    pending: PendingRows, indices: IntArray | slice, solution: Solution, result: Estimate
+    result: Estimate,
+    first_row: int,
+    pending: PendingRows,
+    indices: IntArray | slice,
+    solution: Solution,
 ) -> None:
-    """Write the solution of some of the rows, given by their indices, into the result."""
+    """Write the solution of some of the rows, given by their indices, into the result.
+
+    The result is that of the rows from `first_row` on.
+    """
     group, design = pending.group, pending.design
-    rows = group.rows[indices]
+    rows = group.rows[indices] - first_row
     # A solution on a graph has values for all its nodes, any other one for the active players.
     players = group.players[indices] if group.graph is None else slice(None)
     target = (rows[:, None], players) if group.graph is None else rows

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..array_types import BoolArray
+from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
 from ..estimators.protocol import Solution
 from .designs import GroupDesign
@@ -35,8 +36,12 @@ class RunWarnings:
         Rows whose design leaves out all neighbours.
     shortfall : str
         The reason for the first of these.
+    score_source : str
+        The source of the scores, if the user chose one by name.
+    n_scored, n_partial, n_empty : int
+        Rows with scores; of these, rows whose derivatives do not explain the output or are zero.
     n_rows : int
-        The rows of all runs that were added.
+        The rows of all runs of a stream that were added.
     """
 
     n_missed: int = 0
@@ -44,8 +49,30 @@ class RunWarnings:
     n_isolated: int = 0
     n_shortfalls: int = 0
     shortfall: str = ""
+    score_source: str = ""
+    n_scored: int = 0
+    n_partial: int = 0
+    n_empty: int = 0
     n_rows: int = 0
     _settings: Settings | None = field(default=None, repr=False)
+
+    def add(self, others: RunWarnings) -> None:
+        """Add the counts of other rows."""
+        self.n_missed += others.n_missed
+        self.worst_excess = max(self.worst_excess, others.worst_excess)
+        self.n_isolated += others.n_isolated
+        self.n_shortfalls += others.n_shortfalls
+        self.shortfall = self.shortfall or others.shortfall
+        self.score_source = others.score_source or self.score_source
+        self.n_scored += others.n_scored
+        self.n_partial += others.n_partial
+        self.n_empty += others.n_empty
+
+    def count_scores(self, scores: Scores) -> None:
+        """Count the rows with unreliable scores."""
+        self.n_scored += len(scores.sources)
+        self.n_partial += scores.n_partial
+        self.n_empty += scores.n_empty
 
     def count_missed(self, is_met: BoolArray, tolerance: Tolerance, solution: Solution) -> None:
         """Count the rows that missed the tolerance."""
@@ -69,7 +96,9 @@ class RunWarnings:
         if of_stream is None:
             self._warn(n_rows, settings)
         else:
-            of_stream._add(self, n_rows, settings)
+            of_stream.add(self)
+            of_stream.n_rows += n_rows
+            of_stream._settings = settings
 
     def warn_of_all(self) -> None:
         """Warn of all that was counted in the runs of a stream."""
@@ -85,17 +114,8 @@ class RunWarnings:
         for name in _COUNTS:
             setattr(self, name, type(getattr(self, name))(record[name]))
 
-    def _add(self, other: RunWarnings, n_rows: int, settings: Settings) -> None:
-        """Add the counts of a run over `n_rows` rows."""
-        self.n_missed += other.n_missed
-        self.worst_excess = max(self.worst_excess, other.worst_excess)
-        self.n_isolated += other.n_isolated
-        self.n_shortfalls += other.n_shortfalls
-        self.shortfall = self.shortfall or other.shortfall
-        self.n_rows += n_rows
-        self._settings = settings
-
     def _warn(self, n_rows: int, settings: Settings) -> None:
+        warn_of_scores(self.score_source, self.n_partial, self.n_empty, self.n_scored)
         name, budget = settings.name, f"{settings.budget_name}={settings.budget or 'auto'}"
         if self.n_missed:
             warn_user(
@@ -122,6 +142,10 @@ _COUNTS = (
     "n_shortfalls",
     "shortfall",
     "n_rows",
+    "score_source",
+    "n_scored",
+    "n_partial",
+    "n_empty",
 )
 
 _of_stream: ContextVar[RunWarnings | None] = ContextVar("of_stream", default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from ..array_types import IntArray, ScoreArray
 from ..coalitions.tables import CoalitionTable
 from ..cooperators.choices import DERIVATIVES
 from ..cooperators.scores import (
+    Scores,
     difference_coalitions,
     difference_scores,
     scores_before_evaluation,
@@ -32,12 +34,15 @@ class Scoring:
         The evaluations that the estimate needs without the scores.
     seed : int
         Seed of the random scores.
+    count : callable
+        Counts scores that are unreliable.
     """
 
     cooperators: str | ScoreArray
     budget: int
     minimum_budget: int
     seed: int
+    count: Callable[[Scores], object]
 
     def scored(self, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
         """Return the group with scores; two groups where the source differs between the rows."""
@@ -48,6 +53,7 @@ class Scoring:
             evaluate.batch_size,
             self._differences_fit(group.n_players),
         )
+        self.count(computed)
         scores = _of_players(computed.values, group.players)
         parts = []
         is_missing = computed.sources == ""

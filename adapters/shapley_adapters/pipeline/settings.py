@@ -34,6 +34,8 @@ class Settings:
         Whether a network learns from the values, and no user reads them. There is then no warning
         of small budgets, because errors average out over rows, and no check that the model is
         deterministic.
+    n_jobs : int, optional
+        The number of workers of joblib that share the rows; None for joblib's configuration.
     progress_delay : float, optional
         Seconds after which a progress bar appears; no bar where None.
     name : str
@@ -50,6 +52,7 @@ class Settings:
     tolerance: Tolerance | None = None
     independent_rows: bool = False
     is_for_training: bool = False
+    n_jobs: int | None = 1
     progress_delay: float | None = None
     name: str = "the estimator"
     budget_name: str = "budget"

@@ -18,8 +18,8 @@ from threadpoolctl import LibController, OpenBLASController, ThreadpoolControlle
 
 
 @dataclass(frozen=True, eq=False)
-class _Library:
-    """A BLAS library: the functions that read and set its number of threads.
+class Library:
+    """A library, such as a BLAS library: the functions that read and set its number of threads.
 
     If OpenBLAS has one number for the process, these are the functions of OpenBLAS. Newer versions
     of threadpoolctl let only one thread set that number, but here any thread may be the first or
@@ -31,7 +31,7 @@ class _Library:
     is_of_thread: bool = False
 
     @classmethod
-    def of(cls, controller: LibController) -> _Library:
+    def of(cls, controller: LibController) -> Library:
         """Return the library of threadpoolctl's controller."""
         if isinstance(controller, OpenBLASController):
             if controller.threading_layer == "openmp":
@@ -58,8 +58,8 @@ class _BlasLibraries:
         self._n_threads_inside = 0
         self._restore_process: Callable[[], None] = _restore_nothing
         self._n_modules = -1
-        self._of_process: list[_Library] = []
-        self._of_thread: list[_Library] = []
+        self._of_process: list[Library] = []
+        self._of_thread: list[Library] = []
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
@@ -127,7 +127,7 @@ class _BlasLibraries:
             return
         self._n_modules = len(sys.modules)
         blas = ThreadpoolController().select(user_api="blas")
-        libraries = [_Library.of(controller) for controller in blas.lib_controllers]
+        libraries = [Library.of(controller) for controller in blas.lib_controllers]
         self._of_thread = [library for library in libraries if library.is_of_thread]
         self._of_process = [library for library in libraries if not library.is_of_thread]
 
@@ -136,21 +136,22 @@ def _restore_nothing() -> None:
     """Do nothing: no number was changed."""
 
 
-def _numbers(libraries: list[_Library]) -> dict[_Library, int]:
+def _numbers(libraries: list[Library]) -> dict[Library, int]:
     """Return the number of threads of each library."""
     return {library: library.get_threads() for library in libraries}
 
 
-def _limit_to_one(numbers: dict[_Library, int]) -> Callable[[], None]:
+def _limit_to_one(numbers: dict[Library, int]) -> Callable[[], None]:
     """Set libraries to one thread, and return the function that restores their numbers."""
     changed_numbers = {library: number for library, number in numbers.items() if number != 1}
     if not changed_numbers:
         return _restore_nothing
-    _set_threads(dict.fromkeys(changed_numbers, 1))
-    return lambda: _set_threads(changed_numbers)
+    set_threads(dict.fromkeys(changed_numbers, 1))
+    return lambda: set_threads(changed_numbers)
 
 
-def _set_threads(numbers: dict[_Library, int]) -> None:
+def set_threads(numbers: dict[Library, int]) -> None:
+    """Set the number of threads of each library."""
     for library, number in numbers.items():
         library.set_threads(number)
 

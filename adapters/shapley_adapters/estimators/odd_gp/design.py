@@ -7,6 +7,7 @@ a good set belongs to a number of players, and is found once.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -14,26 +15,35 @@ import numpy as np
 from ...array_types import CoalitionArray, FloatArray, IntArray
 from ...coalitions.sizes import random_subsets
 from ...coalitions.tables import first_occurrences, pack
-from .kernels import attribution_covariances, symmetric_polynomials
+from .attribution_covariances import interaction_covariances, shapley_weights
+from .kernels import FEWEST_PLAYERS, OddKernel, bounded_strengths
 
-_THIRD_TO_FIRST, _FIFTH_TO_THIRD = 0.03, 0.1
-"""Ratios of the variances of degrees for which the coalitions are chosen."""
+_INTERACTIONS, _LEVEL, _MOST_LEVEL, _NOISE = 0.3, 4.0, 0.9, 0.3
+"""Prior for which the coalitions are chosen: the variance of interactions, the players' strength
+times their number, its bound, and the noise. Where interactions of all sizes are expected, the
+coalitions are of all sizes, too, so that errors are known in any game."""
 
 _LISTED_PLAYERS = 13
 """Up to here, all pairs of coalitions are candidates."""
 
+_CHOSEN_PER_PLAYER = 16
+"""Where all pairs are candidates, half of those beyond so many a player are of all sizes alike:
+what the choice leaves out may matter, and errors are to be known."""
+
 _COUNTED_PLAYERS = 24
 """Up to here, a budget may ask for a good part of all pairs."""
 
-_FEWEST_CANDIDATES = 2048
+_DRAWN_CANDIDATES, _DRAWN_PER_CHOICE = 1000, 1.5
+"""Candidates that are halves of all players, and as many of all sizes: at least so many, and so
+many for each pair that is chosen."""
+
 _MOST_CHOSEN = 1024
 """Beyond this, choosing costs more than it gains, and pairs are drawn."""
 
-_HALVES_PER_PLAYER, _MOST_HALVES, _FEWEST_HALVES = 12, 768, 4
-"""What is chosen are single players and halves of all, by which a game is known that has no
-interactions of many players. Where not all pairs are candidates, so many pairs a player are of
-these, but no more than 768, unless that is less than 4 a player; those beyond are of all sizes
-alike, so that errors go on falling in any game."""
+_CHOSEN_OF_MANY, _MOST_OF_MANY, _FEWEST_OF_MANY = 12, 768, 4
+"""Where not all pairs are candidates, so many pairs a player are chosen, but no more than 768,
+unless that is less than 4 a player; those beyond are of all sizes alike, so that errors go on
+falling in any game."""
 
 _FEW = 6
 """Pairs a player below which single players come first."""
@@ -53,20 +63,24 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
     n_there = 2 ** (n_players - 1) - 1 if n_players < 60 else n_pairs
     n_pairs = min(n_pairs, n_there)
     n_spread = min(n_pairs, _most_spread(n_players))
+    if n_players <= _LISTED_PLAYERS:
+        n_spread = min(n_spread, (n_pairs + _CHOSEN_PER_PLAYER * n_players) // 2)
     n_chosen = min(n_spread, _MOST_CHOSEN)
     # Powers of two, so that few sets are made; a part of a greedy choice is a greedy choice.
     n_made = min(1 << (n_chosen - 1).bit_length(), n_there, _MOST_CHOSEN)
-    chosen = _chosen(n_players, n_made, n_pairs < _FEW * n_players)
-    pairs = chosen[:n_chosen][:, rng.permutation(n_players)]
-    return _topped_up(_with_halves(pairs, n_spread, rng), n_pairs, rng, 1)
+    choice = _chosen(n_players, n_made, n_pairs < _FEW * n_players)
+    pairs = choice[:n_chosen][:, rng.permutation(n_players)]
+    if n_players > _LISTED_PLAYERS:
+        pairs = _with_halves(pairs, n_spread, rng)
+    return _topped_up(pairs, n_pairs, rng, 1)
 
 
 def _most_spread(n_players: int) -> int:
     """Return how many pairs are chosen, or drawn from what would be."""
     if n_players <= _LISTED_PLAYERS:
         return _MOST_CHOSEN
-    at_most = max(_MOST_HALVES, _FEWEST_HALVES * n_players)
-    return min(_HALVES_PER_PLAYER * n_players, at_most)
+    at_most = max(_MOST_OF_MANY, _FEWEST_OF_MANY * n_players)
+    return min(_CHOSEN_OF_MANY * n_players, at_most)
 
 
 @lru_cache(maxsize=64)
@@ -76,71 +90,140 @@ def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray
     For small budgets that comes to single players too late: each alone tells less than half of the
     players do, but together they tell all that is linear.
     """
-    n_first = n_players if singles_first else 0
     candidates = _candidates(n_players, n_pairs)
-    # All players together come first: their value is known.
-    signs = np.where(np.concatenate([np.ones((1, n_players), bool), candidates]), 1.0, -1.0)
-    ratios = (1.0, _THIRD_TO_FIRST, _THIRD_TO_FIRST * _FIFTH_TO_THIRD)
-    of_product = _kernel_by_product(n_players, ratios)
-    # Of many players, some speak for all.
-    parts, _ = attribution_covariances(signs, np.ones(n_players))
-    covariances: FloatArray = np.tensordot(ratios, [part[:_WATCHED] for part in parts], axes=1)
-    variances = np.full(len(signs), sum(ratios))
-    factors = np.zeros((len(signs), n_pairs + 1))  # of the kernel, a column for each choice
+    search = _Search.before_any(candidates, n_pairs + 1)
     order: list[int] = []
     for step in range(n_pairs + 1):
-        if step <= n_first:
-            best = step
-        else:
-            gains = (covariances**2).sum(axis=0) / np.maximum(variances, _NOTHING)
-            gains[order] = -1.0
-            best = int(gains.argmax())
-        if variances[best] < _NOTHING:  # the Shapley values are known; any pairs will do
-            order.extend(np.setdiff1d(np.arange(len(signs)), order)[: n_pairs + 1 - step])
+        # All players together come first: their value is known.
+        is_given = step <= (n_players if singles_first else 0)
+        best = step if is_given else search.best(order)
+        if search.variances[best] < _NOTHING:  # the values are known; any pairs will do
+            unused = np.setdiff1d(np.arange(len(candidates) + 1), order)
+            order.extend(unused[: n_pairs + 1 - step])
             break
-        products = (signs @ signs[best]).astype(np.intp)
-        column = of_product[products + n_players] - factors[:, :step] @ factors[best, :step]
-        column /= np.sqrt(column[best])
-        factors[:, step] = column
-        covariances -= np.outer(covariances[:, best] / np.sqrt(variances[best]), column)
-        variances -= column**2
+        search.add(best, step)
         order.append(best)
-    chosen: CoalitionArray = candidates[np.array(order[1:]) - 1]
-    return chosen
+    choice: CoalitionArray = candidates[np.array(order[1:]) - 1]
+    return choice
 
 
-def _kernel_by_product(n_players: int, ratios: tuple[float, ...]) -> FloatArray:
-    """Return the kernel of equal weights by z · z′ + M; odd power sums of ±1 are that product."""
-    product = np.arange(-n_players, n_players + 1).astype(np.float64)
-    players = np.full_like(product, n_players)
-    e = symmetric_polynomials([product if k % 2 else players for k in range(1, 6)])
-    kernel = np.zeros_like(product)
-    for k, ratio in zip((1, 3, 5), ratios, strict=True):
-        if k <= n_players:
-            kernel += ratio * e[k] / e[k][-1]
-    return kernel
+@dataclass
+class _Search:
+    """What the values chosen so far leave open about those of N candidates.
+
+    Attributes
+    ----------
+    signs : array, (N, M)
+        The candidates, after the coalition of all players.
+    kernel_by_product : array, (2 M + 1,)
+        The prior covariance of two values, by z · z′ + M.
+    own_variances : array, (N,)
+        Prior variances that the values have of their own.
+    covariances : array, (P, N)
+        Prior covariances of the Shapley values of some players, who speak for all, and the values.
+    variances : array, (N,)
+        Posterior variances of the values.
+    squares : array, (N,)
+        Sums over the players of the squares of the posterior covariances.
+    factors : array, (n, N)
+        Rows of the kernel's factor, one for each choice.
+    directions : array, (n, P)
+        What each choice tells of the Shapley values.
+    """
+
+    signs: FloatArray
+    kernel_by_product: FloatArray
+    own_variances: FloatArray
+    covariances: FloatArray
+    variances: FloatArray
+    squares: FloatArray
+    factors: FloatArray
+    directions: FloatArray
+
+    @classmethod
+    def before_any(cls, candidates: CoalitionArray, n_choices: int) -> _Search:
+        """Return the search before the first choice."""
+        n_players = candidates.shape[1]
+        members = np.concatenate([np.ones((1, n_players), bool), candidates])
+        signs = np.where(members, 1.0, -1.0)
+        kernel_by_product, strengths = _kernel_by_product(n_players)
+        of_interactions, _ = interaction_covariances(signs, strengths)
+        own_variances = np.full(len(signs), _INTERACTIONS * _NOISE)
+        own_variances[0] = 0.0
+        covariances = 2 * signs / n_players + _INTERACTIONS * of_interactions
+        covariances += own_variances[:, None] * shapley_weights(signs)
+        watched = np.ascontiguousarray(covariances.T[:_WATCHED])
+        return cls(
+            signs=signs,
+            kernel_by_product=kernel_by_product,
+            own_variances=own_variances,
+            covariances=watched,
+            variances=1.0 + _INTERACTIONS * (n_players >= FEWEST_PLAYERS) + own_variances,
+            squares=(watched**2).sum(axis=0),
+            factors=np.zeros((n_choices, len(signs))),
+            directions=np.zeros((n_choices, len(watched))),
+        )
+
+    def best(self, order: list[int]) -> int:
+        """Return the candidate that lowers the variances of the Shapley values most."""
+        gains = self.squares / np.maximum(self.variances, _NOTHING)
+        gains[order] = -1.0
+        return int(gains.argmax())
+
+    def add(self, best: int, step: int) -> None:
+        """Add a candidate to the choices."""
+        products = (self.signs @ self.signs[best]).astype(np.intp)
+        factors, directions = self.factors[:step], self.directions[:step]
+        prior = self.kernel_by_product[products + self.signs.shape[1]]
+        prior[best] += self.own_variances[best]
+        to_best = factors[:, best]
+        direction = self.covariances[:, best] - to_best @ directions
+        direction /= np.sqrt(prior[best] - to_best @ to_best)
+        less, along = np.stack([to_best, directions @ direction]) @ factors
+        row = (prior - less) / np.sqrt(prior[best] - to_best @ to_best)
+        along = direction @ self.covariances - along
+        self.squares -= 2 * along * row - (direction @ direction) * row**2
+        self.variances -= row**2
+        self.factors[step], self.directions[step] = row, direction
+
+
+def _kernel_by_product(n_players: int) -> tuple[FloatArray, FloatArray]:
+    """Return the kernel of equal strengths by z · z′ + M, and these strengths, (M,)."""
+    level = min(_LEVEL / n_players, _MOST_LEVEL)
+    strengths = bounded_strengths(np.full(n_players, level))
+    ladder = np.where(np.arange(n_players) < np.arange(n_players + 1)[:, None], 1.0, -1.0)
+    kernel = OddKernel.at(ladder, strengths, np.ones((1, n_players)))
+    of_size = (kernel.degree_one + _INTERACTIONS * kernel.interactions)[:, 0]
+    by_product = np.zeros(2 * n_players + 1)
+    by_product[::2] = of_size
+    return by_product, strengths
 
 
 def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
-    """Return one coalition of each candidate pair: single players, then all others or some."""
+    """Return one coalition of each candidate pair: single players, then all others or some.
+
+    Some are pairs of players, halves of all players, and coalitions of all sizes alike.
+    """
     singles = np.eye(n_players, dtype=bool)
     if n_players <= _LISTED_PLAYERS:
-        both = np.concatenate([singles, _all_pairs(n_players)])
-        return both[_first_of_each_pair(both)]
+        candidates = np.concatenate([singles, _all_pairs(n_players)])
+        return candidates[_first_of_each_pair(candidates)]
     twos = np.array(list(itertools.combinations(range(min(n_players, 32)), 2)))
     doubles = np.zeros((len(twos), n_players), dtype=bool)
     np.put_along_axis(doubles, twos, True, axis=1)
-    some = np.concatenate([singles, doubles])
+    small = np.concatenate([singles, doubles])
     # Of fixed randomness: the set is part of the method, not of a run.
     rng = np.random.default_rng(n_players)
-    return _with_halves(some, len(some) + max(_FEWEST_CANDIDATES, 3 * n_pairs), rng)
+    n_drawn = max(_DRAWN_CANDIDATES, int(_DRAWN_PER_CHOICE * n_pairs))
+    candidates = _with_halves(small, len(small) + n_drawn, rng)
+    return _topped_up(candidates, len(candidates) + n_drawn, rng, 1)
 
 
 def _all_pairs(n_players: int) -> CoalitionArray:
     """Return one coalition of each pair but that of all players."""
-    places = np.arange(1, 2 ** (n_players - 1))
-    every: CoalitionArray = (places[:, None] >> np.arange(n_players)) % 2 == 1
-    return every
+    codes = np.arange(1, 2 ** (n_players - 1))
+    coalitions: CoalitionArray = (codes[:, None] >> np.arange(n_players)) % 2 == 1
+    return coalitions
 
 
 def _with_halves(pairs: CoalitionArray, n_pairs: int, rng: np.random.Generator) -> CoalitionArray:
@@ -159,15 +242,15 @@ def _topped_up(
     if len(pairs) == n_pairs:
         return pairs
     if n_players <= _COUNTED_PLAYERS and 4 * n_pairs > 2 ** (n_players - 1):
-        both = np.concatenate([pairs, rng.permutation(_all_pairs(n_players), axis=0)])
-        return both[_first_of_each_pair(both)][:n_pairs]
-    found = pairs
-    while len(found) < n_pairs:
-        n_more = 2 * (n_pairs - len(found)) + 8
+        shuffled = np.concatenate([pairs, rng.permutation(_all_pairs(n_players), axis=0)])
+        return shuffled[_first_of_each_pair(shuffled)][:n_pairs]
+    distinct = pairs
+    while len(distinct) < n_pairs:
+        n_more = 2 * (n_pairs - len(distinct)) + 8
         sizes = rng.integers(lowest, n_players // 2 + 1, size=n_more)
-        both = np.concatenate([found, random_subsets(sizes, n_players, rng)])
-        found = both[_first_of_each_pair(both)]
-    return found[:n_pairs]
+        shuffled = np.concatenate([distinct, random_subsets(sizes, n_players, rng)])
+        distinct = shuffled[_first_of_each_pair(shuffled)]
+    return distinct[:n_pairs]
 
 
 def _first_of_each_pair(coalitions: CoalitionArray) -> IntArray:

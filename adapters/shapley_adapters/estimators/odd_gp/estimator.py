@@ -14,16 +14,12 @@ from ...threads.row_threads import map_in_threads
 from ..kernel_draws import CoalitionDraws, select_draws
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from .design import spread_pairs
-from .kernels import OddKernels, Ratios
+from .kernels import OddKernel, Prior
 from .marginal_likelihood import best_of_grid
-from .player_weights import learned, log_weights_from_scores
-from .posterior import (
-    Posterior,
-    posterior,
-    posterior_through_first_values,
-    ratios_around,
-)
-from .sparse_triples import Outstanding, find_outstanding
+from .posterior import Posterior, posterior, posterior_through_first_values
+from .prior_choices import choices_around, choices_of_equal
+from .prior_fitting import around_centres, fit_priors, log_weights_from_scores, strength_prior
+from .sparse_triples import SparseInteractions, find_sparse_interactions
 
 WEIGHTS = ("learned", "equal")
 
@@ -81,8 +77,10 @@ class OddDesign(Design):
 class OddGP(Estimator[OddDesign]):
     """Gaussian-process regression on the odd part of the game.
 
-    The prior knows how strongly each player takes part in interactions, and how strong these are
-    by degree; both are learned from the values of the row by their marginal likelihood. The
+    The prior holds interactions of all odd sizes. It knows how strongly each player takes part in
+    them, and which sizes matter; both are learned from the values of the row by their marginal
+    likelihood. What it does not explain is a part of the game as well, so that the posterior is
+    exact once all pairs are known. The
     posterior mean is linear in the values given these, efficient exactly, and shrinks: it is not
     unbiased over the choice of coalitions. Standard errors are posterior standard deviations; they
     speak of what the values leave open about the game.
@@ -155,12 +153,12 @@ class OddGP(Estimator[OddDesign]):
                 np.concatenate([np.ones((1, n_players), dtype=bool), members]), 1.0, -1.0
             )
             scaled = flat[:, is_something] / size[is_something]
-            known = design.log_weights
-            if known is not None:
-                known = np.repeat(known, n_outputs, axis=0)[is_something]
-            found = self._posterior(signs, scaled, known)
-            means[:, is_something] = found.means * size[is_something]
-            variances[:, is_something] = found.variances * size[is_something] ** 2
+            centres = design.log_weights
+            if centres is not None:
+                centres = np.repeat(centres, n_outputs, axis=0)[is_something]
+            results = self._posterior(signs, scaled, centres)
+            means[:, is_something] = results.means * size[is_something]
+            variances[:, is_something] = results.variances * size[is_something] ** 2
         attributions = np.ascontiguousarray(
             means.reshape(n_players, n_rows, n_outputs).transpose(1, 0, 2)
         )
@@ -170,38 +168,43 @@ class OddGP(Estimator[OddDesign]):
         return Solution(attributions + residual / n_players, errors)
 
     def _posterior(
-        self, signs: FloatArray, targets: FloatArray, known: FloatArray | None
+        self, signs: FloatArray, targets: FloatArray, centres: FloatArray | None
     ) -> Posterior:
         """Return the posterior for targets, (n, B), of mean square 1."""
-        few = slice(0, _LEARNED_FROM + 1)
-        starts = best_of_grid(signs[few], targets[few])
+        first_values = slice(0, _LEARNED_FROM + 1)
+        starts = best_of_grid(signs[first_values], targets[first_values])
         means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
         if self.weights == "equal":
-            blocks = [
-                [place for place, own in enumerate(starts) if own == start]
-                for start in dict.fromkeys(starts)
-            ]
+            blocks = _blocks_of_equal(starts)
             solve, n_threads = _with_equal_weights, 1
         else:
             blocks = _even_blocks(len(starts), _block_size(len(signs)))
             solve, n_threads = _with_learned_weights, _most_threads(len(signs))
 
         def solve_block(block: list[int]) -> Posterior:
-            centres = None if known is None else known[block]
-            return solve(signs, targets[:, block], [starts[place] for place in block], centres)
+            of_block = None if centres is None else centres[block]
+            return solve(signs, targets[:, block], [starts[index] for index in block], of_block)
 
         solved = map_in_threads(solve_block, blocks, n_threads)
-        for block, found in zip(blocks, solved, strict=True):
-            means[:, block], variances[:, block] = found.means, found.variances
+        for block, results in zip(blocks, solved, strict=True):
+            means[:, block], variances[:, block] = results.means, results.variances
         return Posterior(means, variances)
 
 
-def _even_blocks(n_rows: int, most: int) -> list[list[int]]:
-    """Return rows in blocks of almost one size, at most `most`; an even number keeps cores busy.
+def _blocks_of_equal(starts: list[Prior]) -> list[list[int]]:
+    """Return the rows that start at the same prior, which share factorisations."""
+    blocks: dict[int, list[int]] = {}
+    for index, start in enumerate(starts):
+        blocks.setdefault(id(start), []).append(index)
+    return list(blocks.values())
+
+
+def _even_blocks(n_rows: int, limit: int) -> list[list[int]]:
+    """Return rows in blocks of almost one size, at most `limit`; an even number keeps cores busy.
 
     A row's result does not depend on the size of its block.
     """
-    n_blocks = -(-n_rows // most)
+    n_blocks = -(-n_rows // limit)
     if n_rows >= _WORTH_SHARING:
         n_blocks = min(n_blocks + n_blocks % 2, n_rows)
     return [block.tolist() for block in np.array_split(np.arange(n_rows), n_blocks)]
@@ -222,40 +225,43 @@ def _most_threads(n: int) -> int:
 
 
 def _with_equal_weights(
-    signs: FloatArray, targets: FloatArray, starts: list[Ratios], centres: FloatArray | None
+    signs: FloatArray, targets: FloatArray, starts: list[Prior], centres: FloatArray | None
 ) -> Posterior:
-    """Return the posterior for targets, (n, B), that start at the same ratios."""
-    del centres  # they are of learned weights
-    kernels = OddKernels.at(signs[:_DENSE_PAIRS], np.ones(signs.shape[1]))
+    """Return the posterior for targets, (n, B), that start at the same prior."""
+    del centres  # they are of fitted strengths
+    kernel = OddKernel.at(signs[:_DENSE_PAIRS], starts[0].strengths)
     if len(signs) > _DENSE_PAIRS:
-        nothing = Outstanding.none()
-        return posterior_through_first_values(signs, targets, kernels, starts[0], 0.0, nothing)
-    return posterior(signs, targets, kernels, ratios_around(starts[0]), 0.0, [])
+        sparse = SparseInteractions.empty()
+        return posterior_through_first_values(signs, targets, kernel, starts[0], 0.0, sparse)
+    return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [])
 
 
 def _with_learned_weights(
-    signs: FloatArray, targets: FloatArray, starts: list[Ratios], centres: FloatArray | None
+    signs: FloatArray, targets: FloatArray, starts: list[Prior], centres: FloatArray | None
 ) -> Posterior:
-    """Return the posterior for targets, (n, B), each with weights of its own."""
-    n_learned = _SHARE_LEARNED * signs.shape[1]
+    """Return the posterior for targets, (n, B), each with strengths of its own."""
+    n_fitted = _SHARE_LEARNED * signs.shape[1]
     stack = np.ascontiguousarray(targets.T)  # (B, n)
-    few = slice(0, _LEARNED_FROM + 1)
-    prior = learned(signs[few], stack[:, few], starts, centres)
-    kernels = OddKernels.at(signs[:_DENSE_PAIRS], prior.weights)
-    own, ratios = find_outstanding(kernels, stack[:, :_DENSE_PAIRS], prior.ratios)
+    first_values = slice(0, _LEARNED_FROM + 1)
+    expectation = strength_prior(centres, (len(stack), signs.shape[1]))
+    start = around_centres(Prior.stack(starts), expectation)
+    prior = fit_priors(signs[first_values], stack[:, first_values], start, expectation)
+    kernel = OddKernel.at(signs[:_DENSE_PAIRS], prior.strengths)
+    sparse, prior = find_sparse_interactions(kernel, stack[:, :_DENSE_PAIRS], prior)
     if len(signs) > _DENSE_PAIRS:
         of_games = [
             posterior_through_first_values(
                 signs,
                 targets[:, [game]],
-                kernels.of_games(game),
-                ratios.of_games(game),
-                n_learned,
-                own[game],
+                kernel.of_games(game),
+                prior.of_games(game),
+                n_fitted,
+                sparse[game],
             )
             for game in range(len(stack))
         ]
-        means = np.concatenate([found.means for found in of_games], axis=1)
-        return Posterior(means, np.concatenate([found.variances for found in of_games], axis=1))
-    found = posterior(signs, stack[:, :, None], kernels, ratios_around(ratios), n_learned, own)
-    return Posterior(found.means[:, :, 0].T, found.variances[:, :, 0].T)
+        means = np.concatenate([results.means for results in of_games], axis=1)
+        return Posterior(means, np.concatenate([results.variances for results in of_games], axis=1))
+    choices = choices_around(kernel, prior, start, expectation)
+    results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse)
+    return Posterior(results.means[:, :, 0].T, results.variances[:, :, 0].T)

@@ -2,60 +2,88 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
-from .kernels import OddKernels, Ratios
+from .kernels import OddKernel, Prior, bounded_strengths
 
 JITTER = 1e-10
 """Added to every variance, of a kernel of variance 1, so that factorisations succeed."""
 
-CENTRES = np.log([1e-2, 0.2, 3e-3])
-SPREADS = np.array([3.0, 1.0, 2.5])
-"""Prior of the logarithms of the ratios: weak, and wide enough for additive games."""
+_LEVEL, LEVEL_SPREAD = np.log(2.0), 1.0
+"""Prior of the logarithm of the level of the strengths, times the number of players."""
 
-GRID = tuple(
-    Ratios(third, fifth, noise)
-    for third in (1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
-    for fifth in (0.1, 0.5)
-    for noise in (1e-7, 1e-4, 1e-2, 1e-1)
-)
-"""Where learning starts: the best of these with equal weights."""
+CENTRES, SPREADS = np.log([1e-2, 3e-3]), np.array([3.0, 2.5])
+"""Prior of the logarithms of the variance of interactions and of the noise relative to it: weak,
+and wide enough for additive games."""
+
+STRENGTH_SPREAD = 1.0
+"""Prior standard deviation of the logarithm of a player's strength, around the level."""
+
+_GRID_LEVELS = (1.0, 3.0, 8.0)
+_GRID_INTERACTIONS = np.array([1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0])
+_GRID_NOISE = (1e-7, 1e-4, 1e-2, 1e-1, 1.0)
+_MOST_GRID_LEVEL = 0.9
+"""Where learning starts: the best of these with equal strengths."""
+
+TINY = 1e-300
+"""Added to energies of values that may be nothing."""
 
 _SMALL = 16
 """Up to so many rows, triangular matrices are inverted as any others are."""
 
-
-def log_prior(ratios: Ratios) -> Any:
-    """Return the logarithm of the prior density of the ratios, (...), up to a constant."""
-    offsets = (ratios.logarithms().T - CENTRES) / SPREADS
-    return -0.5 * (offsets**2).sum(axis=-1)
+_WIDTH = 8
+"""The columns of a block; as many as the usual kernels of BLAS compute together."""
 
 
-def covariance_of(
-    kernels: OddKernels, ratios: Ratios, of_features: FloatArray | None = None
-) -> FloatArray:
-    """Return the covariance of the values, (..., n, n).
+def log_level_centre(n_players: int) -> float:
+    """Return where the logarithm of the level of the strengths is expected."""
+    return float(_LEVEL - np.log(n_players))
 
-    The first of them, of all players together, is without noise.
+
+def log_prior(prior: Prior) -> FloatArray:
+    """Return the logarithm of the density of the level, the interactions and the noise, (...).
+
+    Up to a constant.
+    """
+    level = np.log(prior.strengths).mean(axis=-1)
+    off = (level - log_level_centre(prior.strengths.shape[-1])) / LEVEL_SPREAD
+    ratios = (np.log([prior.interactions, prior.noise]).T - CENTRES) / SPREADS
+    density: FloatArray = -0.5 * (off**2 + (ratios**2).sum(axis=-1))
+    return density
+
+
+def noise_of(
+    prior: Prior, n_values: int, of_features: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the variances of what the values have of their own, (..., n), and the least of them.
+
+    The first value, of all players together, has the least only.
 
     Parameters
     ----------
     of_features : array, (..., n, n), optional
-        What features whose coefficients have a variance of 1 add, beside what the kernels say. They
+        What features whose coefficients have a variance of 1 add, beside what the kernel says. They
         are products of signs, and thus alike on the diagonal.
     """
-    matrix = kernels.combined(ratios)
-    variance = np.array(1.0)
+    noise = np.asarray(prior.noise_variance)[..., None] * (np.arange(n_values) > 0)
+    variance = 1.0 if of_features is None else 1.0 + of_features[..., :1, 0]
+    return noise + JITTER * variance, JITTER * np.ones_like(noise[..., :1]) * variance
+
+
+def covariance_of(
+    kernel: OddKernel, prior: Prior, of_features: FloatArray | None = None
+) -> FloatArray:
+    """Return the covariance of the values, (..., n, n), with what they have of their own."""
+    matrix = kernel.combined(prior)
+    noise, _ = noise_of(prior, matrix.shape[-1], of_features)
     if of_features is not None:
         matrix += of_features
-        variance = 1.0 + of_features[..., 0, 0]
-    places = np.arange(matrix.shape[-1])
-    noise = np.asarray(ratios.noise_variance)[..., None] * (places > 0)
-    matrix[..., places, places] += noise + JITTER * variance[..., None]
+    diagonal = np.arange(matrix.shape[-1])
+    matrix[..., diagonal, diagonal] += noise
     return matrix
 
 
@@ -78,7 +106,8 @@ def whiten(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, Fl
     if covariances.ndim > 2:
         return _whiten_stack(covariances, columns)
     factor = scipy.linalg.cholesky(covariances, lower=True, check_finite=False)
-    return np.log(np.diag(factor)).sum(), whitened_by(factor, columns)
+    whitened = column_by_column(lambda block: whitened_by(factor, block), columns)
+    return np.log(np.diag(factor)).sum(), whitened
 
 
 def _whiten_stack(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -88,12 +117,12 @@ def _whiten_stack(covariances: FloatArray, columns: FloatArray) -> tuple[FloatAr
     operation, beside which other threads run; it has no such operation for triangular equations.
     """
     n_games, n, n_columns = columns.shape
-    both = np.empty((n_games, n + n_columns, n + n_columns))
-    both[:, :n, :n], both[:, n:, :n] = covariances, columns.swapaxes(1, 2)
+    bordered = np.empty((n_games, n + n_columns, n + n_columns))
+    bordered[:, :n, :n], bordered[:, n:, :n] = covariances, columns.swapaxes(1, 2)
     # No eigenvalue of K is below JITTER, so that this leaves the larger matrix positive definite.
     large = 1.0 + 2.0 / JITTER * (columns**2).sum(axis=(1, 2))
-    both[:, n:, n:] = large[:, None, None] * np.eye(n_columns)
-    factors = np.linalg.cholesky(both)  # it reads the lower triangles only
+    bordered[:, n:, n:] = large[:, None, None] * np.eye(n_columns)
+    factors = np.linalg.cholesky(bordered)  # it reads the lower triangles only
     half = np.log(np.diagonal(factors, axis1=1, axis2=2)[:, :n]).sum(axis=1)
     return half, factors[:, n:, :n].swapaxes(1, 2)
 
@@ -124,6 +153,23 @@ def whitened_by(factor: FloatArray, columns: FloatArray) -> FloatArray:
     return whitened
 
 
+def column_by_column(
+    compute: Callable[[FloatArray], FloatArray], columns: FloatArray
+) -> FloatArray:
+    """Return the result of a linear operation for each column of (n, B), whichever the others are.
+
+    BLAS rounds a product in another way if a matrix has more columns. Hence all blocks of columns
+    have the same number, and the last one ends with zeros. Each column of the result is contiguous.
+    """
+    blocks = []
+    for start in range(0, columns.shape[1], _WIDTH):
+        some = columns[:, start : start + _WIDTH]
+        block = np.zeros((len(columns), _WIDTH), order="F")
+        block[:, : some.shape[1]] = some
+        blocks.append(np.asfortranarray(compute(block)).T[: some.shape[1]])
+    return np.concatenate(blocks).T
+
+
 def log_evidence(half_log_determinants: FloatArray, whitened: FloatArray) -> FloatArray:
     """Return the log marginal likelihood with the best scale, (..., B), up to a constant.
 
@@ -135,16 +181,45 @@ def log_evidence(half_log_determinants: FloatArray, whitened: FloatArray) -> Flo
         The targets, whitened by these.
     """
     n = whitened.shape[-2]
-    scale = (whitened**2).sum(axis=-2) / n
+    scale = (whitened**2).sum(axis=-2) / n + TINY
     evidence: FloatArray = -0.5 * n * np.log(scale) - np.asarray(half_log_determinants)[..., None]
     return evidence
 
 
-def best_of_grid(signs: FloatArray, targets: FloatArray) -> list[Ratios]:
-    """Return the ratios of the grid that suit each of the targets, (n, B), with equal weights."""
-    kernels = OddKernels.at(signs, np.ones(signs.shape[1]))
-    scores = []
-    for ratios in GRID:
-        evidence = log_evidence(*whiten(covariance_of(kernels, ratios), targets))
-        scores.append(evidence + log_prior(ratios))
-    return [GRID[best] for best in np.argmax(scores, axis=0)]
+def best_of_grid(signs: FloatArray, targets: FloatArray) -> list[Prior]:
+    """Return the prior of the grid that suits each of the targets, (n, B), with equal strengths."""
+    grid, scores = [], []
+    for level in _GRID_LEVELS:
+        n_players = signs.shape[1]
+        strengths = bounded_strengths(np.full(n_players, min(level / n_players, _MOST_GRID_LEVEL)))
+        kernel = OddKernel.at(signs, strengths)
+        for noise in _GRID_NOISE:
+            priors = [Prior(strengths, variance, noise) for variance in _GRID_INTERACTIONS]
+            evidence = _by_interactions(kernel, noise, targets)
+            scores.append(evidence + np.array([log_prior(prior) for prior in priors])[:, None])
+            grid += priors
+    return [grid[best] for best in np.argmax(np.concatenate(scores), axis=0)]
+
+
+def _by_interactions(kernel: OddKernel, noise: float, targets: FloatArray) -> FloatArray:
+    """Return the log evidence of the targets, (n, B), for all variances of the grid, (G, B).
+
+    With H = L Lᵀ the covariance of interactions and noise, the values have that of
+    a H + Z Zᵀ / M. The singular values of L⁻¹ Z / √M tell the evidence for each a.
+    """
+    n, n_players = kernel.signs.shape
+    covariance = kernel.interactions.copy()
+    covariance[np.arange(n), np.arange(n)] += noise * (np.arange(n) > 0) + 1e3 * JITTER
+    half, columns = whiten(
+        covariance, np.concatenate([kernel.signs / np.sqrt(n_players), targets], axis=1)
+    )
+    basis, singular, _ = np.linalg.svd(columns[:, :n_players], full_matrices=False)
+    whitened = columns[:, n_players:]
+    along = basis.T @ whitened
+    beside = ((whitened - basis @ along) ** 2).sum(axis=0)
+    a = _GRID_INTERACTIONS[:, None]
+    spread = a + singular**2  # (G, k)
+    energy = beside / a + (1 / spread) @ along**2 + TINY
+    halves = half + 0.5 * (np.log(spread).sum(axis=1) + (n - len(singular)) * np.log(a[:, 0]))
+    evidence: FloatArray = -0.5 * n * np.log(energy / n) - halves[:, None]
+    return evidence

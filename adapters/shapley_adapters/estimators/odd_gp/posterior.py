@@ -1,22 +1,37 @@
-"""Posteriors of the Shapley values of odd games, given values and a prior."""
+"""Posteriors of the Shapley values of odd games, given values and a prior.
+
+What no interaction explains differs from coalition to coalition, but it is a part of the game, and
+where a coalition is evaluated it is known. It belongs to the Shapley values with the weight of its
+pair of complements: with D the variances that the values have of their own, and B the weights, it
+adds D B to the covariances of the values and the Shapley values, and the sum of D B² over all pairs
+to the variances of these. So the posterior is exact once all pairs are known, whatever the prior.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
-from .kernels import OddKernels, Ratios, attribution_covariances
-from .marginal_likelihood import covariance_of, log_evidence, log_prior, whiten, whitened_by
-from .sparse_triples import Outstanding
+from .attribution_covariances import interaction_covariances, shapley_weights, squared_weights
+from .kernels import OddKernel, Prior
+from .marginal_likelihood import (
+    column_by_column,
+    covariance_of,
+    log_evidence,
+    log_prior,
+    noise_of,
+    whiten,
+    whitened_by,
+)
+from .sparse_triples import SparseInteractions
 
 _SPARSE_JITTER = 1e-8
 """Least variance of a value given the first ones, where that of a kernel is 1."""
-
-_AROUND = ((1.0, 1.0, 1.0), (1.0, 0.3, 0.1), (1.0, 3.0, 0.1), (1.0, 1.0, 0.01))
-"""Factors of the learned ratios that the posterior averages over."""
 
 
 @dataclass(frozen=True)
@@ -27,23 +42,67 @@ class Posterior:
     variances: FloatArray
 
 
-def ratios_around(ratios: Ratios) -> list[Ratios]:
-    """Return the ratios that a posterior averages over instead of the learned ones alone."""
-    return [
-        Ratios(ratios.third * third, ratios.fifth * fifth, ratios.noise * noise)
-        for third, fifth, noise in _AROUND
-    ]
+@dataclass(frozen=True)
+class PriorChoice:
+    """Priors that differ by their noise only, as choices to average over.
+
+    Attributes
+    ----------
+    kernel : OddKernel
+        Between all coalitions, at the strengths of the prior.
+    prior : Prior
+        The strengths, the variance of interactions, and the noise.
+    noise_factors : tuple of floats
+        Factors of the noise, one for each choice.
+    log_chance : float or array, (R,)
+        Logarithm of the chance of each beforehand, but for `log_prior`.
+    """
+
+    kernel: OddKernel
+    prior: Prior
+    noise_factors: tuple[float, ...] = (1.0,)
+    log_chance: Any = 0.0
+
+    def priors(self) -> list[Prior]:
+        """Return the prior of each choice."""
+        prior = self.prior
+        return [
+            Prior(prior.strengths, prior.interactions, prior.noise * factor)
+            for factor in self.noise_factors
+        ]
+
+
+@dataclass
+class _Average:
+    """Scores, means and variances of the choices so far."""
+
+    scores: list[FloatArray]
+    means: list[FloatArray]
+    variances: list[FloatArray]
+
+    def add(self, score: FloatArray, mean: FloatArray, variance: FloatArray) -> None:
+        """Add a choice."""
+        self.scores.append(score)
+        self.means.append(mean)
+        self.variances.append(variance)
+
+    def posterior(self) -> Posterior:
+        """Return the mean and the variance of the mixture."""
+        chances = np.exp(np.array(self.scores) - np.max(self.scores, axis=0))
+        chances = (chances / chances.sum(axis=0))[..., None, :]  # (G, ..., 1, B)
+        mean = (chances * self.means).sum(axis=0)
+        spread = (np.array(self.means) - mean) ** 2
+        return Posterior(mean, (chances * (np.array(self.variances) + spread)).sum(axis=0))
 
 
 def posterior(
     signs: FloatArray,
     targets: FloatArray,
-    kernels: OddKernels,
-    choices: list[Ratios],
-    n_learned: float,
-    outstanding: list[Outstanding],
+    choices: Iterable[PriorChoice],
+    n_fitted: float,
+    sparse: list[SparseInteractions],
 ) -> Posterior:
-    """Return the posterior, averaged over the choices of the ratios by their evidence.
+    """Return the posterior, averaged over the choices of the prior by their evidence.
 
     Either of one game, or of each game of a stack, whose arrays have R first.
 
@@ -53,43 +112,51 @@ def posterior(
         The coalitions, that of all players first.
     targets : array, (..., n, B)
         Their values.
-    kernels : OddKernels
-        Between all of them; or between the first ones, through which all are then conditioned on.
-    choices : list of Ratios
-        The ratios to average over; where not all values are conditioned on, the first alone.
-    n_learned : float
+    choices : iterable of PriorChoice
+        The priors to average over.
+    n_fitted : float
         Degrees of freedom that have gone into the hyperparameters.
-    outstanding : list of Outstanding
+    sparse : list of SparseInteractions
         Interactions with variances of their own, for each game of a stack; none for one game.
     """
-    covariances, variances = attribution_covariances(signs, kernels.weights)
+    n, n_players = signs.shape
+    weights, degree_one = shapley_weights(signs), 2 * signs / n_players
     of_features: FloatArray | None = None
-    of_outstanding, own_variance = np.zeros(()), np.zeros(())
-    if outstanding:
-        stack = Outstanding.stack(outstanding)
-        features, maps = stack.features(signs), stack.attributions(signs.shape[1])
+    of_sparse, own_variance = np.zeros(()), np.zeros(())
+    if sparse:
+        stack = SparseInteractions.stack(sparse)
+        features, maps = stack.features(signs), stack.attributions(n_players)
         of_features = features @ features.swapaxes(-1, -2)
-        of_outstanding, own_variance = features @ maps, (maps**2).sum(axis=-2)
-    n_targets = targets.shape[-1]
-    scores, means, spreads = [], [], []
-    for ratios in choices:
-        covariance = ratios.combine(covariances).swapaxes(-1, -2) + of_outstanding
-        both = np.concatenate([targets, covariance], axis=-1)
-        half, columns = whiten(covariance_of(kernels, ratios, of_features), both)
-        whitened, seen = np.split(columns, [n_targets], axis=-1)
-        variance = ratios.combine(variances) + own_variance
-        left = np.maximum(variance - (seen**2).sum(axis=-2), 0.0)  # (..., M)
-        scores.append(log_evidence(half, whitened) + np.asarray(log_prior(ratios))[..., None])
-        means.append(seen.swapaxes(-1, -2) @ whitened)
-        spreads.append(left[..., None] * _scale(whitened, n_learned))
-    chances = np.exp(np.array(scores) - np.max(scores, axis=0))
-    chances = (chances / chances.sum(axis=0))[..., None, :]  # (G, ..., 1, B)
-    mean = (chances * means).sum(axis=0)
-    averaged = (chances * (np.array(spreads) + (np.array(means) - mean) ** 2)).sum(axis=0)
-    return Posterior(mean, averaged)
+        of_sparse, own_variance = features @ maps, (maps**2).sum(axis=-2)
+    average = _Average([], [], [])
+    for choice in choices:
+        covariances, variances = interaction_covariances(signs, choice.prior.strengths)
+        a = np.asarray(choice.prior.interactions)[..., None]
+        common = a[..., None] * covariances + degree_one + of_sparse
+        for prior in choice.priors():
+            noise, least = noise_of(prior, n, of_features)
+            all_columns = np.concatenate([targets, common + noise[..., None] * weights], axis=-1)
+            half, columns = whiten(covariance_of(choice.kernel, prior, of_features), all_columns)
+            whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
+            variance = 4 / n_players + a * variances + own_variance
+            variance = variance + noise[..., -1:] * squared_weights(n_players)
+            variance += least * 4 / n_players**2
+            unexplained = np.maximum(variance - (loadings**2).sum(axis=-2), 0.0)
+            beforehand = log_prior(prior) + choice.log_chance
+            score = log_evidence(half, whitened) + np.asarray(beforehand)[..., None]
+            mean = _products(loadings, whitened)
+            average.add(score, mean, unexplained[..., None] * _scale(whitened, n_fitted))
+    return average.posterior()
 
 
-def _scale(whitened: FloatArray, n_learned: float) -> FloatArray:
+def _products(loadings: FloatArray, whitened: FloatArray) -> FloatArray:
+    """Return loadingsᵀ times whitened columns, of one game or of each game of a stack."""
+    if loadings.ndim > 2:
+        return loadings.swapaxes(-1, -2) @ whitened
+    return column_by_column(lambda block: loadings.T @ block, whitened)
+
+
+def _scale(whitened: FloatArray, n_fitted: float) -> FloatArray:
     """Return by how much the values vary more than the prior says, (..., 1, B).
 
     A whitened value is how far it lies from what the ones before it foretell, in units of the
@@ -98,59 +165,104 @@ def _scale(whitened: FloatArray, n_learned: float) -> FloatArray:
     """
     n = whitened.shape[-2]
     later = (whitened[..., n // 2 :, :] ** 2).mean(axis=-2, keepdims=True)
-    scale: FloatArray = later * n / max(n - n_learned, n / 3)
+    scale: FloatArray = later * n / max(n - n_fitted, n / 3)
     return scale
 
 
 def posterior_through_first_values(
     signs: FloatArray,
     targets: FloatArray,
-    among_first: OddKernels,
-    ratios: Ratios,
-    n_learned: float,
-    outstanding: Outstanding,
+    among_first: OddKernel,
+    prior: Prior,
+    n_fitted: float,
+    sparse: SparseInteractions,
 ) -> Posterior:
     """Return the posterior of one game, with interactions known through the first values only.
 
-    Degree 1 and what stands out are kept whole. What the values of higher degrees have in common
+    Degree 1 and what stands out are kept whole. What the values of interactions have in common
     with the first ones is kept, too, and the rest taken for independent noise of its own size for
     each value (Snelson and Ghahramani, Sparse Gaussian Processes using Pseudo-inputs, 2006). Time
     grows with n, not n³.
+
+    With y = F c + e of the kept coefficients c and the noise e, and φ = L c + what e adds over all
+    pairs, φ = (L − B F) c + B y + what is unknown of e.
     """
     n, n_players = signs.shape
-    first, player_weights = among_first.signs, among_first.weights
-    variance = among_first.variance(ratios) - 1.0
+    factor, common, noise = _through_first(signs, among_first, prior)
+    precisions = 1.0 / noise
+    exact_features = np.concatenate([signs / np.sqrt(n_players), sparse.features(signs)], axis=1)
+    features = np.concatenate([exact_features, common.T], axis=1)  # (n, M + k + m)
+    maps, alone = _maps_of_kept(among_first, prior, factor, sparse)
 
-    def of_higher(kernels: OddKernels) -> FloatArray:
-        part: FloatArray = kernels.combined(ratios) - kernels.products / n_players
-        return part
-
-    among = of_higher(among_first)
-    places = np.arange(len(among))
-    among[places, places] += _SPARSE_JITTER
-    factor = scipy.linalg.cholesky(among, lower=True, overwrite_a=True, check_finite=False)
-    common = whitened_by(factor, of_higher(OddKernels.at(first, player_weights, signs)))  # (m, n)
-    own = np.maximum(variance - (common**2).sum(axis=0), 0.0)
-    own[1:] += ratios.noise_variance
-    weights = 1.0 / (own + _SPARSE_JITTER)
-    kept = np.concatenate([signs / np.sqrt(n_players), outstanding.features(signs)], axis=1)
-    features = np.concatenate([kept, common.T], axis=1)  # (n, M + k + m)
-
-    covariances, variances = attribution_covariances(first, player_weights)
-    nothing = np.zeros_like(covariances[0])
-    to_first = whitened_by(factor, ratios.combine([nothing, *covariances[1:]]).T)  # (m, M)
-    alone = ratios.combine([0 * variances[0], *variances[1:]]) - (to_first**2).sum(axis=0)
-    of_degree_one = 2 / np.sqrt(n_players) * np.eye(n_players)
-    maps = np.concatenate([of_degree_one, outstanding.attributions(n_players), to_first])
-
-    weighted = features * weights[:, None]
+    weighted = features * precisions[:, None]
     precision = features.T @ weighted
-    places = np.arange(len(precision))
-    precision[places, places] += 1.0
+    diagonal = np.arange(len(precision))
+    precision[diagonal, diagonal] += 1.0
     root = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    found = whitened_by(root, weighted.T @ targets)  # (M + k + m, B)
-    seen = whitened_by(root, maps)
-    energy = (weights[:, None] * targets**2).sum(axis=0) - (found**2).sum(axis=0)
-    scale = np.maximum(energy, 0.0) / (n - n_learned)
-    left = (seen**2).sum(axis=0) + np.maximum(alone, 0.0)
-    return Posterior(seen.T @ found, left[:, None] * scale)
+    targets = np.asfortranarray(targets)  # so that sums over them are those of a column alone
+    coefficients = column_by_column(  # (M + k + m, B)
+        lambda block: whitened_by(root, weighted.T @ block), targets
+    )
+    weights = shapley_weights(signs)
+    loadings = whitened_by(root, maps - features.T @ weights)
+    energy = (precisions[:, None] * targets**2).sum(axis=0) - (coefficients**2).sum(axis=0)
+    scale = np.maximum(energy, 0.0) / (n - n_fitted)
+    unexplained = (loadings**2).sum(axis=0) + _unknown(weights, alone, prior)
+    mean = _products(loadings, coefficients) + _products(weights, targets)
+    return Posterior(mean, unexplained[:, None] * scale)
+
+
+def _through_first(
+    signs: FloatArray, among_first: OddKernel, prior: Prior
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what the values share with the first m, by their interactions, and what they do not.
+
+    Returns
+    -------
+    array, (m, m)
+        The factor of the covariance among the first.
+    array, (m, n)
+        The covariances of the first with all, whitened by it.
+    array, (n,)
+        Variances that the values have of their own.
+    """
+    first, strengths = among_first.signs, among_first.strengths
+    among = prior.interactions * among_first.interactions
+    diagonal = np.arange(len(among))
+    among[diagonal, diagonal] += _SPARSE_JITTER
+    factor = scipy.linalg.cholesky(among, lower=True, overwrite_a=True, check_finite=False)
+    with_all = OddKernel.at(first, strengths, signs).interactions
+    common = whitened_by(factor, prior.interactions * with_all)
+    variance = among_first.variance(prior) - 1.0
+    noise = np.maximum(variance - (common**2).sum(axis=0), 0.0) + _SPARSE_JITTER
+    noise[1:] += prior.noise_variance
+    return factor, common, noise
+
+
+def _maps_of_kept(
+    among_first: OddKernel, prior: Prior, factor: FloatArray, sparse: SparseInteractions
+) -> tuple[FloatArray, FloatArray]:
+    """Return what kept coefficients add to the Shapley values, (M + k + m, M), and variances.
+
+    The latter, (M,), are what the first values leave of the interactions.
+    """
+    n_players = among_first.signs.shape[1]
+    covariances, variances = interaction_covariances(among_first.signs, among_first.strengths)
+    to_first = whitened_by(factor, prior.interactions * covariances)  # (m, M)
+    alone = prior.interactions * variances - (to_first**2).sum(axis=0)
+    of_degree_one = 2 / np.sqrt(n_players) * np.eye(n_players)
+    maps = np.concatenate([of_degree_one, sparse.attributions(n_players), to_first])
+    return maps, np.maximum(alone, 0.0)
+
+
+def _unknown(weights: FloatArray, alone: FloatArray, prior: Prior) -> FloatArray:
+    """Return the variances, (M,), of what pairs that are not evaluated add to the Shapley values.
+
+    Noise by the weights of these pairs; of what the first values leave of the interactions, the
+    share of these pairs among all.
+    """
+    n, n_players = weights.shape
+    share = max(0.0, 1.0 - n / 2.0 ** (n_players - 1))
+    noise = squared_weights(n_players) - (weights[1:] ** 2).sum(axis=0)
+    unknown: FloatArray = share * alone + prior.noise_variance * np.maximum(noise, 0.0)
+    return unknown

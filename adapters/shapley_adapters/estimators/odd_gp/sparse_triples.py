@@ -1,6 +1,6 @@
 """Interactions of three players that stand out from what a prior of odd games expects of them.
 
-Learned weights say how strongly each player takes part in interactions. Models such as trees have
+Fitted strengths say how strongly each player takes part in interactions. Models such as trees have
 few strong ones among the players that take part, and these get variances of their own here, one
 after the other, as the marginal likelihood gains most (Tipping and Faul, Fast Marginal Likelihood
 Maximisation for Sparse Bayesian Models, 2003).
@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from ...array_types import FloatArray, IntArray
-from .kernels import OddKernels, Ratios
+from .kernels import OddKernel, Prior
 from .marginal_likelihood import covariance_of, inverse_factors, log_evidence, whiten
 from .variances_of_features import variances_of_their_own
 
@@ -30,7 +30,7 @@ _SHARES = (1.0, 0.5, 0.25, 0.1)
 
 
 @dataclass(frozen=True)
-class Outstanding:
+class SparseInteractions:
     """Interactions with variances of their own, of one game or of each game of a stack.
 
     Attributes
@@ -45,18 +45,20 @@ class Outstanding:
     variances: FloatArray
 
     @classmethod
-    def none(cls) -> Outstanding:
+    def empty(cls) -> SparseInteractions:
         """Return that nothing stands out."""
         return cls(np.empty((0, 3), dtype=np.intp), np.empty(0))
 
     @classmethod
-    def stack(cls, of_games: list[Outstanding]) -> Outstanding:
+    def stack(cls, of_games: list[SparseInteractions]) -> SparseInteractions:
         """Return a stack, in which games of fewer interactions get some of variance 0."""
-        most = max(len(one.players) for one in of_games)
-        stack = cls(np.zeros((len(of_games), most, 3), np.intp), np.zeros((len(of_games), most)))
-        for game, one in enumerate(of_games):
-            stack.players[game, : len(one.players)] = one.players
-            stack.variances[game, : len(one.players)] = one.variances
+        n_most = max(len(interactions.players) for interactions in of_games)
+        stack = cls(
+            np.zeros((len(of_games), n_most, 3), np.intp), np.zeros((len(of_games), n_most))
+        )
+        for game, interactions in enumerate(of_games):
+            stack.players[game, : len(interactions.players)] = interactions.players
+            stack.variances[game, : len(interactions.players)] = interactions.variances
         return stack
 
     def features(self, signs: FloatArray) -> FloatArray:
@@ -82,117 +84,117 @@ class Outstanding:
         return of_players
 
 
-def find_outstanding(
-    kernels: OddKernels, targets: FloatArray, ratios: Ratios
-) -> tuple[list[Outstanding], Ratios]:
-    """Return what stands out in each game of a stack, and the ratios of what is left.
+def find_sparse_interactions(
+    kernel: OddKernel, targets: FloatArray, prior: Prior
+) -> tuple[list[SparseInteractions], Prior]:
+    """Return what stands out in each game of a stack, and the prior of what is left.
 
     Parameters
     ----------
-    kernels : OddKernels
-        Between the coalitions, that of all players first, at learned weights, (R, M).
+    kernel : OddKernel
+        Between the coalitions, that of all players first, at fitted strengths, (R, M).
     targets : array, (R, n)
         The values of the coalitions.
-    ratios : Ratios
-        What was learned besides.
+    prior : Prior
+        What was fitted besides.
     """
-    found = [Outstanding.none() for _ in targets]
-    players = _watched(kernels.weights, targets.shape[1])
+    interactions = [SparseInteractions.empty() for _ in targets]
+    players = _watched(kernel.strengths, targets.shape[1])
     if players.shape[1] < 3:
-        return found, ratios
+        return interactions, prior
     games = np.arange(len(targets))
     for _ in range(_LOOKS):
-        seen = _look(
-            _of_games(kernels, games),
+        additions = _look(
+            _of_games(kernel, games),
             targets[games],
-            ratios.of_games(games),
+            prior.of_games(games),
             players[games],
-            [found[game] for game in games],
+            [interactions[game] for game in games],
         )
-        games = games[[len(own.players) > 0 for own in seen]]
+        games = games[[len(of_game.players) > 0 for of_game in additions]]
         if not len(games):
             break
-        seen = [own for own in seen if len(own.players)]
-        for game, own in zip(games, seen, strict=True):
-            found[game] = own
-        left = ratios.of_games(games), targets[games], seen
-        ratios = ratios.with_games(games, _with_less_of_others(_of_games(kernels, games), *left))
-    return found, ratios
+        additions = [of_game for of_game in additions if len(of_game.players)]
+        for game, of_game in zip(games, additions, strict=True):
+            interactions[game] = of_game
+        remaining = prior.of_games(games), targets[games], additions
+        prior = prior.with_games(games, _with_less_of_others(_of_games(kernel, games), *remaining))
+    return interactions, prior
 
 
-def _of_games(kernels: OddKernels, games: IntArray) -> OddKernels:
-    """Return the kernels of some games, which are not copied where these are all."""
-    return kernels if len(games) == len(kernels.weights) else kernels.of_games(games)
+def _of_games(kernel: OddKernel, games: IntArray) -> OddKernel:
+    """Return the kernel of some games, which are not copied where these are all."""
+    return kernel if len(games) == len(kernel.strengths) else kernel.of_games(games)
 
 
 def _look(
-    kernels: OddKernels,
+    kernel: OddKernel,
     targets: FloatArray,
-    ratios: Ratios,
+    prior: Prior,
     players: IntArray,
-    known: list[Outstanding],
-) -> list[Outstanding]:
+    earlier: list[SparseInteractions],
+) -> list[SparseInteractions]:
     """Return what stands out, searched for beside what is known to stand out."""
     triples = players[:, _all_triples(players.shape[1])]  # (R, T, 3)
-    roots = inverse_factors(covariance_of(kernels, ratios))  # (R, n, n)
+    roots = inverse_factors(covariance_of(kernel, prior))  # (R, n, n)
     values = (roots @ targets[:, :, None])[:, :, 0]
-    of_players, n_triples = np.ascontiguousarray(kernels.signs.T), triples.shape[1]
+    of_players, n_triples = np.ascontiguousarray(kernel.signs.T), triples.shape[1]
     if n_triples <= _CANDIDATES and players.shape[1] == len(of_players):
         # All triples of all players are candidates, in all games.
         candidates, products = triples, _products(of_players, triples[0])
     else:
-        energies = _energies(kernels, roots, values, players, triples, known)
+        energies = _energies(kernel, roots, values, players, triples, earlier)
         candidates = _of_most_energy(energies, triples)
         products = _products(of_players, candidates)
     features = products @ roots.swapaxes(1, 2)  # (R, k, n)
     variances = variances_of_their_own(features, values, n_triples)
     return [
-        Outstanding(players_of_game[own > 0], own[own > 0])
-        for players_of_game, own in zip(candidates, variances, strict=True)
+        SparseInteractions(players_of_game[positive > 0], positive[positive > 0])
+        for players_of_game, positive in zip(candidates, variances, strict=True)
     ]
 
 
 def _of_most_energy(energies: FloatArray, triples: IntArray) -> IntArray:
     """Return the triples, (R, k, 3), of the largest energies, in their order."""
     n_candidates = min(_CANDIDATES, triples.shape[1])
-    most = np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates]
-    return np.take_along_axis(triples, np.sort(most, axis=1)[:, :, None], axis=1)
+    largest = np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates]
+    return np.take_along_axis(triples, np.sort(largest, axis=1)[:, :, None], axis=1)
 
 
 def _energies(
-    kernels: OddKernels,
+    kernel: OddKernel,
     roots: FloatArray,
     values: FloatArray,
     players: IntArray,
     triples: IntArray,
-    known: list[Outstanding],
+    earlier: list[SparseInteractions],
 ) -> FloatArray:
     """Return the energy that each triple, (R, T, 3), finds in whitened values, (R, T).
 
     Infinite for those that are known to stand out, which are candidates again.
     """
-    signs = kernels.signs
+    signs = kernel.signs
     beside = np.stack(
         [
-            _without(value, root @ own.features(signs)) if len(own.players) else value
-            for value, root, own in zip(values, roots, known, strict=True)
+            _without(value, root @ of_game.features(signs)) if len(of_game.players) else value
+            for value, root, of_game in zip(values, roots, earlier, strict=True)
         ]
     )
     unexplained = (beside[:, None] @ roots)[:, 0]
-    expected = np.take_along_axis(kernels.weights[:, None], triples, axis=2).prod(axis=2)
+    expected = np.take_along_axis(kernel.strengths[:, None], triples, axis=2).prod(axis=2)
     of_players = np.ascontiguousarray(signs.T)[players]
     energies: FloatArray = expected * _forms(of_players, unexplained) ** 2
-    for game, own in enumerate(known):
-        energies[game, _places_among(triples[game], own.players)] = np.inf
+    for game, of_game in enumerate(earlier):
+        energies[game, _places_among(triples[game], of_game.players)] = np.inf
     return energies
 
 
-def _places_among(triples: IntArray, some: IntArray) -> IntArray:
+def _places_among(triples: IntArray, subset: IntArray) -> IntArray:
     """Return the places of some of the triples, (k, 3), which are in the order of combinations."""
     n_players = triples.max() + 1
     base = np.array([n_players**2, n_players, 1])
-    places: IntArray = np.searchsorted((triples * base).sum(axis=1), (some * base).sum(axis=1))
-    return places
+    positions: IntArray = np.searchsorted((triples * base).sum(axis=1), (subset * base).sum(axis=1))
+    return positions
 
 
 @lru_cache(maxsize=4)
@@ -201,10 +203,10 @@ def _all_triples(n_players: int) -> IntArray:
     return np.array(list(combinations(range(n_players), 3)))
 
 
-def _watched(weights: FloatArray, n: int) -> IntArray:
-    """Return the players of the largest weights, so few that looking at all triples is cheap."""
-    most = min(weights.shape[1], int((4 * n * n) ** (1 / 3)))
-    return np.sort(np.argsort(-weights, axis=1, kind="stable")[:, :most], axis=1)
+def _watched(strengths: FloatArray, n: int) -> IntArray:
+    """Return the players of the largest strengths, so few that looking at all triples is cheap."""
+    limit = min(strengths.shape[1], int((4 * n * n) ** (1 / 3)))
+    return np.sort(np.argsort(-strengths, axis=1, kind="stable")[:, :limit], axis=1)
 
 
 @lru_cache(maxsize=64)
@@ -229,35 +231,35 @@ def _forms(of_players: FloatArray, values: FloatArray) -> FloatArray:
     """
     forms = []
     for first in range(of_players.shape[1] - 2):
-        others = of_players[:, first + 1 :]
-        pairs = (others * (of_players[:, first] * values)[:, None]) @ others.swapaxes(1, 2)
-        some, other = _all_pairs(pairs.shape[1])
-        forms.append(pairs[:, some, other])
+        later = of_players[:, first + 1 :]
+        pairs = (later * (of_players[:, first] * values)[:, None]) @ later.swapaxes(1, 2)
+        lower, upper = _all_pairs(pairs.shape[1])
+        forms.append(pairs[:, lower, upper])
     return np.concatenate(forms, axis=1)
 
 
 def _without(values: FloatArray, features: FloatArray) -> FloatArray:
     """Return (I + F Fᵀ)⁻¹ times the values, for few features F."""
     inner = np.eye(features.shape[1]) + features.T @ features
-    left: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
-    return left
+    remaining: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
+    return remaining
 
 
 def _with_less_of_others(
-    kernels: OddKernels, ratios: Ratios, targets: FloatArray, outstanding: list[Outstanding]
-) -> Ratios:
-    """Return the ratios with the share of degrees 3 and 5 that explains the values best.
+    kernel: OddKernel, prior: Prior, targets: FloatArray, sparse: list[SparseInteractions]
+) -> Prior:
+    """Return the prior with the share of all other interactions that explains the values best.
 
-    The prior was learned when what stands out was among them. The noise stays as it is.
+    It was fitted when what stands out was among them. The noise stays as it is.
     """
-    of_features = Outstanding.stack(outstanding).covariance(kernels.signs)
+    of_features = SparseInteractions.stack(sparse).covariance(kernel.signs)
     scores = []
     for share in _SHARES:
-        covariances = covariance_of(kernels, _with_share(ratios, share), of_features)
+        covariances = covariance_of(kernel, _with_share(prior, share), of_features)
         scores.append(log_evidence(*whiten(covariances, targets[:, :, None]))[:, 0])
-    return _with_share(ratios, np.array(_SHARES)[np.argmax(scores, axis=0)])
+    return _with_share(prior, np.array(_SHARES)[np.argmax(scores, axis=0)])
 
 
-def _with_share(ratios: Ratios, share: float | FloatArray) -> Ratios:
-    """Return the ratios with a share of the variance of degrees 3 and 5, and all of the noise."""
-    return Ratios(ratios.third * share, ratios.fifth, ratios.noise / share)
+def _with_share(prior: Prior, share: float | FloatArray) -> Prior:
+    """Return the prior with a share of the variance of interactions, and all of the noise."""
+    return Prior(prior.strengths, prior.interactions * share, prior.noise / share)

@@ -12,10 +12,10 @@ import scipy.special
 
 from ...array_types import BoolArray, FloatArray, IntArray
 
-_LEAST_GAIN = 3.0
+_LEAST_GAIN = 2.0
 """What the log evidence has to gain by a variance of its own."""
 
-_FALSE_SHARE = 0.3
+_FALSE_SHARE = 0.6
 """How many of those that stand out may be expected to do so by chance (Benjamini and Hochberg,
 Controlling the False Discovery Rate, 1995)."""
 
@@ -51,15 +51,15 @@ def variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: in
     variances = np.zeros(features.shape[:2])
     search = _Search.of(features, values)
     for _ in range(_STEPS):
-        places, best = search.next_step(n_tried)
-        is_open = places >= 0
+        indices, best = search.next_step(n_tried)
+        is_open = indices >= 0
         if not is_open.all():
             variances[search.steps.games[~is_open]] = search.variances[~is_open]
             order = search.keep(is_open)
-            places, best = places[order], best[order]
-        if not len(places):
+            indices, best = indices[order], best[order]
+        if not len(indices):
             break
-        search.take(places, best)
+        search.take(indices, best)
     variances[search.steps.games] = search.variances
     return variances
 
@@ -70,7 +70,7 @@ class _Search:
 
     Attributes
     ----------
-    found : array, (r, k)
+    projections : array, (r, k)
         FᵀK⁻¹y.
     energy, least_energy, per_energy : arrays, (r,)
         yᵀK⁻¹y, its bound, and the scale σ² per unit of it.
@@ -82,7 +82,7 @@ class _Search:
         What happened to FᵀK⁻¹F.
     """
 
-    found: FloatArray
+    projections: FloatArray
     energy: FloatArray
     least_energy: FloatArray
     per_energy: FloatArray
@@ -92,80 +92,92 @@ class _Search:
 
     @classmethod
     def of(cls, features: FloatArray, values: FloatArray) -> _Search:
-        found = (features @ values[:, :, None])[:, :, 0]
+        projections = (features @ values[:, :, None])[:, :, 0]
         n = values.shape[1]
-        energy = (values**2).sum(axis=1)
+        # The first values may be nothing, where later ones are not.
+        energy = np.maximum((values**2).sum(axis=1), _TINY)
         # Half of the values leave little but interactions in the others: these tell their scale.
         later = values[:, n // 2 :]
         share = (later**2).sum(axis=1) / (later.shape[1] * energy)
         per_energy = np.maximum(1 / n, share)
-        nothing, none = np.zeros_like(found), np.zeros(len(values), dtype=np.intp)
-        return cls(found, energy, _TINY * energy, per_energy, nothing, none, Steps(features))
+        return cls(
+            projections=projections,
+            energy=energy,
+            least_energy=_TINY * energy,
+            per_energy=per_energy,
+            variances=np.zeros_like(projections),
+            n_given=np.zeros(len(values), dtype=np.intp),
+            steps=Steps(features),
+        )
 
     def next_step(self, n_tried: int) -> tuple[IntArray, FloatArray]:
         """Return which feature gets which variance next in each game; −1 for none."""
-        scale, own = self.energy * self.per_energy, self.steps.own
-        games, given = np.arange(len(scale)), np.flatnonzero(self.variances)
-        surprise = self.found * self.found
-        surprise /= own * scale[:, None]
-        np.put(surprise, given, 0.0)
+        scale, diagonals = self.energy * self.per_energy, self.steps.diagonals
+        games, positives = np.arange(len(scale)), np.flatnonzero(self.variances)
+        surprise = self.projections * self.projections
+        surprise /= diagonals * scale[:, None]
+        np.put(surprise, positives, 0.0)
         # The gain grows with the surprise.
-        places = np.argmax(surprise, axis=1)
-        most = np.maximum(surprise[games, places], 1.0)
-        best = np.minimum((most - 1.0) / own[games, places], _MOST)
-        gains = (most - 1.0 - np.log(most)) / 2
-        by_chance = 2 * scipy.special.ndtr(-np.sqrt(most)) * n_tried
+        indices = np.argmax(surprise, axis=1)
+        largest = np.maximum(surprise[games, indices], 1.0)
+        best = np.minimum((largest - 1.0) / diagonals[games, indices], _MOST)
+        gains = (largest - 1.0 - np.log(largest)) / 2
+        by_chance = 2 * scipy.special.ndtr(-np.sqrt(largest)) * n_tried
         so_many = self.n_given + 1
         is_nothing = (gains <= _LEAST_GAIN) | (by_chance > _FALSE_SHARE * so_many)
         if is_nothing.any():
-            changed, corrected = self._most_changed(given, scale)
-            places = np.where(is_nothing, changed, places)
+            changed, corrected = self._most_changed(positives, scale)
+            indices = np.where(is_nothing, changed, indices)
             best = np.where(is_nothing, corrected, best)
-        return places, best
+        return indices, best
 
-    def _most_changed(self, given: IntArray, scale: FloatArray) -> tuple[IntArray, FloatArray]:
+    def _most_changed(self, positives: IntArray, scale: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return which given variance of each game is farthest from its best, and this best.
 
         −1 where all are close.
 
         Parameters
         ----------
-        given : array
+        positives : array
             Where variances are not 0, in the flattened array.
         scale : array, (r,)
             The scale σ² of each game.
         """
         games, changes = np.arange(len(scale)), np.zeros_like(self.variances)
-        variances, own = np.take(self.variances, given), np.take(self.steps.own, given)
+        variances = np.take(self.variances, positives)
+        diagonals = np.take(self.steps.diagonals, positives)
         # Take out of each feature's sums what its own variance did to them.
-        others = np.maximum(1.0 - variances * own, _TINY)
-        sums, squares = own / others, (np.take(self.found, given) / others) ** 2
-        surprise = np.maximum(squares / (sums * scale[given // changes.shape[1]]), 1.0)
+        remaining = np.maximum(1.0 - variances * diagonals, _TINY)
+        sums, squares = (
+            diagonals / remaining,
+            (np.take(self.projections, positives) / remaining) ** 2,
+        )
+        surprise = np.maximum(squares / (sums * scale[positives // changes.shape[1]]), 1.0)
         best = np.minimum((surprise - 1.0) / sums, _MOST)
-        np.put(changes, given, np.abs(np.log((best + _TINY) / (variances + _TINY))))
-        places = np.argmax(changes, axis=1)
+        np.put(changes, positives, np.abs(np.log((best + _TINY) / (variances + _TINY))))
+        indices = np.argmax(changes, axis=1)
         best_of_all = np.zeros_like(changes)
-        np.put(best_of_all, given, best)
-        is_far = changes[games, places] > _CLOSE
-        return np.where(is_far, places, -1), best_of_all[games, places]
+        np.put(best_of_all, positives, best)
+        is_far = changes[games, indices] > _CLOSE
+        return np.where(is_far, indices, -1), best_of_all[games, indices]
 
-    def take(self, places: IntArray, best: FloatArray) -> None:
+    def take(self, indices: IntArray, best: FloatArray) -> None:
         """Give the features at these places their best variances."""
-        games = np.arange(len(places))
-        found, before = self.found[games, places], self.variances[games, places]
+        games = np.arange(len(indices))
+        projections, before = self.projections[games, indices], self.variances[games, indices]
         added = best - before
-        left = found / (1.0 + added * self.steps.own[games, places])
-        shared, factors = self.steps.take(places, added)
-        self.variances[games, places] = best
+        projection = projections / (1.0 + added * self.steps.diagonals[games, indices])
+        shared, factors = self.steps.take(indices, added)
+        self.variances[games, indices] = best
         self.n_given += (best > 0).astype(np.intp) - (before > 0)
-        self.energy = np.maximum(self.energy - factors * found**2, self.least_energy)
-        self.found -= (factors * found)[:, None] * shared
-        self.found[games, places] = left
+        self.energy = np.maximum(self.energy - factors * projections**2, self.least_energy)
+        self.projections -= (factors * projections)[:, None] * shared
+        self.projections[games, indices] = projection
 
     def keep(self, is_open: BoolArray) -> IntArray:
         """Go on with some of the games, and return their places in the order that they now have."""
         order = self.steps.keep(is_open)
-        for name in ("found", "energy", "least_energy", "per_energy", "variances", "n_given"):
+        for name in ("projections", "energy", "least_energy", "per_energy", "variances", "n_given"):
             setattr(self, name, getattr(self, name)[order])
         return order
 
@@ -175,7 +187,7 @@ class Steps:
 
     Attributes
     ----------
-    own : array, (r, k)
+    diagonals : array, (r, k)
         Its diagonals. Where a game has no noise, a step leaves so little of it that differences of
         sums would not tell; the step's own place is known without them.
     games : array, (r,)
@@ -190,12 +202,12 @@ class Steps:
     def __init__(self, features: FloatArray) -> None:
         n_games, n_features, _ = features.shape
         self.features, self.n = features, 0
-        self.own = np.einsum("rkn,rkn->rk", features, features)
+        self.diagonals = np.einsum("rkn,rkn->rk", features, features)
         self.games = np.arange(n_games)
         self.rows = np.empty((n_games, _STEPS, n_features))
         self.factors = np.empty((n_games, _STEPS))
 
-    def take(self, places: IntArray, added: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def take(self, indices: IntArray, added: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Add to the variance of one feature of each game.
 
         Returns
@@ -205,21 +217,21 @@ class Steps:
         array, (r,)
             By which factor of the row's outer product with itself FᵀK⁻¹F falls.
         """
-        n_games, n = len(places), self.n
+        n_games, n = len(indices), self.n
         games = np.arange(n_games)
-        own = self.own[games, places]
+        diagonals = self.diagonals[games, indices]
         features, rows = self.features[:n_games], self.rows[:n_games, :n]
-        shared = (features @ features[games, places][:, :, None])[:, :, 0]
-        before = self.factors[:n_games, :n] * rows[games, :, places]
+        shared = (features @ features[games, indices][:, :, None])[:, :, 0]
+        before = self.factors[:n_games, :n] * rows[games, :, indices]
         shared -= (before[:, None] @ rows)[:, 0]
-        shared[games, places] = own
+        shared[games, indices] = diagonals
         self.rows[:n_games, n] = shared
-        factors = self.factors[:n_games, n] = added / (1.0 + added * own)
+        factors = self.factors[:n_games, n] = added / (1.0 + added * diagonals)
         less = shared * shared
         less *= factors[:, None]
-        self.own -= less
-        np.maximum(self.own, _TINY, out=self.own)
-        self.own[games, places] = own / (1.0 + added * own)
+        self.diagonals -= less
+        np.maximum(self.diagonals, _TINY, out=self.diagonals)
+        self.diagonals[games, indices] = diagonals / (1.0 + added * diagonals)
         self.n += 1
         return shared, factors
 
@@ -234,5 +246,5 @@ class Steps:
         self.features[gaps] = self.features[last]
         self.rows[gaps, : self.n] = self.rows[last, : self.n]
         self.factors[gaps, : self.n] = self.factors[last, : self.n]
-        self.own, self.games = self.own[order], self.games[order]
+        self.diagonals, self.games = self.diagonals[order], self.games[order]
         return order

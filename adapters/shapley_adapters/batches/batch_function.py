@@ -1,0 +1,197 @@
+"""A picklable function from a batch of rows to a batch of attributions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pandas as pd
+
+from ..array_types import AttributionArray, ValueArray
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..workers.pickles import Pickled, loaded_once
+from .schemas import BatchSchema, schema_of
+
+_ADVICE = "Make the model in a module or script, without locks, open files and generators."
+
+
+@dataclass(frozen=True)
+class BatchAttributions:
+    """The attributions of the rows of a batch.
+
+    Attributes
+    ----------
+    values : array, (R, M, K)
+        The attributions.
+    standard_errors : array, (R, M, K)
+        Their standard errors.
+    base_values : array, (R, K)
+        The values without any feature.
+    players : list of str
+        Names of the features or groups.
+    outputs : list of str, or None
+        Names of the outputs; None for a single one.
+    """
+
+    values: AttributionArray
+    standard_errors: AttributionArray | None
+    base_values: ValueArray
+    players: list[str]
+    outputs: list[str] | None
+
+
+class FrameExplainer(Protocol):
+    """An explainer of a host, with the options of its call."""
+
+    def __call__(self, rows: pd.DataFrame) -> BatchAttributions:
+        """Explain the rows of a frame of features."""
+
+
+@dataclass(frozen=True)
+class BatchFunction:
+    """Explains batches of a table that an engine owns, such as Spark, Dask or Ray Data.
+
+    It can be pickled. Each process loads the model once, for its first batch. A row's numbers have
+    the same bits in any batch.
+
+    Attributes
+    ----------
+    features : tuple of str
+        The columns that are explained.
+    schema : BatchSchema
+        The columns of the result.
+    """
+
+    _explainer: Pickled
+    features: tuple[str, ...]
+    schema: BatchSchema
+
+    def __call__(self, batch: Any) -> Any:
+        """Return the attributions of a batch in its form, and with its index.
+
+        Parameters
+        ----------
+        batch : DataFrame, pyarrow.Table or pyarrow.RecordBatch
+            Rows of the table. Columns that are neither features nor kept are ignored.
+
+        Raises
+        ------
+        InvalidArgumentTypeError
+            If the batch has another form.
+        InvalidArgumentError
+            If it lacks a column.
+        """
+        if isinstance(batch, pd.DataFrame):
+            return self._explained(batch)
+        if not _is_arrow(batch):
+            raise InvalidArgumentTypeError(
+                "batch must be a pandas DataFrame, or a Table or RecordBatch of pyarrow; got "
+                f"{type(batch).__name__}. In Ray pass batch_format='pandas', in Spark call "
+                "mapInPandas with the method each_batch."
+            )
+        import pyarrow as pa
+
+        frame = self._explained(batch.to_pandas())
+        kind = pa.RecordBatch if isinstance(batch, pa.RecordBatch) else pa.Table
+        return kind.from_pandas(frame, schema=self.arrow_schema, preserve_index=False)
+
+    def each_batch(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Explain batches as they come, for `mapInPandas` and `mapInArrow` of Spark."""
+        return map(self, batches)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of the result."""
+        return self.schema.columns
+
+    @property
+    def meta(self) -> pd.DataFrame:
+        """A frame without rows: `meta=` of `map_partitions` of Dask."""
+        return self.schema.meta
+
+    @property
+    def arrow_schema(self) -> Any:
+        """The schema of the result as a `pyarrow.Schema`."""
+        return self.schema.arrow
+
+    @property
+    def spark_schema(self) -> str:
+        """The schema of the result for `mapInPandas` of Spark."""
+        return self.schema.spark
+
+    def _explained(self, batch: pd.DataFrame) -> pd.DataFrame:
+        kept = _columns(batch, list(self.schema.kept.columns), "batch")
+        kept = kept.astype(self.schema.kept.dtypes.to_dict())
+        rows = _columns(batch, list(self.features), "batch")
+        if len(rows) == 0:  # engines also call with empty partitions
+            return self.meta
+        explain: FrameExplainer = loaded_once(self._explainer.data, self._explainer.digest)
+        found = explain(rows)
+        errors = found.standard_errors if self.schema.errors else found.values[:, :0]
+        return self.schema.frame(kept, _by_output(found.values), _by_output(errors),
+                                 found.base_values)  # fmt: skip
+
+
+def make_batch_function(
+    explain: FrameExplainer,
+    example: Any,
+    features: Sequence[str] | None,
+    keep: Sequence[str],
+    prefix: str,
+) -> BatchFunction:
+    """Return the function of an explainer, whose columns are read off from an example.
+
+    Parameters
+    ----------
+    explain : FrameExplainer
+        The explainer of the host.
+    example : DataFrame or pyarrow.Table
+        A batch of at least one row. Its first row is explained once.
+    features : sequence of str, optional
+        The columns to explain; by default all that are not kept.
+    keep : sequence of str
+        Columns that are copied to the result, such as an identifier.
+    prefix : str
+        The beginning of the names of the new columns.
+    """
+    frame = example.to_pandas() if _is_arrow(example) else example
+    if not isinstance(frame, pd.DataFrame) or len(frame) == 0:
+        raise InvalidArgumentError(
+            "example must be a pandas DataFrame or a pyarrow Table with at least one row, such as "
+            f"table.head(1); got {type(example).__name__}"
+            f"{' without rows' if isinstance(frame, pd.DataFrame) else ''}."
+        )
+    if features is None:
+        features = [name for name in frame.columns if name not in keep]
+    rows = _columns(frame, list(features), "example").iloc[:1]
+    found = explain(rows)
+    schema = schema_of(
+        _columns(frame, list(keep), "example"),
+        found.players,
+        found.outputs,
+        prefix,
+        found.standard_errors is not None,
+    )
+    return BatchFunction(Pickled.of(explain, _ADVICE), tuple(features), schema)
+
+
+def _columns(frame: pd.DataFrame, names: list[str], argument: str) -> pd.DataFrame:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise InvalidArgumentError(
+            f"{argument} has no column {missing[0]!r}; its columns are "
+            f"{', '.join(map(str, frame.columns[:20]))}{', …' if len(frame.columns) > 20 else ''}."
+        )
+    return frame[names]
+
+
+def _by_output(array: Any) -> Any:
+    """Return numbers of players and outputs, (R, M, K), as columns, one output after the other."""
+    return array.transpose(0, 2, 1).reshape(len(array), -1)
+
+
+def _is_arrow(batch: Any) -> bool:
+    pa = sys.modules.get("pyarrow")  # whoever has such a batch has loaded it
+    return pa is not None and isinstance(batch, (pa.Table, pa.RecordBatch))

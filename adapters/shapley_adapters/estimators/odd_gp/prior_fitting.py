@@ -1,0 +1,245 @@
+"""Fitting the prior of an odd game to its values: how strongly each player interacts.
+
+The logarithm of the marginal likelihood is stationary where each component of the variance has
+found as much energy in the values as it was expected to, given what the values could tell (MacKay,
+Bayesian Interpolation, 1992). Each step closes that gap, for all players at once, as far as a prior
+on the logarithms lets it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+
+from ...array_types import FloatArray, ScoreArray
+from .kernels import OddKernel, Prior, bounded_strengths, log_norm, sizes_of_interactions
+from .marginal_likelihood import (
+    CENTRES,
+    LEVEL_SPREAD,
+    SPREADS,
+    STRENGTH_SPREAD,
+    TINY,
+    covariance_of,
+    inverse_factors,
+    log_level_centre,
+)
+
+_SPREAD_WHERE_KNOWN = 0.7
+"""Prior standard deviation of the logarithm of a player's strength around what is known of it."""
+
+_LEAST_SHARE = 0.01
+"""What is added to a player's share in the interactions, of the largest share."""
+
+_OVERRELAXATION = (3.0, 2.0, 1.5, 1.0)
+"""How much farther than to the fixed point of its own component each step goes, at first because
+all move together, and less once they have."""
+
+_OVERRELAXATION_WHERE_KNOWN = (2.0, 1.5, 1.0, 1.0, 1.0, 1.0)
+"""The same where scores tell strengths, which may leave little but noise to be found."""
+
+_LIMIT, _LEVEL_LIMIT = 6.0, 1.0
+"""Bounds on the step of a logarithm, and on that of the level of all."""
+
+
+@dataclass(frozen=True)
+class StrengthPrior:
+    """Where the logarithms of the strengths lie beside their level: centres, (R, M), and spread."""
+
+    centres: FloatArray
+    spread: float
+
+
+def log_weights_from_scores(scores: ScoreArray) -> FloatArray:
+    """Return what scores of the pairs, (R, M, M), say of the logarithms of the strengths, (R, M).
+
+    A player's share in all interactions, never taken for nothing.
+    """
+    shares = scores.sum(axis=2)
+    largest = shares.max(axis=1, keepdims=True)
+    logarithms = np.log(shares / np.where(largest > 0, largest, 1.0) + _LEAST_SHARE)
+    centred: FloatArray = logarithms - logarithms.mean(axis=1, keepdims=True)
+    return centred
+
+
+def strength_prior(centres: FloatArray | None, shape: tuple[int, ...]) -> StrengthPrior:
+    """Return what is expected of strengths, (R, M), given centres or nothing."""
+    if centres is None:
+        return StrengthPrior(np.zeros(shape), STRENGTH_SPREAD)
+    return StrengthPrior(centres, _SPREAD_WHERE_KNOWN)
+
+
+def fit_priors(
+    signs: FloatArray, targets: FloatArray, start: Prior, expectation: StrengthPrior
+) -> Prior:
+    """Return what explains each of the targets, as a stack.
+
+    Parameters
+    ----------
+    signs : array, (n, M)
+        The coalitions, that of all players first.
+    targets : array, (R, n)
+        Their values, of mean square about 1.
+    start : Prior
+        Where to start, for each target.
+    expectation : StrengthPrior
+        What is expected of the strengths.
+    """
+    is_known, prior = expectation.centres.any(), start
+    for step in _OVERRELAXATION_WHERE_KNOWN if is_known else _OVERRELAXATION:
+        prior = FixedPoint.of(signs, prior).improved(targets, expectation, step)
+    return prior
+
+
+def around_centres(start: Prior, expectation: StrengthPrior) -> Prior:
+    """Return a prior of equal strengths, moved to what is expected of them."""
+    moved = bounded_strengths(start.strengths * np.exp(expectation.centres))
+    return Prior(moved, start.interactions, start.noise)
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """The energy that each component of the variance is expected to have found.
+
+    Components are the interactions that each player takes part in, all interactions, and noise. The
+    energy of one with covariance A is tr(K⁻¹A), against (n/E) yᵀK⁻¹AK⁻¹y found, with E = yᵀK⁻¹y.
+    """
+
+    prior: Prior
+    kernel: OddKernel
+    even: FloatArray
+    inverse: FloatArray
+    expected: FloatArray
+
+    @classmethod
+    def of(cls, signs: FloatArray, prior: Prior) -> FixedPoint:
+        """Compute what is expected under a prior."""
+        kernel, even = OddKernel.with_even(signs, prior.strengths)
+        roots = inverse_factors(covariance_of(kernel, prior))
+        inverse = roots.swapaxes(1, 2) @ roots
+        of_even = _quadratic(inverse * even, signs)
+        of_all = _inner(inverse, kernel.interactions)
+        trace = np.trace(inverse, axis1=1, axis2=2) - inverse[:, 0, 0]
+        expected = _energies(prior, _quadratic(inverse, signs), of_even, of_all, trace)
+        return cls(prior, kernel, even, inverse, expected)
+
+    def improved(
+        self, targets: FloatArray, expectation: StrengthPrior, overrelaxation: float
+    ) -> Prior:
+        """Return the prior after one step, given the targets, (R, n)."""
+        energies = self.energies(targets)
+        logarithms, n_players = np.log(self.prior.strengths), self.prior.strengths.shape[1]
+        level = logarithms.mean(axis=1)
+        log_ratios = np.log([self.prior.interactions, self.prior.noise]).T - CENTRES
+        of_strengths = logarithms - level[:, None] - expectation.centres
+        offsets = np.concatenate([of_strengths, log_ratios], axis=1)
+        spreads = np.concatenate([np.full(n_players, expectation.spread), SPREADS])
+        steps = np.array([overrelaxation] * n_players + [1.0, 1.0])
+        moves = _moves(self.expected, energies, offsets, spreads, steps)
+        of_players, of_interactions, of_noise = np.split(moves, [-2, -1], axis=1)
+        of_players -= of_players.mean(axis=1, keepdims=True)
+        of_players += self._level_step(energies, level - log_level_centre(n_players))[:, None]
+        interactions = self.prior.interactions * np.exp(of_interactions[:, 0])
+        noise = self.prior.noise * np.exp((of_noise - of_interactions)[:, 0])
+        return Prior(
+            bounded_strengths(np.exp(logarithms + of_players)),
+            np.clip(interactions, 1e-11, 30.0),
+            np.clip(noise, 1e-7, 4e2),
+        )
+
+    def energies(self, targets: FloatArray) -> FloatArray:
+        """Return the energies that the components find in the targets, (R, n)."""
+        signs, kernel = self.kernel.signs, self.kernel
+        solved = (self.inverse @ targets[:, :, None])[:, :, 0]
+        scale = targets.shape[1] / ((targets * solved).sum(axis=1) + TINY)
+        of_even = _quadratic(self.even, signs * solved[:, :, None])
+        column = solved[:, :, None]
+        of_all = _inner(column, kernel.interactions @ column)
+        of_signs = (solved[:, None, :] @ signs)[:, 0] ** 2
+        trace = (solved[:, 1:] ** 2).sum(axis=1)
+        energies = _energies(self.prior, of_signs, of_even, of_all, trace)
+        energies *= scale[:, None]
+        return energies
+
+    def level_slopes(self, energies: FloatArray) -> FloatArray:
+        """Return the derivatives of the log evidence by the logarithm of all strengths, (R,).
+
+        A common factor of the strengths moves variance from sets below the mean size to those
+        above it. Over the players, energies add up to sizes of sets times their energies.
+        """
+        mean_size, _ = sizes_of_interactions(self.prior.strengths)
+        beyond = energies - self.expected
+        slopes: FloatArray = 0.5 * (beyond[:, :-2].sum(axis=1) - mean_size * beyond[:, -2])
+        return slopes
+
+    def _level_step(self, energies: FloatArray, offset: FloatArray) -> FloatArray:
+        """Return Newton's step of the level, (R,), with the information that sizes expect."""
+        _, variance = sizes_of_interactions(self.prior.strengths)
+        information = 0.5 * self.expected[:, -2] * variance + 1 / LEVEL_SPREAD**2
+        step = (self.level_slopes(energies) - offset / LEVEL_SPREAD**2) / information
+        limited: FloatArray = np.clip(step, -_LEVEL_LIMIT, _LEVEL_LIMIT)
+        return limited
+
+
+def _energies(
+    prior: Prior, of_signs: FloatArray, of_even: FloatArray, of_all: FloatArray, trace: FloatArray
+) -> FloatArray:
+    """Return Σ G ∘ A for each component A, (R, M + 2), for a matrix G of each game.
+
+    The sets that hold player i sum to α S + β z_i z′_i C, where S is the sum over all odd sets, C
+    that over all even ones, α = −t_i² / (1 − t_i²) and β = t_i / (1 − t_i²); t_i z_i z′_i of it is
+    the player alone.
+
+    Parameters
+    ----------
+    of_signs, of_even : arrays, (R, M)
+        z_iᵀ G z_i, and z_iᵀ (G ∘ C) z_i by the norm.
+    of_all : array, (R,)
+        Σ G ∘ the kernel of interactions.
+    trace : array, (R,)
+        Trace of G, but for its first place.
+    """
+    t, variance = prior.strengths, np.asarray(prior.interactions)[:, None]
+    alone = t * of_signs * np.exp(-log_norm(t))[:, None]
+    with_singles = of_all[:, None] + alone.sum(axis=1, keepdims=True)
+    players = (t * of_even - t**2 * with_singles) / (1 - t**2) - alone
+    remainder = [variance * of_all[:, None], (prior.noise_variance * trace)[:, None]]
+    # Rounding may leave less than nothing of what is nothing.
+    energies: FloatArray = np.maximum(
+        np.concatenate([variance * players, *remainder], axis=1), TINY
+    )
+    return energies
+
+
+def _moves(
+    expected: FloatArray,
+    energies: FloatArray,
+    offset: FloatArray,
+    spread: FloatArray,
+    overrelaxation: FloatArray,
+) -> FloatArray:
+    """Return the δ that balances expected − found · exp(−δ / ω) + 2 (offset + δ) / spread².
+
+    ω is the overrelaxation. With W Lambert's function: its argument may be huge, so that it is
+    taken by its logarithm.
+    """
+    slope = 2 / spread**2
+    level = (expected + slope * offset) / (slope * overrelaxation)
+    inner = scipy.special.wrightomega(np.log(energies / (slope * overrelaxation)) + level)
+    moves: FloatArray = np.clip(overrelaxation * (inner - level), -_LIMIT, _LIMIT)
+    return moves
+
+
+def _quadratic(matrices: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return z_iᵀ G z_i for each game and each column z_i, (R, M)."""
+    forms: FloatArray = (columns * (matrices @ columns)).sum(axis=1)
+    return forms
+
+
+def _inner(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the sums of the products of the entries of two matrices, for each game, (R,)."""
+    n_games = len(left)
+    products = left.reshape(n_games, 1, -1) @ right.reshape(n_games, -1, 1)
+    sums: FloatArray = products[:, 0, 0]
+    return sums

@@ -1,0 +1,228 @@
+"""Rows of one call shared among workers of joblib; the numbers are those of one process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+
+from ..array_types import CoalitionArray, IntArray, ValueArray
+from ..errors import ShapleyExtError, WorkerError
+from ..games.evaluation import Evaluator, ran_out_of_memory
+from ..workers.jobs import Jobs
+from ..workers.pickles import Pickled, loaded
+from ..workers.process_settings import ProcessSettings
+from ..workers.recorded_warnings import RecordedWarning, recorded_warnings
+from ..workers.row_chunks import row_chunks
+from ..workers.thread_limits import at_most_threads
+from .result import Estimate, blank_estimate
+from .run import Run
+from .run_warnings import RunWarnings
+
+_ADVICE = (
+    "Define functions and classes in a module or a script, without locks, open files and "
+    "generators; or use threads, by joblib.parallel_config(backend='threading')."
+)
+
+_thread = threading.local()
+"""The run of each thread, and the evaluator, which has found batch sizes."""
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """What all chunks of a call have in common.
+
+    Attributes
+    ----------
+    call_id : str
+        A name of the call.
+    threads : int
+        The threads that BLAS and torch may use in a worker.
+    batch_sizes : dict of int to int
+        The best batch sizes that the parent process has found.
+    process : ProcessSettings
+        Settings of the parent process.
+    """
+
+    call_id: str
+    threads: int
+    batch_sizes: dict[int, int]
+    process: ProcessSettings
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """What a worker returns for its rows.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        The estimate.
+    warnings : RunWarnings
+        What to warn of in the end.
+    largest : float
+        The largest value, regardless of signs.
+    n_evaluations : int
+        The evaluations, for the progress bar.
+    records : list of RecordedWarning
+        Warnings of the model.
+    """
+
+    estimate: Estimate
+    warnings: RunWarnings
+    largest: float
+    n_evaluations: int
+    records: list[RecordedWarning]
+
+
+def estimate_in_workers(
+    run: Run, jobs: Jobs, ends: ValueArray, evaluate: Evaluator, seconds: float, result: Estimate
+) -> None:
+    """Estimate all rows in workers, and write their attributions into the result.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    jobs : Jobs
+        The workers.
+    ends : array, (R, 2, K)
+        The values of the empty coalition and of all players.
+    evaluate : Evaluator
+        The evaluator of this process, which counts progress.
+    seconds : float
+        The measured time of one evaluation.
+    result : Estimate
+        The result of all rows.
+    """
+    chunks = row_chunks(run.most_evaluations(), seconds, jobs.n_workers)
+    settings = WorkerSettings(
+        uuid4().hex, jobs.threads_each, evaluate.best_sizes, ProcessSettings.current()
+    )
+    estimate_chunk = _chunk_function(run, jobs)
+    tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in chunks)
+    parallel = joblib.Parallel(n_jobs=run.settings.n_jobs, batch_size=1, return_as=jobs.return_as)
+    shown: set[RecordedWarning] = set()
+    for (start, stop), done in zip(chunks, parallel(tasks), strict=True):
+        result.set_rows(start, stop, done.estimate)
+        run.warnings.add(done.warnings)
+        run.largest = max(run.largest, done.largest)
+        evaluate.on_progress(done.n_evaluations)
+        for record in done.records:
+            if record not in shown:
+                shown.add(record)
+                record.show()
+
+
+def _chunk_function(run: Run, jobs: Jobs) -> Callable[..., Any]:
+    """Return the function that makes joblib's task of a chunk."""
+    if jobs.share_memory:
+        return partial(joblib.delayed(_estimate_in_thread), run)
+    pickled = Pickled.of(run.for_worker(), _ADVICE)
+    return partial(joblib.delayed(_estimate_in_process), pickled.data, pickled.digest)
+
+
+def _estimate_in_process(
+    data: npt.NDArray[np.uint8],
+    digest: str,
+    settings: WorkerSettings,
+    chunk: tuple[int, int],
+    ends: ValueArray,
+) -> ChunkResult:
+    """Estimate a chunk in another process, which loads the run once."""
+    return _estimate_chunk(lambda: loaded(data, digest), settings, chunk, ends)
+
+
+def _estimate_in_thread(
+    run: Run, settings: WorkerSettings, chunk: tuple[int, int], ends: ValueArray
+) -> ChunkResult:
+    """Estimate a chunk in a thread of this process."""
+    return _estimate_chunk(run.for_worker, settings, chunk, ends)
+
+
+def _estimate_chunk(
+    load: Callable[[], Run], settings: WorkerSettings, chunk: tuple[int, int], ends: ValueArray
+) -> ChunkResult:
+    """Estimate the rows of a chunk."""
+    with recorded_warnings() as records:
+        worker = _worker(load, settings)
+        with at_most_threads(settings.threads), settings.process.applied():
+            return worker.estimate(*chunk, ends, records)
+
+
+def _worker(load: Callable[[], Run], settings: WorkerSettings) -> _Worker:
+    """Return the worker of this thread, made in its first chunk of the call."""
+    if getattr(_thread, "call_id", None) != settings.call_id:
+        _thread.worker = None  # before the next run needs memory
+        _thread.worker = _Worker(load(), settings.batch_sizes)
+        _thread.call_id = settings.call_id
+    worker: _Worker = _thread.worker
+    return worker
+
+
+class _Worker:
+    """A run in a worker, with an evaluator that keeps its batch sizes between chunks."""
+
+    def __init__(self, run: Run, batch_sizes: dict[int, int]) -> None:
+        self.run = run
+        self.n_evaluations = 0
+        self.evaluate = Evaluator(
+            run.game,
+            run.settings.batch_size,
+            self._count,
+            is_timed=True,
+            on_error=self._raise_with_row,
+        )
+        self.evaluate.start_at(batch_sizes)
+
+    def estimate(
+        self, start: int, stop: int, ends: ValueArray, records: dict[RecordedWarning, None]
+    ) -> ChunkResult:
+        """Estimate the rows from `start` to `stop`."""
+        run, self.n_evaluations = self.run, 0
+        run.warnings, run.largest = RunWarnings(), 0.0
+        name = type(run.estimator).__name__
+        result = blank_estimate(ends, run.game.n_players, run.settings.seed, name)
+        try:
+            run.estimate_rows(start, stop, ends, self.evaluate, result)
+        except ShapleyExtError:
+            raise
+        except Exception as error:
+            raise WorkerError(f"Rows {start} to {stop - 1}: {_text(error)}") from error
+        return ChunkResult(result, run.warnings, run.largest, self.n_evaluations, list(records))
+
+    def _count(self, n_evaluations: int) -> None:
+        self.n_evaluations += n_evaluations
+
+    def _raise_with_row(self, error: Exception, rows: IntArray, coalitions: CoalitionArray) -> None:
+        """Raise an error of the model again, with the row for which it fails.
+
+        Where a batch holds several rows, the model is called for each of them alone.
+        """
+        if isinstance(error, ShapleyExtError) or ran_out_of_memory(error):
+            return
+        for row in np.unique(rows):
+            if self._fails(rows[rows == row], coalitions[rows == row]):
+                raise WorkerError(f"Row {row}: the model raised {_text(error)}") from error
+        raise WorkerError(
+            f"Rows {rows.min()} to {rows.max()}: the model raised {_text(error)}, but for none of "
+            "these rows alone"
+        ) from error
+
+    def _fails(self, rows: IntArray, coalitions: CoalitionArray) -> bool:
+        try:
+            self.run.game(rows, coalitions)
+        except Exception:
+            return True
+        return False
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

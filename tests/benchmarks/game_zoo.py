@@ -1,0 +1,121 @@
+"""Errors and intervals of `oddgp` on games of many kinds, beside our other estimators.
+
+    python tests/benchmarks/game_zoo.py [--players 10] [--per-player 8 16 32] [--games 10]
+
+A cell is a kind of game and a number of evaluations a player. Its error is Σ|φ̂ − φ| over Σ|φ|,
+averaged over games; the ratio is to the better of least squares and random order. Losing cells come
+first.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
+from core_games import CoreGame
+from zoo_games import GAMES, tabulated
+
+import shapley_adapters as core
+
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "oddgp": core.OddGP,
+    "equal weights": lambda: core.OddGP("equal"),
+    "least squares": lambda: core.least_squares(True, "kernel", True, False),
+    "random order": core.RandomOrder,
+}
+
+_OURS = ("oddgp", "equal weights")
+_INSIDE = (1.96, 1.0)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Errors of each estimator on a kind of game, and how often intervals of `oddgp` hold."""
+
+    name: str
+    per_player: int
+    errors: dict[str, float]
+    inside: tuple[float, float]
+
+    @property
+    def ratio(self) -> float:
+        """The error of `oddgp` over that of the best of the others."""
+        others = min(error for name, error in self.errors.items() if name not in _OURS)
+        return self.errors["oddgp"] / max(others, 1e-12)
+
+
+def main() -> None:
+    """Print the table of cells, and a summary for each number of evaluations."""
+    arguments = _arguments()
+    cells = []
+    for name in arguments.kinds or GAMES:
+        table = tabulated(name, arguments.players, arguments.games)
+        for per_player in arguments.per_player:
+            if per_player * arguments.players < table.shape[1]:
+                cells.append(_cell(name, table, arguments.players, per_player))
+    print(f"{arguments.players} players, {arguments.games} games of each kind\n")
+    _print_cells(sorted(cells, key=lambda cell: -cell.ratio))
+    for per_player in arguments.per_player:
+        _print_summary(per_player, [cell for cell in cells if cell.per_player == per_player])
+
+
+def _cell(name: str, table: FloatArray, n_players: int, per_player: int) -> Cell:
+    """Run all estimators on games of one kind."""
+    exact = TabulatedGame(table, n_players).shapley_values()
+
+    def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        values: FloatArray = table[rows, coalitions @ (1 << np.arange(n_players))]
+        return values
+
+    errors, inside = {}, (0.0, 0.0)
+    for estimator, make in ESTIMATORS.items():
+        game = CoreGame(values_of, n_players, len(table))
+        settings = core.Settings(seed=0, budget=per_player * n_players)
+        found = core.estimate(game, make(), settings)
+        off = np.abs(found.values[:, :, 0] - exact)
+        errors[estimator] = float((off.sum(axis=1) / np.abs(exact).sum(axis=1)).mean())
+        if estimator == "oddgp":
+            widths = found.standard_errors[:, :, 0]
+            wide, narrow = ((off <= times * widths + 1e-9).mean() for times in _INSIDE)
+            inside = float(wide), float(narrow)
+    return Cell(name, per_player, errors, inside)
+
+
+def _print_cells(cells: list[Cell]) -> None:
+    """Print the cells as a table, in their order."""
+    print("| game | a player | ratio | " + " | ".join(ESTIMATORS) + " | in 95 % | in 68 % |")
+    print("|" + "---|" * (len(ESTIMATORS) + 5))
+    for cell in cells:
+        errors = " | ".join(f"{cell.errors[name]:.4f}" for name in ESTIMATORS)
+        inside = " | ".join(f"{share:.2f}" for share in cell.inside)
+        print(f"| {cell.name} | {cell.per_player} | {cell.ratio:.2f} | {errors} | {inside} |")
+
+
+def _print_summary(per_player: int, cells: list[Cell]) -> None:
+    """Print the median ratio and how often intervals hold, of cells of one budget."""
+    if not cells:
+        return
+    ratios = [cell.ratio for cell in cells]
+    inside = np.array([cell.inside for cell in cells])
+    print(
+        f"\n{per_player} a player: median ratio {np.median(ratios):.2f}, largest {max(ratios):.2f};"
+        f" in 95 %: mean {inside[:, 0].mean():.3f}, least {inside[:, 0].min():.2f};"
+        f" in 68 %: mean {inside[:, 1].mean():.3f}, least {inside[:, 1].min():.2f}"
+    )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--players", type=int, default=10)
+    parser.add_argument("--per-player", type=int, nargs="+", default=[4, 8, 16, 32, 64])
+    parser.add_argument("--games", type=int, default=10, help="games of each kind")
+    parser.add_argument("--kinds", nargs="+", choices=list(GAMES), help="all where none is named")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

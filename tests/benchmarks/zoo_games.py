@@ -1,0 +1,161 @@
+"""Games of many kinds, by the values of all their coalitions.
+
+Votes, maxima and thresholds have interactions of all sizes; networks, trees and neighbours are like
+models; sums of unanimity games are the field's standard synthetic benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+Maker = Callable[[int, np.random.Generator], FloatArray]
+"""Number of players and random numbers to the values of all coalitions, (2^M,)."""
+
+_REFERENCES, _HIDDEN = 16, 24
+
+
+def all_coalitions(n_players: int) -> BoolArray:
+    """Return all coalitions, (2^M, M); bit j of the place is player j."""
+    places = np.arange(2**n_players)
+    every: BoolArray = (places[:, None] >> np.arange(n_players)) % 2 == 1
+    return every
+
+
+def _of_present(function: Callable[[FloatArray], Any]) -> Maker:
+    """Return games of uniform numbers, where absent players have 0."""
+
+    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
+        numbers = all_coalitions(n_players) * rng.uniform(size=n_players)
+        return np.asarray(function(numbers), dtype=np.float64)
+
+    return make
+
+
+def _network(activation: Callable[[FloatArray], FloatArray]) -> Maker:
+    """Return games of random networks of one hidden layer, with sixteen references."""
+
+    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
+        row, references = rng.normal(size=n_players), rng.normal(size=(_REFERENCES, n_players))
+        inner = rng.normal(size=(n_players, _HIDDEN)) * 3 / np.sqrt(n_players)
+        offsets, outer = rng.normal(size=(2, _HIDDEN))
+        present = all_coalitions(n_players)
+        values = np.zeros(len(present))
+        for reference in references:
+            hidden = np.where(present, row, reference) @ inner + offsets
+            values += activation(hidden) @ outer / _REFERENCES
+        return values
+
+    return make
+
+
+def _unanimity(n_games: int, fewest: int, most: int) -> Maker:
+    """Return sums of unanimity games of random sizes and normal values."""
+
+    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
+        present = all_coalitions(n_players)
+        values = np.zeros(len(present))
+        for _ in range(n_games):
+            size = rng.integers(min(fewest, n_players), min(most, n_players) + 1)
+            members = rng.choice(n_players, size, replace=False)
+            values += rng.normal() * present[:, members].all(axis=1)
+        return values
+
+    return make
+
+
+def _vote(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return a vote of random shares that needs more than half of all."""
+    shares = rng.integers(1, 10, size=n_players)
+    values: FloatArray = (all_coalitions(n_players) @ shares > shares.sum() / 2).astype(float)
+    return values
+
+
+def _parity(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return a product of five players' signs beside single players."""
+    signs = 2.0 * all_coalitions(n_players) - 1
+    members = rng.choice(n_players, min(5, n_players), replace=False)
+    values: FloatArray = signs @ rng.normal(size=n_players) + 2 * signs[:, members].prod(axis=1)
+    return values
+
+
+def _neighbours(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return the share of the five nearest of 300 labelled points, by distance."""
+    points = rng.normal(size=(300, n_players))
+    labels = points[:, :3].sum(axis=1) + points[:, 0] * points[:, 1] > 0
+    row, references = rng.normal(size=n_players), rng.normal(size=(4, n_players))
+    present = all_coalitions(n_players)
+    values = np.zeros(len(present))
+    for reference in references:
+        inputs = np.where(present, row, reference)
+        distances = (points**2).sum(axis=1) - 2 * inputs @ points.T
+        nearest = np.argpartition(distances, 5, axis=1)[:, :5]
+        values += labels[nearest].mean(axis=1) / len(references)
+    return values
+
+
+def _trees(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return a sum of forty regression trees of depth four with random splits."""
+    row, references = rng.normal(size=n_players), rng.normal(size=(8, n_players))
+    present = all_coalitions(n_players)
+    strengths = 1 / np.arange(1, n_players + 1)
+    values = np.zeros(len(present))
+    for _ in range(40):
+        players = rng.choice(n_players, 4, p=strengths / strengths.sum())
+        cuts, leaves = rng.normal(size=4), rng.normal(size=16)
+        for reference in references:
+            above = np.where(present[:, players], row[players], reference[players]) > cuts
+            values += leaves[above @ (1 << np.arange(4))] / len(references)
+    return values
+
+
+def _random(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return independent values."""
+    values: FloatArray = rng.normal(size=2**n_players)
+    return values
+
+
+def _second_largest(numbers: FloatArray) -> FloatArray:
+    """Return the second largest number of each row."""
+    return np.sort(numbers, axis=1)[:, -2]
+
+
+def _sigmoid(numbers: FloatArray) -> FloatArray:
+    """Return a steep sigmoid of the sum of each row."""
+    values: FloatArray = 1 / (1 + np.exp(8 * (0.25 * numbers.shape[1] - numbers.sum(axis=1))))
+    return values
+
+
+GAMES: dict[str, Maker] = {
+    "tanh network": _network(np.tanh),
+    "ReLU network": _network(lambda hidden: np.maximum(hidden, 0)),
+    "GELU network": _network(lambda hidden: hidden / (1 + np.exp(-1.702 * hidden))),
+    "trees": _trees,
+    "nearest neighbours": _neighbours,
+    "airport (max)": _of_present(lambda x: x.max(axis=1)),
+    "second largest": _of_present(_second_largest),
+    "argmax": _of_present(lambda x: x.argmax(axis=1) == 1),
+    "norm": _of_present(lambda x: np.sqrt((x**2).sum(axis=1))),
+    "sum above a threshold": _of_present(lambda x: (x.sum(axis=1) > 0.22 * x.shape[1]) * 1.0),
+    "sigmoid of the sum": _of_present(_sigmoid),
+    "minimum of four": _of_present(lambda x: x[:, :4].min(axis=1)),
+    "product of eight": _of_present(lambda x: x[:, :8].min(axis=1) > 0),
+    "vote": _vote,
+    "parity of five": _parity,
+    "random": _random,
+    "unanimity, 30 of 1 to M": _unanimity(30, 1, 99),
+    "unanimity, 30 of 1 to 4": _unanimity(30, 1, 4),
+    "unanimity, 15 of 4 to 8": _unanimity(15, 4, 8),
+}
+
+
+def tabulated(name: str, n_players: int, n_games: int, seed: int = 0) -> FloatArray:
+    """Return the values of all coalitions of some games of a kind, (R, 2^M)."""
+    rng = np.random.default_rng(seed)
+    return np.stack([GAMES[name](n_players, rng) for _ in range(n_games)])

@@ -1,0 +1,47 @@
+"""Dask: workers of one call, and partitions of a table, on a cluster of two processes."""
+
+import joblib
+import numpy as np
+import pytest
+
+from tests.engines import tables
+
+dask_frames = pytest.importorskip("dask.dataframe", reason="dask[dataframe] is not installed")
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as connected:
+        yield connected
+
+
+def test_partitions_are_explained_as_in_one_call(client, tmp_path):
+    frame = dask_frames.from_pandas(tables.table(), npartitions=6)
+    explain = tables.explainer(tmp_path).batch_function(
+        frame.head(1), keep=["id"], error_bounds=True
+    )
+    found = frame.map_partitions(explain, meta=explain.meta).compute()
+    tables.assert_loaded_once_per_process(tmp_path)
+    tables.assert_as_in_one_call(found, tmp_path)
+
+
+def test_threads_of_one_process_share_the_model(tmp_path):
+    frame = dask_frames.from_pandas(tables.table(), npartitions=6)
+    explain = tables.explainer(tmp_path).batch_function(
+        frame.head(1), keep=["id"], error_bounds=True
+    )
+    options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        found = frame.map_partitions(explain, meta=explain.meta).compute()
+    tables.assert_loaded_once_per_process(tmp_path)
+    tables.assert_as_in_one_call(found, tmp_path)
+
+
+def test_workers_of_dask_share_the_rows_of_a_call(client, tmp_path):
+    wanted = tables.estimate_by_jobs(tmp_path, 1)
+    with joblib.parallel_config(backend="dask"):
+        found = tables.estimate_by_jobs(tmp_path, None)
+    tables.assert_loaded_once_per_process(tmp_path)
+    np.testing.assert_array_equal(found.values, wanted.values)
