@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..errors import ShapleyExtError, WorkerError
 from ..games.evaluation import Evaluator, ran_out_of_memory
+from ..row_numbers import row_number, rows_counted_from
 from ..workers.jobs import Jobs
 from ..workers.pickles import Pickled, loaded
 from ..workers.process_settings import ProcessSettings
@@ -49,12 +50,15 @@ class WorkerSettings:
         The best batch sizes that the parent process has found.
     process : ProcessSettings
         Settings of the parent process.
+    first_row : int
+        The number of the first row in messages, where the call explains a part of a stream.
     """
 
     call_id: str
     threads: int
     batch_sizes: dict[int, int]
     process: ProcessSettings
+    first_row: int
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,11 @@ def estimate_in_workers(
     """
     chunks = row_chunks(run.most_evaluations(), seconds, jobs.n_workers)
     settings = WorkerSettings(
-        uuid4().hex, jobs.threads_each, evaluate.best_sizes, ProcessSettings.current()
+        uuid4().hex,
+        jobs.threads_each,
+        evaluate.best_sizes,
+        ProcessSettings.current(),
+        first_row=row_number(0),
     )
     estimate_chunk = _chunk_function(run, jobs)
     tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in chunks)
@@ -151,7 +159,7 @@ def _estimate_chunk(
     load: Callable[[], Run], settings: WorkerSettings, chunk: tuple[int, int], ends: ValueArray
 ) -> ChunkResult:
     """Estimate the rows of a chunk."""
-    with recorded_warnings() as records:
+    with recorded_warnings() as records, rows_counted_from(settings.first_row):
         worker = _worker(load, settings)
         with at_most_threads(settings.threads), settings.process.applied():
             return worker.estimate(*chunk, ends, records)
@@ -195,7 +203,9 @@ class _Worker:
         except ShapleyExtError:
             raise
         except Exception as error:
-            raise WorkerError(f"Rows {start} to {stop - 1}: {_text(error)}") from error
+            raise WorkerError(
+                f"Rows {row_number(start)} to {row_number(stop - 1)}: {_text(error)}"
+            ) from error
         return ChunkResult(result, run.warnings, run.largest, self.n_evaluations, list(records))
 
     def _count(self, n_evaluations: int) -> None:
@@ -210,10 +220,12 @@ class _Worker:
             return
         for row in np.unique(rows):
             if self._fails(rows[rows == row], coalitions[rows == row]):
-                raise WorkerError(f"Row {row}: the model raised {_text(error)}") from error
+                raise WorkerError(
+                    f"Row {row_number(row)}: the model raised {_text(error)}"
+                ) from error
         raise WorkerError(
-            f"Rows {rows.min()} to {rows.max()}: the model raised {_text(error)}, but for none of "
-            "these rows alone"
+            f"Rows {row_number(rows.min())} to {row_number(rows.max())}: the model raised "
+            f"{_text(error)}, but for none of these rows alone"
         ) from error
 
     def _fails(self, rows: IntArray, coalitions: CoalitionArray) -> bool:
