@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from captum.attr import PerturbationAttribution
@@ -35,10 +35,11 @@ from .method_names import NamedAttribution
 class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ignore[misc] # captum is untyped
     """Base of the attribution methods that explain streams of rows."""
 
-    attribute: Callable[..., Any]
-    seed: int | None
-    last_estimate: Any
     _drawn_seed: int | None = None
+    if TYPE_CHECKING:  # fields of the subclasses
+        attribute: Callable[..., Any]
+        seed: int | None
+        last_estimate: Any
 
     def attribute_stream(
         self,

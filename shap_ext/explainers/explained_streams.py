@@ -114,6 +114,11 @@ class StreamExplainer(ModelExplainer):
             "tolerance": tolerance,
         }
         checked_flag("batched", batched)
+        if isinstance(rows, tuple):
+            raise InvalidArgumentTypeError(
+                "rows is a tuple, which may be the inputs of a model with several inputs. Streams "
+                "take models with one input; pass a list or a generator of batches."
+            )
         source = opened(rows)
         call = StreamCall(
             host="shap",

@@ -2,6 +2,7 @@
 
 import warnings
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ from shapley_adapters.errors import (
     MissingPackageError,
     NonFiniteValueError,
     ShapleyExtWarning,
+    WorkerError,
 )
 from shapley_adapters.streams import arrow
 from tests.helpers.estimator_table import ESTIMATORS
@@ -188,6 +190,7 @@ def test_formats(function, ending, tmp_path):
         np.testing.assert_array_equal(across.values, whole.values[18:22])
         np.testing.assert_array_equal(opened[-1].values, whole.values[-1])
     np.testing.assert_array_equal(stream[18:22].data, X[18:22])
+    assert stream[5:5].values.shape == whole.values[:0].shape
     with pytest.raises(IndexError):
         stream[N_ROWS]
     with pytest.raises(InvalidArgumentTypeError, match="step"):
@@ -304,6 +307,7 @@ def test_what_cannot_be_explained_is_refused(tmp_path):
     explainer, out = explainer_of(), tmp_path / "a.npy"
     for rows, error, words in [
         (iter([]), InvalidArgumentError, "holds no rows"),
+        ((X, X), InvalidArgumentTypeError, "rows is a tuple"),
         (np.zeros((0, 9)), InvalidArgumentError, "holds no rows"),
         (3, InvalidArgumentTypeError, "rows cannot be a int"),
         (tmp_path / "none.npy", InvalidArgumentError, "there is no file"),
@@ -407,3 +411,30 @@ def test_estimators_on_graphs(name, tmp_path):
     )
     with pytest.raises(InvalidArgumentError, match="graph"):
         of_rows.explain_stream(X, tmp_path / "b.npy", chunk_size=17, silent=True)
+
+
+def model_that_fails(X):
+    """Refuse some coalitions of one row, which no other row has."""
+    if ((X[:, 1] == 31.0) & (X[:, 0] == 0.0)).any():
+        raise RuntimeError("a bad row")
+    return model(X)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_workers_share_the_rows_of_a_chunk(backend, tmp_path):
+    """The numbers are those of one process, and errors count the rows of the stream."""
+    rows = X.copy()
+    rows[31, 1] = 31.0
+    with joblib.parallel_config(backend=backend):
+        stream = explainer_of(n_jobs=2).explain_stream(
+            X, tmp_path / "a.npy", max_evals=BUDGET, chunk_size=20, silent=True
+        )
+        with pytest.raises(WorkerError, match=r"Row 31: the model raised .*a bad row"):
+            explainer_of(model_that_fails, n_jobs=2).explain_stream(
+                rows, tmp_path / "b.npy", max_evals=BUDGET, chunk_size=20, silent=True
+            )
+    assert_same(stream, explainer_of()(X, max_evals=BUDGET, silent=True))
+    one_process = explainer_of().explain_stream(
+        X, tmp_path / "a.npy", max_evals=BUDGET, checkpoint=True, silent=True
+    )
+    assert_same(one_process, explainer_of()(X, max_evals=BUDGET, silent=True))

@@ -134,6 +134,7 @@ class StreamedValues:
                 for chunk in self.journal.chunks
                 if chunk.first < first + n_rows and first < chunk.first + chunk.n_rows
             ]
+            pieces = pieces or [self._files.whole(name, [])]
             arrays[name] = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return arrays
 
