@@ -77,11 +77,25 @@ def _vote(n_players: int, rng: np.random.Generator) -> FloatArray:
     return values
 
 
-def _parity(n_players: int, rng: np.random.Generator) -> FloatArray:
-    """Return a product of five players' signs beside single players."""
-    signs = 2.0 * all_coalitions(n_players) - 1
-    members = rng.choice(n_players, min(5, n_players), replace=False)
-    values: FloatArray = signs @ rng.normal(size=n_players) + 2 * signs[:, members].prod(axis=1)
+def _parity(size: int) -> Maker:
+    """Return products of some players' signs beside single players."""
+
+    def make(n_players: int, rng: np.random.Generator) -> FloatArray:
+        signs = 2.0 * all_coalitions(n_players) - 1
+        members = rng.choice(n_players, min(size, n_players), replace=False)
+        values: FloatArray = signs @ rng.normal(size=n_players) + 2 * signs[:, members].prod(axis=1)
+        return values
+
+    return make
+
+
+def _rules(n_players: int, rng: np.random.Generator) -> FloatArray:
+    """Return a sum of four rules of two or three players each."""
+    present = all_coalitions(n_players)
+    values = np.zeros(len(present))
+    for size in (2, 2, 3, 3):
+        members = rng.choice(n_players, size, replace=False)
+        values += rng.normal() * present[:, members].all(axis=1)
     return values
 
 
@@ -145,9 +159,14 @@ GAMES: dict[str, Maker] = {
     "sum above a threshold": _of_present(lambda x: (x.sum(axis=1) > 0.22 * x.shape[1]) * 1.0),
     "sigmoid of the sum": _of_present(_sigmoid),
     "minimum of four": _of_present(lambda x: x[:, :4].min(axis=1)),
+    "minimum of eight": _of_present(lambda x: x[:, :8].min(axis=1)),
+    "product of four": _of_present(lambda x: x[:, :4].prod(axis=1)),
     "product of eight": _of_present(lambda x: x[:, :8].min(axis=1) > 0),
     "vote": _vote,
-    "parity of five": _parity,
+    "sparse rules": _rules,
+    "parity of four": _parity(4),
+    "parity of five": _parity(5),
+    "parity of six": _parity(6),
     "random": _random,
     "unanimity, 30 of 1 to M": _unanimity(30, 1, 99),
     "unanimity, 30 of 1 to 4": _unanimity(30, 1, 4),

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
-from .kernels import OddKernel, Prior, log_norm
+from .kernels import FEWEST_PLAYERS, OddKernel, Prior, log_norm
 from .marginal_likelihood import covariance_of
 from .posterior import Posterior
 from .sparse_triples import SparseInteractions
@@ -25,8 +25,8 @@ _RELATIVE_ERROR = 1e-2
 _ROUNDING = 1e-12
 """Remainder, over the values, that is rounding."""
 
-_LEAST_COEFFICIENTS = (1e-3, 1e-6)
-"""Coefficients that are tried, over the largest one."""
+_LEAST_COEFFICIENTS = (1.0, 1e-3, 1e-6)
+"""Coefficients of larger sets that are tried, over the largest one: at first none."""
 
 _SPARE_SHARE, _FEWEST_SPARE = 0.1, 4
 """Values that have to be left to check the coefficients, of all values and at least."""
@@ -62,6 +62,8 @@ def with_exact_games(
     posterior : Posterior
         Means and variances, (R, M, 1).
     """
+    if kernel.signs.shape[1] < FEWEST_PLAYERS:
+        return posterior
     means, variances = posterior.means.copy(), posterior.variances.copy()
     deviations = np.sqrt(variances[:, :, 0]).sum(axis=1)
     is_close = deviations < _RELATIVE_ERROR * np.abs(means[:, :, 0]).sum(axis=1)
@@ -124,9 +126,11 @@ def _exact_values(
     limit = n - n_players - max(_FEWEST_SPARE, int(_SPARE_SHARE * n))
     sizes = np.concatenate([np.abs(values) for _, values in coefficients])
     order = np.argsort(-sizes, kind="stable")
-    n_terms = 0
+    if limit < 0:
+        return None
+    n_terms = -1
     for least in _LEAST_COEFFICIENTS:
-        n_before, n_terms = n_terms, min(limit, np.count_nonzero(sizes >= least * sizes.max()))
+        n_before, n_terms = n_terms, min(limit, np.count_nonzero(sizes > least * sizes.max()))
         if n_terms > n_before:
             exact = _fitted(signs, target, _largest_sets(coefficients, order[:n_terms]))
             if exact is not None:
