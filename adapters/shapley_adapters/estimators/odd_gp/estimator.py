@@ -7,11 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...arguments import checked_choice
-from ...array_types import FloatArray, IntArray, ScoreArray, ValueArray
+from ...arguments import checked_choice, checked_flag
+from ...array_types import CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
 from ...cooperators.choices import checked_prior
 from ...threads.row_threads import map_in_threads
+from ..cross_fitting import cross_fitted
 from ..kernel_draws import CoalitionDraws, select_draws
+from ..pair_folds import FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from .design import spread_pairs
 from .kernels import OddKernel, Prior
@@ -53,7 +55,7 @@ class OddDesign(Design):
     Attributes
     ----------
     draws : CoalitionDraws
-        The pairs, shared by all rows.
+        The pairs, shared by all rows; with folds where the estimate is unbiased.
     log_weights : array, (R, M), or None
         Where the logarithms of the weights are expected to be.
     """
@@ -92,15 +94,21 @@ class OddGP(Estimator[OddDesign]):
         factorisations, which is faster for many rows.
     cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
         What computes the players' scores that serve as a prior of the weights; None for no prior.
+    unbiased : bool
+        Draw all pairs at random, and let the posterior mean given all but a fold of them be the
+        control variate of that fold; see `cross_fitting`. Standard errors are then those of the
+        draws.
     """
 
     is_drawn_by_labels: ClassVar[bool] = True  # little else is drawn
 
     weights: str = "learned"
     cooperators: str | ScoreArray | None = None
+    unbiased: bool = False
 
     def __post_init__(self) -> None:
         checked_choice("weights", self.weights, WEIGHTS)
+        checked_flag("unbiased", self.unbiased)
         checked_prior(self.cooperators, self.weights)
 
     @property
@@ -109,17 +117,18 @@ class OddGP(Estimator[OddDesign]):
         return checked_prior(self.cooperators, self.weights)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one pair and the end points."""
-        del n_players, with_errors  # the prior fills in what the values leave open
-        return 4
+        """Return the cost of one pair, or of two for errors of draws, and the end points."""
+        del n_players  # the prior fills in what the values leave open
+        return 6 if with_errors and self.unbiased else 4
 
     def useful_budget(self, n_players: int) -> int:
         """Return two evaluations a player, which pay for each single player and its complement.
 
         With fewer, most of an attribution is the equal share that the prior gives: measured with 20
-        to 100 players, relative errors are .4 to .9 below, .07 to .5 from there on.
+        to 100 players, relative errors are .4 to .9 below, .07 to .5 from there on. Nothing draws
+        an unbiased estimate to the equal share.
         """
-        return 2 * n_players
+        return 0 if self.unbiased else 2 * n_players
 
     def memory(self, n_players: int, budget: int) -> int:
         """Return what the coalitions take, and the kernels of all pairs that are solved exactly."""
@@ -127,53 +136,93 @@ class OddGP(Estimator[OddDesign]):
         return (10 * budget + 700 * n_dense) * n_players
 
     def design(self, request: DesignRequest) -> OddDesign:
-        """Choose the pairs that tell most; which player plays which part is drawn."""
-        members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
-        draws = select_draws(request, members, paired=True)
+        """Choose the pairs that tell most, or draw them; which player plays which part is drawn."""
+        if self.unbiased:
+            draws: CoalitionDraws = draw_folds(request)
+        else:
+            members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
+            draws = select_draws(request, members, paired=True)
         if request.scores is None or request.has_scores is None or not request.has_scores.any():
             return OddDesign(draws.table, draws, None)
         return OddDesign(draws.table, draws, log_weights_from_scores(request.scores))
 
     def solve(self, design: OddDesign, values: ValueArray) -> Solution:
         """Return the posterior means and standard deviations of all rows and outputs."""
-        n_rows, _, n_outputs = values.shape
-        members = design.draws.members
+        draws, log_weights = design.draws, design.log_weights
+        total = (values[:, 1] - values[:, 0])[:, None] / 2  # the odd part at all players together
+        targets = draws.targets(values, centred=False)
+        if not isinstance(draws, FoldedDraws):
+            found = self._solved(draws.members, total, targets, log_weights, draws.members[:0])
+            return Solution(found.means, np.sqrt(found.variances))
+
+        def fit(known: IntArray, others: IntArray) -> tuple[FloatArray, FloatArray]:
+            members = draws.members[known], draws.members[others]
+            found = self._solved(members[0], total, targets[:, known], log_weights, members[1])
+            return found.means, found.predictions
+
+        return cross_fitted(draws, targets, fit)
+
+    def _solved(
+        self,
+        members: CoalitionArray,
+        total: FloatArray,
+        targets: FloatArray,
+        log_weights: FloatArray | None,
+        others: CoalitionArray,
+    ) -> Posterior:
+        """Return the posterior of all rows and outputs, (R, ..., K).
+
+        Parameters
+        ----------
+        members : array, (n, M)
+            The coalitions.
+        total, targets : arrays, (R, 1, K) and (R, n, K)
+            The odd part of the game at all players together, and at these coalitions.
+        log_weights : array, (R, M), or None
+            Where the logarithms of the weights are expected to be.
+        others : array, (m, M)
+            Coalitions whose values are predicted.
+        """
         n_players = members.shape[1]
-        total = (values[:, 1] - values[:, 0]) / 2  # the odd part at all players together
-        targets = np.concatenate(
-            [total[:, None], design.draws.targets(values, centred=False)], axis=1
-        )
-        flat = np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(targets.shape[1], -1)
+        targets = np.concatenate([total, targets], axis=1)
+        n_rows, n, n_outputs = targets.shape
+        flat = np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(n, -1)
         # Each sum is over neighbours in memory, so that its order is that of a row alone.
         size = np.sqrt((np.ascontiguousarray(flat.T) ** 2).mean(axis=1))
         is_something = size > 0
-        means, variances = np.zeros((2, n_players, flat.shape[1]))
+        found = Posterior(*(np.zeros((k, len(size))) for k in (n_players, n_players, len(others))))
         if is_something.any():
-            signs = np.where(
-                np.concatenate([np.ones((1, n_players), dtype=bool), members]), 1.0, -1.0
-            )
-            scaled = flat[:, is_something] / size[is_something]
-            known = design.log_weights
+            every = np.concatenate([np.ones((1, n_players), dtype=bool), members])
+            known = log_weights
             if known is not None:
                 known = np.repeat(known, n_outputs, axis=0)[is_something]
-            found = self._posterior(signs, scaled, known)
-            means[:, is_something] = found.means * size[is_something]
-            variances[:, is_something] = found.variances * size[is_something] ** 2
-        attributions = np.ascontiguousarray(
-            means.reshape(n_players, n_rows, n_outputs).transpose(1, 0, 2)
+            scale = size[is_something]
+            scaled = self._posterior(
+                _signs(every), flat[:, is_something] / scale, known, _signs(others)
+            )
+            found.means[:, is_something] = scaled.means * scale
+            found.variances[:, is_something] = scaled.variances * scale**2
+            found.predictions[:, is_something] = scaled.predictions * scale
+        means, variances, predictions = (
+            np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
+            for array in (found.means, found.variances, found.predictions)
         )
         # What rounding leaves of the efficiency residual.
-        residual = 2 * total[:, None] - attributions.sum(axis=1, keepdims=True)
-        errors = np.sqrt(variances).reshape(n_players, n_rows, n_outputs).transpose(1, 0, 2)
-        return Solution(attributions + residual / n_players, errors)
+        residual = 2 * total - means.sum(axis=1, keepdims=True)
+        return Posterior(means + residual / n_players, variances, predictions)
 
     def _posterior(
-        self, signs: FloatArray, targets: FloatArray, known: FloatArray | None
+        self,
+        signs: FloatArray,
+        targets: FloatArray,
+        known: FloatArray | None,
+        others: FloatArray,
     ) -> Posterior:
         """Return the posterior for targets, (n, B), of mean square 1."""
         few = slice(0, _LEARNED_FROM + 1)
         starts = best_of_grid(signs[few], targets[few])
         means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
+        predictions = np.empty((len(others), targets.shape[1]))
         if self.weights == "equal":
             blocks = _blocks_of_equal(starts)
             solve, n_threads = _with_equal_weights, 1
@@ -183,12 +232,20 @@ class OddGP(Estimator[OddDesign]):
 
         def solve_block(block: list[int]) -> Posterior:
             centres = None if known is None else known[block]
-            return solve(signs, targets[:, block], [starts[place] for place in block], centres)
+            of_block = [starts[place] for place in block]
+            return solve(signs, targets[:, block], of_block, centres, others)
 
         solved = map_in_threads(solve_block, blocks, n_threads)
         for block, found in zip(blocks, solved, strict=True):
             means[:, block], variances[:, block] = found.means, found.variances
-        return Posterior(means, variances)
+            predictions[:, block] = found.predictions
+        return Posterior(means, variances, predictions)
+
+
+def _signs(members: CoalitionArray) -> FloatArray:
+    """Return 1 for the members of coalitions, −1 for the other players."""
+    signs: FloatArray = np.where(members, 1.0, -1.0)
+    return signs
 
 
 def _blocks_of_equal(starts: list[Prior]) -> list[list[int]]:
@@ -225,19 +282,28 @@ def _most_threads(n: int) -> int:
 
 
 def _with_equal_weights(
-    signs: FloatArray, targets: FloatArray, starts: list[Prior], centres: FloatArray | None
+    signs: FloatArray,
+    targets: FloatArray,
+    starts: list[Prior],
+    centres: FloatArray | None,
+    others: FloatArray,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), that start at the same prior."""
     del centres  # they are of fitted strengths
     kernel = OddKernel.at(signs[:_DENSE_PAIRS], starts[0].strengths)
     if len(signs) > _DENSE_PAIRS:
         nothing = SparseInteractions.none()
-        return posterior_through_first_values(signs, targets, kernel, starts[0], 0.0, nothing)
-    return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [])
+        prior = starts[0]
+        return posterior_through_first_values(signs, targets, kernel, prior, 0.0, nothing, others)
+    return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [], others)
 
 
 def _with_learned_weights(
-    signs: FloatArray, targets: FloatArray, starts: list[Prior], centres: FloatArray | None
+    signs: FloatArray,
+    targets: FloatArray,
+    starts: list[Prior],
+    centres: FloatArray | None,
+    others: FloatArray,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), each with strengths of its own."""
     n_fitted = _SHARE_LEARNED * signs.shape[1]
@@ -257,11 +323,16 @@ def _with_learned_weights(
                 prior.of_games(game),
                 n_fitted,
                 sparse[game],
+                others,
             )
             for game in range(len(stack))
         ]
-        means = np.concatenate([found.means for found in of_games], axis=1)
-        return Posterior(means, np.concatenate([found.variances for found in of_games], axis=1))
+        means, variances, predictions = (
+            np.concatenate([getattr(found, name) for found in of_games], axis=1)
+            for name in ("means", "variances", "predictions")
+        )
+        return Posterior(means, variances, predictions)
     choices = choices_around(kernel, prior, start, known)
-    found = posterior(signs, stack[:, :, None], choices, n_fitted, sparse)
-    return Posterior(found.means[:, :, 0].T, found.variances[:, :, 0].T)
+    found = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, others)
+    means, variances, predictions = found.means, found.variances, found.predictions
+    return Posterior(means[:, :, 0].T, variances[:, :, 0].T, predictions[:, :, 0].T)

@@ -35,10 +35,14 @@ _SPARSE_JITTER = 1e-8
 
 @dataclass(frozen=True)
 class Posterior:
-    """Means and variances of the Shapley values, (..., M, B) each, for B targets."""
+    """Means and variances of the Shapley values, (..., M, B) each, for B targets.
+
+    `predictions`, (..., m, B), are the means of the values of other coalitions.
+    """
 
     means: FloatArray
     variances: FloatArray
+    predictions: FloatArray
 
 
 @dataclass(frozen=True)
@@ -86,12 +90,18 @@ class _Average:
         self.variances.append(variance)
 
     def posterior(self) -> Posterior:
-        """Return the mean and the variance of the mixture."""
+        """Return the mean and the variance of the mixture.
+
+        The means of the Shapley values come first, followed by predictions without variances.
+        """
         chances = np.exp(np.array(self.scores) - np.max(self.scores, axis=0))
         chances = (chances / chances.sum(axis=0))[..., None, :]  # (G, ..., 1, B)
-        mean = (chances * self.means).sum(axis=0)
-        spread = (np.array(self.means) - mean) ** 2
-        return Posterior(mean, (chances * (np.array(self.variances) + spread)).sum(axis=0))
+        n_players = self.variances[0].shape[-2]
+        both = (chances * self.means).sum(axis=0)
+        mean, predictions = both[..., :n_players, :], both[..., n_players:, :]
+        spread = (np.array(self.means)[..., :n_players, :] - mean) ** 2
+        variance = (chances * (np.array(self.variances) + spread)).sum(axis=0)
+        return Posterior(mean, variance, predictions)
 
 
 def posterior(
@@ -100,6 +110,7 @@ def posterior(
     choices: Iterable[PriorChoice],
     n_fitted: float,
     sparse: list[SparseInteractions],
+    others: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior, averaged over the choices of the prior by their evidence.
 
@@ -117,30 +128,38 @@ def posterior(
         Degrees of freedom that have gone into the hyperparameters.
     sparse : list of SparseInteractions
         Interactions with variances of their own, for each game of a stack; none for one game.
+    others : array, (m, M), optional
+        Other coalitions, whose values are predicted.
     """
     n, n_players = signs.shape
+    others = np.empty((0, n_players)) if others is None else others
     weights, degree_one = shapley_weights(signs), 2 * signs / n_players
     of_features: FloatArray | None = None
-    of_sparse, own_variance = np.zeros(()), np.zeros(())
+    of_sparse, own_variance, with_others = np.zeros(()), np.zeros(()), np.zeros(())
     if sparse:
         stack = SparseInteractions.stack(sparse)
         features, maps = stack.features(signs), stack.attributions(n_players)
         of_features = features @ features.swapaxes(-1, -2)
         of_sparse, own_variance = features @ maps, (maps**2).sum(axis=-2)
+        with_others = features @ stack.features(others).swapaxes(-1, -2)
     average = _Average([], [], [])
     for choice in choices:
         covariances, variances = interaction_covariances(signs, choice.prior.strengths)
         a = np.asarray(choice.prior.interactions)[..., None]
         common = a[..., None] * covariances + degree_one + of_sparse
+        across = OddKernel.at(signs, choice.prior.strengths, others).combined(choice.prior)
+        across = across + with_others
         for prior in choice.priors():
             own, least = noise_of(prior, n, of_features)
-            both = np.concatenate([targets, common + own[..., None] * weights], axis=-1)
-            half, columns = whiten(covariance_of(choice.kernel, prior, of_features), both)
-            whitened, seen = np.split(columns, [targets.shape[-1]], axis=-1)
+            columns = [targets, common + own[..., None] * weights, across]
+            both = np.concatenate(columns, axis=-1)
+            half, white = whiten(covariance_of(choice.kernel, prior, of_features), both)
+            whitened, seen = np.split(white, [targets.shape[-1]], axis=-1)
             variance = 4 / n_players + a * variances + own_variance
             variance = variance + own[..., -1:] * squared_weights(n_players)
             variance += least * 4 / n_players**2
-            left = np.maximum(variance - (seen**2).sum(axis=-2), 0.0)[..., None]  # (..., M, 1)
+            known = (seen[..., :n_players] ** 2).sum(axis=-2)
+            left = np.maximum(variance - known, 0.0)[..., None]  # (..., M, 1)
             beforehand = log_prior(prior) + choice.log_chance
             score = log_evidence(half, whitened) + np.asarray(beforehand)[..., None]
             mean = seen.swapaxes(-1, -2) @ whitened
@@ -168,6 +187,7 @@ def posterior_through_first_values(
     prior: Prior,
     n_fitted: float,
     sparse: SparseInteractions,
+    others: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior of one game, with interactions known through the first values only.
 
@@ -180,10 +200,10 @@ def posterior_through_first_values(
     pairs, φ = (L − B F) c + B y + what is unknown of e.
     """
     n, n_players = signs.shape
+    others = np.empty((0, n_players)) if others is None else others
     factor, common, own = _through_first(signs, among_first, prior)
     precisions = 1.0 / own
-    kept = np.concatenate([signs / np.sqrt(n_players), sparse.features(signs)], axis=1)
-    features = np.concatenate([kept, common.T], axis=1)  # (n, M + k + m)
+    features = _kept_features(signs, sparse, common)  # (n, M + k + m)
     maps, alone = _maps_of_kept(among_first, prior, factor, sparse)
 
     weighted = features * precisions[:, None]
@@ -194,10 +214,26 @@ def posterior_through_first_values(
     found = whitened_by(root, weighted.T @ targets)  # (M + k + m, B)
     weights = shapley_weights(signs)
     seen = whitened_by(root, maps - features.T @ weights)
+    with_others = whitened_by(factor, _interactions(among_first, prior, others))
+    of_others = whitened_by(root, _kept_features(others, sparse, with_others).T)
     energy = (precisions[:, None] * targets**2).sum(axis=0) - (found**2).sum(axis=0)
     scale = np.maximum(energy, 0.0) / (n - n_fitted)
     left = (seen**2).sum(axis=0) + _unknown(weights, alone, prior)
-    return Posterior(seen.T @ found + weights.T @ targets, left[:, None] * scale)
+    means = seen.T @ found + weights.T @ targets
+    return Posterior(means, left[:, None] * scale, of_others.T @ found)
+
+
+def _kept_features(signs: FloatArray, sparse: SparseInteractions, common: FloatArray) -> FloatArray:
+    """Return the features of coalitions, (n, M + k + m), of which all that is kept consists."""
+    of_singles = signs / np.sqrt(signs.shape[1])
+    return np.concatenate([of_singles, sparse.features(signs), common.T], axis=1)
+
+
+def _interactions(among_first: OddKernel, prior: Prior, signs: FloatArray) -> FloatArray:
+    """Return the covariances, (m, n), of the first values with others, by interactions alone."""
+    kernel = OddKernel.at(among_first.signs, among_first.strengths, signs)
+    covariances: FloatArray = prior.interactions * kernel.interactions
+    return covariances
 
 
 def _through_first(
@@ -214,13 +250,11 @@ def _through_first(
     array, (n,)
         Variances that the values have of their own.
     """
-    first, strengths = among_first.signs, among_first.strengths
     among = prior.interactions * among_first.interactions
     places = np.arange(len(among))
     among[places, places] += _SPARSE_JITTER
     factor = scipy.linalg.cholesky(among, lower=True, overwrite_a=True, check_finite=False)
-    with_all = OddKernel.at(first, strengths, signs).interactions
-    common = whitened_by(factor, prior.interactions * with_all)
+    common = whitened_by(factor, _interactions(among_first, prior, signs))
     variance = among_first.variance(prior) - 1.0
     own = np.maximum(variance - (common**2).sum(axis=0), 0.0) + _SPARSE_JITTER
     own[1:] += prior.noise_variance
