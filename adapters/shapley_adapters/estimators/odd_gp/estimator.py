@@ -216,9 +216,10 @@ class OddGP(Estimator[OddDesign]):
         signs: FloatArray,
         targets: FloatArray,
         known: FloatArray | None,
-        others: FloatArray,
+        others: FloatArray | None = None,
     ) -> Posterior:
         """Return the posterior for targets, (n, B), of mean square 1."""
+        others = signs[:0] if others is None else others
         few = slice(0, _LEARNED_FROM + 1)
         starts = best_of_grid(signs[few], targets[few])
         means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
