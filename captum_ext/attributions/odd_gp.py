@@ -41,8 +41,8 @@ class OddGP(SamplingAttribution):
         Whether the estimates are unbiased, for users who average or subtract many of them. All
         pairs are then drawn at random, in eight parts. The posterior given the other parts predicts
         each part, and the part corrects the errors of these predictions without bias. Standard
-        errors describe the random choice of coalitions. The error is two to three times that of
-        the biased estimate, and learning takes eight times as long.
+        errors describe the random choice of coalitions. The error is mostly 1.2 to 2.5 times that
+        of the biased estimate, and learning takes eight times as long.
     {independent_rows}
 
     Examples
