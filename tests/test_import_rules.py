@@ -71,11 +71,13 @@ FLOORS = {
     ],
 }
 
-# Of the estimators: what more than one method uses.
+# Of the estimators: what more than one method uses, or can.
 SHARED_BY_ESTIMATORS = {
+    "cross_fitting",
     "efficiency",
     "kernel_draws",
     "linear_algebra",
+    "pair_folds",
     "protocol",
     "registered",
     "strata",

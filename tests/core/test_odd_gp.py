@@ -1,9 +1,7 @@
 """Odd Gaussian-process regression against its prior written out, set by set."""
 
 import math
-import runpy
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,11 +49,9 @@ from tests.helpers.reference_games import (
     random_game,
     smooth_game,
 )
+from tests.helpers.zoo import GAMES, tabulated
 
 OPTIONS = ["learned", "equal"]
-
-ZOO = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "zoo_games.py"))
-"""The games of the benchmarks, whose modules are no package."""
 
 
 def run(game, budget, weights="learned", seed=0, cooperators=None, **settings):
@@ -398,7 +394,7 @@ def test_exact_where_all_pairs_are_known(n_players, weights, most_dense, monkeyp
     signs = one_of_each_pair(n_players)
     order = np.random.default_rng(0).permutation(np.arange(1, len(signs)))
     signs = signs[np.concatenate([[0], order])]
-    table = np.concatenate([ZOO["tabulated"](name, n_players, 1) for name in ZOO["GAMES"]])
+    table = np.concatenate([tabulated(name, n_players, 1) for name in GAMES])
     places = (signs > 0) @ (1 << np.arange(n_players))
     odd = (table[:, places] - table[:, 2**n_players - 1 - places]).T / 2
     odd /= np.sqrt((odd**2).mean(axis=0))
@@ -407,14 +403,14 @@ def test_exact_where_all_pairs_are_known(n_players, weights, most_dense, monkeyp
     np.testing.assert_allclose(found.means, exact, rtol=0, atol=1e-10)
     solve = getattr(estimator, f"_with_{weights}_weights")
     for game, start in enumerate(best_of_grid(signs, odd)):
-        found = solve(signs, odd[:, [game]], [start], None)
+        found = solve(signs, odd[:, [game]], [start], None, signs[:0])
         np.testing.assert_allclose(found.means[:, 0], exact[:, game], rtol=0, atol=1e-9)
         assert np.sqrt(found.variances).max() < 1e-5
 
 
 def zoo_errors(name, n_players, per_player, seed=0):
     """Return the error of each of eight games over Σ|φ|, and how often 95 % intervals hold."""
-    table = ZOO["tabulated"](name, n_players, 8)
+    table = tabulated(name, n_players, 8)
     game = TableGame(table[:, :, None])
     exact = game_shapley_values(game)
     found = run(game, per_player * n_players, seed=seed)
@@ -423,7 +419,7 @@ def zoo_errors(name, n_players, per_player, seed=0):
     return errors.mean(), (off <= 1.96 * found.standard_errors + 1e-9).mean()
 
 
-@pytest.mark.parametrize("name", ZOO["GAMES"])
+@pytest.mark.parametrize("name", GAMES)
 def test_errors_fall_from_every_budget_to_its_double(name):
     """Nearly to nothing where nearly all pairs are known."""
     errors = [zoo_errors(name, 10, per_player)[0] for per_player in (8, 16, 32, 64, 100)]
@@ -459,7 +455,7 @@ def test_intervals_of_games_with_interactions_of_all_sizes(n_players, per_player
 )
 def test_games_of_few_interactions_are_exact(name, per_player, n_players):
     """A posterior alone stops at 1e-6 to 1e-8."""
-    game = TableGame(ZOO["tabulated"](name, n_players, 4)[:, :, None])
+    game = TableGame(tabulated(name, n_players, 4)[:, :, None])
     exact = game_shapley_values(game)
     found = run(game, per_player * n_players)
     assert np.abs(found.values - exact).max() < 1e-12 * np.abs(exact).max()
@@ -468,7 +464,7 @@ def test_games_of_few_interactions_are_exact(name, per_player, n_players):
 
 def test_games_of_nearly_few_interactions_are_not_taken_for_exact():
     """Rounding of single precision is more than ours."""
-    table = ZOO["tabulated"]("minimum of four", 10, 4).astype(np.float32).astype(float)
+    table = tabulated("minimum of four", 10, 4).astype(np.float32).astype(float)
     table += 1e-7 * np.random.default_rng(0).normal(size=table.shape)
     game = TableGame(table[:, :, None])
     found = run(game, 160)

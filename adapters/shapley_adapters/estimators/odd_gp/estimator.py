@@ -7,11 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...arguments import checked_choice
-from ...array_types import FloatArray, IntArray, ScoreArray, ValueArray
+from ...arguments import checked_choice, checked_flag
+from ...array_types import CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
 from ...cooperators.choices import checked_prior
 from ...threads.row_threads import map_in_threads
+from ..cross_fitting import cross_fitted
 from ..kernel_draws import CoalitionDraws, select_draws
+from ..pair_folds import FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from .attribution_covariances import shapley_weights
 from .design import spread_pairs
@@ -66,7 +68,7 @@ class OddDesign(Design):
     Attributes
     ----------
     draws : CoalitionDraws
-        The pairs, shared by all rows.
+        The pairs, shared by all rows; with folds where the estimate is unbiased.
     log_weights : array, (R, M), or None
         Where the logarithms of the weights are expected to be.
     """
@@ -105,6 +107,10 @@ class OddGP(Estimator[OddDesign]):
         factorisations, which is faster for many rows.
     cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
         What computes the players' scores that serve as a prior of the weights; None for no prior.
+    unbiased : bool
+        Draw all pairs at random, and let the posterior mean given all but a fold of them be the
+        control variate of that fold; see `cross_fitting`. Standard errors are then those of the
+        draws.
     """
 
     is_drawn_by_labels: ClassVar[bool] = True  # little else is drawn
@@ -112,9 +118,11 @@ class OddGP(Estimator[OddDesign]):
 
     weights: str = "learned"
     cooperators: str | ScoreArray | None = None
+    unbiased: bool = False
 
     def __post_init__(self) -> None:
         checked_choice("weights", self.weights, WEIGHTS)
+        checked_flag("unbiased", self.unbiased)
         checked_prior(self.cooperators, self.weights)
 
     @property
@@ -123,18 +131,18 @@ class OddGP(Estimator[OddDesign]):
         return checked_prior(self.cooperators, self.weights)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one pair and the end points."""
-        del n_players, with_errors  # the prior fills in what the values leave open
-        return 4
+        """Return the cost of one pair, or of two for errors of draws, and the end points."""
+        del n_players  # the prior fills in what the values leave open
+        return 6 if with_errors and self.unbiased else 4
 
     def useful_budget(self, n_players: int) -> int:
         """Return two evaluations per player, which pay for each single player and its complement.
 
         With fewer, most of an attribution is the equal share that the prior gives. Measured with 20
         to 100 players of models, the share of the prior is .6 to .9 at one evaluation per player
-        and .02 to .3 at two.
+        and .02 to .3 at two. An unbiased estimate has no such share.
         """
-        return 2 * n_players
+        return 0 if self.unbiased else 2 * n_players
 
     def memory(self, n_players: int, budget: int) -> int:
         """Return what the coalitions take, and the kernels of all pairs that are solved exactly."""
@@ -142,58 +150,101 @@ class OddGP(Estimator[OddDesign]):
         return (10 * budget + 700 * n_dense) * n_players
 
     def design(self, request: DesignRequest) -> OddDesign:
-        """Choose the pairs that tell most; which player plays which part is drawn."""
-        members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
-        draws = select_draws(request, members, paired=True)
+        """Choose the pairs that tell most, or draw them; which player plays which part is drawn."""
+        if self.unbiased:
+            draws: CoalitionDraws = draw_folds(request)
+        else:
+            members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
+            draws = select_draws(request, members, paired=True)
         if request.scores is None or request.has_scores is None or not request.has_scores.any():
             return OddDesign(draws.table, draws, None)
         return OddDesign(draws.table, draws, log_weights_from_scores(request.scores))
 
     def solve(self, design: OddDesign, values: ValueArray) -> Solution:
-        """Return the posterior means and standard deviations of all rows and outputs."""
-        n_rows, _, n_outputs = values.shape
-        members = design.draws.members
+        """Return the attributions and standard errors of all rows and outputs."""
+        draws, log_weights = design.draws, design.log_weights
+        total = (values[:, 1] - values[:, 0])[:, None] / 2  # the odd part at all players together
+        targets = draws.targets(values, centred=False)
+        if isinstance(draws, FoldedDraws):
+
+            def fit(known: IntArray, others: IntArray) -> tuple[FloatArray, FloatArray]:
+                members = draws.members[known], draws.members[others]
+                results = self._solved(
+                    members[0], total, targets[:, known], log_weights, members[1]
+                )
+                return results.means, results.predictions
+
+            return cross_fitted(draws, targets, fit)
+        n_pairs, n_players = draws.members.shape
+        results = self._solved(draws.members, total, targets, log_weights, draws.members[:0])
+        errors = np.sqrt(results.variances)
+        freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
+        return Solution(results.means, errors, freedom, prior_shares(results.means, errors))
+
+    def _solved(
+        self,
+        members: CoalitionArray,
+        total: FloatArray,
+        targets: FloatArray,
+        log_weights: FloatArray | None,
+        others: CoalitionArray,
+    ) -> Posterior:
+        """Return the posterior of all rows and outputs, (R, ..., K).
+
+        Parameters
+        ----------
+        members : array, (n, M)
+            The coalitions.
+        total, targets : arrays, (R, 1, K) and (R, n, K)
+            The odd part of the game at all players together, and at these coalitions.
+        log_weights : array, (R, M), or None
+            Where the logarithms of the weights are expected to be.
+        others : array, (m, M)
+            Coalitions whose values are predicted.
+        """
         n_players = members.shape[1]
-        total = (values[:, 1] - values[:, 0]) / 2  # the odd part at all players together
-        targets = np.concatenate(
-            [total[:, None], design.draws.targets(values, centred=False)], axis=1
-        )
-        flat = np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(targets.shape[1], -1)
+        targets = np.concatenate([total, targets], axis=1)
+        n_rows, n, n_outputs = targets.shape
+        flat = np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(n, -1)
         # Each sum is over neighbours in memory, so that its order is that of a row alone.
         size = np.sqrt((np.ascontiguousarray(flat.T) ** 2).mean(axis=1))
         is_something = size > 0
-        means, variances = np.zeros((2, n_players, flat.shape[1]))
+        lengths = (n_players, n_players, len(others))
+        results = Posterior(*(np.zeros((length, len(size))) for length in lengths))
         if is_something.any():
-            signs = np.where(
-                np.concatenate([np.ones((1, n_players), dtype=bool), members]), 1.0, -1.0
-            )
-            scaled = flat[:, is_something] / size[is_something]
-            centres = design.log_weights
+            with_all = np.concatenate([np.ones((1, n_players), dtype=bool), members])
+            centres = log_weights
             if centres is not None:
                 centres = np.repeat(centres, n_outputs, axis=0)[is_something]
-            results = self._posterior(signs, scaled, centres)
-            means[:, is_something] = results.means * size[is_something]
-            variances[:, is_something] = results.variances * size[is_something] ** 2
-        attributions = np.ascontiguousarray(
-            means.reshape(n_players, n_rows, n_outputs).transpose(1, 0, 2)
+            scale = size[is_something]
+            scaled = self._posterior(
+                _signs(with_all), flat[:, is_something] / scale, centres, _signs(others)
+            )
+            results.means[:, is_something] = scaled.means * scale
+            results.variances[:, is_something] = scaled.variances * scale**2
+            results.predictions[:, is_something] = scaled.predictions * scale
+        means, variances, predictions = (
+            np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
+            for array in (results.means, results.variances, results.predictions)
         )
         # What rounding leaves of the efficiency residual.
-        residual = 2 * total[:, None] - attributions.sum(axis=1, keepdims=True)
-        errors = np.sqrt(variances).reshape(n_players, n_rows, n_outputs).transpose(1, 0, 2)
-        attributions += residual / n_players
-        n_pairs = members.shape[0]
-        freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
-        shares = prior_shares(attributions, errors)
-        return Solution(attributions, errors, freedom, shares)
+        residual = 2 * total - means.sum(axis=1, keepdims=True)
+        return Posterior(means + residual / n_players, variances, predictions)
 
     def _posterior(
-        self, signs: FloatArray, targets: FloatArray, centres: FloatArray | None
+        self,
+        signs: FloatArray,
+        targets: FloatArray,
+        centres: FloatArray | None,
+        others: FloatArray | None = None,
     ) -> Posterior:
         """Return the posterior for targets, (n, B), of mean square 1."""
         n, n_players = signs.shape
+        others = signs[:0] if others is None else others
+        predictions = np.zeros((len(others), targets.shape[1]))
         if n_players <= _COUNTED_PLAYERS and n == 2 ** (n_players - 1):
             values = shapley_weights(signs).T @ targets  # all pairs are there
-            return Posterior(values, np.zeros_like(values))
+            return Posterior(values, np.zeros_like(values), predictions)
         first_values = slice(0, _LEARNED_FROM + 1)
         starts = best_of_grid(signs[first_values], targets[first_values])
         means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
@@ -206,12 +257,20 @@ class OddGP(Estimator[OddDesign]):
 
         def solve_block(block: list[int]) -> Posterior:
             of_block = None if centres is None else centres[block]
-            return solve(signs, targets[:, block], [starts[index] for index in block], of_block)
+            starts_of_block = [starts[index] for index in block]
+            return solve(signs, targets[:, block], starts_of_block, of_block, others)
 
         solved = map_in_threads(solve_block, blocks, n_threads)
         for block, results in zip(blocks, solved, strict=True):
             means[:, block], variances[:, block] = results.means, results.variances
-        return Posterior(means, variances)
+            predictions[:, block] = results.predictions
+        return Posterior(means, variances, predictions)
+
+
+def _signs(members: CoalitionArray) -> FloatArray:
+    """Return 1 for the members of coalitions, −1 for the other players."""
+    signs: FloatArray = np.where(members, 1.0, -1.0)
+    return signs
 
 
 def _blocks_of_equal(starts: list[Prior]) -> list[list[int]]:
@@ -248,7 +307,11 @@ def _most_threads(n: int) -> int:
 
 
 def _with_equal_weights(
-    signs: FloatArray, targets: FloatArray, starts: list[Prior], centres: FloatArray | None
+    signs: FloatArray,
+    targets: FloatArray,
+    starts: list[Prior],
+    centres: FloatArray | None,
+    others: FloatArray,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), that start at the same prior."""
     del centres  # they are of fitted strengths
@@ -257,12 +320,18 @@ def _with_equal_weights(
     kernel = OddKernel.at(signs[:n_first], starts[0].strengths)
     if not is_dense:
         sparse = SparseInteractions.empty()
-        return posterior_through_first_values(signs, targets, kernel, starts[0], 0.0, sparse)
-    return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [])
+        return posterior_through_first_values(
+            signs, targets, kernel, starts[0], 0.0, sparse, others
+        )
+    return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [], others)
 
 
 def _with_learned_weights(
-    signs: FloatArray, targets: FloatArray, starts: list[Prior], centres: FloatArray | None
+    signs: FloatArray,
+    targets: FloatArray,
+    starts: list[Prior],
+    centres: FloatArray | None,
+    others: FloatArray,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), each with strengths of its own."""
     n_fitted = _SHARE_LEARNED * signs.shape[1]
@@ -278,16 +347,19 @@ def _with_learned_weights(
     if len(signs) - 1 > signs.shape[1]:  # fewer pairs do not even determine single players
         sparse, prior = find_sparse_interactions(kernel, stack[:, searched], prior)
     if len(signs) > _DENSE_PAIRS:
-        results = _through_first_values(signs, stack, prior, n_fitted, sparse)
+        results = _through_first_values(signs, stack, prior, n_fitted, sparse, others)
     else:
         small = kernel.within(_LEARNED_FROM + 1)
         choices = choices_around(small, prior, start, expectation)
         if len(signs) <= _LEARNED_FROM + 1:
-            results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse)
+            results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, others)
         else:
-            results = _by_likely_choices(signs, stack, list(choices), n_fitted, sparse)
-    results = with_exact_games(kernel, stack[:, searched], prior, sparse, results)
-    return Posterior(results.means[:, :, 0].T, results.variances[:, :, 0].T)
+            results = _by_likely_choices(signs, stack, list(choices), n_fitted, sparse, others)
+    if not len(others):  # predictions belong to the means of the posterior itself
+        results = with_exact_games(kernel, stack[:, searched], prior, sparse, results)
+    return Posterior(
+        results.means[:, :, 0].T, results.variances[:, :, 0].T, results.predictions[:, :, 0].T
+    )
 
 
 def _by_likely_choices(
@@ -296,6 +368,7 @@ def _by_likely_choices(
     choices: list[PriorChoice],
     n_fitted: float,
     sparse: list[SparseInteractions],
+    others: FloatArray,
 ) -> Posterior:
     """Return the posterior of each game of a stack, (B, n), by the choices its first values leave.
 
@@ -305,7 +378,7 @@ def _by_likely_choices(
     for game, own_choices in enumerate(likely_choices(choices, stack, sparse)):
         with_kernels = [choice.at(signs) for choice in own_choices]
         values = stack[[game], :, None]
-        of_games.append(posterior(signs, values, with_kernels, n_fitted, [sparse[game]]))
+        of_games.append(posterior(signs, values, with_kernels, n_fitted, [sparse[game]], others))
     return Posterior.stack(of_games)
 
 
@@ -315,6 +388,7 @@ def _through_first_values(
     prior: Prior,
     n_fitted: float,
     sparse: list[SparseInteractions],
+    others: FloatArray,
 ) -> Posterior:
     """Return the posterior of each game of a stack, (B, n), of many values."""
     of_games = []
@@ -322,7 +396,9 @@ def _through_first_values(
         of_game = prior.of_games(game)
         first = OddKernel.at(signs[: min(_FIRST_VALUES, _DENSE_PAIRS)], of_game.strengths)
         results = posterior_through_first_values(
-            signs, values[:, None], first, of_game, n_fitted, sparse[game]
+            signs, values[:, None], first, of_game, n_fitted, sparse[game], others
         )
-        of_games.append(Posterior(results.means[None], results.variances[None]))
+        of_games.append(
+            Posterior(results.means[None], results.variances[None], results.predictions[None])
+        )
     return Posterior.stack(of_games)

@@ -8,6 +8,7 @@ than values leave a remainder of rounding only, they are the game's, and so are 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -74,7 +75,7 @@ def with_exact_games(
         exact = _exact_values(kernel.signs, targets[game], coefficients)
         if exact is not None:
             means[game, :, 0], variances[game, :, 0] = exact
-    return Posterior(means, variances)
+    return replace(posterior, means=means, variances=variances)
 
 
 Coefficients = list[tuple[IntArray, FloatArray]]

@@ -36,16 +36,20 @@ _SPARSE_JITTER = 1e-8
 
 @dataclass(frozen=True)
 class Posterior:
-    """Means and variances of the Shapley values, (..., M, B) each, for B targets."""
+    """Means and variances of the Shapley values, (..., M, B) each, for B targets.
+
+    `predictions`, (..., m, B), are the means of the values of other coalitions.
+    """
 
     means: FloatArray
     variances: FloatArray
+    predictions: FloatArray
 
     @classmethod
     def stack(cls, of_games: Sequence[Posterior]) -> Posterior:
         """Return the posteriors of several stacks as those of one."""
-        means = np.concatenate([of_game.means for of_game in of_games])
-        return cls(means, np.concatenate([of_game.variances for of_game in of_games]))
+        arrays = [(one.means, one.variances, one.predictions) for one in of_games]
+        return cls(*map(np.concatenate, zip(*arrays, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -104,12 +108,18 @@ class _Average:
         self.variances.append(variance)
 
     def posterior(self) -> Posterior:
-        """Return the mean and the variance of the mixture."""
+        """Return the mean and the variance of the mixture.
+
+        The means of the Shapley values come first, followed by predictions without variances.
+        """
         chances = np.exp(np.array(self.scores) - np.max(self.scores, axis=0))
         chances = (chances / chances.sum(axis=0))[..., None, :]  # (G, ..., 1, B)
-        mean = (chances * self.means).sum(axis=0)
-        spread = (np.array(self.means) - mean) ** 2
-        return Posterior(mean, (chances * (np.array(self.variances) + spread)).sum(axis=0))
+        n_players = self.variances[0].shape[-2]
+        all_means = (chances * self.means).sum(axis=0)
+        mean, predictions = all_means[..., :n_players, :], all_means[..., n_players:, :]
+        spread = (np.array(self.means)[..., :n_players, :] - mean) ** 2
+        variance = (chances * (np.array(self.variances) + spread)).sum(axis=0)
+        return Posterior(mean, variance, predictions)
 
 
 def posterior(
@@ -118,6 +128,7 @@ def posterior(
     choices: Iterable[PriorChoice],
     n_fitted: float,
     sparse: list[SparseInteractions],
+    others: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior, averaged over the choices of the prior by their evidence.
 
@@ -135,30 +146,39 @@ def posterior(
         Degrees of freedom that have gone into the hyperparameters.
     sparse : list of SparseInteractions
         Interactions with variances of their own, for each game of a stack; none for one game.
+    others : array, (m, M), optional
+        Other coalitions, whose values are predicted.
     """
     n, n_players = signs.shape
+    others = np.empty((0, n_players)) if others is None else others
     weights, degree_one = shapley_weights(signs), 2 * signs / n_players
     of_features: FloatArray | None = None
-    of_sparse, own_variance = np.zeros(()), np.zeros(())
+    of_sparse, own_variance, sparse_with_others = np.zeros(()), np.zeros(()), np.zeros(())
     if sparse:
         stack = SparseInteractions.stack(sparse)
         features, maps = stack.features(signs), stack.attributions(n_players)
         of_features = features @ features.swapaxes(-1, -2)
         of_sparse, own_variance = features @ maps, (maps**2).sum(axis=-2)
+        sparse_with_others = features @ stack.features(others).swapaxes(-1, -2)
     average = _Average([], [], [])
     for choice in choices:
         covariances, variances = interaction_covariances(signs, choice.prior.strengths)
         a = np.asarray(choice.prior.interactions)[..., None]
         common = a[..., None] * covariances + degree_one + of_sparse
+        with_others = OddKernel.at(signs, choice.prior.strengths, others).combined(choice.prior)
+        with_others = with_others + sparse_with_others
         for prior in choice.priors():
             noise, least = noise_of(prior, n, of_features)
-            all_columns = np.concatenate([targets, common + noise[..., None] * weights], axis=-1)
+            all_columns = np.concatenate(
+                [targets, common + noise[..., None] * weights, with_others], axis=-1
+            )
             half, columns = whiten(covariance_of(choice.kernel, prior, of_features), all_columns)
             whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
             variance = 4 / n_players + a * variances + own_variance
             variance = variance + noise[..., -1:] * squared_weights(n_players)
             variance += least * 4 / n_players**2
-            unexplained = np.maximum(variance - (loadings**2).sum(axis=-2), 0.0)
+            explained = (loadings[..., :n_players] ** 2).sum(axis=-2)
+            unexplained = np.maximum(variance - explained, 0.0)
             beforehand = log_prior(prior) + choice.log_chance
             score = log_evidence(half, whitened) + np.asarray(beforehand)[..., None]
             mean = _products(loadings, whitened)
@@ -193,6 +213,7 @@ def posterior_through_first_values(
     prior: Prior,
     n_fitted: float,
     sparse: SparseInteractions,
+    others: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior of one game, with interactions known through the first values only.
 
@@ -205,10 +226,10 @@ def posterior_through_first_values(
     pairs, φ = (L − B F) c + B y + what is unknown of e.
     """
     n, n_players = signs.shape
+    others = np.empty((0, n_players)) if others is None else others
     factor, common, noise = _through_first(signs, among_first, prior)
     precisions = 1.0 / noise
-    exact_features = np.concatenate([signs / np.sqrt(n_players), sparse.features(signs)], axis=1)
-    features = np.concatenate([exact_features, common.T], axis=1)  # (n, M + k + m)
+    features = _kept_features(signs, sparse, common)  # (n, M + k + m)
     maps, alone = _maps_of_kept(among_first, prior, factor, sparse)
 
     weighted = features * precisions[:, None]
@@ -226,7 +247,22 @@ def posterior_through_first_values(
     scale = np.maximum(energy, 0.0) / (n - n_fitted)
     unexplained = (loadings**2).sum(axis=0) + _unknown(weights, alone, prior)
     mean = _products(loadings, coefficients) + _products(weights, targets)
-    return Posterior(mean, unexplained[:, None] * scale)
+    with_others = whitened_by(factor, _interactions(among_first, prior, others))
+    of_others = whitened_by(root, _kept_features(others, sparse, with_others).T)
+    return Posterior(mean, unexplained[:, None] * scale, _products(of_others, coefficients))
+
+
+def _kept_features(signs: FloatArray, sparse: SparseInteractions, common: FloatArray) -> FloatArray:
+    """Return the features of coalitions, (n, M + k + m), of which all that is kept consists."""
+    of_singles = signs / np.sqrt(signs.shape[1])
+    return np.concatenate([of_singles, sparse.features(signs), common.T], axis=1)
+
+
+def _interactions(among_first: OddKernel, prior: Prior, signs: FloatArray) -> FloatArray:
+    """Return the covariances, (m, n), of the first values with others, by interactions alone."""
+    kernel = OddKernel.at(among_first.signs, among_first.strengths, signs)
+    covariances: FloatArray = prior.interactions * kernel.interactions
+    return covariances
 
 
 def _through_first(
@@ -243,13 +279,11 @@ def _through_first(
     array, (n,)
         Variances that the values have of their own.
     """
-    first, strengths = among_first.signs, among_first.strengths
     among = prior.interactions * among_first.interactions
     diagonal = np.arange(len(among))
     among[diagonal, diagonal] += _SPARSE_JITTER
     factor = scipy.linalg.cholesky(among, lower=True, overwrite_a=True, check_finite=False)
-    with_all = OddKernel.at(first, strengths, signs).interactions
-    common = whitened_by(factor, prior.interactions * with_all)
+    common = whitened_by(factor, _interactions(among_first, prior, signs))
     variance = among_first.variance(prior) - 1.0
     noise = np.maximum(variance - (common**2).sum(axis=0), 0.0) + _SPARSE_JITTER
     noise[1:] += prior.noise_variance

@@ -1,0 +1,98 @@
+"""Unbiased estimates around a regression that is fitted to all but a fold of the evaluations.
+
+A regression on all pairs but those of a fold predicts the pairs of the fold, which are a random
+sample of what the others leave. So the Shapley values of the regression, plus those of its errors
+as far as the fold tells them, are unbiased, however wrong the regression is; and where it is right,
+nothing is left to estimate. The estimate is the mean over all folds (Chernozhukov et al.,
+Double/Debiased Machine Learning, 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..array_types import AttributionArray, FloatArray, IntArray
+from .pair_folds import FoldedDraws, pair_counts
+from .protocol import Solution
+
+_SHARED = 2.0
+"""What covariances between folds add to the variance, as a multiple of a fold's part of it.
+Measured on 19 kinds of games with 10 players: mostly 1 to 2, more where errors are tiny."""
+
+_LEAST_SPREAD = 1e-3
+"""Least variance of the squares that a variance is a mean of, relative to the square of it."""
+
+Fit = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
+"""Takes the indices of the pairs to fit to, and of those to predict, (m,).
+
+It returns the Shapley values, (R, M, K), of the game that has the known values at the pairs of the
+fit and predicted ones elsewhere; and the predicted odd part of the game at the others, (R, m, K).
+"""
+
+
+def cross_fitted(draws: FoldedDraws, targets: FloatArray, fit: Fit) -> Solution:
+    """Return the mean over the folds, and its standard errors.
+
+    Parameters
+    ----------
+    draws : FoldedDraws
+        The pairs.
+    targets : array, (R, n, K)
+        The odd part of the game at the pairs.
+    fit : callable
+        The regression.
+    """
+    coefficients = draws.coefficients
+    residuals = np.zeros_like(targets)
+    estimates: list[AttributionArray] = []
+    for fold in draws.folds():
+        attributions, predictions = fit(fold.others, fold.held)
+        residuals[:, fold.held] = errors = targets[:, fold.held] - predictions
+        of_fold = coefficients[fold.held] * fold.factors[:, None]
+        estimates.append(attributions + of_fold.T @ errors)
+    variances, freedom = _variances(draws, residuals)
+    return Solution(np.mean(estimates, axis=0), np.sqrt(variances), freedom)
+
+
+def _variances(draws: FoldedDraws, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the variances of the mean over the folds, and their degrees of freedom, (R, M, K).
+
+    Folds whose regressions share most of their pairs err alike, which adds `_SHARED` of a fold's
+    part. A variance of few large squares has few degrees of freedom.
+    """
+    is_drawn = draws.blocks >= 0
+    of_sizes = [_of_size(draws, residuals, size) for size in np.unique(draws.sizes[is_drawn])]
+    variances, fourths = np.sum(of_sizes, axis=0)
+    at_least = variances**2 / max(1, np.count_nonzero(is_drawn))
+    beyond = np.maximum(fourths - at_least, _LEAST_SPREAD * at_least)
+    is_something = beyond > 0
+    freedom = np.full_like(variances, np.inf)
+    np.divide(2 * variances**2, beyond, out=freedom, where=is_something)
+    n_folds = draws.n_folds
+    return variances * (1 + _SHARED / n_folds if n_folds > 1 else 1.0), freedom
+
+
+def _of_size(draws: FoldedDraws, residuals: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
+    """Return what the pairs of a size add to the variances, (R, M, K), and squares of its parts.
+
+    It is the variance of a sample without replacement. Where the number of pairs of a fold is
+    random, the mean of their errors is part of it.
+    """
+    is_of_size, is_drawn = draws.sizes == size, draws.blocks >= 0
+    drawn = np.flatnonzero(is_of_size & is_drawn)
+    coefficients, errors, number = draws.coefficients[drawn], residuals[:, drawn], len(drawn)
+    n_pairs = pair_counts(draws.members.shape[1])[size]
+    n_open = n_pairs - np.count_nonzero(is_of_size & ~is_drawn)
+    share = n_open / n_pairs if np.isfinite(n_open) else 1.0
+    factor = share**2 * max(0.0, 1 - number / n_open)
+    squares = (coefficients**2).T @ errors**2
+    if np.floor(draws.expected[:, size] + 1e-9).sum() >= draws.n_folds and number > 1:
+        spread = squares - (coefficients.T @ errors) ** 2 / number
+        # Smaller differences are rounding errors of a variance of 0.
+        squares = np.where(spread > 1e-14 * squares, spread, 0.0) * number / (number - 1)
+        factor /= number**2
+    else:
+        factor /= draws.expected[:, size].sum() ** 2
+    return factor * squares, factor**2 * ((coefficients**4).T @ errors**4)

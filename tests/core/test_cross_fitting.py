@@ -1,0 +1,217 @@
+"""Cross-fitted estimates: unbiased whatever the regression, with the errors that they state."""
+
+import numpy as np
+import pytest
+
+import shapley_adapters as core
+from shapley_adapters.coalitions.tables import end_points
+from shapley_adapters.estimators.cross_fitting import cross_fitted
+from shapley_adapters.estimators.pair_folds import draw_folds, pair_counts
+from shapley_adapters.estimators.protocol import DesignRequest
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.reference_games import TableGame, random_game
+from tests.helpers.zoo import tabulated
+
+
+def request(n_players, budget, seed=0, planned=None):
+    return DesignRequest(
+        n_players=n_players,
+        budget=budget,
+        planned=planned or budget,
+        rng=np.random.default_rng(seed),
+        known=end_points(n_players),
+    )
+
+
+def ridge(draws, targets, total):
+    """Return a regression on single players, wrong for most games, and right at known pairs.
+
+    The pair of no and all players counts 2/M in each Shapley value.
+    """
+    signs = np.where(draws.members, 1.0, -1.0)
+    n_players = signs.shape[1]
+
+    def fit(known, others):
+        matrix = signs[known].T @ signs[known] + 3 * np.eye(n_players)
+        slopes = np.linalg.solve(matrix, signs[known].T @ targets[:, known])
+        off = total / 2 - slopes.sum(axis=1, keepdims=True)
+        weights = draws.coefficients[known] / pair_counts(n_players)[draws.sizes[known], None]
+        errors = targets[:, known] - signs[known] @ slopes
+        attributions = 2 * slopes + 2 * off / n_players + weights.T @ errors
+        return attributions, signs[others] @ slopes
+
+    return fit
+
+
+def solved(draws, game):
+    table = draws.table.coalitions[0]
+    values = game.values[:, table @ (1 << np.arange(table.shape[1]))]
+    targets, total = draws.targets(values, centred=False), values[:, 1:2] - values[:, :1]
+    return cross_fitted(draws, targets, ridge(draws, targets, total))
+
+
+def z_values(game, make_draws, n_seeds):
+    found = [solved(make_draws(seed), game).values[0, :, 0] for seed in range(n_seeds)]
+    spread = np.std(found, axis=0, ddof=1) / np.sqrt(n_seeds)
+    off = np.mean(found, axis=0) - game_shapley_values(game)[0, :, 0]
+    return off / np.maximum(spread, 1e-12)
+
+
+# --- designs ---
+
+BUDGETS = [
+    (3, 6, None),
+    (4, 8, None),
+    (5, 20, None),
+    (6, 20, None),
+    (6, 40, 14),
+    (6, 62, None),
+    (7, 40, None),
+    (8, 100, 40),
+    (8, 200, None),
+    (13, 208, None),
+    (13, 2000, 60),
+    (40, 640, None),
+    (300, 900, 600),
+]
+over_budgets = pytest.mark.parametrize(("n_players", "budget", "planned"), BUDGETS)
+
+
+def check_folds(draws, n_players):
+    """Each pair left by the others may be in a fold, and stands for its share of them."""
+    counts = pair_counts(n_players)
+    held = []
+    for index, fold in enumerate(draws.folds()):
+        held += fold.held.tolist()
+        n_known = np.bincount(draws.sizes[fold.others], minlength=len(counts))
+        is_left = n_known < counts
+        own = np.arange(len(draws.expected)) % draws.n_folds == index
+        assert (draws.expected[own].sum(axis=0)[is_left] > 0).all()
+        for size in np.unique(draws.sizes[fold.held]):
+            of_size = fold.factors[draws.sizes[fold.held] == size]
+            assert np.ptp(of_size) == 0
+    assert sorted(held) == np.flatnonzero(draws.blocks >= 0).tolist()
+
+
+@over_budgets
+@pytest.mark.parametrize("seed", range(3))
+def test_folds_may_hold_whatever_is_left(n_players, budget, planned, seed):
+    draws = draw_folds(request(n_players, budget, seed, planned))
+    n_evaluations = draws.table.coalitions.shape[1]
+    assert budget - 1 <= n_evaluations <= budget
+    check_folds(draws, n_players)
+    smaller = draws.within(planned or budget)
+    assert smaller.n_folds >= min(3, budget // 2 - 1)
+    check_folds(smaller, n_players)
+
+
+def test_pairs_differ():
+    draws = draw_folds(request(8, 200))
+    same_side = draws.members ^ draws.members[:, :1]
+    assert len(np.unique(same_side, axis=0)) == len(same_side) == 99
+
+
+# --- unbiased, for any regression ---
+
+
+@over_budgets
+@pytest.mark.slow
+def test_unbiased_for_any_regression(n_players, budget, planned):
+    """|z| > 4.5 of 9 means is no chance."""
+    if n_players > 8:
+        pytest.skip("Shapley values of random games by enumeration")
+    game = random_game(n_players, seed=3)
+    draws = lambda seed: draw_folds(request(n_players, budget, seed, planned))  # noqa: E731
+    assert np.abs(z_values(game, draws, 1500)).max() < 4.5
+
+
+@pytest.mark.parametrize("stop", [0.4, 0.55, 0.9])
+@pytest.mark.slow
+def test_the_first_part_of_a_design_is_unbiased(stop):
+    game = random_game(7, seed=3)
+    draws = lambda seed: draw_folds(request(7, 100, seed, 40)).within(int(100 * stop))  # noqa: E731
+    assert np.abs(z_values(game, draws, 1500)).max() < 4.5
+
+
+@pytest.mark.parametrize(("n_players", "budget"), [(6, 30), (8, 60), (8, 160)])
+def test_errors_are_those_of_the_draws(n_players, budget):
+    """Mean squares over 300 seeds; they count on some covariance between folds."""
+    game = random_game(n_players, seed=4)
+    found = [solved(draw_folds(request(n_players, budget, seed)), game) for seed in range(300)]
+    off = np.array([one.values for one in found]) - game_shapley_values(game)
+    stated = np.mean([one.standard_errors**2 for one in found])
+    assert 0.85 < stated / (off**2).mean() < 1.5
+
+
+# --- odd Gaussian-process regression ---
+
+
+def errors_of(estimator, table, per_player, n_seeds=2):
+    """Return the mean error over Σ|φ|, and how often 95 % intervals hold."""
+    game = TableGame(table[:, :, None])
+    exact = game_shapley_values(game)
+    errors, inside = [], []
+    for seed in range(n_seeds):
+        settings = core.Settings(seed=seed, budget=per_player * game.n_players)
+        found = core.estimate(game, estimator, settings)
+        lower, upper = found.interval(0.95)
+        errors.append(np.abs(found.values - exact).sum(axis=1) / np.abs(exact).sum(axis=1))
+        inside.append((lower <= exact + 1e-9) & (exact <= upper + 1e-9))
+    return np.mean(errors), np.mean(inside)
+
+
+@pytest.mark.parametrize(("per_player", "most"), [(16, 0.6), (32, 0.35)])
+@pytest.mark.parametrize("name", ["tanh network", "ReLU network", "trees"])
+def test_far_more_accurate_than_other_unbiased_estimators(name, per_player, most):
+    table = tabulated(name, 10, 6)
+    ours, inside = errors_of(core.OddGP(unbiased=True), table, per_player)
+    others = [core.RandomOrder(), core.SVARM(), core.Owen(), core.UnbiasedLeastSquares()]
+    assert ours < most * min(errors_of(other, table, per_player)[0] for other in others)
+    assert inside > 0.85
+
+
+@pytest.mark.parametrize("name", ["vote", "random", "sum above a threshold"])
+def test_no_less_accurate_where_regressions_tell_little(name):
+    table = tabulated(name, 10, 8)
+    ours, _ = errors_of(core.OddGP(unbiased=True), table, 16, n_seeds=4)
+    others = [core.RandomOrder(), core.SVARM(), core.Owen(), core.UnbiasedLeastSquares()]
+    assert ours < 1.2 * min(errors_of(other, table, 16, n_seeds=4)[0] for other in others)
+
+
+@pytest.mark.parametrize("name", ["vote", "ReLU network", "parity of five"])
+@pytest.mark.slow
+def test_odd_gp_is_unbiased(name):
+    """Over 400 seeds, learned weights and all; |z| > 4.5 of 32 means is no chance."""
+    table = tabulated(name, 8, 4)
+    game = TableGame(table[:, :, None])
+    found = [
+        core.estimate(game, core.OddGP(unbiased=True), core.Settings(seed=seed, budget=64)).values
+        for seed in range(400)
+    ]
+    off = np.mean(found, axis=0) - game_shapley_values(game)
+    z = off / (np.std(found, axis=0, ddof=1) / np.sqrt(len(found)) + 1e-12)
+    assert np.abs(z).max() < 4.5
+
+
+@pytest.mark.parametrize("weights", ["learned", "equal"])
+def test_large_designs_are_predicted_through_their_first_values(weights, monkeypatch):
+    """What is left out of the regression is corrected all the same."""
+    game = random_game(9, n_rows=3, seed=5)
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.estimator._DENSE_PAIRS", 60)
+    estimator = core.OddGP(weights, unbiased=True)
+    found = core.estimate(game, estimator, core.Settings(seed=0, budget=508))
+    off = np.abs(found.values - game_shapley_values(game))
+    assert off.max() < 0.05
+    np.testing.assert_allclose(
+        found.values.sum(axis=1), found.grand_values - found.empty_values, atol=1e-10
+    )
+
+
+def test_tolerance_stops_on_the_errors_of_the_draws():
+    table = tabulated("ReLU network", 10, 4)
+    game = TableGame(table[:, :, None])
+    settings = core.Settings(seed=0, tolerance=core.Tolerance(0.02))
+    found = core.estimate(game, core.OddGP(unbiased=True), settings)
+    assert found.evaluations.max() < 500
+    assert found.standard_errors.max() <= 0.02
+    assert np.abs(found.values - game_shapley_values(game)).max() < 0.08
