@@ -1,6 +1,7 @@
 """How time and memory grow with rows, players, evaluations, outputs and background rows.
 
-    python tests/benchmarks/growth.py [--quick] [--only WORD …] [--estimators NAME …] [--limit S]
+    python tests/benchmarks/growth.py [--quick] [--only SERIES …] [--estimators NAME …] [--limit S]
+                                      [--figure FILE]
 
 Each cell explains by shap.Explainer in a process of its own. The model is a product of matrices and
 a square, so that nearly all time is ours; its own time is subtracted. Memory is the highest of the
@@ -56,7 +57,7 @@ class Cell:
 DEFAULTS = Cell()
 
 SERIES: dict[str, tuple[int, ...]] = {
-    "rows": (100, 1_000, 10_000, 100_000),
+    "rows": (100, 1_000, 10_000, 100_000, 1_000_000),
     "players": (10, 30, 100, 300, 1_000, 3_000),
     "per_player": (4, 16, 64, 256),
     "outputs": (1, 10, 100),
@@ -66,6 +67,15 @@ SERIES: dict[str, tuple[int, ...]] = {
 
 ROWS_OF_SERIES = {"players": 2, "per_player": 20, "outputs": 20, "background": 20}
 """Rows where another size grows."""
+
+LABELS = {
+    "rows": "rows",
+    "players": "features (2 rows)",
+    "per_player": "evaluations per feature (20 rows)",
+    "outputs": "outputs (20 rows)",
+    "background": "background rows (20 rows)",
+}
+"""The axes of the figure."""
 
 QUICK = {"rows": 10_000, "players": 300, "per_player": 64, "outputs": 10, "background": 100}
 """The largest sizes with --quick."""
@@ -141,8 +151,13 @@ def cost_in_a_process(cell: Cell, limit: float) -> Cost | str:
     return Cost(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def print_series(name: str, estimator: str, sizes: tuple[int, ...], limit: float) -> None:
-    """Print a line for each size."""
+Curve = list[tuple[int, float, float]]
+"""Sizes with our milliseconds per row and the megabytes."""
+
+
+def print_series(name: str, estimator: str, sizes: tuple[int, ...], limit: float) -> Curve:
+    """Print a line for each size, and return the curve."""
+    curve: Curve = []
     start = replace(DEFAULTS, estimator=estimator, rows=ROWS_OF_SERIES.get(name, DEFAULTS.rows))
     previous: tuple[int, float] | None = None
     power = math.nan
@@ -156,11 +171,32 @@ def print_series(name: str, estimator: str, sizes: tuple[int, ...], limit: float
         if previous is not None:
             power = math.log(own / previous[1]) / math.log(size / previous[0])
         previous = size, own
+        curve.append((size, 1e3 * own / cell.rows, cost.megabytes))
         print(
             f"{estimator:14}{name:>12}{size:>9,}{cell.budget:>9,}{cost.seconds:>10.2f}"
             f"{1e3 * own / cell.rows:>12.2f}{cost.megabytes:>10.0f}{power:>8.2f}",
             flush=True,
         )
+    return curve
+
+
+def draw(curves: dict[tuple[str, str], Curve], path: str) -> None:
+    """Draw time per row over memory, with a column for each series."""
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(name for name, _ in curves))
+    figure, axes = plt.subplots(2, len(names), figsize=(3.2 * len(names), 5.5), squeeze=False)
+    for (name, estimator), curve in curves.items():
+        column = axes[:, names.index(name)]
+        sizes, milliseconds, megabytes = zip(*curve, strict=True)
+        column[0].loglog(sizes, milliseconds, "o-", markersize=3, label=estimator)
+        column[1].loglog(sizes, np.maximum(megabytes, 1), "o-", markersize=3)
+        column[1].set_xlabel(LABELS[name])
+    axes[0, 0].set_ylabel("our milliseconds per row")
+    axes[1, 0].set_ylabel("megabytes")
+    axes[0, 0].legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:
@@ -171,6 +207,7 @@ def main() -> None:
     parser.add_argument("--estimators", nargs="+", choices=ESTIMATORS, default=list(ESTIMATORS))
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of a process")
     parser.add_argument("--quick", action="store_true", help="without the largest sizes")
+    parser.add_argument("--figure", help="a file for the curves")
     arguments = parser.parse_args()
     if arguments.cell:
         print(json.dumps(asdict(measure(Cell(**json.loads(arguments.cell))))))
@@ -179,12 +216,17 @@ def main() -> None:
         f"{'estimator':14}{'growing':>12}{'size':>9}{'budget':>9}{'s in all':>10}"
         f"{'own ms/row':>12}{'MB':>10}{'power':>8}"
     )
+    curves: dict[tuple[str, str], Curve] = {}
     for name in arguments.only:
         sizes = SERIES[name]
         if arguments.quick:
             sizes = tuple(size for size in sizes if size <= QUICK[name])
         for estimator in arguments.estimators:
-            print_series(name, estimator, sizes, arguments.limit)
+            curve = print_series(name, estimator, sizes, arguments.limit)
+            if curve:
+                curves[name, estimator] = curve
+    if arguments.figure:
+        draw(curves, arguments.figure)
 
 
 if __name__ == "__main__":

@@ -255,6 +255,7 @@ ESTIMATORS = [
         is_linear=False,
         rounding=1e-8,
         least=lambda m: 4,
+        is_in_matrix=True,
     ),
     Row(
         "odd GP, unbiased",

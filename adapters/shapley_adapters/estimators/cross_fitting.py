@@ -49,7 +49,8 @@ def cross_fitted(draws: FoldedDraws, targets: FloatArray, fit: Fit) -> Solution:
     estimates: list[AttributionArray] = []
     for fold in draws.folds():
         attributions, predictions = fit(fold.others, fold.held)
-        residuals[:, fold.held] = errors = targets[:, fold.held] - predictions
+        # `take` keeps rows contiguous, so that a row alone has the same sums as among others.
+        residuals[:, fold.held] = errors = targets.take(fold.held, axis=1) - predictions
         of_fold = coefficients[fold.held] * fold.factors[:, None]
         estimates.append(attributions + of_fold.T @ errors)
     variances, freedom = _variances(draws, residuals)
@@ -82,7 +83,11 @@ def _of_size(draws: FoldedDraws, residuals: FloatArray, size: int) -> tuple[Floa
     """
     is_of_size, is_drawn = draws.sizes == size, draws.blocks >= 0
     drawn = np.flatnonzero(is_of_size & is_drawn)
-    coefficients, errors, number = draws.coefficients[drawn], residuals[:, drawn], len(drawn)
+    coefficients, errors, number = (
+        draws.coefficients[drawn],
+        residuals.take(drawn, axis=1),
+        len(drawn),
+    )
     n_pairs = pair_counts(draws.members.shape[1])[size]
     n_open = n_pairs - np.count_nonzero(is_of_size & ~is_drawn)
     share = n_open / n_pairs if np.isfinite(n_open) else 1.0

@@ -72,15 +72,14 @@ def largest_magnitude(values: ValueArray) -> float:
     return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
-def _values_again(evaluate: Evaluator, row: IntArray, n_values: int) -> ValueArray:
-    """Return the values of all players and of the empty coalition once more, (n, K)."""
-    if n_values == 0:
-        return np.zeros((0, 0))
+def _values_again(evaluate: Evaluator, row: IntArray, n_values: int) -> list[ValueArray]:
+    """Return the values of all players and of the empty coalition once more, (K,) each.
+
+    Each is evaluated alone: rows of a batch may influence each other.
+    """
     coalitions = end_points(evaluate.game.n_players)[::-1][:n_values]
-    table = CoalitionTable(coalitions[None], np.array([n_values]))
-    (values,) = evaluate([Request(row, table)])
-    of_row: ValueArray = values[0]
-    return of_row
+    tables = [CoalitionTable(coalition[None, None], np.array([1])) for coalition in coalitions]
+    return [evaluate([Request(row, table)])[0][0, 0] for table in tables]
 
 
 def _warn(first: ValueArray, second: ValueArray) -> None:

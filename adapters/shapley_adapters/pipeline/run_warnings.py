@@ -207,6 +207,8 @@ class RunWarnings:
 
     def _warn(self, n_rows: int, settings: Settings) -> None:
         warn_of_scores(self.score_source, self.n_partial, self.n_empty, self.n_scored)
+        if self.small_budget is not None:
+            self.small_budget.warn(settings)
         name, budget = settings.name, settings.limit_text
         if self.n_missed:
             warn_user(
