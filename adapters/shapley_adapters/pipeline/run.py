@@ -61,7 +61,7 @@ class Run:
     budgets : dict of int to RowBudget
         The budget for each number of active players.
     warnings : RunWarnings
-        What to warn of in the end.
+        The warnings that are given at the end.
     largest : float
         The largest value so far, regardless of signs.
     seconds : PhaseSeconds
@@ -135,8 +135,8 @@ class Run:
     def _rows_per_block(self, n_outputs: int) -> int:
         """Return how many rows are estimated together, so that their coalitions fit into memory."""
         n_players = self.active.shape[1]
-        most = max(budget.limit for budget in self.budgets.values())
-        row_bytes = most * (8 * n_players + 24 * n_outputs)
+        n_evaluations = max(budget.limit for budget in self.budgets.values())
+        row_bytes = n_evaluations * (8 * n_players + 24 * n_outputs)
         if self.estimator.score_source is not None:
             row_bytes += 24 * n_players**2
         if self.settings.independent_rows:
@@ -219,20 +219,20 @@ class Run:
         if self.estimator.is_drawn_by_labels and group.scores is None and is_drawn:
             relabelled = group.relabelled(self.settings.seed)
             return [self._pending(relabelled, self._designs.design_for(relabelled))]
-        first, *others = group.one_by_one()
-        made = self._designs.design_for(first)
-        if made.design.is_whole:
-            return [self._pending(group, made)]
+        first, *later_rows = group.one_by_one()
+        group_design = self._designs.design_for(first)
+        if group_design.design.is_whole:
+            return [self._pending(group, group_design)]
         return [
-            self._pending(first, made),
-            *(self._pending(other, self._designs.design_for(other)) for other in others),
+            self._pending(first, group_design),
+            *(self._pending(row, self._designs.design_for(row)) for row in later_rows),
         ]
 
-    def _pending(self, group: RowGroup, made: GroupDesign) -> PendingRows:
+    def _pending(self, group: RowGroup, group_design: GroupDesign) -> PendingRows:
         """Return the rows of a group before their first round."""
         if group.graph is not None:
-            self.warnings.count_isolated(group, made)
-        design = made.design
+            self.warnings.count_isolated(group, group_design)
+        design = group_design.design
         is_one_round = self.settings.tolerance is None or design.is_whole
         round_end = self.budgets[group.n_players].first_check
         if is_one_round:
