@@ -136,13 +136,13 @@ def unregister_estimator(name: str) -> None:
     """
     algorithm = _checked_name(name)
     with _lock:
-        left = algorithms()
-        if left.pop(algorithm, None) is None:
-            known = ", ".join(sorted(set(left) - set(_ALGORITHMS))) or "none"
+        remaining = algorithms()
+        if remaining.pop(algorithm, None) is None:
+            names = ", ".join(sorted(set(remaining) - set(_ALGORITHMS))) or "none"
             raise InvalidArgumentError(
-                f"name={name!r} is not a registered estimator; these are: {known}."
+                f"name={name!r} is not a registered estimator; these are: {names}."
             )
-        setattr(shap.Explainer, _REGISTRY, left)
+        setattr(shap.Explainer, _REGISTRY, remaining)
 
 
 def unregister() -> None:

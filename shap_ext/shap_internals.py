@@ -100,7 +100,7 @@ def chosen_by(chain: OpChain, values: FloatArray) -> Any:
 
 
 class _Prepared(shap.Explainer):  # type: ignore[misc] # shap is untyped
-    """What shap's constructor makes of a model and a masker, before an algorithm is chosen."""
+    """A model and a masker after shap's constructor, before an algorithm is chosen."""
 
 
 def prepared_attributes(model: Model, masker: Masker, **arguments: Any) -> dict[str, Any]:

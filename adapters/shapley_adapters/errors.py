@@ -106,17 +106,17 @@ class ShapleyExtWarning(UserWarning):
 _PASSED_OVER = frozenset(["shapley_adapters", "shap_ext", "captum_ext", "shap", "captum"])
 
 
-_said: ContextVar[set[str] | None] = ContextVar("said", default=None)
+_subjects: ContextVar[set[str] | None] = ContextVar("subjects", default=None)
 
 
 @contextmanager
 def warnings_once() -> Iterator[None]:
     """Warn only once of each subject in this block, which calls us many times for one purpose."""
-    token = _said.set(set())
+    token = _subjects.set(set())
     try:
         yield
     finally:
-        _said.reset(token)
+        _subjects.reset(token)
 
 
 def warn_user(message: str, subject: str | None = None) -> None:
@@ -124,11 +124,11 @@ def warn_user(message: str, subject: str | None = None) -> None:
 
     `subject` identifies warnings whose texts differ in numbers only.
     """
-    said, subject = _said.get(), subject or message
-    if said is not None and subject in said:
+    subjects, subject = _subjects.get(), subject or message
+    if subjects is not None and subject in subjects:
         return
-    if said is not None:
-        said.add(subject)
+    if subjects is not None:
+        subjects.add(subject)
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,4 @@
-"""Numbers of rows for messages, where a call explains a part of a longer stream of rows."""
+"""Calls that explain a part of the user's rows: a chunk of a stream, or a batch of a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import SupportsInt
 
-_first_row: ContextVar[int] = ContextVar("first_row", default=0)
+_first_row: ContextVar[int | None] = ContextVar("first_row", default=None)
 
 
 @contextmanager
@@ -22,4 +22,9 @@ def rows_counted_from(first: int) -> Iterator[None]:
 
 def row_number(row: SupportsInt) -> int:
     """Return the number by which messages name a row of the present call."""
-    return int(row) + _first_row.get()
+    return int(row) + (_first_row.get() or 0)
+
+
+def is_part() -> bool:
+    """Return whether the present call explains a part of the user's rows."""
+    return _first_row.get() is not None

@@ -76,7 +76,7 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
             `np.load(out, mmap_mode="r")` opens, with other results in files beside it; `.parquet`
             or `.arrow` for a folder with a file for each chunk (needs pyarrow).
         roles : sequence of str, optional
-            What the parts of a batch are, such as `("inputs", "target")`: names of arguments of
+            The roles of the parts of a batch, such as `("inputs", "target")`: names of arguments of
             `attribute` with an entry for each row, or `"unused"`. By default all are inputs; a
             batch that is a list of several parts needs roles. Streamed
             `additional_forward_args` come after those that are given as an argument.
@@ -86,7 +86,7 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
         n_samples, perturbations_per_eval, return_standard_error, tolerance
             As in `attribute`.
         checkpoint : bool
-            Whether to go on with what an earlier, stopped call has written to `out`. The result is
+            Whether to go on with the results that a stopped call wrote to `out`. The result is
             then the same, bit for bit, as without a stop. A checkpoint of other rows, another
             model, another seed or other arguments is refused. Without a seed of its own, the
             method takes the seed of the checkpoint.
@@ -122,13 +122,15 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
         }
         check_shared(shared, roles)
         source = StreamedRows(opened(rows), roles, checked_flag("batched", batched))
-        chosen = {**options, "perturbations_per_eval": perturbations_per_eval}
-        given = {name: value for name, value in chosen.items() if value not in (None, False)}
-        self._check_options(given)
+        all_options = {**options, "perturbations_per_eval": perturbations_per_eval}
+        passed_options = {
+            name: value for name, value in all_options.items() if value not in (None, False)
+        }
+        self._check_options(passed_options)
         call = StreamCall(
             host="captum",
             blocks=source.blocks,
-            explain=lambda block: self._explained_block(source, block, shared, given),
+            explain=lambda block: self._explained_block(source, block, shared, passed_options),
             join=join_tensors,
             options=lambda: self._identity({**identity_of(shared), **options, "roles": roles}),
             out=out,
@@ -142,18 +144,22 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
         self._take_seed(earlier)
         return StreamedAttributions(checked_out(out), explain_stream(call, earlier))
 
-    def _check_options(self, given: dict[str, Any]) -> None:
+    def _check_options(self, passed_options: dict[str, Any]) -> None:
         """Refuse options that the `attribute` of this class does not have."""
-        known = inspect.signature(type(self).attribute).parameters
-        unknown = [name for name in given if name not in known]
+        parameters = inspect.signature(type(self).attribute).parameters
+        unknown = [name for name in passed_options if name not in parameters]
         if unknown:
             raise InvalidArgumentError(
                 f"{' and '.join(unknown)} cannot be chosen for {self.get_name()}, which explains "
-                "by one pass of a network. Leave out what is not an argument of attribute."
+                "by one pass of a network. Leave out arguments that attribute does not have."
             )
 
     def _explained_block(
-        self, source: StreamedRows, block: Block, shared: dict[str, Any], given: dict[str, Any]
+        self,
+        source: StreamedRows,
+        block: Block,
+        shared: dict[str, Any],
+        passed_options: dict[str, Any],
     ) -> ExplainedBlock:
         """Explain a block of rows by `attribute`, and return arrays for the files."""
         of_rows = source.arguments(block)
@@ -162,8 +168,8 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
             *of_rows.pop("additional_forward_args", ()),
         )
         arguments = {**shared, **of_rows, "additional_forward_args": further or None}
-        answer = self.attribute(**arguments, **given)
-        with_errors = bool(given.get("return_standard_error"))
+        answer = self.attribute(**arguments, **passed_options)
+        with_errors = bool(passed_options.get("return_standard_error"))
         results = {"values": answer[0] if with_errors else answer}
         if with_errors:
             results["standard_errors"] = answer[1]
@@ -183,12 +189,12 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
         return ExplainedBlock(arrays, {}, about)
 
     def _identity(self, arguments: dict[str, Any]) -> dict[str, str]:
-        """Return what identifies the calls of this method with these arguments, as texts."""
+        """Return texts that identify the calls of this method with these arguments."""
         kind = type(self)
         # Networks are trained or loaded by the first call; numbers do not depend on workers.
         left_out = ("trained", "n_jobs")
-        own = [name for name in inspect.signature(kind).parameters if name not in left_out]
-        texts = {"method": kind.__name__} | {name: text_of(getattr(self, name)) for name in own}
+        names = [name for name in inspect.signature(kind).parameters if name not in left_out]
+        texts = {"method": kind.__name__} | {name: text_of(getattr(self, name)) for name in names}
         return texts | {name: text_of(value) for name, value in arguments.items()}
 
     def _take_seed(self, earlier: Journal | None) -> None:

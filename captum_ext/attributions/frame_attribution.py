@@ -49,7 +49,7 @@ class FrameAttribution:
     def __call__(self, rows: pd.DataFrame) -> BatchAttributions:
         """Attribute for the rows of a frame of features."""
         method = copy.copy(self.method)  # threads may share the object, not the latest estimate
-        inputs = torch.as_tensor(rows.to_numpy(dtype="float64"), dtype=self.dtype)
+        inputs = torch.tensor(rows.to_numpy(dtype="float64"), dtype=self.dtype)
         method.attribute(inputs, **self.options)
         estimate = method.last_estimate
         if estimate is None or len(estimate.values) != len(rows):

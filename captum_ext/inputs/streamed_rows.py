@@ -28,7 +28,7 @@ ROLES = (
     "feature_mask",
     "unused",
 )
-"""What a part of a batch may be: an argument of `attribute`, or nothing that is needed."""
+"""Roles of a part of a batch: an argument of `attribute`, or `"unused"`."""
 
 
 @dataclass
@@ -87,8 +87,8 @@ class StreamedRows:
         if self.is_tuple:
             arguments["inputs"] = tuple(of_role["inputs"])
         if "additional_forward_args" in of_role:
-            marked = tuple(map(PerExample, of_role["additional_forward_args"]))
-            arguments["additional_forward_args"] = marked
+            per_example = tuple(map(PerExample, of_role["additional_forward_args"]))
+            arguments["additional_forward_args"] = per_example
         if "target" in of_role:
             arguments["target"] = _targets(of_role["target"])
         return arguments
@@ -110,7 +110,7 @@ class StreamedRows:
             if isinstance(item, list) and len(item) > 1:
                 raise InvalidArgumentError(
                     f"rows: a batch is a list with {len(item)} parts, such as inputs and labels. "
-                    "Say what they are, for example roles=('inputs', 'unused') or "
+                    "Name their roles, for example roles=('inputs', 'unused') or "
                     "roles=('inputs', 'target')."
                 )
             self.is_tuple = isinstance(item, tuple)

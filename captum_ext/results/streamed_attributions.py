@@ -59,7 +59,8 @@ class StreamedAttributions(StreamedValues):
             )
         start, stop, _ = rows.indices(self.n_rows)
         arrays = self._arrays_of(start, max(0, stop - start))
-        stored = names_of(self.journal.header.arrays)
-        names = [name for i in range(len(stored)) if (name := array_name("values", i)) in stored]
+        array_names = names_of(self.journal.header.arrays)
+        expected = (array_name("values", i) for i in range(len(array_names)))
+        names = [name for name in expected if name in array_names]
         tensors: list[Any] = [torch.from_numpy(np.array(arrays[name])) for name in names]
         return tuple(tensors) if self.journal.header.about["is_tuple"] else tensors[0]

@@ -74,13 +74,13 @@ class StreamExplainer(ModelExplainer):
         rows : array, memory map, DataFrame, sparse matrix, path, object of pyarrow, or iterable
             The rows. A path ends in `.npy`, `.parquet`, `.arrow` or `.feather`, or is a folder of
             Parquet files. Each item of another iterable, such as a generator or a DataLoader, is
-            what `explainer(X)` takes: a batch of rows, or one row of a table.
+            a valid argument of `explainer(X)`: a batch of rows, or one row of a table.
         out : str or Path
             Where the values go. The end of the name chooses the format: `.npy` for an array that
             `np.load(out, mmap_mode="r")` opens, with other results in files beside it; `.parquet`
             or `.arrow` for a folder with a file for each chunk (needs pyarrow).
         checkpoint : bool
-            Whether to go on with what an earlier, stopped call has written to `out`. The result is
+            Whether to go on with the results that a stopped call wrote to `out`. The result is
             then the same, bit for bit, as without a stop. A checkpoint of other rows, another
             model, another seed or other options is refused. Without a seed of its own, the
             explainer takes the seed of the checkpoint.
@@ -178,7 +178,7 @@ class StreamExplainer(ModelExplainer):
         is_ragged = explained.values.dtype == object
         if is_ragged or (names is not None and any(isinstance(name, list) for name in names)):
             raise InvalidArgumentError(
-                "rows: each row has features of its own, such as tokens, which have no place in a "
+                "rows: each row has features of its own, such as tokens, which do not fit into a "
                 "table of values. Explain them by explainer(X), chunk after chunk."
             )
         arrays = {"values": explained.values, "base_values": explained.base_values}
@@ -199,14 +199,14 @@ class StreamExplainer(ModelExplainer):
         return ExplainedBlock(arrays, _columns(arrays, about), about)
 
     def _identity(self, options: dict[str, Any]) -> dict[str, str]:
-        """Return what identifies the calls of this explainer with these options, as texts."""
+        """Return texts that identify the calls of this explainer with these options."""
         kind = type(self)
         # The model and the masker follow; networks are trained or loaded by the first call, and the
         # numbers do not depend on workers.
         left_out = ("model", "masker", "trained", "n_jobs")
-        own = [name for name in inspect.signature(kind).parameters if name not in left_out]
+        names = [name for name in inspect.signature(kind).parameters if name not in left_out]
         texts = {"explainer": kind.__name__, "model": text_of(inner_model(self.model))}
-        texts |= {name: text_of(getattr(self, name)) for name in own}
+        texts |= {name: text_of(getattr(self, name)) for name in names}
         background = Background.of_masker(self.masker, self._background_dtypes)
         texts["masker"] = text_of(self.masker if background is None else background.values)
         return texts | {name: text_of(value) for name, value in options.items()}

@@ -71,9 +71,9 @@ class StreamedExplanations(StreamedValues):
         return self._explanation(index, index + 1)[0]
 
     def _explanation(self, start: int, stop: int) -> Any:
-        stored = self._arrays_of(start, stop - start)
+        memory_maps = self._arrays_of(start, stop - start)
         # Copies, because shap takes memory maps for lists.
-        arrays = {name: np.array(array) for name, array in stored.items()}
+        arrays = {name: np.array(array) for name, array in memory_maps.items()}
         return explanation(
             arrays["values"],
             base_values=arrays["base_values"],

@@ -82,13 +82,13 @@ def check_folds(draws, n_players):
     counts = pair_counts(n_players)
     held = []
     for index, fold in enumerate(draws.folds()):
-        held += fold.held.tolist()
-        n_known = np.bincount(draws.sizes[fold.others], minlength=len(counts))
+        held += fold.indices.tolist()
+        n_known = np.bincount(draws.sizes[fold.other_indices], minlength=len(counts))
         is_left = n_known < counts
         own = np.arange(len(draws.expected)) % draws.n_folds == index
         assert (draws.expected[own].sum(axis=0)[is_left] > 0).all()
-        for size in np.unique(draws.sizes[fold.held]):
-            of_size = fold.factors[draws.sizes[fold.held] == size]
+        for size in np.unique(draws.sizes[fold.indices]):
+            of_size = fold.factors[draws.sizes[fold.indices] == size]
             assert np.ptp(of_size) == 0
     assert sorted(held) == np.flatnonzero(draws.blocks >= 0).tolist()
 

@@ -203,6 +203,20 @@ def test_our_own_work_is_part_of_the_time(power, independent_rows, clock, monkey
     assert (0.1 if power == 3 else 0.03) <= clock.now <= 0.24
 
 
+@needs_torch
+@pytest.mark.parametrize("method", ["Shear", "OddGP"])
+@pytest.mark.parametrize("cooperators", ["auto", "hessian", "gradient", "difference"])
+def test_scores_from_derivatives_with_a_time(method, cooperators):
+    """Our own work is measured on another game, which has no derivatives."""
+    net = torch.nn.Sequential(torch.nn.Linear(14, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    x = torch.randn(3, 14, generator=torch.Generator().manual_seed(0))
+    attribution = getattr(captum_ext, method)(net, cooperators=cooperators, seed=0)
+    values = attribution.attribute(x, n_samples=300, max_seconds=20.0)
+    assert (attribution.last_estimate.cooperators != "").all()
+    again = attribution.attribute(x, n_samples=attribution.last_estimate.budget)
+    torch.testing.assert_close(values, again)
+
+
 def test_the_first_call_of_a_model_may_be_slow(clock):
     calls = []
 

@@ -438,3 +438,19 @@ def test_workers_share_the_rows_of_a_chunk(backend, tmp_path):
         X, tmp_path / "a.npy", max_evals=BUDGET, checkpoint=True, silent=True
     )
     assert_same(one_process, explainer_of()(X, max_evals=BUDGET, silent=True))
+
+
+def test_scores_and_graphs_of_each_row_are_refused(tmp_path):
+    """Each chunk would take those of the first rows."""
+    x = np.random.default_rng(0).normal(size=(10, 6))
+    scores = np.ones((5, 6, 6))
+    explainer = shap_ext.OddGPExplainer(lambda x: x.prod(axis=1), 0 * x[:1], cooperators=scores)
+    with pytest.raises(InvalidArgumentError, match=r"cooperators has shape \(5, 6, 6\)"):
+        explainer.explain_stream(x, tmp_path / "scores.npy", chunk_size=5, max_evals=40)
+    one = shap_ext.OddGPExplainer(lambda x: x.prod(axis=1), 0 * x[:1], cooperators=scores[:1])
+    with pytest.raises(InvalidArgumentError, match="cooperators has shape"):
+        one.batch_function(pd.DataFrame(x[:1], columns=list("abcdef")), max_evals=40)
+    graph = [shap_ext.PlayerGraph(6, [(0, 1), (1, 2)])] * 5
+    explainer = shap_ext.CShapleyExplainer(lambda x: x.prod(axis=1), 0 * x[:1], graph=graph)
+    with pytest.raises(InvalidArgumentError, match="a graph for each row"):
+        explainer.explain_stream(x, tmp_path / "graphs.npy", chunk_size=5)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..array_types import AttributionArray, ValueArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..row_numbers import rows_counted_from
 from ..workers.pickles import Pickled, loaded_once
 from .schemas import BatchSchema, schema_of
 
@@ -128,7 +129,8 @@ class BatchFunction:
         if len(rows) == 0:  # engines also call with empty partitions
             return self.meta
         explain: FrameExplainer = loaded_once(self._explainer.data, self._explainer.digest)
-        attributions = explain(rows)
+        with rows_counted_from(0):
+            attributions = explain(rows)
         errors = attributions.standard_errors if self.schema.errors else attributions.values[:, :0]
         return self.schema.frame(copied, _by_output(attributions.values), _by_output(errors),
                                  attributions.base_values)  # fmt: skip
@@ -166,7 +168,8 @@ def make_batch_function(
     if features is None:
         features = [name for name in frame.columns if name not in keep]
     rows = _columns(frame, list(features), "example").iloc[:1]
-    attributions = explain(rows)
+    with rows_counted_from(0):
+        attributions = explain(rows)
     schema = schema_of(
         _columns(frame, list(keep), "example"),
         attributions.players,

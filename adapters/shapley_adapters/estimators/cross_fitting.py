@@ -1,10 +1,11 @@
-"""Unbiased estimates around a regression that is fitted to all but a fold of the evaluations.
+"""Unbiased estimates by a regression that is fitted to all evaluations but those of one fold.
 
-A regression on all pairs but those of a fold predicts the pairs of the fold, which are a random
-sample of what the others leave. So the Shapley values of the regression, plus those of its errors
-as far as the fold tells them, are unbiased, however wrong the regression is; and where it is right,
-nothing is left to estimate. The estimate is the mean over all folds (Chernozhukov et al.,
-Double/Debiased Machine Learning, 2018).
+The evaluated pairs are split into folds. For each fold, a regression is fitted to all other pairs
+and predicts the pairs of the fold. Given the other pairs, the fold is a random sample of the
+remaining pairs. So it gives an unbiased estimate of the Shapley values of the prediction errors.
+The Shapley values of the regression plus this estimate are unbiased, however wrong the regression
+is. If the regression is exact, the errors are 0. The result is the mean over all folds
+(Chernozhukov et al., Double/Debiased Machine Learning, 2018).
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from .pair_folds import FoldedDraws, pair_counts
 from .protocol import Solution
 
 _SHARED = 2.0
-"""What covariances between folds add to the variance, as a multiple of a fold's part of it.
-Measured on 19 kinds of games with 10 players: mostly 1 to 2, more where errors are tiny."""
+"""Covariances between folds add this multiple of a fold's part to the variance. Measured on 19
+kinds of games with 10 players: mostly 1 to 2, more where errors are tiny."""
 
 _LEAST_SPREAD = 1e-3
 """Least variance of the squares that a variance is a mean of, relative to the square of it."""
@@ -48,10 +49,10 @@ def cross_fitted(draws: FoldedDraws, targets: FloatArray, fit: Fit) -> Solution:
     residuals = np.zeros_like(targets)
     estimates: list[AttributionArray] = []
     for fold in draws.folds():
-        attributions, predictions = fit(fold.others, fold.held)
+        attributions, predictions = fit(fold.other_indices, fold.indices)
         # `take` keeps rows contiguous, so that a row alone has the same sums as among others.
-        residuals[:, fold.held] = errors = targets.take(fold.held, axis=1) - predictions
-        of_fold = coefficients[fold.held] * fold.factors[:, None]
+        residuals[:, fold.indices] = errors = targets.take(fold.indices, axis=1) - predictions
+        of_fold = coefficients[fold.indices] * fold.factors[:, None]
         estimates.append(attributions + of_fold.T @ errors)
     variances, freedom = _variances(draws, residuals)
     return Solution(np.mean(estimates, axis=0), np.sqrt(variances), freedom)
@@ -76,18 +77,15 @@ def _variances(draws: FoldedDraws, residuals: FloatArray) -> tuple[FloatArray, F
 
 
 def _of_size(draws: FoldedDraws, residuals: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
-    """Return what the pairs of a size add to the variances, (R, M, K), and squares of its parts.
+    """Return the part of the pairs of a size in the variances, and the sum of its squared terms.
 
-    It is the variance of a sample without replacement. Where the number of pairs of a fold is
-    random, the mean of their errors is part of it.
+    Both have the shape (R, M, K). The part is the variance of a sample without replacement. If the
+    number of pairs of a fold is random, the variance includes the mean of their errors.
     """
     is_of_size, is_drawn = draws.sizes == size, draws.blocks >= 0
-    drawn = np.flatnonzero(is_of_size & is_drawn)
-    coefficients, errors, number = (
-        draws.coefficients[drawn],
-        residuals.take(drawn, axis=1),
-        len(drawn),
-    )
+    pairs = np.flatnonzero(is_of_size & is_drawn)
+    coefficients, number = draws.coefficients[pairs], len(pairs)
+    errors = residuals.take(pairs, axis=1)
     n_pairs = pair_counts(draws.members.shape[1])[size]
     n_open = n_pairs - np.count_nonzero(is_of_size & ~is_drawn)
     share = n_open / n_pairs if np.isfinite(n_open) else 1.0

@@ -1,7 +1,7 @@
 """Random pairs of complements, stratified by size, in folds.
 
 Pairs are drawn without replacement, size by size; small sizes are evaluated completely. Given all
-other pairs, a fold is a random sample of what they leave of each size.
+other pairs, a fold is a random sample of the remaining pairs of each size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FOLDS = 8
 """Number of folds. Each takes a fit; twice as many hardly lower the error."""
 
 _WORTH_COMPLETING = 0.7
-"""Share of the pairs of a size from which on all of them are evaluated."""
+"""If at least this share of the pairs of a size would be evaluated, all of them are."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class FoldedDraws(CoalitionDraws):
     def within(self, n_coalitions: int) -> Self:
         """Return the design of the pairs that are among the first coalitions.
 
-        Those of a block that is not complete tell about the game, but are in no fold.
+        The pairs of an incomplete block are used by the regressions, but are in no fold.
         """
         smaller = super().within(n_coalitions)
         n_blocks = _complete_blocks(self.blocks, len(smaller.blocks), len(self.expected))
@@ -83,35 +83,35 @@ class FoldedDraws(CoalitionDraws):
         fold_of_block = np.arange(len(self.expected)) % max(1, self.n_folds)
         folds = []
         for fold in range(self.n_folds):
-            own = fold_of_block == fold
-            is_held = (self.blocks >= 0) & np.append(own, False)[self.blocks]
-            held, others = np.flatnonzero(is_held), np.flatnonzero(~is_held)
+            expected = self.expected[fold_of_block == fold]
+            is_in_fold = (self.blocks >= 0) & np.append(fold_of_block == fold, False)[self.blocks]
+            indices, other_indices = np.flatnonzero(is_in_fold), np.flatnonzero(~is_in_fold)
             # A number that may be 0 is replaced by its expectation.
-            counts = np.bincount(self.sizes[held], minlength=n_sizes)
-            least = np.floor(self.expected[own] + 1e-9).sum(axis=0)
-            numbers = np.where(least >= 1, counts, self.expected[own].sum(axis=0))
-            known = np.bincount(self.sizes[others], minlength=n_sizes)
-            # Where the fold holds all that the others leave, its number is certain.
-            numbers = np.where(known + counts == n_pairs, counts, numbers)
-            left = 1 - known / n_pairs  # the share of the pairs of each size
-            sizes = self.sizes[held]
-            folds.append(Fold(held, others, left[sizes] / numbers[sizes]))
+            counts = np.bincount(self.sizes[indices], minlength=n_sizes)
+            least = np.floor(expected + 1e-9).sum(axis=0)
+            numbers = np.where(least >= 1, counts, expected.sum(axis=0))
+            other_counts = np.bincount(self.sizes[other_indices], minlength=n_sizes)
+            # If the fold has all remaining pairs of a size, their number is certain.
+            numbers = np.where(other_counts + counts == n_pairs, counts, numbers)
+            remaining_shares = 1 - other_counts / n_pairs  # of the pairs of each size
+            sizes = self.sizes[indices]
+            folds.append(Fold(indices, other_indices, remaining_shares[sizes] / numbers[sizes]))
         return folds
 
 
 @dataclass(frozen=True)
 class Fold:
-    """The pairs of a fold, all other pairs, and the factor of each pair of the fold, (m,)."""
+    """Indices of the pairs of a fold, (m,), and of all other pairs, and the factors of the fold."""
 
-    held: IntArray
-    others: IntArray
+    indices: IntArray
+    other_indices: IntArray
     factors: FloatArray
 
 
 def pair_counts(n_players: int) -> FloatArray:
     """Return the number of pairs whose smaller coalition has 1, …, ⌊M/2⌋ players.
 
-    Beyond what a number can be, infinite.
+    A number that is too large for a float is infinite.
     """
     counts = [math.comb(n_players, size) for size in range(1, n_players // 2 + 1)]
     if n_players % 2 == 0:
@@ -127,10 +127,10 @@ def draw_folds(request: DesignRequest) -> FoldedDraws:
     shares, is_complete = _plan(request.n_players, n_planned)
     counts = pair_counts(request.n_players)
     n_listed = int(counts[is_complete].sum())
-    n_first, drawn = n_planned - n_listed, np.where(is_complete, 0.0, shares)
-    # A pair of each size for each block, at least.
+    n_first, drawn_shares = n_planned - n_listed, np.where(is_complete, 0.0, shares)
+    # Each block has at least one pair of each size.
     n_blocks = min(_FOLDS, n_first, *counts[~is_complete].tolist())
-    cycle = _expected_numbers(drawn, n_first, int(n_blocks))
+    cycle = _expected_numbers(drawn_shares, n_first, int(n_blocks))
     numbers = _repeated(cycle, counts, n_pairs - n_listed)
     members, blocks = _pairs(request, is_complete, numbers)
     draws = select_draws(request, members, paired=True)
@@ -149,8 +149,9 @@ def _complete_blocks(blocks: IntArray, n: int, n_blocks: int) -> int:
 def _plan(n_players: int, n_pairs: int) -> tuple[FloatArray, BoolArray]:
     """Return how many pairs of each size to evaluate, and which sizes are complete, (S,).
 
-    All sizes alike, as for regressions (Musco and Witter, Leverage SHAP): sizes of about half of
-    the players count less in the Shapley values, but the errors of a regression are larger there.
+    All sizes have the same number, as for regressions (Musco and Witter, Leverage SHAP). Sizes of
+    about half of the players count less in the Shapley values, but the errors of a regression are
+    larger there.
     """
     counts = pair_counts(n_players)
     proportions = np.ones(len(counts))
@@ -163,9 +164,9 @@ def _plan(n_players: int, n_pairs: int) -> tuple[FloatArray, BoolArray]:
         is_open = ~is_complete
         shares[is_open] = capped_shares(proportions[is_open], counts[is_open], n_left)
         missing = counts - shares
-        # The other sizes pay for what is missing, at most half of what they have.
-        others = n_left - np.where(is_open, shares, 0.0)
-        is_worth = is_open & (shares >= _WORTH_COMPLETING * counts) & (2 * missing < others)
+        # The missing pairs of a size are taken from the other sizes: less than half of theirs.
+        n_of_others = n_left - np.where(is_open, shares, 0.0)
+        is_worth = is_open & (shares >= _WORTH_COMPLETING * counts) & (2 * missing < n_of_others)
         if not is_worth.any():
             return shares, is_complete
         is_complete[np.argmax(is_worth)] = True
@@ -174,32 +175,32 @@ def _plan(n_players: int, n_pairs: int) -> tuple[FloatArray, BoolArray]:
 def _expected_numbers(shares: FloatArray, n_pairs: int, n_blocks: int) -> FloatArray:
     """Return the expected numbers of pairs of each size in blocks of n pairs in all, (B, S).
 
-    Whole numbers of the sizes that have a pair for each block. The others share the rest, of which
-    each block has the same number, or one more.
+    A size with at least one pair for each block has whole numbers. The other sizes share the
+    remaining pairs, of which each block has the same number, or one more.
     """
     is_often = shares >= n_blocks
     while True:
-        whole = np.where(is_often, np.floor(shares), 0.0)
-        rest = n_pairs - whole.sum()
+        whole_numbers = np.where(is_often, np.floor(shares), 0.0)
+        n_remaining = n_pairs - whole_numbers.sum()
         is_rare = (shares > 0) & ~is_often
-        if not is_rare.any() or rest >= n_blocks:
+        if not is_rare.any() or n_remaining >= n_blocks:
             break
-        # The size of fewest pairs helps out.
+        # Too few pairs remain: the size with the fewest pairs joins the sizes that share them.
         is_often[np.argmin(np.where(is_often, shares, np.inf))] = False
     if not is_rare.any():
-        most = np.argsort(whole - shares, kind="stable")[: round(rest)]
-        whole[most] += 1
+        rounded_up = np.argsort(whole_numbers - shares, kind="stable")[: round(n_remaining)]
+        whole_numbers[rounded_up] += 1
     steps = np.arange(n_blocks + 1)[:, None]
-    ends = np.floor((steps * whole + np.arange(len(shares))) / n_blocks)
+    ends = np.floor((steps * whole_numbers + np.arange(len(shares))) / n_blocks)
     numbers: FloatArray = np.diff(ends, axis=0)
     if is_rare.any():
-        lengths = np.diff(np.floor(steps[:, 0] * rest / n_blocks))
+        lengths = np.diff(np.floor(steps[:, 0] * n_remaining / n_blocks))
         numbers += np.outer(lengths, np.where(is_rare, shares, 0.0) / shares[is_rare].sum())
     return numbers
 
 
 def _repeated(cycle: FloatArray, counts: FloatArray, n_pairs: int) -> FloatArray:
-    """Return the numbers of so many cycles as spend n pairs, or complete all sizes."""
+    """Return the numbers of repeated cycles, enough to spend n pairs or to complete all sizes."""
     n_cycles = -(-n_pairs // round(cycle.sum()))
     while True:
         numbers = _completing(np.tile(cycle, (n_cycles, 1)), counts)
@@ -210,12 +211,12 @@ def _repeated(cycle: FloatArray, counts: FloatArray, n_pairs: int) -> FloatArray
 
 
 def _completing(numbers: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return the numbers, infinite where a block takes all that is left of a size, 0 after that.
+    """Return the numbers, infinite where a block takes all remaining pairs of a size, 0 after that.
 
-    That is when the numbers, rounded up, may be more than what is left.
+    A block takes all of them if the numbers, rounded up, may be more than the remaining pairs.
     """
-    left = counts - np.cumsum(np.ceil(numbers - 1e-9), axis=0)
-    is_over = (left < 0) & (numbers > 0)
+    n_remaining = counts - np.cumsum(np.ceil(numbers - 1e-9), axis=0)
+    is_over = (n_remaining < 0) & (numbers > 0)
     is_first = is_over & (np.cumsum(is_over, axis=0) == 1)
     completing: FloatArray = np.where(is_first, np.inf, np.where(is_over, 0.0, numbers))
     return completing
@@ -227,15 +228,15 @@ def _pairs(
     """Return one coalition of each pair, (n, M), and the blocks of these pairs, (n,)."""
     n_players, rng = request.n_players, request.rng
     finite = np.where(np.isfinite(numbers), numbers, 0.0)
-    drawn = np.array([randomly_rounded(expected, rng) for expected in finite])
+    n_drawn = np.array([randomly_rounded(expected, rng) for expected in finite])
     counts = pair_counts(n_players)
     members, blocks = [], []
     for size in range(1, len(counts) + 1):
-        of_size = np.repeat(np.arange(len(drawn)), drawn[:, size - 1])
+        of_size = np.repeat(np.arange(len(n_drawn)), n_drawn[:, size - 1])
         last = np.flatnonzero(np.isinf(numbers[:, size - 1]))
         if is_complete[size - 1] or len(last):
-            rest = int(counts[size - 1]) - len(of_size)
-            of_size = np.append(of_size, np.full(rest, last[0] if len(last) else -1))
+            n_remaining = int(counts[size - 1]) - len(of_size)
+            of_size = np.append(of_size, np.full(n_remaining, last[0] if len(last) else -1))
         members.append(distinct_subsets(len(of_size), size, n_players, True, rng))
         blocks.append(of_size)
     of_pairs = np.concatenate(blocks)

@@ -1,4 +1,4 @@
-"""How many evaluations a row may have, needs, and spends before it may stop."""
+"""The number of evaluations per row: its limit, its minimum, and its value at the first check."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
     if needed > limit:
         raise BudgetError(
             f"{settings.name} needs about {needed / 2**30:.3g} GiB of memory for {n_players} "
-            f"players and {n_evaluations} evaluations a row; {limit / 2**30:.3g} GiB, half of what "
-            f"there is, may be used. {FEWER_PLAYERS}, or lower {settings.budget_name}."
+            f"players and {n_evaluations} evaluations per row. At most {limit / 2**30:.3g} GiB, "
+            f"half of the memory, may be used. {FEWER_PLAYERS}, or lower {settings.budget_name}."
         )
 
 
@@ -156,7 +156,7 @@ def memory_error(n_players: int, settings: Settings) -> BudgetError:
     name, budget, limit = settings.budget_name, settings.budget, memory_limit()
     cause = f"{name}={budget} is too large: " if budget else ""
     return BudgetError(
-        f"{cause}{settings.name} needs more than {limit / 2**30:.3g} GiB of memory, half of what "
-        f"there is, for the coalitions of {n_players} players on their graph. Lower {name} or the "
-        f"order, if there is one. {FEWER_PLAYERS}."
+        f"{cause}{settings.name} needs more than {limit / 2**30:.3g} GiB, half of the memory, for "
+        f"the coalitions of {n_players} players on their graph. Lower {name} or the order, if any. "
+        f"{FEWER_PLAYERS}."
     )

@@ -58,7 +58,7 @@ class GroupDesigns:
     settings: Settings
     budgets: Mapping[int, RowBudget]
     _shared: dict[Hashable, GroupDesign] = field(default_factory=dict, init=False)
-    _drawn: set[Hashable] = field(default_factory=set, init=False)
+    _drawn_keys: set[Hashable] = field(default_factory=set, init=False)
 
     def copy(self) -> GroupDesigns:
         """Return a copy with the same designs, which makes the next ones by itself."""
@@ -73,14 +73,14 @@ class GroupDesigns:
             key = (group.graph, group.players[0].tobytes())
         if key in self._shared:
             return self._shared[key]
-        made = self._make(group, must_draw=key in self._drawn)
-        if group.scores is None and (group.own_words is None or made.design.is_whole):
+        group_design = self._make(group, must_draw=key in self._drawn_keys)
+        if group.scores is None and (group.own_words is None or group_design.design.is_whole):
             if len(self._shared) >= _MOST_SHARED:
                 self._shared.clear()
-            self._shared[key] = made
+            self._shared[key] = group_design
         else:
-            self._drawn.add(key)
-        return made
+            self._drawn_keys.add(key)
+        return group_design
 
     def _make(self, group: RowGroup, must_draw: bool) -> GroupDesign:
         if self.budgets[group.n_players].enumerates_now:

@@ -43,16 +43,16 @@ def check_repeated_values(
         return 0
     allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * largest
     # All players first: without any input, a random part of the model may have no effect.
-    known = ends[rows[0], ::-1][: max(0, n_affordable)]
-    again = _values_again(evaluate, rows[:1], len(known))
-    pairs = list(zip(known, again, strict=True))
+    first_values = ends[rows[0], ::-1][: max(0, n_affordable)]
+    second_values = _values_again(evaluate, rows[:1], len(first_values))
+    pairs = list(zip(first_values, second_values, strict=True))
     if getattr(game, "has_common_empty_value", False):
         pairs.append((ends[:, 0].min(axis=0), ends[:, 0].max(axis=0)))
     for first, second in pairs:
         if (np.abs(first - second) > allowed).any():
             _warn(first, second)
             break
-    return len(known)
+    return len(first_values)
 
 
 def n_affordable(budget: int | None, evaluations: IntArray, n_active: IntArray) -> int:
@@ -63,8 +63,8 @@ def n_affordable(budget: int | None, evaluations: IntArray, n_active: IntArray) 
     if budget is None:
         return 2
     budget = min(budget, int(evaluations.max()) + 2)  # NumPy's integers are bounded
-    left = int(np.maximum(budget - evaluations, 0)[n_active > 0].sum())
-    return min(2, left)
+    n_unspent = int(np.maximum(budget - evaluations, 0)[n_active > 0].sum())
+    return min(2, n_unspent)
 
 
 def largest_magnitude(values: ValueArray) -> float:
@@ -87,7 +87,7 @@ def _warn(first: ValueArray, second: ValueArray) -> None:
     warn_user(
         f"The model is not deterministic: it returned {first[output]:.6g} and {second[output]:.6g} "
         "for the same input. The explanation holds that noise, and need not sum to the model's "
-        "output. Switch off what is random in the model (model.eval() for dropout), let it start "
+        "output. Switch off the random parts of the model (model.eval() for dropout), let it start "
         "from a fixed seed in each call, or average many outputs inside it. If its rows influence "
         "each other within a batch, as in batch normalisation, explain one that treats each row "
         "alone.",

@@ -79,7 +79,7 @@ class Estimate:
         other rows are estimated by `method`.
     prior_shares : array, (R,)
         The share of the prior in the variance of each row's attributions over its players, for odd
-        Gaussian-process regression: what the evaluations leave undetermined. Its square root is the
+        Gaussian-process regression. The evaluations do not determine it. Its square root is the
         expected error relative to the differences between attributions. 0 for all other estimators
         and for rows whose coalitions were all evaluated.
     seed : int
@@ -207,5 +207,5 @@ def _range(counts: IntArray) -> str:
     """Return the smallest and the largest of some counts, once if they are the same."""
     if not counts.size:
         return "0"
-    least, most = int(counts.min()), int(counts.max())
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    smallest, largest = int(counts.min()), int(counts.max())
+    return f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"

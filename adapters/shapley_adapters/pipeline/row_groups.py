@@ -64,8 +64,8 @@ class RowGroup:
 
     def request(self, table: CoalitionTable) -> Request:
         """Return the request for the values of coalitions of the active players."""
-        everyone = np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
-        if np.array_equal(self.players, everyone):
+        all_players = np.tile(np.arange(self.n_game_players), (len(self.rows), 1))
+        if np.array_equal(self.players, all_players):
             return Request(self.rows, table)
         return Request(self.rows, table, self.players, self.n_game_players)
 
@@ -94,7 +94,7 @@ class RowGroup:
 
     def relabelled(self, seed: int) -> RowGroup:
         """Return the group with the players of each row in a random order, drawn for the row."""
-        orders = [one.generator(seed, 2).permutation(self.n_players) for one in self.one_by_one()]
+        orders = [row.generator(seed, 2).permutation(self.n_players) for row in self.one_by_one()]
         players = np.take_along_axis(self.players, np.array(orders), axis=1)
         return replace(self, players=players, own_words=None)
 
@@ -119,8 +119,8 @@ class RowGroup:
         self, scores: ScoreArray, sources: npt.NDArray[np.str_] | str, passes: IntArray
     ) -> RowGroup:
         """Return the group with the scores of its active players."""
-        each = np.broadcast_to(np.asarray(sources, dtype="U10"), self.rows.shape)
-        return replace(self, scores=scores, sources=each, backward_passes=passes)
+        row_sources = np.broadcast_to(np.asarray(sources, dtype="U10"), self.rows.shape)
+        return replace(self, scores=scores, sources=row_sources, backward_passes=passes)
 
 
 def group_rows(rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowGroup]:
@@ -130,8 +130,9 @@ def group_rows(rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowG
     for n_players in np.unique(n_active[n_active > 0]):
         of_group = n_active == n_players
         players = np.nonzero(active[of_group])[1].reshape(-1, n_players)
-        known = end_points(int(n_players))
-        groups.append(RowGroup(rows[of_group], players, active.shape[1], known, ends[of_group]))
+        coalitions = end_points(int(n_players))
+        group = RowGroup(rows[of_group], players, active.shape[1], coalitions, ends[of_group])
+        groups.append(group)
     return groups
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..array_types import BoolArray, IntArray, ScoreArray, ValueArray
-from ..errors import InvalidArgumentTypeError
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..estimators.exact import FullDesign, solve_full
 from ..estimators.protocol import Estimator, Solution
 from ..games.evaluation import Evaluator
@@ -20,6 +20,7 @@ from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
 from ..graphs.graphs_of_rows import graphs_of_rows
 from ..graphs.player_graph import PlayerGraph
+from ..row_numbers import is_part
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets
 from .designs import GroupDesign, GroupDesigns
@@ -61,7 +62,7 @@ class Run:
     budgets : dict of int to RowBudget
         The budget for each number of active players.
     warnings : RunWarnings
-        What to warn of in the end.
+        The warnings that are given at the end.
     largest : float
         The largest value so far, regardless of signs.
     seconds : PhaseSeconds
@@ -83,6 +84,8 @@ class Run:
     def __post_init__(self) -> None:
         """Check the arguments before anything is evaluated."""
         settings = self.settings
+        if is_part():
+            self._check_arguments_of_a_part()
         self.n_active = self.active.sum(axis=1)
         if settings.independent_rows:
             self._own_words = as_words(_fingerprints(self.game))
@@ -93,6 +96,22 @@ class Run:
         self._designs = GroupDesigns(self.estimator, settings, self.budgets)
         if self.estimator.needs_graph:
             self._check_widest_row()
+
+    def _check_arguments_of_a_part(self) -> None:
+        """Refuse arguments with an entry per row: each part would take those of the first rows."""
+        scores = self.estimator.score_source
+        if isinstance(scores, np.ndarray) and scores.ndim == 3:
+            raise InvalidArgumentError(
+                f"cooperators has shape {scores.shape}, with scores for each row. Streams and "
+                "batches explain a part of the rows at a time: pass scores (M, M) for all rows, "
+                "or call the explainer with all rows."
+            )
+        if not isinstance(self.settings.graph, PlayerGraph | None):
+            raise InvalidArgumentError(
+                "graph is a list with a graph for each row. Streams and batches explain a part of "
+                "the rows at a time: pass one graph for all rows, or call the explainer with all "
+                "rows."
+            )
 
     @one_blas_thread()
     def _check_widest_row(self) -> None:
@@ -135,8 +154,8 @@ class Run:
     def _rows_per_block(self, n_outputs: int) -> int:
         """Return how many rows are estimated together, so that their coalitions fit into memory."""
         n_players = self.active.shape[1]
-        most = max(budget.limit for budget in self.budgets.values())
-        row_bytes = most * (8 * n_players + 24 * n_outputs)
+        n_evaluations = max(budget.limit for budget in self.budgets.values())
+        row_bytes = n_evaluations * (8 * n_players + 24 * n_outputs)
         if self.estimator.score_source is not None:
             row_bytes += 24 * n_players**2
         if self.settings.independent_rows:
@@ -219,20 +238,20 @@ class Run:
         if self.estimator.is_drawn_by_labels and group.scores is None and is_drawn:
             relabelled = group.relabelled(self.settings.seed)
             return [self._pending(relabelled, self._designs.design_for(relabelled))]
-        first, *others = group.one_by_one()
-        made = self._designs.design_for(first)
-        if made.design.is_whole:
-            return [self._pending(group, made)]
+        first, *later_rows = group.one_by_one()
+        group_design = self._designs.design_for(first)
+        if group_design.design.is_whole:
+            return [self._pending(group, group_design)]
         return [
-            self._pending(first, made),
-            *(self._pending(other, self._designs.design_for(other)) for other in others),
+            self._pending(first, group_design),
+            *(self._pending(row, self._designs.design_for(row)) for row in later_rows),
         ]
 
-    def _pending(self, group: RowGroup, made: GroupDesign) -> PendingRows:
+    def _pending(self, group: RowGroup, group_design: GroupDesign) -> PendingRows:
         """Return the rows of a group before their first round."""
         if group.graph is not None:
-            self.warnings.count_isolated(group, made)
-        design = made.design
+            self.warnings.count_isolated(group, group_design)
+        design = group_design.design
         is_one_round = self.settings.tolerance is None or design.is_whole
         round_end = self.budgets[group.n_players].first_check
         if is_one_round:

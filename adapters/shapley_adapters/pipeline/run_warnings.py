@@ -1,4 +1,4 @@
-"""What a run warns of when it is done: missed tolerances, and neighbours that do not count."""
+"""The warnings at the end of a run, such as missed tolerances and neighbours without effect."""
 
 from __future__ import annotations
 
@@ -113,19 +113,19 @@ class RunWarnings:
     n_rows: int = 0
     _settings: Settings | None = field(default=None, repr=False)
 
-    def add(self, others: RunWarnings) -> None:
+    def add(self, addition: RunWarnings) -> None:
         """Add the counts of other rows."""
-        self.n_missed += others.n_missed
-        self.worst_excess = max(self.worst_excess, others.worst_excess)
-        self.n_isolated += others.n_isolated
-        self.n_shortfalls += others.n_shortfalls
-        self.shortfall = self.shortfall or others.shortfall
-        self.score_source = others.score_source or self.score_source
-        self.n_scored += others.n_scored
-        self.n_partial += others.n_partial
-        self.n_empty += others.n_empty
-        if others.small_budget is not None:
-            self.small_budget = others.small_budget.joined(self.small_budget)
+        self.n_missed += addition.n_missed
+        self.worst_excess = max(self.worst_excess, addition.worst_excess)
+        self.n_isolated += addition.n_isolated
+        self.n_shortfalls += addition.n_shortfalls
+        self.shortfall = self.shortfall or addition.shortfall
+        self.score_source = addition.score_source or self.score_source
+        self.n_scored += addition.n_scored
+        self.n_partial += addition.n_partial
+        self.n_empty += addition.n_empty
+        if addition.small_budget is not None:
+            self.small_budget = addition.small_budget.joined(self.small_budget)
 
     def count_scores(self, scores: Scores) -> None:
         """Count the rows with unreliable scores."""
@@ -224,7 +224,7 @@ class RunWarnings:
         if self.n_shortfalls:
             warn_user(
                 f"{name} takes each player by itself in {self.n_shortfalls} of {n_rows} rows, "
-                f"and leaves out what players do together: {self.shortfall}. Raise {budget}."
+                f"and leaves out all interactions: {self.shortfall}. Raise {budget}."
             )
 
 
@@ -246,7 +246,7 @@ _of_stream: ContextVar[RunWarnings | None] = ContextVar("of_stream", default=Non
 
 @contextmanager
 def collected_run_warnings(of_stream: RunWarnings) -> Iterator[None]:
-    """Add what the runs in this block count to `of_stream`, and do not warn of it yet."""
+    """Add the counts of the runs in this block to `of_stream`, and do not warn yet."""
     token = _of_stream.set(of_stream)
     try:
         yield

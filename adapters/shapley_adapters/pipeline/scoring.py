@@ -58,9 +58,10 @@ class Scoring:
         parts = []
         is_missing = computed.sources == ""
         if not is_missing.all():
-            done = ~is_missing
-            passes = computed.backward_passes[done]
-            parts.append(group.only(done).scored(scores[done], computed.sources[done], passes))
+            has_scores = ~is_missing
+            rows = group.only(has_scores)
+            passes = computed.backward_passes[has_scores]
+            parts.append(rows.scored(scores[has_scores], computed.sources[has_scores], passes))
         if is_missing.any():
             passes = computed.backward_passes[is_missing]
             parts.append(self._without_derivatives(group.only(is_missing), passes, evaluate))

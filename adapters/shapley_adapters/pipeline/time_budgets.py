@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -228,7 +228,8 @@ class BudgetTimer:
     def _estimated(self, game: Game, rows: IntArray, budget: int) -> Run:
         """Return the run of an estimate of some rows of a game."""
         settings = self._quiet_settings(budget)
-        run = Run(game, self.estimator, settings, self.active)
+        estimator = self.estimator if game is self.game else self._estimator_of_trials()
+        run = Run(game, estimator, settings, self.active)
         evaluate = Evaluator(game, settings.batch_size, is_timed=True)
         points = end_points(game.n_players)
         (end_values,) = evaluate([Request(rows, CoalitionTable(points[None], np.array([2])))])
@@ -238,6 +239,18 @@ class BudgetTimer:
         if game is self.game:
             self._timing_evaluations += int(result.evaluations[rows].sum())
         return run
+
+    def _estimator_of_trials(self) -> Estimator[Any]:
+        """Return the estimator with some scores in place of derivatives, which trials do not have.
+
+        The time of the derivatives themselves is measured with the user's model.
+        """
+        if self.estimator.score_source not in ("auto", "hessian", "gradient"):
+            return self.estimator
+        n_players = self.game.n_players
+        scores = np.random.default_rng(self.settings.seed).random((n_players, n_players))
+        estimator: Estimator[Any] = replace(cast(Any, self.estimator), cooperators=scores)
+        return estimator
 
     def _quiet_settings(self, budget: int) -> Settings:
         """Return the settings for values that no user reads, so that nothing is warned of."""

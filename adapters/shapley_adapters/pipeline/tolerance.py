@@ -31,8 +31,8 @@ class Tolerance:
 
     def is_met(self, solution: Solution) -> BoolArray:
         """Return which rows are accurate enough, (R,); rows with unknown errors are not."""
-        met: BoolArray = self._excess(solution) <= 1
-        return met
+        is_met: BoolArray = self._excess(solution) <= 1
+        return is_met
 
     def largest_excess(self, solution: Solution) -> float:
         """Return the largest standard error of the worst row as a multiple of the tolerance."""

@@ -46,7 +46,7 @@ class ExplainedBlock:
     columns : dict
         The names of the columns of those arrays that are tables, for Parquet and Arrow.
     about : dict
-        What the results need beside the arrays, such as names, as plain data for JSON.
+        Further data of the results, such as names, as plain data for JSON.
     """
 
     arrays: Mapping[str, npt.NDArray[Any]]
@@ -69,7 +69,7 @@ class StreamCall:
     join : callable
         Joins pieces of a part of the blocks.
     options : callable
-        Returns what identifies the call, as texts. It is called when the seed is final.
+        Returns the options that identify the call, as texts. It is called when the seed is final.
     out : str or Path
         Where results go.
     checkpoint : bool
@@ -178,7 +178,7 @@ class _Loop:
             self._explain(block)
 
     def finished(self) -> Journal:
-        """Close the journal, and warn of what was counted for all rows."""
+        """Close the journal, and give the warnings for all rows."""
         if self.journal is None:
             raise InvalidArgumentError("rows holds no rows; at least one is needed.")
         if not self.journal.is_complete:
@@ -212,15 +212,15 @@ class _Loop:
         if arrays != self._header.arrays:
             raise InvalidArgumentError(_of_other_shape(self.position, self._header.arrays, arrays))
         results = files.append(self.position, explained.arrays)
-        counted = self.warnings.as_record()
-        record = ChunkRecord(self.position, n_rows, data, results, counted)
+        counts = self.warnings.as_record()
+        record = ChunkRecord(self.position, n_rows, data, results, counts)
         self._present_journal.add(record)
         self.position += n_rows
         files.announce(self.position)
         self.bar.update(n_rows)
 
     def _begin(self, explained: ExplainedBlock, arrays: list[ResultArray]) -> None:
-        """Write the header of the journal, when the first chunk has told the shapes."""
+        """Write the header of the journal, with the shapes of the results of the first chunk."""
         check_columns(self.out, arrays)
         path = journal_path(self.out)
         path.parent.mkdir(exist_ok=True)
@@ -232,9 +232,9 @@ class _Loop:
     def _verify(self, journal: Journal, chunks: Iterator[Block]) -> None:
         """Refuse a checkpoint of another call, or of other rows, or one that was damaged."""
         size = self.call.chunk_size
-        stored = {**journal.header.call, "chunk_size": str(journal.header.chunk_size)}
-        present = {**self.options, "chunk_size": str(size or journal.header.chunk_size)}
-        check_same(self.out, stored, present)
+        earlier_call = {**journal.header.call, "chunk_size": str(journal.header.chunk_size)}
+        present_call = {**self.options, "chunk_size": str(size or journal.header.chunk_size)}
+        check_same(self.out, earlier_call, present_call)
         files = self._files()
         files.keep(journal.n_rows)
         probed = set(np.linspace(0, len(journal.chunks) - 1, _PROBED).astype(int).tolist())
@@ -269,14 +269,14 @@ class _Loop:
 
     def _check_model(self, files: ResultFiles, record: ChunkRecord, block: Block) -> None:
         """Explain the first row of a chunk again, and compare."""
-        counted = self.warnings.as_record()
+        counts = self.warnings.as_record()
         with rows_counted_from(record.first):
             again = self.call.explain(rows_of(block, 0, 1)).arrays
-        self.warnings.restore(counted)
+        self.warnings.restore(counts)
         for array in self._header.arrays:
-            stored = files.read(array.name, record.first, record.n_rows)[:1]
+            earlier = files.read(array.name, record.first, record.n_rows)[:1]
             present = again.get(array.name, np.zeros(0))
-            if stored.shape != present.shape or not _are_close(stored, present):
+            if earlier.shape != present.shape or not _are_close(earlier, present):
                 raise CheckpointError(
                     f"checkpoint=True cannot go on with {self.out}: it was made with another model "
                     f"or other baselines. For row {record.first}, explained again, the "
@@ -306,10 +306,10 @@ def _arrays(explained: ExplainedBlock) -> list[ResultArray]:
 
 
 def _of_other_shape(
-    position: int, stored: Sequence[ResultArray], present: Sequence[ResultArray]
+    position: int, earlier: Sequence[ResultArray], present: Sequence[ResultArray]
 ) -> str:
     """Return the message about a chunk whose results differ in form from those before."""
-    for before, now in zip(stored, present, strict=False):
+    for before, now in zip(earlier, present, strict=False):
         if before != now:
             shapes = f"{before.row_shape} before and {now.row_shape} now"
             names = " or other names of columns" if before.row_shape == now.row_shape else ""
@@ -326,21 +326,21 @@ def _default_size(block: Block) -> int:
     return int(np.clip(_CHUNK_NUMBERS // max(1, n_numbers), 1, READ_ROWS))
 
 
-def _again(first: Block | None, others: Iterator[Block]) -> Iterator[Block]:
+def _again(first: Block | None, later_blocks: Iterator[Block]) -> Iterator[Block]:
     if first is not None:
         yield first
-    yield from others
+    yield from later_blocks
 
 
-def _are_close(stored: npt.NDArray[Any], present: npt.NDArray[Any]) -> bool:
-    if stored.dtype.kind != "f":
+def _are_close(earlier: npt.NDArray[Any], present: npt.NDArray[Any]) -> bool:
+    if earlier.dtype.kind != "f":
         return True  # counts of evaluations depend on nothing else
-    largest = np.nanmax(np.abs(stored), initial=0.0)
-    return np.allclose(present, stored, rtol=0.0, atol=_ROUNDING * largest, equal_nan=True)
+    largest = np.nanmax(np.abs(earlier), initial=0.0)
+    return np.allclose(present, earlier, rtol=0.0, atol=_ROUNDING * largest, equal_nan=True)
 
 
 def _refuse_foreign(out: Path) -> None:
-    """Refuse a path with files that no stream wrote; remove what a stop left before a journal."""
+    """Refuse files that no stream wrote; remove files of a call that stopped before its journal."""
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
     if out.is_dir() and all(path.name.startswith("_journal.part") for path in out.iterdir()):

@@ -32,10 +32,10 @@ class ResultFiles(Protocol):
         """Write the results of the next rows to the disk, and return their digest."""
 
     def keep(self, n_rows: int) -> None:
-        """Remove what was written after the first `n_rows` rows."""
+        """Remove all entries after the first `n_rows` rows."""
 
     def announce(self, n_rows: int) -> None:
-        """Make the files tell other programs that they hold `n_rows` rows."""
+        """Make the files of `n_rows` rows readable for other programs."""
 
     def digest(self, first: int, n_rows: int) -> str:
         """Return the digest of a chunk as it is on disk."""
@@ -125,7 +125,7 @@ class NpyFiles:
         return hasher.hexdigest()
 
     def keep(self, n_rows: int) -> None:
-        """Remove what was written after the first rows."""
+        """Remove all entries after the first rows."""
         if n_rows == 0:
             for array in self.arrays:
                 self.path(array).unlink(missing_ok=True)
@@ -149,10 +149,10 @@ class NpyFiles:
         for array in self.arrays:
             with open(self.path(array), "rb") as file:
                 file.seek(_HEADER_BYTES + first * _row_bytes(array))
-                left = n_rows * _row_bytes(array)
-                while left and (data := file.read(min(left, _READ_BYTES))):
+                n_bytes = n_rows * _row_bytes(array)
+                while n_bytes and (data := file.read(min(n_bytes, _READ_BYTES))):
                     hasher.update(data)
-                    left -= len(data)
+                    n_bytes -= len(data)
         return hasher.hexdigest()
 
     def read(self, name: str, first: int, n_rows: int) -> npt.NDArray[Any]:
@@ -207,7 +207,7 @@ class PartFiles:
         return digest
 
     def keep(self, n_rows: int) -> None:
-        """Remove the parts after the first rows, and what a stop has left of a part."""
+        """Remove the parts after the first rows, and incomplete parts of a call that stopped."""
         for path in self.out.glob(f"_part-*{self.out.suffix}"):
             path.unlink()
         for path in self.out.glob(f"part-*{self.out.suffix}"):

@@ -1,4 +1,4 @@
-"""What identifies a call: texts and digests of its options, and of the rows of a chunk."""
+"""The identity of a call: texts and digests of its options, and of the rows of a chunk."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def digest(*parts: Any) -> str:
     return hasher.hexdigest()
 
 
-def check_same(path: object, stored: Mapping[str, str], present: Mapping[str, str]) -> None:
+def check_same(path: object, earlier: Mapping[str, str], present: Mapping[str, str]) -> None:
     """Refuse to go on with the results of another call; the error names each difference."""
     differences = [
-        f"{name} was {stored.get(name, 'not given')}, now it is {present.get(name, 'not given')}"
-        for name in {**stored, **present}
-        if stored.get(name) != present.get(name)
+        f"{name} was {earlier.get(name, 'not given')}, now it is {present.get(name, 'not given')}"
+        for name in {**earlier, **present}
+        if earlier.get(name) != present.get(name)
     ]
     if differences:
         raise CheckpointError(
@@ -118,7 +118,7 @@ def _is_data(value: Any) -> bool:
 
 
 def _digest_of_module(module: Any) -> str:
-    """Return a digest of the weights of a module of torch, and of what else it stores."""
+    """Return a digest of the weights of a module of torch, and of its other stored data."""
     state = module.state_dict()
     digests = [digest(part) if _is_data(part) else text_of(part) for part in state.values()]
     return digest(repr([*zip(state, digests, strict=True)]))

@@ -1,4 +1,4 @@
-"""The journal beside the results: what is finished, and of which call it is a part.
+"""The journal beside the results: a record of the call and of its finished chunks.
 
 Each line is a record in JSON with a checksum. The first describes the call and the files; each
 further one is written after the data of a chunk are on disk. A line that a stop cut off is dropped,
@@ -83,7 +83,7 @@ class ChunkRecord:
     results : str
         The digest of the results as they are on disk.
     warnings : dict
-        What to warn of when all rows are finished, counted from the first row on.
+        The counts, from the first row on, for the warnings when all rows are finished.
     """
 
     first: int
@@ -144,9 +144,9 @@ class Journal:
             raise damaged(path, f"line {records.index(None) + 1} cannot be read")
         if records[-1] is None:
             records, lines = records[:-1], lines[:-1]
-        header, *others = records
+        header, *later_records = records
         journal = cls(path, _header(path, header), _n_bytes=sum(map(len, lines)))
-        for record in others:
+        for record in later_records:
             journal._take(record)
         return journal
 
@@ -198,7 +198,7 @@ def damaged(path: Path, reason: str) -> CheckpointError:
 
 
 def flush_to_disk(file: Any) -> None:
-    """Wait until what was written to a file is on disk."""
+    """Wait until the written data of a file are on disk."""
     file.flush()
     os.fsync(file.fileno())
 

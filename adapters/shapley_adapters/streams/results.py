@@ -45,7 +45,7 @@ class StreamedValues:
         Parameters
         ----------
         out : str or Path
-            What was passed as `out`.
+            The argument `out` of the call that wrote the results.
 
         Raises
         ------

@@ -48,7 +48,7 @@ def items_of(rows: Any, size: int) -> Iterator[Any]:
     Parameters
     ----------
     rows : object
-        What a user passed, after `opened`.
+        The argument of the user, after `opened`.
     size : int
         Rows per batch, where the source can choose them.
 

@@ -95,7 +95,7 @@ class SurrogateModel(TrainingArguments):
         network : Module, optional
             A module of the same class, if the network was a module of your own.
         """
-        from .. import amortized  # noqa: F401 which says what to install
+        from .. import amortized  # noqa: F401 its error names the package to install
         from .surrogate_training import TrainedSurrogate
 
         trained = TrainedSurrogate.load(path, network)

@@ -20,7 +20,7 @@ class ProcessSettings:
     Attributes
     ----------
     numpy_errors : mapping
-        What NumPy does about overflow and its like.
+        How NumPy handles floating-point errors, such as overflow.
     sklearn_config : mapping
         The configuration of scikit-learn, empty where it is not loaded.
     torch_dtype : torch.dtype, optional

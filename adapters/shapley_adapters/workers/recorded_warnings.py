@@ -11,6 +11,9 @@ from typing import Any
 
 from ..errors import ShapleyExtWarning, warn_user
 
+_shown: dict[str | tuple[str, type[Warning], int], int] = {}
+"""The warnings of this process that Python's filters show only once."""
+
 
 @dataclass(frozen=True)
 class RecordedWarning:
@@ -26,7 +29,9 @@ class RecordedWarning:
         if issubclass(self.category, ShapleyExtWarning):
             warn_user(self.text)
         else:
-            warnings.warn_explicit(self.text, self.category, self.filename, self.line)
+            warnings.warn_explicit(
+                self.text, self.category, self.filename, self.line, registry=_shown
+            )
 
 
 class _Recorder:

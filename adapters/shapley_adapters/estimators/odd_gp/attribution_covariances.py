@@ -5,9 +5,11 @@ The Shapley value of player i is the sum of 2 c_T / |T| over the odd sets T that
 
     t_i z_i {½ [Π_{j≠i} (1 + u t_j z_j) + Π_{j≠i} (1 − u t_j z_j)] − 1},
 
-a polynomial in u of degree below M, which Gauss's rules of M/2 nodes integrate exactly. It is also
-a sum over the pairs S of complements, with weights that follow from the sizes of the coalitions:
-what differs from pair to pair is a part of the game as well.
+a polynomial in u of degree below M, which Gauss's rules of M/2 nodes integrate exactly.
+
+A Shapley value is also a weighted sum of the game over the pairs S of complements. The weights
+follow from the sizes of the coalitions. They are needed for the noise of the prior, which is
+independent from pair to pair and is a part of the game as well.
 """
 
 from __future__ import annotations

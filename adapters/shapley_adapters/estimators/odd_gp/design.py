@@ -1,7 +1,7 @@
-"""Pairs of coalitions chosen to leave little posterior variance in the Shapley values.
+"""The choice of pairs of coalitions that make the posterior variances of Shapley values small.
 
-With equal weights of the players, that variance depends on the coalitions only, not on the game:
-a good set belongs to a number of players, and is found once.
+If all players have equal weights, these variances depend on the coalitions only, not on the game.
+So the choice depends on the number of players, and is computed once for each number.
 """
 
 from __future__ import annotations
@@ -20,45 +20,46 @@ from .kernels import FEWEST_PLAYERS, OddKernel, bounded_strengths
 
 _INTERACTIONS, _LEVEL, _MOST_LEVEL, _NOISE = 0.3, 4.0, 0.9, 0.3
 """Prior for which the coalitions are chosen: the variance of interactions, the players' strength
-times their number, its bound, and the noise. Where interactions of all sizes are expected, the
-coalitions are of all sizes, too, so that errors are known in any game."""
+times their number, its bound, and the noise. This prior expects interactions of all sizes. So the
+choice has coalitions of all sizes, and the errors can be estimated in any game."""
 
 _LISTED_PLAYERS = 13
 """Up to here, all pairs of coalitions are candidates."""
 
 _CHOSEN_PER_PLAYER = 16
-"""Where all pairs are candidates, half of those beyond so many a player are of all sizes alike:
-what the choice leaves out may matter, and errors are to be known."""
+"""If all pairs are candidates, so many pairs per player are chosen, and half of any further pairs.
+The other half is drawn from all sizes alike, because pairs that are not chosen may matter, and the
+errors must be estimated."""
 
 _COUNTED_PLAYERS = 24
 """Up to here, a budget may ask for a good part of all pairs."""
 
 _DRAWN_CANDIDATES, _DRAWN_PER_CHOICE = 1000, 1.5
-"""Candidates that are halves of all players, and as many of all sizes: at least so many, and so
-many for each pair that is chosen."""
+"""Number of candidates that are halves of all players: a minimum, and a number per chosen pair. As
+many further candidates have all sizes."""
 
 _MOST_CHOSEN = 1024
 """Beyond this, choosing costs more than it gains, and pairs are drawn."""
 
 _CHOSEN_OF_MANY, _MOST_OF_MANY, _FEWEST_OF_MANY = 12, 768, 4
-"""Where not all pairs are candidates, so many pairs a player are chosen, but no more than 768,
-unless that is less than 4 a player; those beyond are of all sizes alike, so that errors go on
+"""If not all pairs are candidates, so many pairs per player are chosen: 12, but at most 768 in all,
+or 4 per player if that is more. Further pairs are drawn from all sizes alike, so that errors go on
 falling in any game."""
 
 _FEW = 6
-"""Pairs a player below which single players come first."""
+"""With fewer pairs per player than this, single players come first."""
 
 _NOTHING = 1e-9
-"""Posterior variance of a value, where that of degree 1 is 1, which is rounding."""
+"""A posterior variance below this is rounding, where the prior variance of degree 1 is 1."""
 
 _WATCHED = 128
-"""How many players' variances the choice looks at, at most."""
+"""The choice lowers the variances of at most so many players."""
 
 
 def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> CoalitionArray:
-    """Return one coalition of each of n pairs, (n, M), the most telling ones first.
+    """Return one coalition of each of n pairs, (n, M), the most informative ones first.
 
-    The players are relabelled at random, so that none is favoured.
+    The players are relabelled at random, so that no player is favoured.
     """
     n_there = 2 ** (n_players - 1) - 1 if n_players < 60 else n_pairs
     n_pairs = min(n_pairs, n_there)
@@ -76,7 +77,7 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
 
 
 def _most_spread(n_players: int) -> int:
-    """Return how many pairs are chosen, or drawn from what would be."""
+    """Return how many pairs are chosen by the search, or drawn among halves of all players."""
     if n_players <= _LISTED_PLAYERS:
         return _MOST_CHOSEN
     at_most = max(_MOST_OF_MANY, _FEWEST_OF_MANY * n_players)
@@ -85,19 +86,20 @@ def _most_spread(n_players: int) -> int:
 
 @lru_cache(maxsize=64)
 def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray:
-    """Choose greedily what lowers the sum of the posterior variances most.
+    """Choose greedily the pairs that lower the sum of the posterior variances most.
 
-    For small budgets that comes to single players too late: each alone tells less than half of the
-    players do, but together they tell all that is linear.
+    With a small budget, the greedy search would choose single players too late. A single player
+    gives less information than a coalition of half of the players, but all single players together
+    determine the linear part of the game. `singles_first` puts them first.
     """
     candidates = _candidates(n_players, n_pairs)
     search = _Search.before_any(candidates, n_pairs + 1)
     order: list[int] = []
     for step in range(n_pairs + 1):
-        # All players together come first: their value is known.
+        # The coalition of all players comes first: its value is known.
         is_given = step <= (n_players if singles_first else 0)
         best = step if is_given else search.best(order)
-        if search.variances[best] < _NOTHING:  # the values are known; any pairs will do
+        if search.variances[best] < _NOTHING:  # all values are determined: take any pairs
             unused = np.setdiff1d(np.arange(len(candidates) + 1), order)
             order.extend(unused[: n_pairs + 1 - step])
             break
@@ -109,7 +111,7 @@ def _chosen(n_players: int, n_pairs: int, singles_first: bool) -> CoalitionArray
 
 @dataclass
 class _Search:
-    """What the values chosen so far leave open about those of N candidates.
+    """The posterior of the values of N candidates, given the choices so far.
 
     Attributes
     ----------
@@ -118,9 +120,9 @@ class _Search:
     kernel_by_product : array, (2 M + 1,)
         The prior covariance of two values, by z · z′ + M.
     own_variances : array, (N,)
-        Prior variances that the values have of their own.
+        Prior variances of the noise, which is independent for each value.
     covariances : array, (P, N)
-        Prior covariances of the Shapley values of some players, who speak for all, and the values.
+        Prior covariances of the Shapley values of some players, in place of all, and the values.
     variances : array, (N,)
         Posterior variances of the values.
     squares : array, (N,)
@@ -128,7 +130,8 @@ class _Search:
     factors : array, (n, N)
         Rows of the kernel's factor, one for each choice.
     directions : array, (n, P)
-        What each choice tells of the Shapley values.
+        Covariances of the Shapley values with the value of each choice, given the earlier choices,
+        over the standard deviation of that value.
     """
 
     signs: FloatArray
@@ -200,9 +203,10 @@ def _kernel_by_product(n_players: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
-    """Return one coalition of each candidate pair: single players, then all others or some.
+    """Return one coalition of each candidate pair: single players, then all or some of the others.
 
-    Some are pairs of players, halves of all players, and coalitions of all sizes alike.
+    If only some are candidates, these are coalitions of two players, halves of all players, and
+    coalitions of all sizes alike.
     """
     singles = np.eye(n_players, dtype=bool)
     if n_players <= _LISTED_PLAYERS:
@@ -212,7 +216,7 @@ def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
     doubles = np.zeros((len(twos), n_players), dtype=bool)
     np.put_along_axis(doubles, twos, True, axis=1)
     small = np.concatenate([singles, doubles])
-    # Of fixed randomness: the set is part of the method, not of a run.
+    # The seed is fixed: the candidates are part of the method, not of a run.
     rng = np.random.default_rng(n_players)
     n_drawn = max(_DRAWN_CANDIDATES, int(_DRAWN_PER_CHOICE * n_pairs))
     candidates = _with_halves(small, len(small) + n_drawn, rng)
@@ -236,7 +240,7 @@ def _topped_up(
 ) -> CoalitionArray:
     """Add random coalitions that make new pairs, of sizes from `lowest` to half of the players.
 
-    From all pairs alike where so many are wanted that there may be too few of some size.
+    If so many pairs are needed that some size may have too few, all pairs have the same chance.
     """
     n_players = pairs.shape[1]
     if len(pairs) == n_pairs:
@@ -254,7 +258,7 @@ def _topped_up(
 
 
 def _first_of_each_pair(coalitions: CoalitionArray) -> IntArray:
-    """Return where each different pair of complements stands first, in order."""
+    """Return the index of the first coalition of each distinct pair of complements, in order."""
     same_side = coalitions ^ coalitions[:, :1]
     first = first_occurrences(pack(same_side)[None])[0]
     return np.flatnonzero(first == np.arange(len(coalitions)))

@@ -29,48 +29,50 @@ from .sparse_triples import SparseInteractions, find_sparse_interactions
 WEIGHTS = ("learned", "equal")
 
 _LEARNED_FROM = 240
-"""Pairs that weights are learned from: the first, which are the most telling."""
+"""Number of pairs that the weights are learned from: the first, most informative pairs."""
 
 _SEARCHED_PER_PLAYER, _MOST_SEARCHED = 32, 1024
-"""Values that sparse interactions are looked for in, for each player and at most."""
+"""Number of values in the search for sparse interactions: per player, and at most."""
 
 _DENSE_PAIRS, _FIRST_VALUES = 2048, 1024
-"""Up to here, all values are conditioned on exactly; beyond, through the first so many."""
+"""With at most so many pairs, the posterior is exact, given all values. With more pairs, the prior
+is approximated through the first so many values."""
 
 _BLOCK_NUMBERS, _MOST_TOGETHER = 300_000, 25
-"""Rows are solved in stacks, so that one NumPy operation works on several matrices while another
-thread runs: bounds on the numbers in the matrices of a stack, and on its rows."""
+"""Bounds on the numbers in the matrices of a stack, and on its rows. Rows are solved in stacks, so
+that one NumPy operation works on several matrices while another thread runs."""
 
 _WORTH_SHARING = 8
-"""Rows from which on there are two blocks at least, for two threads."""
+"""From so many rows on, there are at least two blocks, for two threads."""
 
 _FEW_VALUES = 32
-"""Rows of fewer values are solved sooner than threads are started."""
+"""Rows with fewer values are solved without threads, which take longer to start."""
 
 _MATRICES, _THREADS_BYTES = 20, 2**30
-"""Matrices that a row takes at a time, and a bound on those that all threads take."""
+"""Number of matrices that a row needs at once, and a bound on the bytes of all threads."""
 
 _FREEDOM_OF_FEW = 2.0
-"""Degrees of freedom of the errors with at most as many pairs as players, from which the scale of a
-game is hardly known: with 20 to 100 players, intervals then hold what they say on most games."""
+"""Degrees of freedom of the errors if there are at most as many pairs as players. So few pairs
+hardly determine the scale of a game. Measured with 20 to 100 players: with these degrees of
+freedom, confidence intervals have their nominal coverage on most games."""
 
 _COUNTED_PLAYERS = 24
 """Up to here, all pairs may be evaluated."""
 
 _SHARE_LEARNED = 0.5
-"""Degrees of freedom that a learned weight takes; its prior takes the rest."""
+"""Degrees of freedom that each learned weight uses up; less than 1, because it has a prior."""
 
 
 @dataclass(frozen=True)
 class OddDesign(Design):
-    """Pairs of complements, and what is known of the weights of each row beforehand.
+    """Pairs of complements, and the prior means of the weights of each row.
 
     Attributes
     ----------
     draws : CoalitionDraws
-        The pairs, shared by all rows; with folds where the estimate is unbiased.
+        The pairs, shared by all rows; with folds if the estimate is unbiased.
     log_weights : array, (R, M), or None
-        Where the logarithms of the weights are expected to be.
+        Prior means of the logarithms of the weights.
     """
 
     draws: CoalitionDraws
@@ -92,25 +94,24 @@ class OddDesign(Design):
 class OddGP(Estimator[OddDesign]):
     """Gaussian-process regression on the odd part of the game.
 
-    The prior holds interactions of all odd sizes. It knows how strongly each player takes part in
-    them, and which sizes matter; both are learned from the values of the row by their marginal
-    likelihood. What it does not explain is a part of the game as well, so that the posterior is
-    exact once all pairs are known. The
-    posterior mean is linear in the values given these, efficient exactly, and shrinks: it is not
-    unbiased over the choice of coalitions. Standard errors are posterior standard deviations; they
-    speak of what the values leave open about the game.
+    The prior has interactions of all odd sizes. Its hyperparameters say how strongly each player
+    takes part in interactions, and which sizes matter. They are fitted to the values of the row by
+    the marginal likelihood. The interactions do not explain each value exactly. The residual is a
+    part of the game as well, so that the posterior is exact once all pairs are evaluated. Given the
+    hyperparameters, the posterior mean is linear in the values. It satisfies efficiency exactly. It
+    shrinks towards the prior mean, and so is not unbiased over the choice of coalitions. Standard
+    errors are posterior standard deviations: the uncertainty about the game, given the values.
 
     Parameters
     ----------
     weights : {"learned", "equal"}
-        Whether players have weights of their own in interactions. Equal ones let rows share their
-        factorisations, which is faster for many rows.
+        Whether each player has its own weight in interactions. With equal weights, rows share the
+        factorisations of matrices, which is faster for many rows.
     cooperators : {None, "auto", "hessian", "gradient", "difference"} or array
-        What computes the players' scores that serve as a prior of the weights; None for no prior.
+        How to compute the players' scores, which give the prior of the weights; None for no prior.
     unbiased : bool
-        Draw all pairs at random, and let the posterior mean given all but a fold of them be the
-        control variate of that fold; see `cross_fitting`. Standard errors are then those of the
-        draws.
+        Draw all pairs at random, in folds. The posterior mean, given all other pairs, is the
+        control variate of a fold; see `cross_fitting`. Standard errors are then those of the draws.
     """
 
     is_drawn_by_labels: ClassVar[bool] = True  # little else is drawn
@@ -127,30 +128,30 @@ class OddGP(Estimator[OddDesign]):
 
     @property
     def score_source(self) -> str | ScoreArray | None:
-        """How the scores of the prior are computed; what derivatives do not tell, values will."""
+        """How the scores of the prior are computed: by derivatives, or else by values."""
         return checked_prior(self.cooperators, self.weights)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one pair, or of two for errors of draws, and the end points."""
-        del n_players  # the prior fills in what the values leave open
+        del n_players  # the posterior exists for any number of values
         return 6 if with_errors and self.unbiased else 4
 
     def useful_budget(self, n_players: int) -> int:
-        """Return two evaluations per player, which pay for each single player and its complement.
+        """Return two evaluations per player: enough for each single player and its complement.
 
-        With fewer, most of an attribution is the equal share that the prior gives. Measured with 20
-        to 100 players of models, the share of the prior is .6 to .9 at one evaluation per player
-        and .02 to .3 at two. An unbiased estimate has no such share.
+        With fewer, most of an attribution is the equal share that the prior gives. Measured on
+        models with 20 to 100 players: the share of the prior is .6 to .9 at one evaluation per
+        player, and .02 to .3 at two. An unbiased estimate has no such share.
         """
         return 0 if self.unbiased else 2 * n_players
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return what the coalitions take, and the kernels of all pairs that are solved exactly."""
+        """Return the bytes of the coalitions, and of the kernels of all pairs solved exactly."""
         n_dense = min(budget // 2, _DENSE_PAIRS)
         return (10 * budget + 700 * n_dense) * n_players
 
     def design(self, request: DesignRequest) -> OddDesign:
-        """Choose the pairs that tell most, or draw them; which player plays which part is drawn."""
+        """Choose the most informative pairs, or draw them; the players are in random order."""
         if self.unbiased:
             draws: CoalitionDraws = draw_folds(request)
         else:
@@ -167,10 +168,10 @@ class OddGP(Estimator[OddDesign]):
         targets = draws.targets(values, centred=False)
         if isinstance(draws, FoldedDraws):
 
-            def fit(known: IntArray, others: IntArray) -> tuple[FloatArray, FloatArray]:
-                members = draws.members[known], draws.members[others]
+            def fit(pairs: IntArray, other_pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+                members, other_members = draws.members[pairs], draws.members[other_pairs]
                 results = self._solved(
-                    members[0], total, targets[:, known], log_weights, members[1]
+                    members, total, targets[:, pairs], log_weights, other_members
                 )
                 return results.means, results.predictions
 
@@ -187,7 +188,7 @@ class OddGP(Estimator[OddDesign]):
         total: FloatArray,
         targets: FloatArray,
         log_weights: FloatArray | None,
-        others: CoalitionArray,
+        other_members: CoalitionArray,
     ) -> Posterior:
         """Return the posterior of all rows and outputs, (R, ..., K).
 
@@ -198,18 +199,18 @@ class OddGP(Estimator[OddDesign]):
         total, targets : arrays, (R, 1, K) and (R, n, K)
             The odd part of the game at all players together, and at these coalitions.
         log_weights : array, (R, M), or None
-            Where the logarithms of the weights are expected to be.
-        others : array, (m, M)
-            Coalitions whose values are predicted.
+            Prior means of the logarithms of the weights.
+        other_members : array, (m, M)
+            Other coalitions, whose values are predicted.
         """
         n_players = members.shape[1]
         targets = np.concatenate([total, targets], axis=1)
         n_rows, n, n_outputs = targets.shape
         flat = np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(n, -1)
-        # Each sum is over neighbours in memory, so that its order is that of a row alone.
+        # Each sum runs over contiguous memory: its order is the same as for one row alone.
         size = np.sqrt((np.ascontiguousarray(flat.T) ** 2).mean(axis=1))
         is_something = size > 0
-        lengths = (n_players, n_players, len(others))
+        lengths = (n_players, n_players, len(other_members))
         results = Posterior(*(np.zeros((length, len(size))) for length in lengths))
         if is_something.any():
             with_all = np.concatenate([np.ones((1, n_players), dtype=bool), members])
@@ -218,7 +219,7 @@ class OddGP(Estimator[OddDesign]):
                 centres = np.repeat(centres, n_outputs, axis=0)[is_something]
             scale = size[is_something]
             scaled = self._posterior(
-                _signs(with_all), flat[:, is_something] / scale, centres, _signs(others)
+                _signs(with_all), flat[:, is_something] / scale, centres, _signs(other_members)
             )
             results.means[:, is_something] = scaled.means * scale
             results.variances[:, is_something] = scaled.variances * scale**2
@@ -227,7 +228,7 @@ class OddGP(Estimator[OddDesign]):
             np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
             for array in (results.means, results.variances, results.predictions)
         )
-        # What rounding leaves of the efficiency residual.
+        # The residual of efficiency, which is rounding.
         residual = 2 * total - means.sum(axis=1, keepdims=True)
         return Posterior(means + residual / n_players, variances, predictions)
 
@@ -236,14 +237,14 @@ class OddGP(Estimator[OddDesign]):
         signs: FloatArray,
         targets: FloatArray,
         centres: FloatArray | None,
-        others: FloatArray | None = None,
+        other_signs: FloatArray | None = None,
     ) -> Posterior:
         """Return the posterior for targets, (n, B), of mean square 1."""
         n, n_players = signs.shape
-        others = signs[:0] if others is None else others
-        predictions = np.zeros((len(others), targets.shape[1]))
+        other_signs = signs[:0] if other_signs is None else other_signs
+        predictions = np.zeros((len(other_signs), targets.shape[1]))
         if n_players <= _COUNTED_PLAYERS and n == 2 ** (n_players - 1):
-            values = shapley_weights(signs).T @ targets  # all pairs are there
+            values = shapley_weights(signs).T @ targets  # all pairs are evaluated
             return Posterior(values, np.zeros_like(values), predictions)
         first_values = slice(0, _LEARNED_FROM + 1)
         starts = best_of_grid(signs[first_values], targets[first_values])
@@ -258,7 +259,7 @@ class OddGP(Estimator[OddDesign]):
         def solve_block(block: list[int]) -> Posterior:
             of_block = None if centres is None else centres[block]
             starts_of_block = [starts[index] for index in block]
-            return solve(signs, targets[:, block], starts_of_block, of_block, others)
+            return solve(signs, targets[:, block], starts_of_block, of_block, other_signs)
 
         solved = map_in_threads(solve_block, blocks, n_threads)
         for block, results in zip(blocks, solved, strict=True):
@@ -282,7 +283,7 @@ def _blocks_of_equal(starts: list[Prior]) -> list[list[int]]:
 
 
 def _even_blocks(n_rows: int, limit: int) -> list[list[int]]:
-    """Return rows in blocks of almost one size, at most `limit`; an even number keeps cores busy.
+    """Return rows in blocks of almost equal size, at most `limit`; an even number suits two cores.
 
     A row's result does not depend on the size of its block.
     """
@@ -299,7 +300,7 @@ def _block_size(n: int) -> int:
 
 
 def _most_threads(n: int) -> int:
-    """Return how many threads pay for blocks of rows of `n` values, and fit into memory."""
+    """Return how many threads make rows of `n` values faster, and fit into memory."""
     if n < _FEW_VALUES:
         return 1
     n_bytes = _MATRICES * 8 * _block_size(n) * min(n, _DENSE_PAIRS) * n
@@ -311,19 +312,19 @@ def _with_equal_weights(
     targets: FloatArray,
     starts: list[Prior],
     centres: FloatArray | None,
-    others: FloatArray,
+    other_signs: FloatArray,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), that start at the same prior."""
-    del centres  # they are of fitted strengths
+    del centres  # only fitted strengths have centres
     is_dense = len(signs) <= _DENSE_PAIRS
     n_first = len(signs) if is_dense else min(_FIRST_VALUES, _DENSE_PAIRS)
     kernel = OddKernel.at(signs[:n_first], starts[0].strengths)
     if not is_dense:
         sparse = SparseInteractions.empty()
         return posterior_through_first_values(
-            signs, targets, kernel, starts[0], 0.0, sparse, others
+            signs, targets, kernel, starts[0], 0.0, sparse, other_signs
         )
-    return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [], others)
+    return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [], other_signs)
 
 
 def _with_learned_weights(
@@ -331,9 +332,9 @@ def _with_learned_weights(
     targets: FloatArray,
     starts: list[Prior],
     centres: FloatArray | None,
-    others: FloatArray,
+    other_signs: FloatArray,
 ) -> Posterior:
-    """Return the posterior for targets, (n, B), each with strengths of its own."""
+    """Return the posterior for targets, (n, B), with strengths fitted to each target."""
     n_fitted = _SHARE_LEARNED * signs.shape[1]
     stack = np.ascontiguousarray(targets.T)  # (B, n)
     first_values = slice(0, _LEARNED_FROM + 1)
@@ -347,15 +348,15 @@ def _with_learned_weights(
     if len(signs) - 1 > signs.shape[1]:  # fewer pairs do not even determine single players
         sparse, prior = find_sparse_interactions(kernel, stack[:, searched], prior)
     if len(signs) > _DENSE_PAIRS:
-        results = _through_first_values(signs, stack, prior, n_fitted, sparse, others)
+        results = _through_first_values(signs, stack, prior, n_fitted, sparse, other_signs)
     else:
         small = kernel.within(_LEARNED_FROM + 1)
         choices = choices_around(small, prior, start, expectation)
         if len(signs) <= _LEARNED_FROM + 1:
-            results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, others)
+            results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, other_signs)
         else:
-            results = _by_likely_choices(signs, stack, list(choices), n_fitted, sparse, others)
-    if not len(others):  # predictions belong to the means of the posterior itself
+            results = _by_likely_choices(signs, stack, list(choices), n_fitted, sparse, other_signs)
+    if not len(other_signs):  # the means must be those of the predictions
         results = with_exact_games(kernel, stack[:, searched], prior, sparse, results)
     return Posterior(
         results.means[:, :, 0].T, results.variances[:, :, 0].T, results.predictions[:, :, 0].T
@@ -368,17 +369,19 @@ def _by_likely_choices(
     choices: list[PriorChoice],
     n_fitted: float,
     sparse: list[SparseInteractions],
-    others: FloatArray,
+    other_signs: FloatArray,
 ) -> Posterior:
-    """Return the posterior of each game of a stack, (B, n), by the choices its first values leave.
+    """Return the posterior of each game of a stack, (B, n), averaged over its likely choices.
 
-    Kernels of the choices are those of the first values.
+    The first values decide which choices are likely; the kernels of `choices` are between these.
     """
     of_games = []
     for game, own_choices in enumerate(likely_choices(choices, stack, sparse)):
         with_kernels = [choice.at(signs) for choice in own_choices]
         values = stack[[game], :, None]
-        of_games.append(posterior(signs, values, with_kernels, n_fitted, [sparse[game]], others))
+        of_games.append(
+            posterior(signs, values, with_kernels, n_fitted, [sparse[game]], other_signs)
+        )
     return Posterior.stack(of_games)
 
 
@@ -388,7 +391,7 @@ def _through_first_values(
     prior: Prior,
     n_fitted: float,
     sparse: list[SparseInteractions],
-    others: FloatArray,
+    other_signs: FloatArray,
 ) -> Posterior:
     """Return the posterior of each game of a stack, (B, n), of many values."""
     of_games = []
@@ -396,7 +399,7 @@ def _through_first_values(
         of_game = prior.of_games(game)
         first = OddKernel.at(signs[: min(_FIRST_VALUES, _DENSE_PAIRS)], of_game.strengths)
         results = posterior_through_first_values(
-            signs, values[:, None], first, of_game, n_fitted, sparse[game], others
+            signs, values[:, None], first, of_game, n_fitted, sparse[game], other_signs
         )
         of_games.append(
             Posterior(results.means[None], results.variances[None], results.predictions[None])

@@ -1,9 +1,10 @@
 """Games that a few interactions explain without remainder.
 
 Rules, trees of few features and minima of few numbers are sums of few products of signs. A
-posterior comes close to them, but its noise and its jitter keep it from being exact. Where its
-error is small, the largest of its coefficients are fitted by least squares. If fewer coefficients
-than values leave a remainder of rounding only, they are the game's, and so are its Shapley values.
+posterior comes close to such games, but its noise and its jitter prevent an exact result. If the
+error of the posterior is small, its largest coefficients are fitted by least squares. If there are
+fewer coefficients than values, and the remainder is rounding only, then these are the coefficients
+of the game. They give its exact Shapley values.
 """
 
 from __future__ import annotations
@@ -21,24 +22,27 @@ from .posterior import Posterior
 from .sparse_triples import SparseInteractions
 
 _RELATIVE_ERROR = 1e-2
-"""Posterior standard deviations over Shapley values, above which coefficients are not tried."""
+"""Bound on the posterior standard deviations over the Shapley values. Above it, no least-squares
+fit is tried."""
 
 _ROUNDING = 1e-12
-"""Remainder, over the values, that is rounding."""
+"""A remainder below this, relative to the values, is rounding."""
 
 _LEAST_COEFFICIENTS = (1.0, 1e-3, 1e-6)
-"""Coefficients of larger sets that are tried, over the largest one: at first none."""
+"""Bounds on the coefficients of larger sets, over the largest one. They are tried in this order:
+the first keeps no set."""
 
 _SPARE_SHARE, _FEWEST_SPARE = 0.1, 4
-"""Values that have to be left to check the coefficients, of all values and at least."""
+"""Number of values that must remain to check the coefficients: a share of all values, and a
+minimum."""
 
 _PLAYERS_OF_TRIPLES, _PLAYERS_OF_ALL_SIZES = 24, 8
-"""Sets of three are tried among so many players of the largest strengths, larger ones among fewer
-players."""
+"""Sets of three are tried among this number of players of the largest strengths, larger sets among
+fewer players."""
 
 _LEAST_SPREAD = 1e-10
-"""What a product of signs adds to those before it, over the most that one adds, below which the
-coefficients are not determined."""
+"""Bound on the linear independence of the products of signs: the smallest entry on the diagonal of
+the triangular factor, over the largest. Below it, the coefficients are not determined."""
 
 
 def with_exact_games(

@@ -8,12 +8,12 @@ with variance 1/M to single players, and with variance a Π_{j∈T} t_j / norm t
     Σ_T Π_{j∈T} t_j z_j z′_j = ½ [Π_j (1 + t_j z_j z′_j) − Π_j (1 − t_j z_j z′_j)]
                              = Π_j √(1 − t_j²) · sinh(Σ_j artanh(t_j) z_j z′_j),
 
-from which the degree 1, Σ_j t_j z_j z′_j, is subtracted. It takes one matrix product and one
-exponential. The norm is its value at z = z′, so that the interactions have variance a.
+from which the degree 1, Σ_j t_j z_j z′_j, is subtracted. Computing it takes one matrix product and
+one exponential. The norm is its value at z = z′, so that the interactions have variance a.
 
-Strengths t are those of one game, (M,), or of a stack of games, (R, M). Each NumPy operation then
-works on the matrices of all R games, one matrix after the other, so that rounding is that of each
-alone.
+Strengths t are those of one game, (M,), or of a stack of games, (R, M). For a stack, each NumPy
+operation works on the matrices of all R games, one matrix after the other. So the rounding of a
+game is the same as for this game alone.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ import numpy as np
 from ...array_types import BoolArray, FloatArray, IntArray
 
 FEWEST_PLAYERS = 3
-"""The smallest interaction of odd size has so many players; games of fewer have none."""
+"""The number of players of the smallest interaction of odd size. Games of fewer players have no
+interactions."""
 
 _MOST_STRENGTH, _MOST_EXPONENT = 0.95, 300.0
 """Bounds on a strength, and on Σ artanh(t), whose exponential must be a number."""
 
 _LEAST_SHARE, _LEAST_TOTAL = 1e-3, 0.03
-"""Bounds on a strength's share of the game's largest, and on Σ t: below, the norm would be little
-but rounding, and interactions of five players are nothing beside those of three long before."""
+"""Lower bounds on a strength, as a share of the game's largest, and on Σ t. Below them, the norm
+would be mostly rounding. At these bounds, interactions of five players are already negligible
+beside those of three."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Prior:
     interactions : float or array, (...)
         Variance of all interactions together, a, where that of degree 1 is 1.
     noise : float or array, (...)
-        Variance of what differs from coalition to coalition, over that of the interactions.
+        Variance of the noise, over that of the interactions. The noise is the residual of each
+        value that no interaction explains; it is independent from pair to pair.
     """
 
     strengths: FloatArray
@@ -79,7 +82,7 @@ class Prior:
 
     @property
     def noise_variance(self) -> Any:
-        """Variance of what differs from coalition to coalition, where that of degree 1 is 1."""
+        """Variance of the noise, where that of degree 1 is 1."""
         return self.interactions * self.noise
 
 
@@ -96,7 +99,7 @@ def bounded_strengths(strengths: FloatArray) -> FloatArray:
 def log_norm(strengths: FloatArray) -> FloatArray:
     """Return the logarithm of Σ Π_{j∈T} t_j over odd sets T of three players or more, (...)."""
     if strengths.shape[-1] < FEWEST_PLAYERS:
-        return np.full(strengths.shape[:-1], np.inf)  # nothing is divided by what is infinite
+        return np.full(strengths.shape[:-1], np.inf)  # a division by an infinite norm gives 0
     raised, lowered = (np.log1p(sign * strengths).sum(axis=-1) for sign in (1, -1))
     shares = 0.5 * -np.expm1(lowered - raised) - strengths.sum(axis=-1) * np.exp(-raised)
     logarithm: FloatArray = raised + np.log(shares)

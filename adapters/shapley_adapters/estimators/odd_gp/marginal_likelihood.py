@@ -27,13 +27,13 @@ _GRID_LEVELS = (1.0, 3.0, 8.0)
 _GRID_INTERACTIONS = np.array([1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0])
 _GRID_NOISE = (1e-7, 1e-4, 1e-2, 1e-1, 1.0)
 _MOST_GRID_LEVEL = 0.9
-"""Where learning starts: the best of these with equal strengths."""
+"""The grid of priors with equal strengths. Learning starts from the best of them."""
 
 TINY = 1e-300
-"""Added to energies of values that may be nothing."""
+"""Added to the energies of values, which may be 0."""
 
 _SMALL = 16
-"""Up to so many rows, triangular matrices are inverted as any others are."""
+"""Triangular matrices of at most so many rows are inverted like general matrices."""
 
 _WIDTH = 8
 """The columns of a block; as many as the usual kernels of BLAS compute together."""
@@ -59,15 +59,15 @@ def log_prior(prior: Prior) -> FloatArray:
 def noise_of(
     prior: Prior, n_values: int, of_features: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the variances of what the values have of their own, (..., n), and the least of them.
+    """Return the variances of the noise of the values, (..., n), and the least of them, (..., 1).
 
-    The first value, of all players together, has the least only.
+    The first value, that of all players together, has the least variance: jitter only.
 
     Parameters
     ----------
     of_features : array, (..., n, n), optional
-        What features whose coefficients have a variance of 1 add, beside what the kernel says. They
-        are products of signs, and thus alike on the diagonal.
+        The covariance of features whose coefficients have variance 1, which is added to the kernel.
+        The features are products of signs, so that all entries on the diagonal are equal.
     """
     noise = np.asarray(prior.noise_variance)[..., None] * (np.arange(n_values) > 0)
     variance = 1.0 if of_features is None else 1.0 + of_features[..., :1, 0]
@@ -77,7 +77,7 @@ def noise_of(
 def covariance_of(
     kernel: OddKernel, prior: Prior, of_features: FloatArray | None = None
 ) -> FloatArray:
-    """Return the covariance of the values, (..., n, n), with what they have of their own."""
+    """Return the covariance of the values, (..., n, n), including their noise."""
     matrix = kernel.combined(prior)
     noise, _ = noise_of(prior, matrix.shape[-1], of_features)
     if of_features is not None:
@@ -156,17 +156,17 @@ def whitened_by(factor: FloatArray, columns: FloatArray) -> FloatArray:
 def column_by_column(
     compute: Callable[[FloatArray], FloatArray], columns: FloatArray
 ) -> FloatArray:
-    """Return the result of a linear operation for each column of (n, B), whichever the others are.
+    """Return the result of a linear operation for each column of (n, B), independent of the others.
 
-    BLAS rounds a product in another way if a matrix has more columns. Hence all blocks of columns
-    have the same number, and the last one ends with zeros. Each column of the result is contiguous.
+    BLAS rounds a product differently if a matrix has more columns. Hence all blocks have the same
+    number of columns, and the last block ends with zeros. Each column of the result is contiguous.
     """
     blocks = []
     for start in range(0, columns.shape[1], _WIDTH):
-        some = columns[:, start : start + _WIDTH]
+        part = columns[:, start : start + _WIDTH]
         block = np.zeros((len(columns), _WIDTH), order="F")
-        block[:, : some.shape[1]] = some
-        blocks.append(np.asfortranarray(compute(block)).T[: some.shape[1]])
+        block[:, : part.shape[1]] = part
+        blocks.append(np.asfortranarray(compute(block)).T[: part.shape[1]])
     return np.concatenate(blocks).T
 
 
@@ -205,7 +205,7 @@ def _by_interactions(kernel: OddKernel, noise: float, targets: FloatArray) -> Fl
     """Return the log evidence of the targets, (n, B), for all variances of the grid, (G, B).
 
     With H = L Lᵀ the covariance of interactions and noise, the values have that of
-    a H + Z Zᵀ / M. The singular values of L⁻¹ Z / √M tell the evidence for each a.
+    a H + Z Zᵀ / M. The evidence for each a follows from the singular values of L⁻¹ Z / √M.
     """
     n, n_players = kernel.signs.shape
     covariance = kernel.interactions.copy()

@@ -1,10 +1,11 @@
 """Posteriors of the Shapley values of odd games, given values and a prior.
 
-What no interaction explains differs from coalition to coalition, but it is a part of the game, and
-where a coalition is evaluated it is known. It belongs to the Shapley values with the weight of its
-pair of complements: with D the variances that the values have of their own, and B the weights, it
-adds D B to the covariances of the values and the Shapley values, and the sum of D B² over all pairs
-to the variances of these. So the posterior is exact once all pairs are known, whatever the prior.
+The interactions of the prior do not explain each value exactly. The residual, the noise of the
+prior, is independent from pair to pair. It is a part of the game: where a coalition is evaluated,
+the residual is known. It counts in the Shapley values with the weight of its pair of complements.
+Let D be the variances of the noise and B the weights. The noise adds D B to the covariances of the
+values and the Shapley values. It adds the sum of D B² over all pairs to the variances of the
+Shapley values. So the posterior is exact once all pairs are evaluated, for any prior.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Posterior:
     @classmethod
     def stack(cls, of_games: Sequence[Posterior]) -> Posterior:
         """Return the posteriors of several stacks as those of one."""
-        arrays = [(one.means, one.variances, one.predictions) for one in of_games]
+        arrays = [(game.means, game.variances, game.predictions) for game in of_games]
         return cls(*map(np.concatenate, zip(*arrays, strict=True)))
 
 
@@ -65,7 +66,7 @@ class PriorChoice:
     noise_factors : tuple of floats
         Factors of the noise, one for each choice.
     log_chance : float or array, (R,)
-        Logarithm of the chance of each beforehand, but for `log_prior`.
+        Logarithm of the prior probability of each choice, without `log_prior`.
     """
 
     kernel: OddKernel
@@ -82,7 +83,7 @@ class PriorChoice:
         ]
 
     def of_game(self, game: int, noise_factor: float) -> PriorChoice:
-        """Return the choice of one noise, as a stack of one game."""
+        """Return the choice with one factor of the noise, as a stack of one game."""
         games = np.array([game])
         log_chance = np.broadcast_to(self.log_chance, len(self.prior.strengths))[games]
         prior = self.prior.of_games(games)
@@ -128,11 +129,11 @@ def posterior(
     choices: Iterable[PriorChoice],
     n_fitted: float,
     sparse: list[SparseInteractions],
-    others: FloatArray | None = None,
+    other_signs: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior, averaged over the choices of the prior by their evidence.
 
-    Either of one game, or of each game of a stack, whose arrays have R first.
+    It is that of one game, or of each game of a stack. The arrays of a stack have R first.
 
     Parameters
     ----------
@@ -143,14 +144,14 @@ def posterior(
     choices : iterable of PriorChoice
         The priors to average over.
     n_fitted : float
-        Degrees of freedom that have gone into the hyperparameters.
+        Degrees of freedom of the fitted hyperparameters.
     sparse : list of SparseInteractions
-        Interactions with variances of their own, for each game of a stack; none for one game.
-    others : array, (m, M), optional
+        The interactions with separate variances, for each game of a stack; empty for one game.
+    other_signs : array, (m, M), optional
         Other coalitions, whose values are predicted.
     """
     n, n_players = signs.shape
-    others = np.empty((0, n_players)) if others is None else others
+    other_signs = np.empty((0, n_players)) if other_signs is None else other_signs
     weights, degree_one = shapley_weights(signs), 2 * signs / n_players
     of_features: FloatArray | None = None
     of_sparse, own_variance, sparse_with_others = np.zeros(()), np.zeros(()), np.zeros(())
@@ -159,13 +160,14 @@ def posterior(
         features, maps = stack.features(signs), stack.attributions(n_players)
         of_features = features @ features.swapaxes(-1, -2)
         of_sparse, own_variance = features @ maps, (maps**2).sum(axis=-2)
-        sparse_with_others = features @ stack.features(others).swapaxes(-1, -2)
+        sparse_with_others = features @ stack.features(other_signs).swapaxes(-1, -2)
     average = _Average([], [], [])
     for choice in choices:
-        covariances, variances = interaction_covariances(signs, choice.prior.strengths)
+        strengths = choice.prior.strengths
+        covariances, variances = interaction_covariances(signs, strengths)
         a = np.asarray(choice.prior.interactions)[..., None]
         common = a[..., None] * covariances + degree_one + of_sparse
-        with_others = OddKernel.at(signs, choice.prior.strengths, others).combined(choice.prior)
+        with_others = OddKernel.at(signs, strengths, other_signs).combined(choice.prior)
         with_others = with_others + sparse_with_others
         for prior in choice.priors():
             noise, least = noise_of(prior, n, of_features)
@@ -194,11 +196,12 @@ def _products(loadings: FloatArray, whitened: FloatArray) -> FloatArray:
 
 
 def _scale(whitened: FloatArray, n_fitted: float) -> FloatArray:
-    """Return by how much the values vary more than the prior says, (..., 1, B).
+    """Return the factor of the posterior variances, (..., 1, B), that fits the observed errors.
 
-    A whitened value is how far it lies from what the ones before it foretell, in units of the
-    error that the prior expects. The later half tells how large errors are at the end, where the
-    posterior is.
+    A whitened value is the error of its prediction from the values before it, over the standard
+    deviation that the prior expects. The factor is the mean square over the later half of the
+    values, corrected for the fitted degrees of freedom. The later half is used because the
+    posterior is given all values.
     """
     n = whitened.shape[-2]
     later = (whitened[..., n // 2 :, :] ** 2).mean(axis=-2, keepdims=True)
@@ -213,20 +216,21 @@ def posterior_through_first_values(
     prior: Prior,
     n_fitted: float,
     sparse: SparseInteractions,
-    others: FloatArray | None = None,
+    other_signs: FloatArray | None = None,
 ) -> Posterior:
-    """Return the posterior of one game, with interactions known through the first values only.
+    """Return the posterior of one game, with interactions approximated through the first m values.
 
-    Degree 1 and what stands out are kept whole. What the values of interactions have in common
-    with the first ones is kept, too, and the rest taken for independent noise of its own size for
-    each value (Snelson and Ghahramani, Sparse Gaussian Processes using Pseudo-inputs, 2006). Time
-    grows with n, not n³.
+    Degree 1 and the sparse interactions remain exact. All other interactions are split into two
+    parts. The first part is a linear function of the first m values. The second part is replaced by
+    independent noise, of a separate variance for each value (Snelson and Ghahramani, Sparse
+    Gaussian Processes using Pseudo-inputs, 2006). Time grows with n, not n³.
 
-    With y = F c + e of the kept coefficients c and the noise e, and φ = L c + what e adds over all
-    pairs, φ = (L − B F) c + B y + what is unknown of e.
+    Let c be the coefficients and e the noise. Then y = F c + e, and φ = L c + the sum of e over all
+    pairs, with their weights. With B the weights of the evaluated pairs, φ = (L − B F) c + B y +
+    the sum of e over the other pairs.
     """
     n, n_players = signs.shape
-    others = np.empty((0, n_players)) if others is None else others
+    other_signs = np.empty((0, n_players)) if other_signs is None else other_signs
     factor, common, noise = _through_first(signs, among_first, prior)
     precisions = 1.0 / noise
     features = _kept_features(signs, sparse, common)  # (n, M + k + m)
@@ -237,7 +241,7 @@ def posterior_through_first_values(
     diagonal = np.arange(len(precision))
     precision[diagonal, diagonal] += 1.0
     root = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    targets = np.asfortranarray(targets)  # so that sums over them are those of a column alone
+    targets = np.asfortranarray(targets)  # the sums of a column do not depend on the others
     coefficients = column_by_column(  # (M + k + m, B)
         lambda block: whitened_by(root, weighted.T @ block), targets
     )
@@ -247,13 +251,13 @@ def posterior_through_first_values(
     scale = np.maximum(energy, 0.0) / (n - n_fitted)
     unexplained = (loadings**2).sum(axis=0) + _unknown(weights, alone, prior)
     mean = _products(loadings, coefficients) + _products(weights, targets)
-    with_others = whitened_by(factor, _interactions(among_first, prior, others))
-    of_others = whitened_by(root, _kept_features(others, sparse, with_others).T)
+    with_others = whitened_by(factor, _interactions(among_first, prior, other_signs))
+    of_others = whitened_by(root, _kept_features(other_signs, sparse, with_others).T)
     return Posterior(mean, unexplained[:, None] * scale, _products(of_others, coefficients))
 
 
 def _kept_features(signs: FloatArray, sparse: SparseInteractions, common: FloatArray) -> FloatArray:
-    """Return the features of coalitions, (n, M + k + m), of which all that is kept consists."""
+    """Return the features of coalitions, (n, M + k + m): F in `posterior_through_first_values`."""
     of_singles = signs / np.sqrt(signs.shape[1])
     return np.concatenate([of_singles, sparse.features(signs), common.T], axis=1)
 
@@ -268,7 +272,7 @@ def _interactions(among_first: OddKernel, prior: Prior, signs: FloatArray) -> Fl
 def _through_first(
     signs: FloatArray, among_first: OddKernel, prior: Prior
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what the values share with the first m, by their interactions, and what they do not.
+    """Split the interactions into a linear function of the first m values, and noise.
 
     Returns
     -------
@@ -277,7 +281,7 @@ def _through_first(
     array, (m, n)
         The covariances of the first with all, whitened by it.
     array, (n,)
-        Variances that the values have of their own.
+        Variances of the noise of the values.
     """
     among = prior.interactions * among_first.interactions
     diagonal = np.arange(len(among))
@@ -293,9 +297,9 @@ def _through_first(
 def _maps_of_kept(
     among_first: OddKernel, prior: Prior, factor: FloatArray, sparse: SparseInteractions
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what kept coefficients add to the Shapley values, (M + k + m, M), and variances.
+    """Return the Shapley values of each feature, (M + k + m, M), and remaining variances, (M,).
 
-    The latter, (M,), are what the first values leave of the interactions.
+    These are the variances of the Shapley values of interactions, given the first values.
     """
     n_players = among_first.signs.shape[1]
     covariances, variances = interaction_covariances(among_first.signs, among_first.strengths)
@@ -307,10 +311,10 @@ def _maps_of_kept(
 
 
 def _unknown(weights: FloatArray, alone: FloatArray, prior: Prior) -> FloatArray:
-    """Return the variances, (M,), of what pairs that are not evaluated add to the Shapley values.
+    """Return the variances of the Shapley values, (M,), by the pairs that are not evaluated.
 
-    Noise by the weights of these pairs; of what the first values leave of the interactions, the
-    share of these pairs among all.
+    The noise counts with the weights of these pairs. The variances of interactions, given the first
+    values, count with the share of these pairs among all pairs.
     """
     n, n_players = weights.shape
     share = max(0.0, 1.0 - n / 2.0 ** (n_players - 1))

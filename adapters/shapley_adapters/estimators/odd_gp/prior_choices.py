@@ -17,23 +17,23 @@ _FITTED = ((1.0, (1.0, 10.0)), (1.7, (0.1,)))
 _EQUAL = ((1.0, (1.0, 10.0)),)
 _HALF_WAY = ((1.0, (1.0,)),)
 _EQUAL_ALONE = ((1.0, (1.0, 10.0)), (1.7, (0.1,)))
-"""Factors of the level of the strengths, and for each of these factors of the noise."""
+"""Factors of the level of the strengths, each with factors of the noise."""
 
 _COST_OF_FITTING, _COST_OF_HALF = 0.5, 0.35
-"""What each fitted strength takes off the logarithm of a prior's chance."""
+"""Each fitted strength lowers the logarithm of the prior probability of a choice by this much."""
 
 _LEAST_CHANCE, _MOST_CHOICES = 1e-3, 2
-"""Where there are many values, choices are left out whose chance by the first values is below this
-share of that of the likeliest choice, and all but so many of the likeliest."""
+"""With many values, only the likeliest choices given the first values are used: at most so many,
+whose probability is at least this share of that of the likeliest choice."""
 
 
 def choices_around(
     kernel: OddKernel, fitted: Prior, start: Prior, expectation: StrengthPrior
 ) -> Iterator[PriorChoice]:
-    """Return choices for games with fitted strengths: these, those beforehand, and half-way ones.
+    """Return choices with fitted strengths, with those of the start, and with half-way ones.
 
-    Where values hardly tell strengths apart, or the game is symmetric, fitted strengths err more
-    than equal ones.
+    If the values hardly distinguish the strengths, or the game is symmetric, fitted strengths have
+    larger errors than equal strengths.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def choices_around(
     fitted, start : Prior
         With the fitted strengths, and with those that the fit started from.
     expectation : StrengthPrior
-        What is expected of the strengths.
+        The prior of the strengths.
     """
     signs, centres = kernel.signs, expectation.centres
     logarithms = np.log(fitted.strengths)
@@ -81,7 +81,7 @@ def _with_levels(
 def likely_choices(
     choices: list[PriorChoice], targets: FloatArray, sparse: list[SparseInteractions]
 ) -> list[list[PriorChoice]]:
-    """Return the choices for each game that its first values do not speak against.
+    """Return the choices for each game that are likely, given its first values.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def likely_choices(
     targets : array, (R, n)
         The values of the games.
     sparse : list of SparseInteractions
-        Interactions with variances of their own, of each game.
+        The interactions with separate variances, of each game.
     """
     signs = choices[0].kernel.signs
     first = np.ascontiguousarray(targets[:, : len(signs), None])

@@ -1,9 +1,9 @@
 """Fitting the prior of an odd game to its values: how strongly each player interacts.
 
-The logarithm of the marginal likelihood is stationary where each component of the variance has
-found as much energy in the values as it was expected to, given what the values could tell (MacKay,
-Bayesian Interpolation, 1992). Each step closes that gap, for all players at once, as far as a prior
-on the logarithms lets it.
+Where the marginal likelihood is stationary, each component of the variance has as much energy in
+the values as the prior expects (MacKay, Bayesian Interpolation, 1992). Each step closes the gap
+between observed and expected energies, for all players at once. Priors on the logarithms of the
+hyperparameters limit the steps.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from .marginal_likelihood import (
 )
 
 _SPREAD_WHERE_KNOWN = 0.7
-"""Prior standard deviation of the logarithm of a player's strength around what is known of it."""
+"""Prior standard deviation of the logarithm of a player's strength around a known centre."""
 
 _LEAST_SHARE = 0.01
-"""What is added to a player's share in the interactions, of the largest share."""
+"""Added to each player's share in the interactions, relative to the largest share."""
 
 _OVERRELAXATION = (3.0, 2.0, 1.5, 1.0)
-"""How much farther than to the fixed point of its own component each step goes, at first because
-all move together, and less once they have."""
+"""Each step goes so many times as far as the fixed point of its component. The first steps go
+farther, because all components move together, and later steps less."""
 
 _OVERRELAXATION_WHERE_KNOWN = (2.0, 1.5, 1.0, 1.0, 1.0, 1.0)
-"""The same where scores tell strengths, which may leave little but noise to be found."""
+"""The same for strengths with known centres. The rest of the strengths may be noise only."""
 
 _LIMIT, _LEVEL_LIMIT = 6.0, 1.0
-"""Bounds on the step of a logarithm, and on that of the level of all."""
+"""Bounds on the step of the logarithm of a strength, and on the step of the common level."""
 
 
 @dataclass(frozen=True)
 class StrengthPrior:
-    """Where the logarithms of the strengths lie beside their level: centres, (R, M), and spread."""
+    """Prior means (R, M) and deviation of the logarithms of the strengths, less their level."""
 
     centres: FloatArray
     spread: float
 
 
 def log_weights_from_scores(scores: ScoreArray) -> FloatArray:
-    """Return what scores of the pairs, (R, M, M), say of the logarithms of the strengths, (R, M).
+    """Return prior means of the logarithms of the strengths, (R, M), from scores of the pairs.
 
-    A player's share in all interactions, never taken for nothing.
+    They are the logarithms of the players' shares in the scores, (R, M, M). No share is 0.
     """
     shares = scores.sum(axis=2)
     largest = shares.max(axis=1, keepdims=True)
@@ -64,7 +64,7 @@ def log_weights_from_scores(scores: ScoreArray) -> FloatArray:
 
 
 def strength_prior(centres: FloatArray | None, shape: tuple[int, ...]) -> StrengthPrior:
-    """Return what is expected of strengths, (R, M), given centres or nothing."""
+    """Return the prior of strengths, (R, M), around centres, or around equal strengths."""
     if centres is None:
         return StrengthPrior(np.zeros(shape), STRENGTH_SPREAD)
     return StrengthPrior(centres, _SPREAD_WHERE_KNOWN)
@@ -73,7 +73,7 @@ def strength_prior(centres: FloatArray | None, shape: tuple[int, ...]) -> Streng
 def fit_priors(
     signs: FloatArray, targets: FloatArray, start: Prior, expectation: StrengthPrior
 ) -> Prior:
-    """Return what explains each of the targets, as a stack.
+    """Return the prior that explains each of the targets best, as a stack.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def fit_priors(
     targets : array, (R, n)
         Their values, of mean square about 1.
     start : Prior
-        Where to start, for each target.
+        The start of the fit, for each target.
     expectation : StrengthPrior
-        What is expected of the strengths.
+        The prior of the strengths.
     """
     is_known, prior = expectation.centres.any(), start
     for step in _OVERRELAXATION_WHERE_KNOWN if is_known else _OVERRELAXATION:
@@ -93,17 +93,18 @@ def fit_priors(
 
 
 def around_centres(start: Prior, expectation: StrengthPrior) -> Prior:
-    """Return a prior of equal strengths, moved to what is expected of them."""
+    """Return a prior whose strengths are moved from equal ones to their prior means."""
     moved = bounded_strengths(start.strengths * np.exp(expectation.centres))
     return Prior(moved, start.interactions, start.noise)
 
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The energy that each component of the variance is expected to have found.
+    """The expected energy of each component of the variance, under a prior.
 
-    Components are the interactions that each player takes part in, all interactions, and noise. The
-    energy of one with covariance A is tr(K⁻¹A), against (n/E) yᵀK⁻¹AK⁻¹y found, with E = yᵀK⁻¹y.
+    The components are the interactions that each player takes part in, all interactions, and noise.
+    The expected energy of a component with covariance A is tr(K⁻¹A). The observed energy is
+    (n/E) yᵀK⁻¹AK⁻¹y, with E = yᵀK⁻¹y.
     """
 
     prior: Prior
@@ -114,7 +115,7 @@ class FixedPoint:
 
     @classmethod
     def of(cls, signs: FloatArray, prior: Prior) -> FixedPoint:
-        """Compute what is expected under a prior."""
+        """Compute the expected energies under a prior."""
         kernel, even = OddKernel.with_even(signs, prior.strengths)
         roots = inverse_factors(covariance_of(kernel, prior))
         inverse = roots.swapaxes(1, 2) @ roots
@@ -149,7 +150,7 @@ class FixedPoint:
         )
 
     def energies(self, targets: FloatArray) -> FloatArray:
-        """Return the energies that the components find in the targets, (R, n)."""
+        """Return the observed energies of the components in the targets, (R, n)."""
         signs, kernel = self.kernel.signs, self.kernel
         solved = (self.inverse @ targets[:, :, None])[:, :, 0]
         scale = targets.shape[1] / ((targets * solved).sum(axis=1) + TINY)
@@ -166,7 +167,7 @@ class FixedPoint:
         """Return the derivatives of the log evidence by the logarithm of all strengths, (R,).
 
         A common factor of the strengths moves variance from sets below the mean size to those
-        above it. Over the players, energies add up to sizes of sets times their energies.
+        above it. The sum of the energies of all players is the sum over sets of size times energy.
         """
         mean_size, _ = sizes_of_interactions(self.prior.strengths)
         beyond = energies - self.expected
@@ -174,7 +175,7 @@ class FixedPoint:
         return slopes
 
     def _level_step(self, energies: FloatArray, offset: FloatArray) -> FloatArray:
-        """Return Newton's step of the level, (R,), with the information that sizes expect."""
+        """Return Newton's step of the level, (R,), with the expected information."""
         _, variance = sizes_of_interactions(self.prior.strengths)
         information = 0.5 * self.expected[:, -2] * variance + 1 / LEVEL_SPREAD**2
         step = (self.level_slopes(energies) - offset / LEVEL_SPREAD**2) / information
@@ -198,14 +199,14 @@ def _energies(
     of_all : array, (R,)
         Σ G ∘ the kernel of interactions.
     trace : array, (R,)
-        Trace of G, but for its first place.
+        Trace of G, without its first entry.
     """
     t, variance = prior.strengths, np.asarray(prior.interactions)[:, None]
     alone = t * of_signs * np.exp(-log_norm(t))[:, None]
     with_singles = of_all[:, None] + alone.sum(axis=1, keepdims=True)
     players = (t * of_even - t**2 * with_singles) / (1 - t**2) - alone
     remainder = [variance * of_all[:, None], (prior.noise_variance * trace)[:, None]]
-    # Rounding may leave less than nothing of what is nothing.
+    # An energy of 0 may be negative by rounding.
     energies: FloatArray = np.maximum(
         np.concatenate([variance * players, *remainder], axis=1), TINY
     )
@@ -219,10 +220,10 @@ def _moves(
     spread: FloatArray,
     overrelaxation: FloatArray,
 ) -> FloatArray:
-    """Return the δ that balances expected − found · exp(−δ / ω) + 2 (offset + δ) / spread².
+    """Return the δ at which expected − observed · exp(−δ / ω) + 2 (offset + δ) / spread² is 0.
 
-    ω is the overrelaxation. With W Lambert's function: its argument may be huge, so that it is
-    taken by its logarithm.
+    ω is the overrelaxation. Lambert's function W gives the solution. Its argument may be huge, so
+    that Wright's function computes it from the logarithm of the argument.
     """
     slope = 2 / spread**2
     level = (expected + slope * offset) / (slope * overrelaxation)
@@ -237,9 +238,9 @@ def _quadratic(matrices: FloatArray, columns: FloatArray) -> FloatArray:
     return forms
 
 
-def _inner(left: FloatArray, right: FloatArray) -> FloatArray:
+def _inner(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the sums of the products of the entries of two matrices, for each game, (R,)."""
-    n_games = len(left)
-    products = left.reshape(n_games, 1, -1) @ right.reshape(n_games, -1, 1)
+    n_games = len(first)
+    products = first.reshape(n_games, 1, -1) @ second.reshape(n_games, -1, 1)
     sums: FloatArray = products[:, 0, 0]
     return sums

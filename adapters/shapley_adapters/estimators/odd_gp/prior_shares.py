@@ -1,4 +1,4 @@
-"""How much of the attributions is the prior: what the evaluated values leave undetermined."""
+"""The share of the prior in the attributions, which the evaluated values do not determine."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def prior_shares(means: AttributionArray, standard_errors: AttributionArray) -> 
 
     The prior expects equal attributions, which sum to the known total. Given the values, the sum of
     the squared distances of the attributions from their average is expected to be that of the
-    posterior means plus the posterior variances. The former is what the values determine, the
-    latter what they leave to the prior. The share is that of the latter, over all players and
-    outputs of a row: 1 before any value is known, 0 where the attributions are exact. Its square
+    posterior means plus the posterior variances. The values determine the first part; the second
+    part comes from the prior. The share is that of the second part, over all players and outputs
+    of a row: 1 before any value is known, 0 if the attributions are exact. Its square
     root is the expected error of the means, relative to the differences between attributions.
 
     Parameters

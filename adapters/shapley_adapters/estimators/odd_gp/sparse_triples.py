@@ -1,9 +1,9 @@
-"""Interactions of three players that stand out from what a prior of odd games expects of them.
+"""Sparse interactions: those of three players that are stronger than the fitted prior expects.
 
 Fitted strengths say how strongly each player takes part in interactions. Models such as trees have
-few strong ones among the players that take part, and these get variances of their own here, one
-after the other, as the marginal likelihood gains most (Tipping and Faul, Fast Marginal Likelihood
-Maximisation for Sparse Bayesian Models, 2003).
+few strong interactions among the players that take part. This module gives each of them a separate
+variance, one after the other: the next is the one that raises the marginal likelihood most (Tipping
+and Faul, Fast Marginal Likelihood Maximisation for Sparse Bayesian Models, 2003).
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from .marginal_likelihood import covariance_of, inverse_factors, log_evidence, w
 from .variances_of_features import variances_of_their_own
 
 _CANDIDATES = 600
-"""Interactions that are looked at closely: those that have found the most energy."""
+"""Number of candidates: the interactions with the most energy in the values."""
 
 _LOOKS = 2
-"""How often candidates are found, the second time beside those that stand out already."""
+"""Number of searches for candidates. The second search includes the first sparse interactions."""
 
 _SHARES = (1.0, 0.5, 0.25, 0.1)
-"""What may be left of the variance of all other interactions."""
+"""Factors to try for the variance of all other interactions."""
 
 
 @dataclass(frozen=True)
 class SparseInteractions:
-    """Interactions with variances of their own, of one game or of each game of a stack.
+    """Interactions with separate variances, of one game or of each game of a stack.
 
     Attributes
     ----------
     players : array, (..., k, 3)
-        The players of each.
+        The players of each interaction.
     variances : array, (..., k)
-        What each has beyond the prior's variance of its coefficient; that of degree 1 sums to 1.
+        The variance of each coefficient, in addition to that of the prior. The variances of
+        degree 1 sum to 1.
     """
 
     players: IntArray
@@ -46,12 +47,12 @@ class SparseInteractions:
 
     @classmethod
     def empty(cls) -> SparseInteractions:
-        """Return that nothing stands out."""
+        """Return no interactions."""
         return cls(np.empty((0, 3), dtype=np.intp), np.empty(0))
 
     @classmethod
     def stack(cls, of_games: list[SparseInteractions]) -> SparseInteractions:
-        """Return a stack, in which games of fewer interactions get some of variance 0."""
+        """Return a stack. Games with fewer interactions get further ones of variance 0."""
         n_most = max(len(interactions.players) for interactions in of_games)
         stack = cls(
             np.zeros((len(of_games), n_most, 3), np.intp), np.zeros((len(of_games), n_most))
@@ -71,13 +72,13 @@ class SparseInteractions:
         return features.swapaxes(-1, -2)
 
     def covariance(self, signs: FloatArray) -> FloatArray:
-        """Return what they add to the covariance of the values, (..., n, n)."""
+        """Return the covariance of the values by these interactions, (..., n, n)."""
         features = self.features(signs)
         covariance: FloatArray = features @ features.swapaxes(-1, -2)
         return covariance
 
     def attributions(self, n_players: int) -> FloatArray:
-        """Return what each standard deviation adds to the Shapley values, (..., k, M)."""
+        """Return the Shapley values of interactions of one standard deviation, (..., k, M)."""
         of_players = np.zeros((*self.variances.shape, n_players))
         np.put_along_axis(of_players, self.players, 2 / 3, axis=-1)
         of_players *= np.sqrt(self.variances)[..., None]
@@ -87,7 +88,7 @@ class SparseInteractions:
 def find_sparse_interactions(
     kernel: OddKernel, targets: FloatArray, prior: Prior
 ) -> tuple[list[SparseInteractions], Prior]:
-    """Return what stands out in each game of a stack, and the prior of what is left.
+    """Return the sparse interactions of each game of a stack, and the prior of all others.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def find_sparse_interactions(
     targets : array, (R, n)
         The values of the coalitions.
     prior : Prior
-        What was fitted besides.
+        The fitted prior.
     """
     interactions = [SparseInteractions.empty() for _ in targets]
     players = _watched(kernel.strengths, targets.shape[1])
@@ -134,7 +135,7 @@ def _look(
     players: IntArray,
     earlier: list[SparseInteractions],
 ) -> list[SparseInteractions]:
-    """Return what stands out, searched for beside what is known to stand out."""
+    """Return the sparse interactions; the ones from an earlier search are candidates again."""
     triples = players[:, _all_triples(players.shape[1])]  # (R, T, 3)
     roots = inverse_factors(covariance_of(kernel, prior))  # (R, n, n)
     values = (roots @ targets[:, :, None])[:, :, 0]
@@ -171,7 +172,7 @@ def _energies(
 ) -> FloatArray:
     """Return the energy that each triple, (R, T, 3), finds in whitened values, (R, T).
 
-    Infinite for those that are known to stand out, which are candidates again.
+    Infinite for the sparse interactions of an earlier search, which are candidates again.
     """
     signs = kernel.signs
     beside = np.stack(
@@ -185,12 +186,12 @@ def _energies(
     of_players = np.ascontiguousarray(signs.T)[players]
     energies: FloatArray = expected * _forms(of_players, unexplained) ** 2
     for game, of_game in enumerate(earlier):
-        energies[game, _places_among(triples[game], of_game.players)] = np.inf
+        energies[game, _indices_among(triples[game], of_game.players)] = np.inf
     return energies
 
 
-def _places_among(triples: IntArray, subset: IntArray) -> IntArray:
-    """Return the places of some of the triples, (k, 3), which are in the order of combinations."""
+def _indices_among(triples: IntArray, subset: IntArray) -> IntArray:
+    """Return the indices of some of the triples, (k, 3), which are in the order of combinations."""
     n_players = triples.max() + 1
     base = np.array([n_players**2, n_players, 1])
     positions: IntArray = np.searchsorted((triples * base).sum(axis=1), (subset * base).sum(axis=1))
@@ -204,7 +205,7 @@ def _all_triples(n_players: int) -> IntArray:
 
 
 def _watched(strengths: FloatArray, n: int) -> IntArray:
-    """Return the players of the largest strengths, so few that looking at all triples is cheap."""
+    """Return the players of the largest strengths, so few that a search of all triples is cheap."""
     limit = min(strengths.shape[1], int((4 * n * n) ** (1 / 3)))
     return np.sort(np.argsort(-strengths, axis=1, kind="stable")[:, :limit], axis=1)
 
@@ -225,9 +226,9 @@ def _products(of_players: FloatArray, triples: IntArray) -> FloatArray:
 
 
 def _forms(of_players: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the products with `values`, (R, n), of those of all triples, (R, T).
+    """Return the inner products of `values`, (R, n), with the products of all triples, (R, T).
 
-    In the order of combinations, of signs by players, (R, M, n).
+    `of_players`, (R, M, n), has the signs of each player. Triples have the order of combinations.
     """
     forms = []
     for first in range(of_players.shape[1] - 2):
@@ -248,9 +249,9 @@ def _without(values: FloatArray, features: FloatArray) -> FloatArray:
 def _with_less_of_others(
     kernel: OddKernel, prior: Prior, targets: FloatArray, sparse: list[SparseInteractions]
 ) -> Prior:
-    """Return the prior with the share of all other interactions that explains the values best.
+    """Return the prior with the factor of all other interactions that explains the values best.
 
-    It was fitted when what stands out was among them. The noise stays as it is.
+    The prior was fitted to all interactions, including the sparse ones. The noise is not changed.
     """
     of_features = SparseInteractions.stack(sparse).covariance(kernel.signs)
     scores = []

@@ -1,4 +1,4 @@
-"""Variances of single features, given one after the other as the marginal likelihood gains most.
+"""Variances of single features, chosen one after the other to raise the marginal likelihood most.
 
 Tipping and Faul, Fast Marginal Likelihood Maximisation for Sparse Bayesian Models, 2003.
 """
@@ -13,36 +13,37 @@ import scipy.special
 from ...array_types import BoolArray, FloatArray, IntArray
 
 _LEAST_GAIN = 2.0
-"""What the log evidence has to gain by a variance of its own."""
+"""A feature gets a separate variance only if the log evidence gains more than this."""
 
 _FALSE_SHARE = 0.6
-"""How many of those that stand out may be expected to do so by chance (Benjamini and Hochberg,
+"""Largest share of the chosen features that may be expected by chance (Benjamini and Hochberg,
 Controlling the False Discovery Rate, 1995)."""
 
 _CLOSE = 0.3
-"""Change of the logarithm of a variance that is not worth another step."""
+"""A variance is not corrected if its logarithm would change by at most this much."""
 
 _MOST = 1e4
-"""Bound on a variance, where that of degree 1 is 1: a game may be nothing but one interaction."""
+"""Bound on a variance, where that of degree 1 is 1. A game may consist of one interaction only."""
 
 _TINY = 1e-12
 
 _STEPS = 400
-"""Bound on the steps of one look, each of which gives or changes one variance."""
+"""Bound on the steps of one search. Each step sets or corrects one variance."""
 
 
 def variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: int) -> FloatArray:
     """Return the variances, (R, k), that explain whitened values best; most are 0.
 
-    Each step gives the feature that gains most its best variance, or corrects one. With s = fᵀK⁻¹f
-    and r = (fᵀK⁻¹y)² / (s σ²), K without the feature's own variance, the best is (r − 1) / s, which
-    gains (r − 1 − ln r) / 2. Were K all there is, r would be the square of a standard normal
-    number. The games of the stack take their steps together, until each has no step to take.
+    Each step sets the best variance of the feature that gains most, or corrects one variance. Let
+    s = fᵀK⁻¹f and r = (fᵀK⁻¹y)² / (s σ²), with K without the variance of the feature f. The best
+    variance is (r − 1) / s, and the log evidence gains (r − 1 − ln r) / 2. If K were the full
+    covariance, r would be the square of a standard normal number. The games of the stack take
+    their steps together, until no game has a step to take.
 
     Parameters
     ----------
     features : array, (R, k, n)
-        The candidates, whitened. They are overwritten: those of finished games make room.
+        The candidates, whitened. The array is overwritten when games are finished.
     values : array, (R, n)
         The values, whitened.
     n_tried : int
@@ -66,7 +67,7 @@ def variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: in
 
 @dataclass
 class _Search:
-    """Variances so far, and what they leave, for the games that still take steps.
+    """Variances so far, and the state of the search, for the games that still take steps.
 
     Attributes
     ----------
@@ -75,11 +76,11 @@ class _Search:
     energy, least_energy, per_energy : arrays, (r,)
         yᵀK⁻¹y, its bound, and the scale σ² per unit of it.
     variances : array, (r, k)
-        The candidates' own.
+        The variances of the candidates.
     n_given : array, (r,)
-        How many of them are not 0.
+        The number of variances that are not 0.
     steps : Steps
-        What happened to FᵀK⁻¹F.
+        The changes of FᵀK⁻¹F by the steps so far.
     """
 
     projections: FloatArray
@@ -94,9 +95,10 @@ class _Search:
     def of(cls, features: FloatArray, values: FloatArray) -> _Search:
         projections = (features @ values[:, :, None])[:, :, 0]
         n = values.shape[1]
-        # The first values may be nothing, where later ones are not.
+        # The first values may be 0 although later ones are not.
         energy = np.maximum((values**2).sum(axis=1), _TINY)
-        # Half of the values leave little but interactions in the others: these tell their scale.
+        # Given the first half of the values, mostly interactions remain in the second half. Their
+        # scale is estimated there.
         later = values[:, n // 2 :]
         share = (later**2).sum(axis=1) / (later.shape[1] * energy)
         per_energy = np.maximum(1 / n, share)
@@ -111,7 +113,7 @@ class _Search:
         )
 
     def next_step(self, n_tried: int) -> tuple[IntArray, FloatArray]:
-        """Return which feature gets which variance next in each game; −1 for none."""
+        """Return the index of the next feature in each game, −1 for none, and its new variance."""
         scale, diagonals = self.energy * self.per_energy, self.steps.diagonals
         games, positives = np.arange(len(scale)), np.flatnonzero(self.variances)
         surprise = self.projections * self.projections
@@ -132,21 +134,21 @@ class _Search:
         return indices, best
 
     def _most_changed(self, positives: IntArray, scale: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return which given variance of each game is farthest from its best, and this best.
+        """Return the index of the variance of each game that is farthest from its best, and this.
 
-        −1 where all are close.
+        The index is −1 if all variances are close to their best.
 
         Parameters
         ----------
         positives : array
-            Where variances are not 0, in the flattened array.
+            Indices of the variances that are not 0, in the flattened array.
         scale : array, (r,)
             The scale σ² of each game.
         """
         games, changes = np.arange(len(scale)), np.zeros_like(self.variances)
         variances = np.take(self.variances, positives)
         diagonals = np.take(self.steps.diagonals, positives)
-        # Take out of each feature's sums what its own variance did to them.
+        # Remove the effect of each feature's variance from its sums.
         remaining = np.maximum(1.0 - variances * diagonals, _TINY)
         sums, squares = (
             diagonals / remaining,
@@ -162,7 +164,7 @@ class _Search:
         return np.where(is_far, indices, -1), best_of_all[games, indices]
 
     def take(self, indices: IntArray, best: FloatArray) -> None:
-        """Give the features at these places their best variances."""
+        """Set the best variances of the features with these indices."""
         games = np.arange(len(indices))
         projections, before = self.projections[games, indices], self.variances[games, indices]
         added = best - before
@@ -175,7 +177,7 @@ class _Search:
         self.projections[games, indices] = projection
 
     def keep(self, is_open: BoolArray) -> IntArray:
-        """Go on with some of the games, and return their places in the order that they now have."""
+        """Go on with some of the games, and return their old indices in the new order."""
         order = self.steps.keep(is_open)
         for name in ("projections", "energy", "least_energy", "per_energy", "variances", "n_given"):
             setattr(self, name, getattr(self, name)[order])
@@ -183,13 +185,14 @@ class _Search:
 
 
 class Steps:
-    """What steps did to FᵀK⁻¹F, of which rows are made as they are asked for.
+    """The matrix FᵀK⁻¹F after the steps so far. Only the rows that are needed are computed.
 
     Attributes
     ----------
     diagonals : array, (r, k)
-        Its diagonals. Where a game has no noise, a step leaves so little of it that differences of
-        sums would not tell; the step's own place is known without them.
+        The diagonals of FᵀK⁻¹F. If a game has no noise, a step makes the entry of its feature very
+        small, and a difference of sums would be rounding. So this entry is computed by a formula
+        of its own.
     games : array, (r,)
         Which games of the stack still take steps.
 
@@ -215,7 +218,7 @@ class Steps:
         array, (r, k)
             Its row fᵀK⁻¹F before.
         array, (r,)
-            By which factor of the row's outer product with itself FᵀK⁻¹F falls.
+            FᵀK⁻¹F falls by this factor times the outer product of the row with itself.
         """
         n_games, n = len(indices), self.n
         games = np.arange(n_games)
@@ -236,9 +239,9 @@ class Steps:
         return shared, factors
 
     def keep(self, is_open: BoolArray) -> IntArray:
-        """Go on with some of the games, and return their places in the order that they now have.
+        """Go on with some of the games, and return their old indices in the new order.
 
-        The last ones take the places of those that are finished, so that few features are copied.
+        The last games move to the indices of finished games, so that few features are copied.
         """
         n_open = np.count_nonzero(is_open)
         order, gaps = np.arange(n_open), np.flatnonzero(~is_open[:n_open])
