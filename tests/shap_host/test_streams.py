@@ -450,7 +450,7 @@ def test_scores_and_graphs_of_each_row_are_refused(tmp_path):
     one = shap_ext.OddGPExplainer(lambda x: x.prod(axis=1), 0 * x[:1], cooperators=scores[:1])
     with pytest.raises(InvalidArgumentError, match="cooperators has shape"):
         one.batch_function(pd.DataFrame(x[:1], columns=list("abcdef")), max_evals=40)
-    graph = [shap_ext.PlayerGraph(6, [(0, 1), (1, 2)])] * 5
+    graph = [shap_ext.PlayerGraph(6, np.array([(0, 1), (1, 2)]))] * 5
     explainer = shap_ext.CShapleyExplainer(lambda x: x.prod(axis=1), 0 * x[:1], graph=graph)
     with pytest.raises(InvalidArgumentError, match="a graph for each row"):
         explainer.explain_stream(x, tmp_path / "graphs.npy", chunk_size=5)
