@@ -116,7 +116,10 @@ def estimate_in_workers(
     )
     estimate_chunk = _chunk_function(run, jobs)
     tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in chunks)
-    parallel = joblib.Parallel(n_jobs=run.settings.n_jobs, batch_size=1, return_as=jobs.return_as)
+    n_jobs = run.settings.n_jobs
+    if n_jobs is None:  # joblib 1.3 takes None for 1, whatever is configured
+        n_jobs = jobs.n_workers
+    parallel = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as=jobs.return_as)
     reported: set[RecordedWarning] = set()
     for (start, stop), of_chunk in zip(chunks, parallel(tasks), strict=True):
         result.set_rows(start, stop, of_chunk.estimate)
