@@ -11,14 +11,12 @@ and for each kind of game how often intervals hold, the worst first.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
-from core_games import CoreGame
+from coalition_games import FloatArray, TabulatedGame
+from zoo_cells import ZooCell, argument_parser, core_game, print_summary
 from zoo_games import GAMES, tabulated
 
 import shapley_adapters as core
@@ -35,14 +33,8 @@ _OURS = ("oddgp", "equal weights")
 _INSIDE = (1.96, 1.0)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Errors of each estimator on a kind of game, and how often intervals of `oddgp` hold."""
-
-    name: str
-    per_player: int
-    errors: dict[str, float]
-    inside: tuple[float, float]
+class Cell(ZooCell):
+    """A cell with the errors and intervals of `oddgp`."""
 
     @property
     def ratio(self) -> float:
@@ -53,7 +45,7 @@ class Cell:
 
 def main() -> None:
     """Print the table of cells, and a summary for each number of evaluations."""
-    arguments = _arguments()
+    arguments = argument_parser(__doc__, [4, 8, 16, 32, 64], 1).parse_args()
     cells = []
     for name in arguments.kinds or GAMES:
         table = tabulated(name, arguments.players, arguments.games)
@@ -63,7 +55,7 @@ def main() -> None:
     print(f"{arguments.players} players, {arguments.games} games of each kind\n")
     _print_cells(sorted(cells, key=lambda cell: -cell.ratio))
     for per_player in arguments.per_player:
-        _print_summary(per_player, [cell for cell in cells if cell.per_player == per_player])
+        print_summary(per_player, cells)
     _print_rises(cells)
     _print_coverage(cells)
 
@@ -71,18 +63,12 @@ def main() -> None:
 def _cell(name: str, table: FloatArray, n_players: int, per_player: int, n_seeds: int) -> Cell:
     """Run all estimators on games of one kind."""
     exact = TabulatedGame(table, n_players).shapley_values()
-
-    def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
-        values: FloatArray = table[rows, coalitions @ (1 << np.arange(n_players))]
-        return values
-
     errors, of_oddgp = {}, np.zeros((0, 2))
     for estimator, make in ESTIMATORS.items():
         of_seeds = []
         for seed in range(n_seeds):
-            game = CoreGame(values_of, n_players, len(table))
             settings = core.Settings(seed=seed, budget=per_player * n_players + 2)
-            found = core.estimate(game, make(), settings)
+            found = core.estimate(core_game(table, n_players), make(), settings)
             off = np.abs(found.values[:, :, 0] - exact)
             of_seeds.append((off.sum(axis=1) / np.abs(exact).sum(axis=1)).mean())
             if estimator == "oddgp":
@@ -123,29 +109,6 @@ def _print_cells(cells: list[Cell]) -> None:
         errors = " | ".join(f"{cell.errors[name]:.4f}" for name in ESTIMATORS)
         inside = " | ".join(f"{share:.2f}" for share in cell.inside)
         print(f"| {cell.name} | {cell.per_player} | {cell.ratio:.2f} | {errors} | {inside} |")
-
-
-def _print_summary(per_player: int, cells: list[Cell]) -> None:
-    """Print the median ratio and how often intervals hold, of cells of one budget."""
-    if not cells:
-        return
-    ratios = [cell.ratio for cell in cells]
-    inside = np.array([cell.inside for cell in cells])
-    print(
-        f"\n{per_player} a player: median ratio {np.median(ratios):.2f}, largest {max(ratios):.2f};"
-        f" in 95 %: mean {inside[:, 0].mean():.3f}, least {inside[:, 0].min():.2f};"
-        f" in 68 %: mean {inside[:, 1].mean():.3f}, least {inside[:, 1].min():.2f}"
-    )
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--players", type=int, default=10)
-    parser.add_argument("--per-player", type=int, nargs="+", default=[4, 8, 16, 32, 64])
-    parser.add_argument("--games", type=int, default=10, help="games of each kind")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--kinds", nargs="+", choices=list(GAMES), help="all where none is named")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import captum.attr
 import numpy as np
 import shap
 import torch
-from torch import Tensor, nn
+from timed_explanations import CountingModel
 from workloads import WORKLOADS, Workload
 
 import captum_ext
@@ -39,21 +39,6 @@ N_TABLE_ROWS = 200
 """Rows of tables; the other models explain as many rows as they have."""
 
 Run = Callable[[], object]
-
-
-class CountingModel(nn.Module):
-    """A model that counts the rows it is run on."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-        self.n_rows_run = 0
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Run the model."""
-        self.n_rows_run += len(x)
-        output: Tensor = self.module(x)
-        return output
 
 
 def _through_shap(algorithm: str, **options: str) -> Callable[[Workload], Run]:

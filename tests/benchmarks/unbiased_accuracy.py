@@ -10,14 +10,12 @@ ratio comes first.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
-from core_games import CoreGame
+from coalition_games import FloatArray, TabulatedGame
+from zoo_cells import ZooCell, argument_parser, core_game, print_summary
 from zoo_games import GAMES, tabulated
 
 import shapley_adapters as core
@@ -40,14 +38,8 @@ _LEAST = 1e-6
 """Errors that are rounding count as this."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Errors of each estimator on a kind of game, and how often our intervals hold."""
-
-    name: str
-    per_player: int
-    errors: dict[str, float]
-    inside: tuple[float, float]
+class Cell(ZooCell):
+    """A cell with the errors and intervals of unbiased `oddgp`."""
 
     @property
     def best_other(self) -> str:
@@ -63,7 +55,9 @@ class Cell:
 
 def main() -> None:
     """Print the table of cells, and a summary for each number of evaluations."""
-    arguments = _arguments()
+    parser = argument_parser(__doc__, [16, 32, 64], 4)
+    parser.add_argument("--quick", action="store_true", help="3 games, 1 seed, two budgets")
+    arguments = parser.parse_args()
     n_games, n_seeds = (3, 1) if arguments.quick else (arguments.games, arguments.seeds)
     cells = []
     for name in arguments.kinds or GAMES:
@@ -74,22 +68,17 @@ def main() -> None:
     print(f"{arguments.players} players, {n_games} games of each kind, {n_seeds} seeds\n")
     _print_cells(sorted(cells, key=lambda cell: -cell.ratio))
     for per_player in arguments.per_player:
-        _print_summary(per_player, [cell for cell in cells if cell.per_player == per_player])
+        print_summary(per_player, cells)
 
 
 def _cell(name: str, table: FloatArray, n_players: int, per_player: int, n_seeds: int) -> Cell:
     """Run all estimators on games of one kind."""
     exact = TabulatedGame(table, n_players).shapley_values()[:, :, None]
-
-    def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
-        values: FloatArray = table[rows, coalitions @ (1 << np.arange(n_players))]
-        return values
-
     errors, inside = {}, (0.0, 0.0)
     for estimator, make in ESTIMATORS.items():
         found = [
             core.estimate(
-                CoreGame(values_of, n_players, len(table)),
+                core_game(table, n_players),
                 make(),
                 core.Settings(seed=seed, budget=per_player * n_players),
             )
@@ -120,30 +109,6 @@ def _print_cells(cells: list[Cell]) -> None:
         inside = " | ".join(f"{share:.2f}" for share in cell.inside)
         start = f"{cell.name} | {cell.per_player} | {cell.ratio:.2f} | {cell.best_other}"
         print(f"| {start} | {errors} | {inside} |")
-
-
-def _print_summary(per_player: int, cells: list[Cell]) -> None:
-    """Print the median ratio and how often intervals hold, of cells of one budget."""
-    if not cells:
-        return
-    ratios = [cell.ratio for cell in cells]
-    inside = np.array([cell.inside for cell in cells])
-    print(
-        f"\n{per_player} a player: median ratio {np.median(ratios):.2f}, largest {max(ratios):.2f};"
-        f" in 95 %: mean {inside[:, 0].mean():.3f}, least {inside[:, 0].min():.2f};"
-        f" in 68 %: mean {inside[:, 1].mean():.3f}, least {inside[:, 1].min():.2f}"
-    )
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--players", type=int, default=10)
-    parser.add_argument("--per-player", type=int, nargs="+", default=[16, 32, 64])
-    parser.add_argument("--games", type=int, default=10, help="games of each kind")
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--kinds", nargs="+", choices=list(GAMES), help="all where none is named")
-    parser.add_argument("--quick", action="store_true", help="3 games, 1 seed, two budgets")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":
