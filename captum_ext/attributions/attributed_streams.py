@@ -15,12 +15,10 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.streams.explained_stream import (
     ExplainedBlock,
     StreamCall,
-    earlier_journal,
     explain_stream,
 )
 from shapley_adapters.streams.files import checked_out
-from shapley_adapters.streams.identity import text_of
-from shapley_adapters.streams.journal import Journal
+from shapley_adapters.streams.identity import option_texts, text_of
 from shapley_adapters.streams.row_blocks import Block, n_rows_of
 from shapley_adapters.streams.sources import n_rows_known, opened
 from shapley_adapters.torch_support.tensor_arrays import array_of
@@ -132,6 +130,7 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
             blocks=source.blocks,
             explain=lambda block: self._explained_block(source, block, shared, passed_options),
             join=join_tensors,
+            take_seed=self._take_seed,
             options=lambda: self._identity({**identity_of(shared), **options, "roles": roles}),
             out=out,
             checkpoint=checkpoint,
@@ -140,9 +139,7 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),
         )
-        earlier = earlier_journal(call)
-        self._take_seed(earlier)
-        return StreamedAttributions(checked_out(out), explain_stream(call, earlier))
+        return StreamedAttributions(checked_out(out), explain_stream(call))
 
     def _check_options(self, passed_options: dict[str, Any]) -> None:
         """Refuse options that the `attribute` of this class does not have."""
@@ -190,14 +187,11 @@ class StreamAttribution(NamedAttribution, PerturbationAttribution):  # type: ign
 
     def _identity(self, arguments: dict[str, Any]) -> dict[str, str]:
         """Return texts that identify the calls of this method with these arguments."""
-        kind = type(self)
         # Networks are trained or loaded by the first call; numbers do not depend on workers.
-        left_out = ("trained", "n_jobs")
-        names = [name for name in inspect.signature(kind).parameters if name not in left_out]
-        texts = {"method": kind.__name__} | {name: text_of(getattr(self, name)) for name in names}
+        texts = {"method": type(self).__name__} | option_texts(self, ("trained", "n_jobs"))
         return texts | {name: text_of(value) for name, value in arguments.items()}
 
-    def _take_seed(self, earlier: Journal | None) -> None:
-        """Take the seed of the checkpoint if the user has chosen none."""
-        if earlier is not None and self.seed == self._drawn_seed:
-            self.seed = self._drawn_seed = int(earlier.header.about["seed"])
+    def _take_seed(self, seed: int) -> None:
+        """Take the seed of a checkpoint if the user has chosen none."""
+        if self.seed == self._drawn_seed:
+            self.seed = self._drawn_seed = seed

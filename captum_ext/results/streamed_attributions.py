@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,10 +45,6 @@ class StreamedAttributions(StreamedValues):
     """
 
     host: ClassVar[str] = "captum"
-
-    def __iter__(self) -> Iterator[Tensor | tuple[Tensor, ...]]:
-        for chunk in self.journal.chunks:
-            yield self[chunk.first : chunk.first + chunk.n_rows]
 
     def __getitem__(self, rows: slice) -> Tensor | tuple[Tensor, ...]:
         """Return the attributions of a slice of rows, as a tensor or a tuple of tensors."""

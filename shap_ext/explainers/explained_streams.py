@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
@@ -19,12 +18,10 @@ from shapley_adapters.streams.arrow import is_arrow
 from shapley_adapters.streams.explained_stream import (
     ExplainedBlock,
     StreamCall,
-    earlier_journal,
     explain_stream,
 )
 from shapley_adapters.streams.files import checked_out
-from shapley_adapters.streams.identity import text_of
-from shapley_adapters.streams.journal import Journal
+from shapley_adapters.streams.identity import option_texts, text_of
 from shapley_adapters.streams.row_blocks import Block, join_tables
 from shapley_adapters.streams.sources import is_sliced, items_of, n_rows_known, opened
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
@@ -133,6 +130,7 @@ class StreamExplainer(ModelExplainer):
                 )
             ),
             join=join_tables,
+            take_seed=self._take_seed,
             options=lambda: self._identity(options),
             out=out,
             checkpoint=checkpoint,
@@ -141,9 +139,7 @@ class StreamExplainer(ModelExplainer):
             progress_delay=None if checked_flag("silent", silent) else BAR_DELAY,
             name=self.name,
         )
-        earlier = earlier_journal(call)
-        self._take_seed(earlier)
-        journal = explain_stream(call, earlier)
+        journal = explain_stream(call)
         again = source if is_sliced(source) else None
         return StreamedExplanations(checked_out(out), journal, again)
 
@@ -200,21 +196,19 @@ class StreamExplainer(ModelExplainer):
 
     def _identity(self, options: dict[str, Any]) -> dict[str, str]:
         """Return texts that identify the calls of this explainer with these options."""
-        kind = type(self)
         # The model and the masker follow; networks are trained or loaded by the first call, and the
         # numbers do not depend on workers.
         left_out = ("model", "masker", "trained", "n_jobs")
-        names = [name for name in inspect.signature(kind).parameters if name not in left_out]
-        texts = {"explainer": kind.__name__, "model": text_of(inner_model(self.model))}
-        texts |= {name: text_of(getattr(self, name)) for name in names}
+        texts = {"explainer": type(self).__name__, "model": text_of(inner_model(self.model))}
+        texts |= option_texts(self, left_out)
         background = Background.of_masker(self.masker, self._background_dtypes)
         texts["masker"] = text_of(self.masker if background is None else background.values)
         return texts | {name: text_of(value) for name, value in options.items()}
 
-    def _take_seed(self, earlier: Journal | None) -> None:
-        """Take the seed of the checkpoint if the user has chosen none."""
-        if earlier is not None and self.seed == self._drawn_seed:
-            self.seed = self._drawn_seed = int(earlier.header.about["seed"])
+    def _take_seed(self, seed: int) -> None:
+        """Take the seed of a checkpoint if the user has chosen none."""
+        if self.seed == self._drawn_seed:
+            self.seed = self._drawn_seed = seed
 
 
 def _only_part(item: Any) -> Any:

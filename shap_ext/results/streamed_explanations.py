@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,10 +51,6 @@ class StreamedExplanations(StreamedValues):
         """The names of the outputs, where the model has several."""
         names: list[str] | None = self.journal.header.about["output_names"]
         return names
-
-    def __iter__(self) -> Iterator[Any]:
-        for chunk in self.journal.chunks:
-            yield self[chunk.first : chunk.first + chunk.n_rows]
 
     def __getitem__(self, rows: int | slice) -> Any:
         """Return the Explanation of a row, or of a slice of rows."""

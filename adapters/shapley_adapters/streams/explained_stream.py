@@ -68,6 +68,8 @@ class StreamCall:
         Explains a block by an ordinary call.
     join : callable
         Joins pieces of a part of the blocks.
+    take_seed : callable
+        Takes the seed of the checkpoint, if there is one and the user has chosen none.
     options : callable
         Returns the options that identify the call, as texts. It is called when the seed is final.
     out : str or Path
@@ -88,6 +90,7 @@ class StreamCall:
     blocks: Callable[[int], Iterator[Block]]
     explain: Callable[[Block], ExplainedBlock]
     join: Callable[[Sequence[Any]], Any]
+    take_seed: Callable[[int], object]
     options: Callable[[], dict[str, str]]
     out: Any
     checkpoint: bool = False
@@ -97,14 +100,8 @@ class StreamCall:
     name: str = ""
 
 
-def earlier_journal(call: StreamCall) -> Journal | None:
-    """Return the journal of the results that are there already; None if there are none.
-
-    Raises
-    ------
-    CheckpointError
-        If there are results and the call shall not go on with them, or they are of the other host.
-    """
+def _earlier_journal(call: StreamCall) -> Journal | None:
+    """Return the journal of the results that are there already; None if there are none."""
     out = checked_out(call.out)
     checked_flag("checkpoint", call.checkpoint)
     if call.chunk_size is not None:
@@ -127,16 +124,17 @@ def earlier_journal(call: StreamCall) -> Journal | None:
     return journal
 
 
-def explain_stream(call: StreamCall, journal: Journal | None) -> Journal:
+def explain_stream(call: StreamCall) -> Journal:
     """Explain all rows that are not finished, and return the complete journal.
 
-    Parameters
-    ----------
-    call : StreamCall
-        The call.
-    journal : Journal, optional
-        The journal of earlier results, from `earlier_journal`.
+    Raises
+    ------
+    CheckpointError
+        If there are results and the call shall not go on with them, or they are of another call.
     """
+    journal = _earlier_journal(call)
+    if journal is not None:
+        call.take_seed(int(journal.header.about["seed"]))
     loop = _Loop(call, checked_out(call.out), journal)
     with loop.bar, warnings_once(), collected_run_warnings(loop.warnings):
         loop.run()

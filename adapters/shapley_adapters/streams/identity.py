@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from typing import Any
@@ -43,6 +44,12 @@ def text_of(value: Any) -> str:
         of_fields = {field.name: getattr(value, field.name) for field in fields(value)}
         return f"{_name_of(type(value))} {text_of(of_fields)}"
     return _name_of(type(value))
+
+
+def option_texts(owner: object, left_out: Collection[str]) -> dict[str, str]:
+    """Return the texts of the options of an object, which are the parameters of its class."""
+    names = inspect.signature(type(owner)).parameters
+    return {name: text_of(getattr(owner, name)) for name in names if name not in left_out}
 
 
 def digest(*parts: Any) -> str:

@@ -66,6 +66,14 @@ class StreamedValues:
             )
         return cls(path, journal)
 
+    def __iter__(self) -> Iterator[Any]:
+        for chunk in self.journal.chunks:
+            yield self[chunk.first : chunk.first + chunk.n_rows]
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return the results of a slice of rows in the form of the host."""
+        raise NotImplementedError
+
     def __len__(self) -> int:
         return self.n_rows
 
