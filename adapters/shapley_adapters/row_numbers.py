@@ -11,8 +11,8 @@ _first_row: ContextVar[int | None] = ContextVar("first_row", default=None)
 
 
 @contextmanager
-def rows_counted_from(first: int) -> Iterator[None]:
-    """Count the rows of the calls in this block from `first` in all messages."""
+def rows_counted_from(first: int | None) -> Iterator[None]:
+    """Count the rows of the calls in this block from `first` in all messages; None: of all rows."""
     token = _first_row.set(first)
     try:
         yield
@@ -25,6 +25,6 @@ def row_number(row: SupportsInt) -> int:
     return int(row) + (_first_row.get() or 0)
 
 
-def is_part() -> bool:
-    """Return whether the present call explains a part of the user's rows."""
-    return _first_row.get() is not None
+def first_row() -> int | None:
+    """Return the number of the first row of a part of the user's rows; None for all rows."""
+    return _first_row.get()

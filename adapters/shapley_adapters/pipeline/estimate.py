@@ -13,6 +13,7 @@ from ..estimators.protocol import Estimator
 from ..games.evaluation import Evaluator
 from ..games.game import Game
 from ..workers.jobs import jobs_of
+from .parallel_rows import estimate_in_workers
 from .repeated_values import check_repeated_values, largest_magnitude, n_affordable
 from .result import Estimate, blank_estimate
 from .run import Run
@@ -60,8 +61,6 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         if jobs.n_workers == 1:
             run.estimate_rows(0, game.n_rows, ends, evaluate, result)
         else:
-            from .parallel_rows import estimate_in_workers
-
             estimate_in_workers(run, jobs, ends, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
     if not settings.is_for_training:

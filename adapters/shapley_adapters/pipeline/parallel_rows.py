@@ -16,9 +16,9 @@ import numpy.typing as npt
 from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..errors import ShapleyExtError, WorkerError
 from ..games.evaluation import Evaluator, ran_out_of_memory
-from ..row_numbers import row_number, rows_counted_from
+from ..row_numbers import first_row, row_number, rows_counted_from
 from ..workers.jobs import Jobs
-from ..workers.pickles import Pickled, loaded
+from ..workers.pickles import Pickled, load
 from ..workers.process_settings import ProcessSettings
 from ..workers.recorded_warnings import RecordedWarning, recorded_warnings
 from ..workers.row_chunks import row_chunks
@@ -50,15 +50,15 @@ class WorkerSettings:
         The best batch sizes that the parent process has found.
     process : ProcessSettings
         Settings of the parent process.
-    first_row : int
-        The number by which messages name the first row of the call, in a stream.
+    first_row : int, optional
+        The number by which messages name the first row of the call, in a stream or batch.
     """
 
     call_id: str
     threads: int
     batch_sizes: dict[int, int]
     process: ProcessSettings
-    first_row: int
+    first_row: int | None
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def estimate_in_workers(
         jobs.threads_each,
         evaluate.best_sizes,
         ProcessSettings.current(),
-        row_number(0),
+        first_row(),
     )
     estimate_chunk = _chunk_function(run, jobs)
     tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in chunks)
@@ -137,18 +137,17 @@ def _chunk_function(run: Run, jobs: Jobs) -> Callable[..., Any]:
     if jobs.share_memory:
         return partial(joblib.delayed(_estimate_in_thread), run)
     pickled = Pickled.of(run.for_worker(), _ADVICE)
-    return partial(joblib.delayed(_estimate_in_process), pickled.data, pickled.digest)
+    return partial(joblib.delayed(_estimate_in_process), pickled.data)
 
 
 def _estimate_in_process(
     data: npt.NDArray[np.uint8],
-    digest: str,
     settings: WorkerSettings,
     chunk: tuple[int, int],
     ends: ValueArray,
 ) -> ChunkResult:
     """Estimate a chunk in another process, which loads the run once."""
-    return _estimate_chunk(lambda: loaded(data, digest), settings, chunk, ends)
+    return _estimate_chunk(lambda: load(data), settings, chunk, ends)
 
 
 def _estimate_in_thread(
@@ -232,7 +231,7 @@ class _Worker:
     def _fails(self, rows: IntArray, coalitions: CoalitionArray) -> bool:
         try:
             self.run.game(rows, coalitions)
-        except Exception:
+        except Exception:  # whatever it is: the caller raises the error of the batch
             return True
         return False
 

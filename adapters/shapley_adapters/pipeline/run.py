@@ -20,7 +20,7 @@ from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
 from ..graphs.graphs_of_rows import graphs_of_rows
 from ..graphs.player_graph import PlayerGraph
-from ..row_numbers import is_part
+from ..row_numbers import first_row
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets
 from .designs import GroupDesign, GroupDesigns
@@ -84,7 +84,7 @@ class Run:
     def __post_init__(self) -> None:
         """Check the arguments before anything is evaluated."""
         settings = self.settings
-        if is_part():
+        if first_row() is not None:
             self._check_arguments_of_a_part()
         self.n_active = self.active.sum(axis=1)
         if settings.independent_rows:

@@ -17,9 +17,6 @@ import numpy.typing as npt
 
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, WorkerError
 
-_loaded = threading.local()
-"""The latest object of each thread. Games and models are not made for several threads at once."""
-
 _of_process: OrderedDict[str, Any] = OrderedDict()
 _loading = threading.Lock()
 _MOST_OBJECTS = 4
@@ -71,25 +68,6 @@ class Pickled:
         return cls(np.frombuffer(data, dtype=np.uint8), digest)
 
 
-def loaded(data: npt.NDArray[np.uint8], digest: str) -> Any:
-    """Return the object of a pickle, loaded once in each thread of a worker.
-
-    For objects that serve one call and are not made for several threads, such as games. The object
-    of the call before is given up.
-
-    Raises
-    ------
-    WorkerError
-        If the worker cannot load it, for example because it lacks a module.
-    """
-    if getattr(_loaded, "digest", None) != digest:
-        _loaded.digest = None
-        _loaded.thing = None  # before the next one needs memory
-        _loaded.thing = _load(data)
-        _loaded.digest = digest
-    return _loaded.thing
-
-
 def loaded_once(data: npt.NDArray[np.uint8], digest: str) -> Any:
     """Return the object of a pickle, loaded once in each process.
 
@@ -102,14 +80,21 @@ def loaded_once(data: npt.NDArray[np.uint8], digest: str) -> Any:
     """
     with _loading:
         if digest not in _of_process:
-            _of_process[digest] = _load(data)
+            _of_process[digest] = load(data)
         _of_process.move_to_end(digest)
         while len(_of_process) > _MOST_OBJECTS:
             _of_process.popitem(last=False)
         return _of_process[digest]
 
 
-def _load(data: npt.NDArray[np.uint8]) -> Any:
+def load(data: npt.NDArray[np.uint8]) -> Any:
+    """Return the object of a pickle.
+
+    Raises
+    ------
+    WorkerError
+        If the worker cannot load it, for example because it lacks a module.
+    """
     try:
         return pickle.loads(data.tobytes())
     except Exception as error:  # loading runs the code of the objects
