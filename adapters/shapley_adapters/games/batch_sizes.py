@@ -101,6 +101,8 @@ class TimedBatchSize:
     ----------
     bounds : BatchBounds
         The smallest and the largest size.
+    is_warm : bool
+        Whether the model was called before. The first call may be slow.
     size : int
         The next size to time.
     best : int
@@ -108,25 +110,18 @@ class TimedBatchSize:
     """
 
     bounds: BatchBounds
+    is_warm: bool = False
     size: int = field(init=False)
     best: int = field(init=False)
     _seconds: dict[int, list[float]] = field(default_factory=dict, init=False)
     _ratios: dict[int, float] = field(default_factory=dict, init=False)
     _candidates: list[int] = field(default_factory=list, init=False)
-    _is_warm: bool = field(default=False, init=False)
     _n_to_wait: int = field(default=0, init=False)
     _pause: int = field(default=_FIRST_PAUSE, init=False)
     _n_left: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.size = self.best = self.bounds.first
-
-    @classmethod
-    def after(cls, earlier: TimedBatchSize) -> TimedBatchSize:
-        """Return a size for other evaluations of the same model; it starts at the best size."""
-        size = cls(BatchBounds(earlier.best, earlier.bounds.largest))
-        size._is_warm = True
-        return size
 
     @property
     def is_known(self) -> bool:
@@ -141,7 +136,7 @@ class TimedBatchSize:
 
     def note(self, size: int, seconds: float) -> None:
         """Record the time of a batch, if it was full, and choose the next size."""
-        was_warm, self._is_warm = self._is_warm, True  # the first call of a model may be slow
+        was_warm, self.is_warm = self.is_warm, True
         if size != self.size:
             return
         if seconds < _SHORT_SECONDS and size < self.bounds.largest:

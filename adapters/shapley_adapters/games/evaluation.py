@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from time import perf_counter
+from typing import TypeAlias
 
 import numpy as np
 
-from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
+from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable
 from ..errors import ModelOutputError, NonFiniteValueError
 from ..row_numbers import row_number
 from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
-from .game import Game, GameOfTimedBatches
+from .game import Game
 from .output_shapes import OutputShape
 
 _CACHE_BYTES = {"cpu": 2**20}
 """Total size of rows for which a call is efficient; other devices need larger calls."""
 
 _MIN_ROWS, _MAX_ROWS, _MAX_BYTES = 64, 4096, 2**26
+
+SizeAt: TypeAlias = Callable[[int], FixedBatchSize | TimedBatchSize]
+"""Returns the size of the batch that starts at an index."""
 
 
 def rows_per_batch(row_bytes: int, device: str = "cpu") -> int:
@@ -64,42 +69,34 @@ class Request:
         if self.table.is_shared:
             return flat.reshape(n_rows, n_coalitions, flat.shape[1])
         values = np.zeros((n_rows, n_coalitions, flat.shape[1]))
-        values[self._is_requested()] = flat
+        values[self._row_and_column] = flat
         return values
 
-    def pairs(self) -> Callable[[int, int], tuple[IntArray, CoalitionArray]]:
-        """Return a function that returns the pairs from `start` to `stop`, ordered by row.
+    def pairs(self, start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
+        """Return the rows and coalitions of the pairs from `start` to `stop`, ordered by row.
 
         Boosted trees take a third less time for neighbouring evaluations of one row than of many.
         """
         if self.table.is_shared:
-            return self._shared_pairs
-        row, column = np.nonzero(self._is_requested())
-
-        def take(start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
-            r, c = row[start:stop], column[start:stop]
-            return self.rows[r], self._of_all_players(self.table.coalitions[r, c], r)
-
-        return take
-
-    def _shared_pairs(self, start: int, stop: int) -> tuple[IntArray, CoalitionArray]:
-        row, column = np.divmod(np.arange(start, stop), self.table.coalitions.shape[1])
-        return self.rows[row], self._of_all_players(self.table.coalitions[0, column], row)
-
-    def _is_requested(self) -> BoolArray:
-        return np.arange(self.table.coalitions.shape[1]) < self.table.counts[:, None]
-
-    def _of_all_players(self, coalitions: CoalitionArray, row: IntArray) -> CoalitionArray:
-        """Convert coalitions of the row's players to coalitions of the game's players."""
+            row, column = np.divmod(np.arange(start, stop), self.table.coalitions.shape[1])
+            coalitions = self.table.coalitions[0, column]
+        else:
+            row, column = (indices[start:stop] for indices in self._row_and_column)
+            coalitions = self.table.coalitions[row, column]
         if self.players is None:
-            return coalitions
+            return self.rows[row], coalitions
         of_game = np.zeros((len(coalitions), self.n_players), dtype=bool)
         np.put_along_axis(of_game, self.players[row], coalitions, axis=1)
-        return of_game
+        return self.rows[row], of_game
+
+    @cached_property
+    def _row_and_column(self) -> tuple[IntArray, ...]:
+        """The indices into the table of all requested pairs, without its padding."""
+        is_requested = np.arange(self.table.coalitions.shape[1]) < self.table.counts[:, None]
+        return np.nonzero(is_requested)
 
 
-def _output_shape() -> OutputShape:
-    return OutputShape("The model", "Check that it does not depend on the batch.")
+_new_shape = partial(OutputShape, "The model", "Check that it does not depend on the batch.")
 
 
 @dataclass(frozen=True)
@@ -124,41 +121,39 @@ class Evaluator:
     game: Game
     batch_size: int | None = None
     on_progress: Callable[[int], object] = lambda _: None
-    _output_shape: OutputShape = field(default_factory=_output_shape, init=False, repr=False)
+    _output_shape: OutputShape = field(default_factory=_new_shape, init=False, repr=False)
     is_timed: bool = False
     on_error: Callable[[Exception, IntArray, CoalitionArray], object] = lambda *_: None
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
         """Return the values of each request, (R, C, K), evaluated together."""
-        if sum(request.n_pairs for request in requests) == 0:
+        counts = [request.n_pairs for request in requests]
+        ends = np.cumsum(counts)
+        starts = ends - counts
+        if sum(counts) == 0:
             return [np.zeros((len(request.rows), 0, 0)) for request in requests]
-        takes = [request.pairs() for request in requests]
-        ends = np.cumsum([request.n_pairs for request in requests])
-        starts = ends - [request.n_pairs for request in requests]
         flat: list[ValueArray] = []
-
-        def evaluate(start: int, stop: int) -> None:
-            spans = [
-                (take, max(start, first) - first, min(stop, end) - first)
-                for take, first, end in zip(takes, starts, ends, strict=True)
+        batches = Batches(int(ends[-1]), self._size_at(requests, ends))
+        for start, stop in batches:
+            pieces = [
+                request.pairs(int(max(start, first) - first), int(min(stop, end) - first))
+                for request, first, end in zip(requests, starts, ends, strict=True)
                 if first < stop and end > start
             ]
-            pieces = [take(int(a), int(b)) for take, a, b in spans]
             rows = np.concatenate([piece[0] for piece in pieces])
             coalitions = np.concatenate([piece[1] for piece in pieces])
             try:
                 values = self.game(rows, coalitions)
             except Exception as error:
                 self.on_error(error, rows, coalitions)
-                raise
+                batches.halve(error)
+                continue
             flat.append(self._checked(values, rows, coalitions))
             self.on_progress(stop - start)
-
-        in_batches_of(int(ends[-1]), self._size_at(requests, ends), evaluate)
-        values = np.concatenate(flat)
+        together = np.concatenate(flat)
         return [
-            request.values(values[start:end])
+            request.values(together[start:end])
             for request, start, end in zip(requests, starts, ends, strict=True)
         ]
 
@@ -174,37 +169,35 @@ class Evaluator:
 
     def start_at(self, sizes: Mapping[int, int]) -> None:
         """Start at the best sizes of another evaluator of the same model."""
-        if isinstance(self.game, GameOfTimedBatches) and self.game.batch_bounds is not None:
-            bounds = self.game.batch_bounds
+        bounds: BatchBounds | None = getattr(self.game, "batch_bounds", None)
+        if bounds is not None:
             for n_players, best in sizes.items():
-                first = min(best, bounds.largest)
-                self._timed_sizes[n_players] = TimedBatchSize.after(
-                    TimedBatchSize(BatchBounds(first, bounds.largest))
-                )
+                first = BatchBounds(min(best, bounds.largest), bounds.largest)
+                self._timed_sizes[n_players] = TimedBatchSize(first, is_warm=True)
 
-    def _size_at(
-        self, requests: Sequence[Request], ends: IntArray
-    ) -> Callable[[int], FixedBatchSize | TimedBatchSize]:
+    def _size_at(self, requests: Sequence[Request], ends: IntArray) -> SizeAt:
         """Return a function that returns the size of the batch that starts at an index."""
-        bounds = None
-        if self.is_timed and self.batch_size is None and isinstance(self.game, GameOfTimedBatches):
-            bounds = self.game.batch_bounds
+        bounds: BatchBounds | None = None
+        if self.is_timed and self.batch_size is None:
+            bounds = getattr(self.game, "batch_bounds", None)
         if bounds is None:
             fixed = FixedBatchSize(self.batch_size or self.game.evaluations_per_batch)
             return lambda _: fixed
+        return partial(self._timed_size, requests, ends, bounds)
 
-        def size_at(start: int) -> TimedBatchSize:
-            request = requests[int(np.searchsorted(ends, start, side="right"))]
-            return self._timed_size(request.table.coalitions.shape[2], bounds)
-
-        return size_at
-
-    def _timed_size(self, n_players: int, bounds: BatchBounds) -> TimedBatchSize:
-        """Return the batch size for rows of `n_players` players, such as texts of one length."""
+    def _timed_size(
+        self, requests: Sequence[Request], ends: IntArray, bounds: BatchBounds, start: int
+    ) -> TimedBatchSize:
+        """Return the size for the number of players at an index, such as texts of one length."""
+        request = requests[int(np.searchsorted(ends, start, side="right"))]
+        n_players = request.table.coalitions.shape[2]
         size = self._timed_sizes.get(n_players)
         if size is None or not size.is_known:
-            earlier = sorted(self._timed_sizes.values(), key=lambda timed: timed.is_known)
-            size = TimedBatchSize.after(earlier[-1]) if earlier else TimedBatchSize(bounds)
+            others = list(self._timed_sizes.values())
+            size = TimedBatchSize(bounds)
+            if others:  # the same model: start at the best size of other rows
+                last = ([other for other in others if other.is_known] or others)[-1]
+                size = TimedBatchSize(BatchBounds(last.best, last.bounds.largest), is_warm=True)
             self._timed_sizes[n_players] = size
         return size
 
@@ -231,38 +224,59 @@ class Evaluator:
         return values
 
 
+@dataclass
+class Batches:
+    """The first and the last index of each batch over `total` items, of the size at its start.
+
+    If memory runs out, the batch is halved and repeated; later batches have the smaller size, too.
+    """
+
+    total: int
+    size_at: SizeAt
+    _n_of_batch: int = field(default=0, init=False)
+    _smaller: int = field(default=0, init=False)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """Yield the batches; the time until the next one is asked for is that of the batch."""
+        start = 0
+        while start < self.total:
+            size = self.size_at(start)
+            self._n_of_batch, self._smaller = size.of(self.total - start), 0
+            start_time = perf_counter()
+            yield start, start + self._n_of_batch
+            if self._smaller:
+                size.shrink_to(self._smaller)
+                continue
+            size.note(self._n_of_batch, perf_counter() - start_time)
+            start += self._n_of_batch
+
+    def halve(self, error: Exception) -> None:
+        """Repeat the batch as two, if its error is that of memory; else raise the error again."""
+        if self._n_of_batch == 1 or not ran_out_of_memory(error):
+            raise error
+        self._smaller = self._n_of_batch // 2
+
+
 def in_batches(total: int, size: int, call: Callable[[int, int], None]) -> None:
     """Call `call(start, stop)` over `total` items in batches; halve them if memory runs out."""
     fixed = FixedBatchSize(size)
     in_batches_of(total, lambda _: fixed, call)
 
 
-def in_batches_of(
-    total: int,
-    size_at: Callable[[int], FixedBatchSize | TimedBatchSize],
-    call: Callable[[int, int], None],
-) -> None:
-    """Call `call(start, stop)` over `total` items, in batches of the size at their start.
-
-    If memory runs out, the batch is halved and repeated; later batches have the smaller size, too.
-    """
-    start = 0
-    while start < total:
-        size = size_at(start)
-        stop, start_time = start + size.of(total - start), perf_counter()
+def in_batches_of(total: int, size_at: SizeAt, call: Callable[[int, int], None]) -> None:
+    """Call `call(start, stop)` over `total` items, in batches of the size at their start."""
+    batches = Batches(total, size_at)
+    for start, stop in batches:
         try:
             call(start, stop)
         except (MemoryError, RuntimeError) as error:
-            if stop - start == 1 or not ran_out_of_memory(error):
-                raise
-            size.shrink_to((stop - start) // 2)
-            continue
-        size.note(stop - start, perf_counter() - start_time)
-        start = stop
+            batches.halve(error)
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
     """Return whether the memory of the host or of a device was too small, from its error."""
     # The classes of the frameworks are not imported here; torch's are RuntimeErrors with this text.
+    if not isinstance(error, RuntimeError):
+        return isinstance(error, MemoryError)
     text = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text
+    return "out of memory" in text or "allocate memory" in text

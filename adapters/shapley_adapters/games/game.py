@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
-from .batch_sizes import BatchBounds
 
 if TYPE_CHECKING:
     import torch
@@ -17,6 +16,10 @@ class Game(Protocol):
     The host defines the value of an absent player (shap: by the masker, captum: by the baselines).
     A game may use several rows of the model's input for one value, such as one per background row;
     `evaluations_per_batch` takes this into account.
+
+    A game may also have `batch_bounds`, the first and the largest size of a batch. The size is then
+    chosen by timing the first batches: values are NumPy arrays, so that the model's device has
+    finished when a call returns. With None, batches have `evaluations_per_batch`.
     """
 
     @property
@@ -51,18 +54,6 @@ class FingerprintedGame(Game, Protocol):
 
         Equal rows have equal digests, in every process; see `fingerprints.fingerprint`.
         """
-
-
-@runtime_checkable
-class GameOfTimedBatches(Game, Protocol):
-    """A game whose batch size is chosen by timing the first batches.
-
-    Its values are NumPy arrays. Therefore the model's device has finished when a call returns.
-    """
-
-    @property
-    def batch_bounds(self) -> BatchBounds | None:
-        """The first and the largest size; None for batches of `evaluations_per_batch`."""
 
 
 @runtime_checkable

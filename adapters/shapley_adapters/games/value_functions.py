@@ -22,7 +22,7 @@ from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..errors_of_means import background_mean
 from .batch_sizes import BatchBounds
 from .fingerprints import fingerprint
-from .game import DifferentiableGame, Game, GameOfTimedBatches
+from .game import DifferentiableGame, Game
 
 if TYPE_CHECKING:
     import torch
@@ -177,7 +177,8 @@ class ValuedGame:
     @property
     def batch_bounds(self) -> BatchBounds | None:
         """Bounds of the batch size, if the inner game has them."""
-        return self.game.batch_bounds if isinstance(self.game, GameOfTimedBatches) else None
+        bounds: BatchBounds | None = getattr(self.game, "batch_bounds", None)
+        return bounds
 
     def active_players(self) -> BoolArray:
         """Return which players can change the value."""
