@@ -56,7 +56,7 @@ class _BlasLibraries:
         self._lock = threading.Lock()
         self._state_of_thread = threading.local()
         self._n_threads_inside = 0
-        self._restore_process: Callable[[], None] = _restore_nothing
+        self._numbers_outside: dict[Library, int] = {}
         self._n_modules = -1
         self._of_process: list[Library] = []
         self._of_thread: list[Library] = []
@@ -64,17 +64,30 @@ class _BlasLibraries:
     @contextmanager
     def one_thread(self) -> Iterator[None]:
         """Limit the libraries; calls of the same thread may be nested."""
-        if getattr(self._state_of_thread, "is_inside", False):
+        state = self._state_of_thread
+        if getattr(state, "is_inside", False):
             yield
             return
-        restore_thread = self._enter()
-        self._state_of_thread.is_inside = True
+        with self._lock:
+            self._find_libraries()
+            # Read each number only once: estimates of few players take less than a millisecond.
+            of_process = {library: library.get_threads() for library in self._of_process}
+            of_thread = {library: library.get_threads() for library in self._of_thread}
+            state.n_outside = min((*of_process.values(), *of_thread.values()), default=None)
+            if self._n_threads_inside == 0:
+                self._numbers_outside = _limit_to_one(of_process)
+            numbers_of_thread = _limit_to_one(of_thread)
+            self._n_threads_inside += 1
+        state.is_inside = True
         try:
             yield
         finally:
-            self._state_of_thread.is_inside = False
-            restore_thread()
-            self._leave()
+            state.is_inside = False
+            set_threads(numbers_of_thread)
+            with self._lock:
+                self._n_threads_inside -= 1
+                if self._n_threads_inside == 0:
+                    set_threads(self._numbers_outside)
 
     def n_threads_outside(self, default: int) -> int:
         """Return the number of threads that BLAS may use outside of our code.
@@ -91,35 +104,13 @@ class _BlasLibraries:
         is_inside = getattr(self._state_of_thread, "is_inside", False)
         self._n_threads_inside = int(is_inside)
         if not is_inside:
-            self._restore_process()
-            self._restore_process = _restore_nothing
+            set_threads(self._numbers_outside)
 
     def _n_outside(self) -> int | None:
         with self._lock:
             self._find_libraries()
             libraries = (*self._of_process, *self._of_thread)
         return min((library.get_threads() for library in libraries), default=None)
-
-    def _enter(self) -> Callable[[], None]:
-        with self._lock:
-            self._find_libraries()
-            # Read each number only once: estimates of few players take less than a millisecond.
-            of_process, of_thread = _numbers(self._of_process), _numbers(self._of_thread)
-            self._state_of_thread.n_outside = min(
-                (*of_process.values(), *of_thread.values()), default=None
-            )
-            if self._n_threads_inside == 0:
-                self._restore_process = _limit_to_one(of_process)
-            restore_thread = _limit_to_one(of_thread)
-            self._n_threads_inside += 1
-        return restore_thread
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._n_threads_inside -= 1
-            if self._n_threads_inside == 0:
-                self._restore_process()
-                self._restore_process = _restore_nothing
 
     def _find_libraries(self) -> None:
         """Find the libraries, and again after each import, because imports may load libraries."""
@@ -132,22 +123,11 @@ class _BlasLibraries:
         self._of_process = [library for library in libraries if not library.is_of_thread]
 
 
-def _restore_nothing() -> None:
-    """Do nothing: no number was changed."""
-
-
-def _numbers(libraries: list[Library]) -> dict[Library, int]:
-    """Return the number of threads of each library."""
-    return {library: library.get_threads() for library in libraries}
-
-
-def _limit_to_one(numbers: dict[Library, int]) -> Callable[[], None]:
-    """Set libraries to one thread, and return the function that restores their numbers."""
-    changed_numbers = {library: number for library, number in numbers.items() if number != 1}
-    if not changed_numbers:
-        return _restore_nothing
-    set_threads(dict.fromkeys(changed_numbers, 1))
-    return lambda: set_threads(changed_numbers)
+def _limit_to_one(numbers: dict[Library, int]) -> dict[Library, int]:
+    """Set libraries to one thread; return the numbers of those that had another one."""
+    changed = {library: number for library, number in numbers.items() if number != 1}
+    set_threads(dict.fromkeys(changed, 1))
+    return changed
 
 
 def set_threads(numbers: dict[Library, int]) -> None:
