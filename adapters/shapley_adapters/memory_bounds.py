@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 _SHARE = 0.5
@@ -16,20 +17,9 @@ _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 def memory_limit() -> int:
     """Return the bytes that an estimate may use: half of the machine's or the container's."""
-    sizes = [size for size in (_of_machine(), _of_container()) if size]
+    sizes = []
+    with suppress(AttributeError, OSError, ValueError):  # as on Windows
+        sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(OSError, ValueError):  # where there is no container, or it has no limit
+        sizes.append(int(_CONTAINER.read_text()))
     return int(_SHARE * min(sizes)) if sizes else _WHERE_UNKNOWN
-
-
-def _of_machine() -> int | None:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # as on Windows
-        return None
-
-
-def _of_container() -> int | None:
-    try:
-        limit = _CONTAINER.read_text().strip()
-    except OSError:
-        return None
-    return int(limit) if limit.isdigit() else None
