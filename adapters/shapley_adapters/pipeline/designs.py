@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import BudgetError
 from ..estimators.exact import full_design
 from ..estimators.graph.linear_design import DesignMemoryError
-from ..estimators.protocol import Design, DesignRequest, Estimator
+from ..estimators.protocol import Design, DesignRequest, Estimator, GraphView
 from .budgets import RowBudget, memory_error
 from .design_cache import DesignCache
 from .row_groups import RowGroup
@@ -113,7 +113,7 @@ class GroupDesigns:
             known=group.known,
             scores=group.scores,
             has_scores=None if group.sources is None else ~np.isin(group.sources, ("", "random")),
-            graph_view=group.graph_view,
+            graph_view=None if group.graph is None else GraphView(group.graph, group.players[0]),
             budget_is_default=self.settings.budget is None,
             needs_errors=self.settings.needs_errors,
             must_draw=must_draw,

@@ -59,7 +59,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         run.largest = largest_magnitude(ends)
         result = blank_estimate(ends, game.n_players, settings.seed, type(estimator).__name__)
         if jobs.n_workers == 1:
-            run.estimate_rows(0, game.n_rows, ends, evaluate, result)
+            for rows in run.blocks(0, game.n_rows, ends.shape[2]):
+                run.estimate_block(rows, ends[rows], evaluate, result)
         else:
             estimate_in_workers(run, jobs, ends, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
@@ -80,11 +81,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
 
 
 def _progress_bar(run: Run) -> tqdm[Any]:
-    settings, delay = run.settings, run.settings.progress_delay
-    return tqdm(
-        total=None if run.estimator.needs_graph else int(run.most_evaluations().sum()),
-        desc=settings.name,
-        unit=" evaluations",
-        disable=delay is None,
-        delay=delay or 0.0,
-    )
+    name, delay = run.settings.name, run.settings.progress_delay
+    if delay is None:
+        return tqdm(disable=True)
+    total = None if run.estimator.needs_graph else int(run.most_evaluations().sum())
+    return tqdm(total=total, desc=name, unit=" evaluations", delay=delay)

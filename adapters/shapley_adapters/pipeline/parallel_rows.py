@@ -201,7 +201,8 @@ class _Worker:
         name = type(run.estimator).__name__
         result = blank_estimate(ends, run.game.n_players, run.settings.seed, name)
         try:
-            run.estimate_rows(start, stop, ends, self.evaluate, result)
+            for rows in run.blocks(start, stop, ends.shape[2]):
+                run.estimate_block(rows, ends[rows - start], self.evaluate, result, start)
         except ShapleyExtError:
             raise
         except Exception as error:

@@ -43,16 +43,19 @@ def check_repeated_values(
         return 0
     allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * largest
     # All players first: without any input, a random part of the model may have no effect.
-    first_values = ends[rows[0], ::-1][: max(0, n_affordable)]
-    second_values = _values_again(evaluate, rows[:1], len(first_values))
-    pairs = list(zip(first_values, second_values, strict=True))
+    coalitions = end_points(game.n_players)[::-1][: max(0, n_affordable)]
+    pairs = []
+    for coalition, first in zip(coalitions, ends[rows[0], ::-1], strict=False):
+        # Each is evaluated alone: rows of a batch may influence each other.
+        table = CoalitionTable(coalition[None, None], np.array([1]))
+        pairs.append((first, evaluate([Request(rows[:1], table)])[0][0, 0]))
     if getattr(game, "has_common_empty_value", False):
         pairs.append((ends[:, 0].min(axis=0), ends[:, 0].max(axis=0)))
     for first, second in pairs:
         if (np.abs(first - second) > allowed).any():
             _warn(first, second)
             break
-    return len(first_values)
+    return len(coalitions)
 
 
 def n_affordable(budget: int | None, evaluations: IntArray, n_active: IntArray) -> int:
@@ -70,16 +73,6 @@ def n_affordable(budget: int | None, evaluations: IntArray, n_active: IntArray) 
 def largest_magnitude(values: ValueArray) -> float:
     """Return the largest of some values, regardless of signs; 0 if there are none."""
     return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
-
-
-def _values_again(evaluate: Evaluator, row: IntArray, n_values: int) -> list[ValueArray]:
-    """Return the values of all players and of the empty coalition once more, (K,) each.
-
-    Each is evaluated alone: rows of a batch may influence each other.
-    """
-    coalitions = end_points(evaluate.game.n_players)[::-1][:n_values]
-    tables = [CoalitionTable(coalition[None, None], np.array([1])) for coalition in coalitions]
-    return [evaluate([Request(row, table)])[0][0, 0] for table in tables]
 
 
 def _warn(first: ValueArray, second: ValueArray) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -145,11 +144,6 @@ class Estimate:
         if not self.standard_errors.size or np.isnan(self.standard_errors).all():
             return "standard errors unknown"
         return f"mean standard error {np.nanmean(self.standard_errors):.3g}"
-
-    def of_rows(self, start: int, stop: int) -> Estimate:
-        """Return the estimate of the rows from `start` to `stop`, in the same memory."""
-        parts: dict[str, Any] = {name: getattr(self, name)[start:stop] for name in _ARRAYS}
-        return replace(self, **parts)
 
     def set_rows(self, start: int, stop: int, estimate: Estimate) -> None:
         """Store the estimate of the rows from `start` to `stop`."""

@@ -38,20 +38,9 @@ class PendingRows:
     values: ValueArray
     round_end: int
 
-    @property
-    def is_last_round(self) -> bool:
-        """Whether the design ends with this round."""
-        return bool(self.round_end >= self.design.table.counts.max())
-
     def request(self) -> Request:
         """Return the coalitions that the round still has to evaluate."""
         return self.group.request(self.design.table.part(self.values.shape[1], self.round_end))
-
-    def with_values(self, new: ValueArray) -> PendingRows:
-        """Return the rows with the values of the request."""
-        if new.shape[1] == 0:
-            return self
-        return replace(self, values=np.concatenate([self.values, new], axis=1))
 
     def of_rows(self, indices: IntArray) -> PendingRows:
         """Return some of the rows, given by their indices."""

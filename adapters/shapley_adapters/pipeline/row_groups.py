@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
-from ..estimators.protocol import GraphView
 from ..games.evaluation import Request
 from ..graphs.player_graph import PlayerGraph
 
@@ -25,8 +24,8 @@ class RowGroup:
         The rows of the game.
     players : array, (R, m)
         The active players of each row, in the order of the coalitions' columns.
-    n_game_players : int
-        The number of players of the game.
+    n_players, n_game_players : int
+        The number of active players, m, and of players of the game.
     known : array, (n, m)
         The coalitions evaluated so far.
     known_values : array, (R, n, K)
@@ -43,6 +42,7 @@ class RowGroup:
 
     rows: IntArray
     players: IntArray
+    n_players: int
     n_game_players: int
     known: CoalitionArray
     known_values: ValueArray
@@ -51,16 +51,6 @@ class RowGroup:
     backward_passes: IntArray | None = None
     graph: PlayerGraph | None = None
     own_words: npt.NDArray[np.uint32] | None = None
-
-    @property
-    def graph_view(self) -> GraphView | None:
-        """The active players in the graph."""
-        return None if self.graph is None else GraphView(self.graph, self.players[0])
-
-    @property
-    def n_players(self) -> int:
-        """The number of active players, m."""
-        return int(self.players.shape[1])
 
     def request(self, table: CoalitionTable) -> Request:
         """Return the request for the values of coalitions of the active players."""
@@ -127,11 +117,11 @@ def group_rows(rows: IntArray, active: BoolArray, ends: ValueArray) -> list[RowG
     """Group `rows` by their number of active players; rows without any are left out."""
     n_active = active.sum(axis=1)
     groups = []
-    for n_players in np.unique(n_active[n_active > 0]):
+    for n_players in np.unique(n_active[n_active > 0]).tolist():
         of_group = n_active == n_players
         players = np.nonzero(active[of_group])[1].reshape(-1, n_players)
-        coalitions = end_points(int(n_players))
-        group = RowGroup(rows[of_group], players, active.shape[1], coalitions, ends[of_group])
+        known, values = end_points(n_players), ends[of_group]
+        group = RowGroup(rows[of_group], players, n_players, active.shape[1], known, values)
         groups.append(group)
     return groups
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -84,11 +84,11 @@ class Run:
     def __post_init__(self) -> None:
         """Check the arguments before anything is evaluated."""
         settings = self.settings
-        if first_row() is not None:
-            self._check_arguments_of_a_part()
         self.n_active = self.active.sum(axis=1)
         if settings.independent_rows:
             self._own_words = as_words(_fingerprints(self.game))
+        if self.estimator.needs_graph or self.estimator.score_source is not None:
+            self._check_arguments_of_a_part()
         if self.estimator.needs_graph:
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
@@ -99,6 +99,8 @@ class Run:
 
     def _check_arguments_of_a_part(self) -> None:
         """Refuse arguments with an entry per row: each part would take those of the first rows."""
+        if first_row() is None:
+            return
         scores = self.estimator.score_source
         if isinstance(scores, np.ndarray) and scores.ndim == 3:
             raise InvalidArgumentError(
@@ -137,22 +139,8 @@ class Run:
         limits = [min(2 ** int(size), self.budgets[int(size)].limit) for size in sizes]
         return np.array(limits, dtype=np.intp)[index]
 
-    def estimate_rows(
-        self, start: int, stop: int, ends: ValueArray, evaluate: Evaluator, result: Estimate
-    ) -> None:
-        """Estimate the rows from `start` to `stop`, in blocks whose coalitions fit into memory.
-
-        `ends` and `result` are those of these rows.
-        """
-        size = self._rows_per_block(ends.shape[2])
-        for first in range(0, stop - start, size):
-            last = min(first + size, stop - start)
-            rows = np.arange(start + first, start + last)
-            part = result.of_rows(first, last)
-            self.estimate_block(rows, ends[first:last], evaluate, part, int(rows[0]))
-
-    def _rows_per_block(self, n_outputs: int) -> int:
-        """Return how many rows are estimated together, so that their coalitions fit into memory."""
+    def blocks(self, start: int, stop: int, n_outputs: int) -> Iterator[IntArray]:
+        """Yield the rows from `start` to `stop`, in blocks whose coalitions fit into memory."""
         n_players = self.active.shape[1]
         n_evaluations = max(budget.limit for budget in self.budgets.values())
         row_bytes = n_evaluations * (8 * n_players + 24 * n_outputs)
@@ -160,7 +148,9 @@ class Run:
             row_bytes += 24 * n_players**2
         if self.settings.independent_rows:
             row_bytes *= _OWN_DESIGN
-        return int(max(1, _BLOCK_BYTES // row_bytes))
+        size = int(max(1, _BLOCK_BYTES // row_bytes))
+        for first in range(start, stop, size):
+            yield np.arange(first, min(first + size, stop))
 
     def estimate_block(
         self,
@@ -192,7 +182,7 @@ class Run:
                 pending = [
                     unfinished
                     for of_group, new in zip(pending, values, strict=True)
-                    for unfinished in self._finish_round(of_group.with_values(new), record)
+                    for unfinished in self._finish_round(of_group, new, record)
                 ]
 
     def _groups(self, rows: IntArray, ends: ValueArray) -> list[RowGroup]:
@@ -258,15 +248,23 @@ class Run:
             round_end = int(design.table.counts.max())
         return PendingRows(group, design, group.known_values, round_end)
 
-    def _finish_round(self, pending: PendingRows, record: _Record) -> list[PendingRows]:
+    def _finish_round(
+        self, pending: PendingRows, new: ValueArray, record: _Record
+    ) -> list[PendingRows]:
         """Record the rows that are done, and return the others with their next round."""
-        solution = _solve(self.estimator, pending)
-        tolerance = self.settings.tolerance
+        if new.shape[1]:
+            pending = replace(pending, values=np.concatenate([pending.values, new], axis=1))
+        design, tolerance = pending.design, self.settings.tolerance
+        is_last = bool(pending.round_end >= design.table.counts.max())
+        if isinstance(design, FullDesign):
+            solution = solve_full(design, pending.values)
+        else:
+            design = design if is_last else design.within(pending.round_end)
+            solution = self.estimator.solve(design, pending.values)
         if tolerance is None:
             record(pending, slice(None), solution)
             return []
         is_met = tolerance.is_met(solution)
-        is_last = pending.is_last_round
         if is_last and not self.budgets[pending.group.n_players].can_enumerate:
             record(pending, slice(None), solution)
             if not is_met.all():
@@ -277,14 +275,6 @@ class Run:
             return []
         unfinished = pending.of_rows(np.flatnonzero(~is_met))
         return unfinished.enumerated() if is_last else [unfinished.next_round()]
-
-
-def _solve(estimator: Estimator[Any], pending: PendingRows) -> Solution:
-    if isinstance(pending.design, FullDesign):
-        return solve_full(pending.design, pending.values)
-    is_last = pending.is_last_round
-    design = pending.design if is_last else pending.design.within(pending.round_end)
-    return estimator.solve(design, pending.values)
 
 
 def _record(

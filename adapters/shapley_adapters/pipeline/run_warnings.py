@@ -181,17 +181,22 @@ class RunWarnings:
     def warn(self, n_rows: int, settings: Settings) -> None:
         """Warn of all that was counted in a run over `n_rows` rows; in a stream, at its end."""
         of_stream = _of_stream.get()
-        if of_stream is None:
-            self._warn(n_rows, settings)
-        else:
+        if of_stream is not None:
             of_stream.add(self)
             of_stream.n_rows += n_rows
             of_stream._settings = settings
+            return
+        if self.n_scored:
+            warn_of_scores(self.score_source, self.n_partial, self.n_empty, self.n_scored)
+        if self.small_budget is not None:
+            self.small_budget.warn(settings)
+        if self.n_missed or self.n_isolated or self.n_shortfalls:
+            self._warn_of_rows(n_rows, settings)
 
     def warn_of_all(self) -> None:
-        """Warn of all that was counted in the runs of a stream."""
+        """Warn of all that was counted in the runs of a stream, when it has ended."""
         if self._settings is not None:
-            self._warn(self.n_rows, self._settings)
+            self.warn(self.n_rows, self._settings)
 
     def as_record(self) -> dict[str, Any]:
         """Return the counts as plain data."""
@@ -205,10 +210,7 @@ class RunWarnings:
         small = record["small_budget"]
         self.small_budget = None if small is None else SmallBudget(**small)
 
-    def _warn(self, n_rows: int, settings: Settings) -> None:
-        warn_of_scores(self.score_source, self.n_partial, self.n_empty, self.n_scored)
-        if self.small_budget is not None:
-            self.small_budget.warn(settings)
+    def _warn_of_rows(self, n_rows: int, settings: Settings) -> None:
         name, budget = settings.name, settings.limit_text
         if self.n_missed:
             warn_user(
