@@ -35,7 +35,6 @@ __all__ = [
     "image_shape",
     "inner_masker",
     "inpaints",
-    "is_identity",
     "is_op_chain",
     "keeps_row_between_calls",
     "masks_entries_independently",
@@ -82,11 +81,6 @@ def names_of_summary(summary: DenseData | SparseData) -> Any:
     names = getattr(summary, "group_names", None)
     is_numbered = names is not None and list(names) == [str(i) for i in range(len(names))]
     return None if is_numbered else names
-
-
-def is_identity(link: object) -> bool:
-    """Return whether `link` is shap's identity."""
-    return link is shap.links.identity
 
 
 def is_op_chain(outputs: object) -> TypeGuard[OpChain]:

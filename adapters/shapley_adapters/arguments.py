@@ -43,10 +43,8 @@ def checked_count(name: str, value: Any, minimum: int = 1) -> int:
     return int(value)
 
 
-def checked_seconds(name: str, value: Any) -> float | None:
-    """Return `value` as a float if it is a positive number of seconds; None for None."""
-    if value is None:
-        return None
+def checked_seconds(name: str, value: Any) -> float:
+    """Return `value` as a float if it is a positive number of seconds."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidArgumentTypeError(
             f"{name} must be a positive number of seconds; got {type(value).__name__}."

@@ -182,16 +182,18 @@ class CoalitionAttribution(StreamAttribution):
         if not checked_flag("return_input_shape", return_input_shape):
             call.game.groups.check_columns()
         checked_flag("return_standard_error", return_standard_error)
+        if max_seconds is not None:
+            max_seconds = checked_seconds("max_seconds", max_seconds)
         settings = Settings(
             seed=checked_seed(self.seed),
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
             batch_size=call.batch_size,
             graph=self._graph(call.game),
             with_errors=return_standard_error,
-            tolerance=checked_tolerance(tolerance),
-            max_seconds=checked_seconds("max_seconds", max_seconds),
+            tolerance=None if tolerance is None else checked_tolerance(tolerance),
+            max_seconds=max_seconds,
             independent_rows=checked_flag("independent_rows", self.independent_rows),
-            n_jobs=checked_n_jobs(self.n_jobs),
+            n_jobs=self.n_jobs,
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),
             budget_name="n_samples",

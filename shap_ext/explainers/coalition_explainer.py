@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
+import shap
 
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
@@ -36,7 +37,7 @@ from ..inputs.models import inner_model, prediction_function
 from ..inputs.player_layouts import PlayerLayout
 from ..inputs.single_rows import table_of_row
 from ..results.explanations import explanations
-from ..shap_internals import background_of, is_identity, is_op_chain
+from ..shap_internals import background_of, is_op_chain
 from .explained_streams import BAR_DELAY, StreamExplainer
 from .frame_explainer import ShapFrameExplainer
 from .legacy_calls import check_sums, no_expected_value, shared_value
@@ -165,7 +166,9 @@ class CoalitionExplainer(StreamExplainer):
             outputs = _checked_outputs(outputs)
         budget = count_or_auto("max_evals", max_evals)
         chosen_batch_size = count_or_auto("batch_size", batch_size)
-        chosen_tolerance = checked_tolerance(tolerance)
+        chosen_tolerance = None if tolerance is None else checked_tolerance(tolerance)
+        if max_seconds is not None:
+            max_seconds = checked_seconds("max_seconds", max_seconds)
         checked_flag("error_bounds", error_bounds)
         checked_flag("independent_rows", self.independent_rows)
         checked_flag("silent", silent)
@@ -180,25 +183,29 @@ class CoalitionExplainer(StreamExplainer):
             graph=self._graph(explained.layout),
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
-            max_seconds=checked_seconds("max_seconds", max_seconds),
+            max_seconds=max_seconds,
             independent_rows=self.independent_rows,
-            n_jobs=checked_n_jobs(self.n_jobs),
+            n_jobs=self.n_jobs,
             progress_delay=None if silent else BAR_DELAY,
             name=self.name,
             budget_name="max_evals",
         )
-        result = self._estimate(self._valued(explained), args, settings)
+        game = self._valued(explained)
+        result = self._estimate(game, args, settings)
         self.last_estimate = result
         if check_additivity:
             self._check_sums(result)
         n_outputs = result.values.shape[2]
-        _check_range(outputs, n_outputs)
+        if outputs is not None:
+            _check_range(outputs, n_outputs)
+        # Rows may have outputs of their own, such as the tokens of a text.
+        output_names = getattr(game, "output_names", None)
         results = explanations(
             result,
             explained.parts,
             error_bounds=error_bounds,
             outputs=outputs,
-            output_names=explained.output_names or self._checked_output_names(n_outputs),
+            output_names=output_names or self._checked_output_names(game, n_outputs),
             clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
@@ -348,6 +355,8 @@ class CoalitionExplainer(StreamExplainer):
 
     def _valued(self, explained: ExplainedRows) -> Game:
         """Return the game of the outputs, or of the value function of the outputs."""
+        if self.value_function == "raw":
+            return explained.game
         value_function = checked_value_function(self.value_function)
         if value_function.is_raw:
             return explained.game
@@ -367,8 +376,8 @@ class CoalitionExplainer(StreamExplainer):
         )
         return make(args)
 
-    def _checked_output_names(self, n_outputs: int) -> Sequence[str] | None:
-        if not checked_value_function(self.value_function).is_raw:
+    def _checked_output_names(self, game: Game, n_outputs: int) -> Sequence[str] | None:
+        if isinstance(game, ValuedGame):
             return None  # they name the classes, of which one value was made
         names: Sequence[str] | None = self.output_names
         if names is None:
@@ -381,7 +390,7 @@ class CoalitionExplainer(StreamExplainer):
 
 
 def _check_value_function(value_function: ValueFunction, link: object) -> None:
-    if not value_function.is_raw and not is_identity(link):
+    if not value_function.is_raw and link is not shap.links.identity:
         raise InvalidArgumentError(
             f"value_function={value_function.kind!r} makes values of the outputs themselves; leave "
             "link=shap.links.identity, or explain the raw outputs through the link."
@@ -410,7 +419,7 @@ def _checked_outputs(outputs: Outputs) -> Any:
 
 
 def _check_range(outputs: Outputs, n_outputs: int) -> None:
-    if outputs is not None and not is_op_chain(outputs) and max(outputs) >= n_outputs:
+    if not is_op_chain(outputs) and max(outputs) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
         )

@@ -23,7 +23,7 @@ from ..results.explanations import Part, packed
 from .dense_game import TabularGame
 from .game_choice import masker_game, tabular_game
 from .links import LinkedAverage
-from .masker_game import MaskerGame, TargetedTextGame
+from .masker_game import MaskerGame
 from .masker_rows import masked_rows, with_targets
 from .sparse_game import SparseGame
 
@@ -38,11 +38,6 @@ class ExplainedRows:
     parts: list[Part]
     groups: ColumnGroups | None
     layout: PlayerLayout
-
-    @property
-    def output_names(self) -> list[list[str]] | None:
-        """The names of each row's outputs, where every row has outputs of its own."""
-        return self.game.output_names if isinstance(self.game, TargetedTextGame) else None
 
     def clustering(self, masker: Masker) -> Any:
         """Return the masker's clustering of the features for each row, for bar plots."""

@@ -104,21 +104,18 @@ def table_and_background(
     rows = rows.reshape(len(rows), -1)
     check_columns(rows.shape[1], dataset, background)
     absent = background.values.toarray() if background.is_sparse else background.values
-    common = _common_type(rows.dtype, absent.dtype)
-    # Without copies, because games only read them and large tables are passed.
-    return rows.astype(common, copy=False), absent.astype(common, copy=False), row_shape
-
-
-def _common_type(rows: npt.DTypeLike, background: npt.DTypeLike) -> np.dtype[Any]:
-    """Return the type that holds the values of both without loss."""
-    kinds = [np.dtype(dtype).kind for dtype in (rows, background)]
-    families = {"number" if kind in "biufc" else kind for kind in kinds}
+    families = {
+        "number" if dtype.kind in "biufc" else dtype.kind for dtype in (rows.dtype, absent.dtype)
+    }
     if len(families) > 1 and "O" not in families:  # NumPy would make texts of numbers
         raise InvalidArgumentTypeError(
-            f"X holds {rows} and masker's background {background}: absent values must be of the "
-            "same kind as present ones. Bring both to one type, for example times to numbers."
+            f"X holds {rows.dtype} and masker's background {absent.dtype}: absent values must be "
+            "of the same kind as present ones. Bring both to one type, for example times to "
+            "numbers."
         )
-    return np.result_type(rows, background)
+    common = np.result_type(rows.dtype, absent.dtype)
+    # Without copies, because games only read them and large tables are passed.
+    return rows.astype(common, copy=False), absent.astype(common, copy=False), row_shape
 
 
 def masker_game(

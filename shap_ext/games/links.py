@@ -17,8 +17,6 @@ from shapley_adapters.errors import (
 )
 from shapley_adapters.errors_of_means import background_mean
 
-from ..shap_internals import is_identity
-
 _STEP = 1e-4
 """Step of the link's numerical derivative; the one that shap takes."""
 
@@ -63,7 +61,7 @@ class LinkedAverage:
 
     def __call__(self, outputs: FloatArray) -> FloatArray:
         """Return the average over the background, (P, K), of `outputs`, (P, B, K)."""
-        if is_identity(self.link):
+        if self.link is shap.links.identity:
             return background_mean(outputs, self.background_weights)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if self.weights is None:
@@ -85,7 +83,7 @@ class LinkedAverage:
 
     def linearized_at(self, empty_outputs: FloatArray) -> LinkedAverage:
         """Return the average with weights that make it right for the empty coalition, (B, K)."""
-        if is_identity(self.link) or len(empty_outputs) == 1:
+        if self.link is shap.links.identity or len(empty_outputs) == 1:
             return self
         return replace(self, weights=self._linearizing_weights(empty_outputs))
 

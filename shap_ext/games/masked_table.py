@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import shap
+
 from shapley_adapters.array_types import CoalitionArray, FloatArray, IntArray, ValueArray
+from shapley_adapters.games.output_shapes import OutputShape
 from shapley_adapters.games.value_functions import Reduction
 
 from ..argument_types import Table
-from ..inputs.models import GameOfModel, OutputReader
-from ..shap_internals import is_identity
+from ..inputs.models import GameOfModel, as_outputs, new_shape
 from .links import LinkedAverage
 
 
@@ -46,7 +48,7 @@ class MaskedTable(GameOfModel):
     linearize_link: bool = True
     n_rows: int = field(init=False)
     n_players: int = field(init=False)
-    _read_output: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
+    _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
 
     has_common_empty_value: ClassVar[bool] = True
     """A row whose columns are all absent is the background, whichever row it is."""
@@ -54,7 +56,7 @@ class MaskedTable(GameOfModel):
     def __post_init__(self) -> None:
         self.n_rows = int(self.rows.shape[0])
         self.n_players = int(self.players.max()) + 1
-        if self.linearize_link and not is_identity(self.average.link):
+        if self.linearize_link and self.average.link is not shap.links.identity:
             self.average = self.average.linearized_at(self._outputs(self.background.copy()))
 
     @property
@@ -78,4 +80,4 @@ class MaskedTable(GameOfModel):
 
     def _outputs(self, table: Table) -> ValueArray:
         """Call the model with a table that nothing else uses, because it may write into it."""
-        return self._read_output(self.predict(self.to_model_input(table)), table.shape[0])
+        return as_outputs(self.predict(self.to_model_input(table)), table.shape[0], self._shape)

@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import shap
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
+from shapley_adapters.games.output_shapes import OutputShape
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.row_numbers import row_number
 
 from ..inputs.locks import lock_of
 from ..inputs.masked_rows import MaskedRow, RowWithTarget
-from ..inputs.models import GameOfModel, OutputReader, as_outputs
-from ..shap_internals import is_identity, row_output_names
+from ..inputs.models import GameOfModel, as_outputs, new_shape
+from ..shap_internals import row_output_names
 from .links import LinkedAverage
 
 _MAX_EVALUATIONS = 256
@@ -60,7 +62,7 @@ class MaskerGame(GameOfModel):
     average: LinkedAverage
     linearize_link: bool = True
     _averages: dict[int, LinkedAverage] = field(default_factory=dict, init=False)
-    _read_output: OutputReader = field(default_factory=OutputReader, init=False, repr=False)
+    _shape: OutputShape = field(default_factory=new_shape, init=False, repr=False)
 
     @property
     def background_weights(self) -> None:
@@ -101,7 +103,7 @@ class MaskerGame(GameOfModel):
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), each the average over its masked rows."""
-        if not self.linearize_link or is_identity(self.average.link):
+        if not self.linearize_link or self.average.link is shap.links.identity:
             return self._reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
         return np.concatenate(
             [
@@ -155,7 +157,8 @@ class MaskerGame(GameOfModel):
             )
             for part in range(len(masked[pairs[0]]))
         ]
-        outputs = self._read_output(self._predict(int(rows[pairs[0]]), joined), sum(counts))
+        output = self._predict(int(rows[pairs[0]]), joined)
+        outputs = as_outputs(output, sum(counts), self._shape)
         return np.split(outputs, np.cumsum(counts)[:-1])
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:

@@ -171,7 +171,7 @@ def model_input_maker(
     columns = background.columns
     if columns is None or is_module:
         if len(row_shape) == 1:
-            return lambda masked: masked
+            return np.asarray  # an array is returned as it is
         return lambda masked: masked.reshape(-1, *row_shape)
     dtypes = _column_dtypes(background, dataset)
 

@@ -26,19 +26,14 @@ class ColumnGroups:
         The columns of each player.
     column_names : list of str
         Name of each column.
+    players : array, (D,)
+        The player of each column.
     """
 
     names: list[str]
     columns: list[IntArray]
     column_names: list[str]
-
-    @property
-    def players(self) -> IntArray:
-        """The player of each column, (D,)."""
-        players = np.empty(len(self.column_names), dtype=np.intp)
-        for player, columns in enumerate(self.columns):
-            players[columns] = player
-        return players
+    players: IntArray
 
     @property
     def any_joint(self) -> bool:
@@ -101,7 +96,7 @@ def make_groups(
     names = [str(name) for name in column_names]
     by_name = {name: index for index, name in enumerate(column_names)}
     owner: dict[int, str] = {}
-    for group, members in checked_groups(groups):
+    for group, members in [] if groups is None else checked_groups(groups):
         for member in members:
             column = _column_index(member, by_name, group)
             if column in owner:
@@ -122,7 +117,10 @@ def make_groups(
         columns.setdefault(owner.get(column, column), []).append(column)
     player_names = [names[key] if isinstance(key, int) else key for key in columns]
     columns_of_players = [np.array(members, dtype=np.intp) for members in columns.values()]
-    return ColumnGroups(player_names, columns_of_players, names)
+    players = np.empty(len(names), dtype=np.intp)
+    for player, members_of_player in enumerate(columns_of_players):
+        players[members_of_player] = player
+    return ColumnGroups(player_names, columns_of_players, names, players)
 
 
 def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:

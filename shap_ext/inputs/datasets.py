@@ -34,21 +34,19 @@ class Dataset:
         Names of the columns of a DataFrame.
     dtypes : pandas Series, or None
         Their types.
+    is_sparse : bool
+        Whether the rows are a sparse matrix.
     """
 
     values: Any
     columns: list[Any] | None = None
     dtypes: Any = None
+    is_sparse: bool = False
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.values.shape[0]) if self.is_sparse else len(self.values)
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the rows are a sparse matrix."""
-        return bool(scipy.sparse.issparse(self.values))
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -149,7 +147,7 @@ def _read(data: Any, name: str, is_table: bool) -> Dataset:
     if isinstance(data, pd.DataFrame):
         return Dataset(frame_values(data), list(data.columns), data.dtypes)
     if scipy.sparse.issparse(data):
-        return Dataset(_checked_sparse(data, name))
+        return Dataset(_checked_sparse(data, name), is_sparse=True)
     if hasattr(data, "detach"):
         return Dataset(_tensor_values(data, name))
     if not is_table and _holds_texts(data):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -47,17 +48,8 @@ def prediction_function(model: Model) -> Callable[..., Any]:
     return estimator_function(model)
 
 
-class OutputReader:
-    """Converts the outputs of a model to arrays, and checks that their shape does not vary."""
-
-    def __init__(self) -> None:
-        self._shape = OutputShape("The model", "Explain rows with different outputs one at a time.")
-
-    def __call__(self, output: ModelOutput, n_rows: int) -> FloatArray:
-        """Return `as_outputs` of an output, with as many outputs as in the calls before."""
-        values = as_outputs(output, n_rows)
-        self._shape.check(values.shape[1:])
-        return values
+new_shape = partial(OutputShape, "The model", "Explain rows with different outputs one at a time.")
+"""Returns the shape of the outputs of a model for one row, before its first call."""
 
 
 class GameOfModel:
@@ -82,7 +74,7 @@ class GameOfModel:
         return float(getattr(self.predict, "rounding", 0.0))
 
 
-def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
+def as_outputs(output: ModelOutput, n_rows: int, shape: OutputShape | None = None) -> FloatArray:
     """Convert the output of a model to an array, (n_rows, K); further dimensions are flattened.
 
     The array is a copy, because some models write each output into the same memory.
@@ -90,7 +82,8 @@ def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
     Raises
     ------
     ModelOutputError
-        If there is not one entry for each row, or not one number at least in each entry.
+        If there is not one entry for each row, or not one number at least in each entry; or if K
+        differs from that of earlier calls with the same `shape`.
     """
     if isinstance(output, (list, tuple)):
         arrays = [array_of(entry) for entry in output]
@@ -107,7 +100,10 @@ def as_outputs(output: ModelOutput, n_rows: int) -> FloatArray:
             f"The model must return one number at least for each row; its output has shape "
             f"{values.shape}."
         )
-    return values.reshape(n_rows, -1)
+    values = values.reshape(n_rows, -1)
+    if shape is not None:
+        shape.check(values.shape[1:])
+    return values
 
 
 def _numbers(output: ModelOutput) -> FloatArray:

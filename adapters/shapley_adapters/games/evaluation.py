@@ -147,7 +147,8 @@ class Evaluator:
                 values = self.game(rows, coalitions)
             except Exception as error:
                 self.on_error(error, rows, coalitions)
-                batches.halve(error)
+                if not batches.halve(error):
+                    raise
                 continue
             flat.append(self._checked(values, rows, coalitions))
             self.on_progress(stop - start)
@@ -250,11 +251,12 @@ class Batches:
             size.note(self._n_of_batch, perf_counter() - start_time)
             start += self._n_of_batch
 
-    def halve(self, error: Exception) -> None:
-        """Repeat the batch as two, if its error is that of memory; else raise the error again."""
-        if self._n_of_batch == 1 or not ran_out_of_memory(error):
-            raise error
-        self._smaller = self._n_of_batch // 2
+    def halve(self, error: Exception) -> bool:
+        """Repeat the batch as two, if memory ran out and it can be halved; return whether it is."""
+        can_be_halved = self._n_of_batch > 1 and ran_out_of_memory(error)
+        if can_be_halved:
+            self._smaller = self._n_of_batch // 2
+        return can_be_halved
 
 
 def in_batches(total: int, size: int, call: Callable[[int, int], None]) -> None:
@@ -270,7 +272,8 @@ def in_batches_of(total: int, size_at: SizeAt, call: Callable[[int, int], None])
         try:
             call(start, stop)
         except (MemoryError, RuntimeError) as error:
-            batches.halve(error)
+            if not batches.halve(error):
+                raise
 
 
 def ran_out_of_memory(error: BaseException) -> bool:

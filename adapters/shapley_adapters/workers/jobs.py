@@ -66,6 +66,8 @@ def jobs_of(n_jobs: int | None, n_rows: int) -> Jobs:
         if backend.nesting_level:
             return SERIAL
         n_jobs = getattr(backend, "default_n_jobs", 1) if configured is None else configured
+    else:
+        n_jobs = checked_n_jobs(n_jobs)
     n_workers = 1 if n_jobs == 1 else int(backend.effective_n_jobs(n_jobs))
     if n_workers == 1:
         return SERIAL
