@@ -187,7 +187,7 @@ class CoalitionAttribution(StreamAttribution):
         settings = Settings(
             seed=checked_seed(self.seed),
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
-            batch_size=call.batch_size,
+            batch_size=None if perturbations_per_eval is None else call.game.evaluations_per_batch,
             graph=self._graph(call.game),
             with_errors=return_standard_error,
             tolerance=None if tolerance is None else checked_tolerance(tolerance),
@@ -278,9 +278,13 @@ class CoalitionAttribution(StreamAttribution):
     ) -> AttributeCall:
         """Return the games of a call of `attribute`, its arguments checked."""
         tensors = checked_inputs(inputs)
-        target = checked_target(target, len(tensors[0]))
-        value_function = checked_value_function(self.value_function)
-        arguments = checked_additional(additional, len(tensors[0]))
+        if target is not None:
+            target = checked_target(target, len(tensors[0]))
+        arguments = () if additional is None else checked_additional(additional, len(tensors[0]))
+        value_function = None
+        if self.value_function != "raw":
+            value_function = checked_value_function(self.value_function)
+        is_raw = value_function is None or value_function.is_raw
         if perturbations_per_eval is not None:
             checked_count("perturbations_per_eval", perturbations_per_eval)
         game = ForwardFunctionGame(
@@ -288,12 +292,14 @@ class CoalitionAttribution(StreamAttribution):
             inputs=tensors,
             baselines=checked_baselines(baselines, tensors, inputs),
             groups=from_feature_mask(feature_mask, tensors),
-            target=target if value_function.is_raw else None,
+            target=target if is_raw else None,
             additional_forward_args=arguments,
             perturbations_per_eval=perturbations_per_eval,
             calls_in_flight=self._calls_in_flight,
         )
-        valued = None if value_function.is_raw else class_value_game(game, value_function, target)
+        valued = None
+        if value_function is not None and not is_raw:
+            valued = class_value_game(game, value_function, target)
         return AttributeCall(game, valued, isinstance(inputs, tuple))
 
 
@@ -307,12 +313,6 @@ class AttributeCall:
     game: ForwardFunctionGame
     valued: ClassValueGame | None
     is_tuple: bool
-
-    @property
-    def batch_size(self) -> int | None:
-        """The evaluations of one batch, where the user has chosen them."""
-        is_chosen = self.game.perturbations_per_eval is not None
-        return self.game.evaluations_per_batch if is_chosen else None
 
     def estimate(self, estimator: Estimator[Any], settings: Settings) -> tuple[_AnyGame, Estimate]:
         """Estimate for each example, or for the batch where it has only one value."""

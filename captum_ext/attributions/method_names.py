@@ -16,11 +16,9 @@ class NamedAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum 
     def get_name(cls) -> str:
         """Return the readable name of the class."""
         name = cls.__name__
-        return _AS_PAPERS_WRITE_THEM.get(name) or _words(name)
-
-
-def _words(class_name: str) -> str:
-    """Put a space before each word; abbreviations such as LLM stay whole."""
-    # A single capital, as in L-Shapley, belongs to the next word, and so does the prefix "Sim".
-    hyphened = re.sub(r"^(Sim|[A-Z])(?=[A-Z][a-z])", r"\1-", class_name)
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", hyphened)
+        if name in _AS_PAPERS_WRITE_THEM:
+            return _AS_PAPERS_WRITE_THEM[name]
+        # A single capital, as in L-Shapley, belongs to the next word, and so does the prefix "Sim".
+        # Each other word has a space before it; abbreviations such as LLM stay whole.
+        hyphened = re.sub(r"^(Sim|[A-Z])(?=[A-Z][a-z])", r"\1-", name)
+        return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", hyphened)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,8 @@ class ForwardFunctionGame:
     calls_in_flight : int
         How many calls of a forward function that returns futures are started before the first is
         waited for; 0 refuses futures.
+    n_rows, n_players : int
+        Number of examples, and of players.
     """
 
     forward_func: Callable[..., Any]
@@ -61,19 +64,20 @@ class ForwardFunctionGame:
     additional_forward_args: tuple[Any, ...] = ()
     perturbations_per_eval: int | None = None
     calls_in_flight: int = 0
+    n_rows: int = field(init=False)
+    n_players: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._takes_nothing = takes_nothing(self.forward_func)
+        self._forward: Callable[..., Any] = self.forward_func
+        if takes_nothing(self.forward_func):
+            self._forward = partial(_called_without_inputs, self.forward_func)
+        self._example_bytes = sum(t[0].numel() * t.element_size() for t in self.inputs)
+        self.n_rows, self.n_players = len(self.inputs[0]), self.groups.n_players
         self._is_known = False
         self._select = OutputSelection(
             self.target, self.n_rows, may_be_one_for_all=self.perturbations_per_eval == 1
         )
         self._is_checked_alone = self.perturbations_per_eval != 1 or self.n_rows == 1
-
-    @property
-    def n_rows(self) -> int:
-        """Number of examples."""
-        return len(self.inputs[0])
 
     @property
     def output_shape(self) -> tuple[int, ...]:
@@ -84,11 +88,6 @@ class ForwardFunctionGame:
     def output_dtype(self) -> torch.dtype:
         """Type of the output, known after the first evaluation."""
         return self._select.dtype
-
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return self.groups.n_players
 
     @property
     def rows_per_forward(self) -> int:
@@ -116,7 +115,7 @@ class ForwardFunctionGame:
     @property
     def rounding(self) -> float:
         """Relative rounding error of the output, known after the first evaluation."""
-        return rounding_of(self.output_dtype)
+        return rounding_of(self._select.dtype)
 
     @property
     def batch_bounds(self) -> BatchBounds | None:
@@ -124,10 +123,6 @@ class ForwardFunctionGame:
         if self.perturbations_per_eval is not None or self.calls_in_flight > 0:
             return None  # calls in flight make a batch of their own
         return BatchBounds.of_bytes(self._example_bytes, self.baselines.n_draws)
-
-    @property
-    def _example_bytes(self) -> int:
-        return sum(t[0].numel() * t.element_size() for t in self.inputs)
 
     def active_players(self) -> BoolArray:
         """Return the players whose inputs differ from the baselines; NaN equals NaN only."""
@@ -155,13 +150,14 @@ class ForwardFunctionGame:
 
         Those with one entry are the same for all examples, or belong to the only one.
         """
-        target = self.target
+        target, arguments = self.target, self.additional_forward_args
         if isinstance(target, Tensor):
             target = target.reshape(-1)
+        baselines = zip(self.baselines.tensors, self.baselines.are_drawn, strict=True)
         return [
-            *self.baselines.of_examples(),
+            *(part for part, is_drawn in baselines if not is_drawn),
             target if isinstance(target, (list, Tensor)) else [target],
-            *entries_of_examples(self.additional_forward_args, self.n_rows),
+            *(arguments and entries_of_examples(arguments, self.n_rows)),
         ]
 
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
@@ -195,24 +191,25 @@ class ForwardFunctionGame:
         """Return the selected outputs for each draw of the baselines, (P, draws, K)."""
         n_pairs, n_draws = len(rows), self.baselines.n_draws
         total = n_pairs * n_draws
-        collected: list[ValueArray] = []
-
-        def collect(start: int, stop: int) -> None:
-            collected.extend(self._outputs_between(start, stop, rows, coalitions))
-
         is_first = not self._is_known
         first = self._rows_of_first_pass(total)
+        collected: list[ValueArray] = []
         if first > 0:
             with nullcontext() if is_first else one_row_alone():
-                collect(0, first)
-        if n_pairs > 1 or n_draws == 1:
-            collect(first, total)  # as many as the caller has found to fit
+                collected += self._outputs_between(0, first, rows, coalitions)
+        if n_pairs > 1 or n_draws == 1:  # as many as the caller has found to fit
+            collected += self._outputs_between(first, total, rows, coalitions)
         else:
-            size = self.rows_per_forward
-            in_batches(total - first, size, lambda i, j: collect(first + i, first + j))
+
+            def collect(start: int, stop: int) -> None:
+                part = self._outputs_between(first + start, first + stop, rows, coalitions)
+                collected.extend(part)
+
+            in_batches(total - first, self.rows_per_forward, collect)
         outputs = np.concatenate(collected)
         return outputs.reshape(n_draws, n_pairs, outputs.shape[1]).swapaxes(0, 1)
 
+    @torch.no_grad()
     def _outputs_between(
         self, start: int, stop: int, rows: IntArray, coalitions: CoalitionArray
     ) -> list[ValueArray]:
@@ -221,30 +218,27 @@ class ForwardFunctionGame:
         They are one call of the forward function or, if it returns futures, the calls in flight.
         """
         step = self.rows_per_forward if self.calls_in_flight > 1 else stop - start
-        calls: list[tuple[Any, IntArray] | ValueArray] = []
+        outputs: list[ValueArray | tuple[Future[Any], IntArray]] = []
         for first in range(start, stop, step):
-            output, own_rows = self._started(first, min(first + step, stop), rows, coalitions)
-            # An output that is there is read before the next call, which may use its memory.
-            is_future = isinstance(output, Future)
-            calls.append((output, own_rows) if is_future else self._read_output(output, own_rows))
-        return [self._read_output(*call) if isinstance(call, tuple) else call for call in calls]
-
-    def _started(
-        self, start: int, stop: int, rows: IntArray, coalitions: CoalitionArray
-    ) -> tuple[Any, IntArray]:
-        """Call the forward function with some copies; return its output and their rows."""
-        part: Any = slice(start, stop)
-        draws = None
-        if self.baselines.n_draws > 1:
-            draws, part = np.divmod(np.arange(start, stop), len(rows))
-        with torch.no_grad():
-            masked = self.masked(rows[part], coalitions[part], draws)
-            return self._start(masked, self.additional_of(rows[part])), rows[part]
-
-    def _read_output(self, output: Any, rows: IntArray) -> ValueArray:
-        """Return the selected entries of an output, or of the result of its Future, (P, K)."""
-        with torch.no_grad():
-            return array_of_tensor(self._select(waited(output), rows))
+            part: Any = slice(first, min(first + step, stop))
+            draws = None
+            if self.baselines.n_draws > 1:
+                draws, part = np.divmod(np.arange(part.start, part.stop), len(rows))
+            own_rows = rows[part]
+            masked = self.masked(own_rows, coalitions[part], draws)
+            additional = self.additional_forward_args and self.additional_of(own_rows)
+            output = self._forward(*masked, *additional)
+            if isinstance(output, Future):
+                self._check_futures()
+                outputs.append((output, own_rows))
+            else:  # read before the next call, which may use its memory
+                outputs.append(array_of_tensor(self._select(output, own_rows)))
+        return [
+            array_of_tensor(self._select(waited(entry[0]), entry[1]))
+            if isinstance(entry, tuple)
+            else entry
+            for entry in outputs
+        ]
 
     def _rows_of_first_pass(self, total: int) -> int:
         """Return how many of `total` rows have a forward pass of their own."""
@@ -295,19 +289,18 @@ class ForwardFunctionGame:
 
     def call(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
         """Return the output of the forward function, or the result of its Future."""
-        return waited(self._start(inputs, additional))
+        output = self._forward(*inputs, *additional)
+        if isinstance(output, Future):
+            self._check_futures()
+        return waited(output)
 
-    def _start(self, inputs: tuple[Tensor, ...], additional: tuple[Any, ...]) -> Any:
-        """Call the forward function; one without parameters is called without inputs."""
-        output = (
-            self.forward_func() if self._takes_nothing else self.forward_func(*inputs, *additional)
-        )
-        if isinstance(output, Future) and self.calls_in_flight == 0:
+    def _check_futures(self) -> None:
+        """Refuse a Future, unless the caller can wait for it."""
+        if self.calls_in_flight == 0:
             raise ModelOutputError(
                 "forward_func returned a Future. Call attribute_future, which waits for it and "
                 "returns a Future of the attributions."
             )
-        return output
 
     def _selected(self, masked: tuple[Tensor, ...], rows: IntArray) -> Tensor:
         """Run the forward function and select targets, (P, K)."""
@@ -316,3 +309,8 @@ class ForwardFunctionGame:
     def additional_of(self, rows: IntArray) -> tuple[Any, ...]:
         """Return the further arguments of the forward function for masked copies of rows."""
         return arguments_of_rows(self.additional_forward_args, rows, self.n_rows)
+
+
+def _called_without_inputs(forward_func: Callable[[], Any], *_: object) -> Any:
+    """Call a forward function without parameters, whatever the inputs."""
+    return forward_func()

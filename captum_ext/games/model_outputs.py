@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,11 @@ class OneValueForBatchError(Exception):
     """The forward function returned one value, or one tensor, for the whole batch."""
 
 
-def _shape_of_example() -> OutputShape:
-    return OutputShape(
-        "forward_func", "Check that it depends neither on the batch nor on the values of the input."
-    )
+_new_shape = partial(
+    OutputShape,
+    "forward_func",
+    "Check that it depends neither on the batch nor on the values of the input.",
+)
 
 
 @dataclass
@@ -50,15 +52,18 @@ class OutputSelection:
     n_examples: int
     may_be_one_for_all: bool
     dtype: torch.dtype = field(default=torch.float32, init=False)
-    _shape: OutputShape = field(default_factory=_shape_of_example, init=False)
+    _shape: OutputShape = field(default_factory=_new_shape, init=False)
     _shape_of_all: tuple[int, ...] | None = field(default=None, init=False)
 
     def __call__(self, output: object, rows: IntArray) -> Tensor:
         """Return the selected outputs of some rows, (P, K)."""
-        selected = self._target_of(self._of_rows(output, len(rows)), rows)
-        self._shape.check(tuple(selected.shape[1:]))
+        selected = self._of_rows(output, len(rows))
+        if self.target is not None:
+            selected = self._target_of(selected, rows)
+        shape = tuple(selected.shape[1:])
+        self._shape.check(shape)
         self.dtype = selected.dtype
-        return selected.reshape(len(rows), int(np.prod(self.shape, dtype=np.intp)))
+        return selected.reshape(len(rows), int(np.prod(shape, dtype=np.intp)))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -98,11 +98,6 @@ class Baselines:
             differs = _differ(inputs, absent)
         return differs.reshape(len(inputs), inputs[0].numel()).cpu().numpy()
 
-    def of_examples(self) -> list[Tensor]:
-        """Return the baselines that have one row per example, or one row for all of them."""
-        pairs = zip(self.tensors, self.are_drawn, strict=True)
-        return [tensor for tensor, is_drawn in pairs if not is_drawn]
-
     def filled(
         self,
         inputs: Tensor,

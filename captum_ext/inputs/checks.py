@@ -102,7 +102,7 @@ def checked_baselines(
         and (isinstance(part, BaselineDistribution) or len(baseline) != len(tensor))
         for part, baseline, tensor in zip(parts, tensors, inputs, strict=True)
     )
-    return Baselines(tensors, are_drawn, _n_draws(tensors, are_drawn))
+    return Baselines(tensors, are_drawn, _n_draws(tensors, are_drawn) if any(are_drawn) else 1)
 
 
 def _called(function: Callable[..., Any], user_inputs: object) -> Any:
@@ -125,7 +125,7 @@ def _n_draws(tensors: tuple[Tensor, ...], are_drawn: tuple[bool, ...]) -> int:
             f"baselines holds distributions of {' and '.join(map(str, sorted(counts)))} rows for "
             "several inputs. Their rows belong together, so that their numbers must be equal."
         )
-    return counts.pop() if counts else 1
+    return counts.pop()
 
 
 def _baseline(baseline: object, tensor: Tensor, index: int) -> Tensor:
