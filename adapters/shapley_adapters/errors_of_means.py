@@ -13,21 +13,3 @@ def mean_and_error(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
     unknown = np.full((len(draws), *draws.shape[2:]), np.nan)
     mean = draws.mean(axis=1) if n else unknown
     return mean, draws.std(axis=1, ddof=1) / np.sqrt(n) if n > 1 else unknown
-
-
-def background_mean(outputs: FloatArray, weights: FloatArray | None) -> FloatArray:
-    """Return the mean over the background, (P, K), of outputs, (P, B, K).
-
-    Parameters
-    ----------
-    outputs : array, (P, B, K)
-        Outputs for B background rows.
-    weights : array, (B,), or None
-        Weight of each background row, 1 in all; None for equal weights.
-    """
-    if outputs.shape[1] == 1:  # taking a mean of ones is slow
-        only: FloatArray = outputs[:, 0]
-        return only
-    mean: FloatArray
-    mean = outputs.mean(axis=1) if weights is None else (outputs * weights[:, None]).sum(axis=1)
-    return mean

@@ -22,9 +22,8 @@ from ..argument_types import Explanation, Outputs, Rows, Table
 from ..explainers.coalition_explainer import CoalitionExplainer, count_or_auto
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
-from ..inputs.datasets import plain_array_of
-from ..inputs.single_rows import table_of_row
-from ..results.bounded_explanation import explanation
+from ..inputs.datasets import plain_array_of, table_of_row
+from ..results.explanations import explanation
 from ..results.output_axes import folded, has_outputs
 from ..shap_internals import is_op_chain
 from .base_explainers import BaseExplainer, base_explainer_of

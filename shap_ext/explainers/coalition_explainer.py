@@ -32,10 +32,10 @@ from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
 from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
+from ..inputs.datasets import table_of_row
 from ..inputs.fitted_models import warn_of_classes
 from ..inputs.models import inner_model, prediction_function
 from ..inputs.player_layouts import PlayerLayout
-from ..inputs.single_rows import table_of_row
 from ..results.explanations import explanations
 from ..shap_internals import background_of, is_op_chain
 from .explained_streams import BAR_DELAY, StreamExplainer

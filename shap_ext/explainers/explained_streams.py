@@ -28,8 +28,8 @@ from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
 from ..argument_types import Outputs, Rows
 from ..inputs.backgrounds import Background
+from ..inputs.datasets import table_of_row
 from ..inputs.models import inner_model
-from ..inputs.single_rows import table_of_row
 from ..results.streamed_explanations import StreamedExplanations
 from ..shap_internals import is_op_chain
 from .model_explainer import ModelExplainer

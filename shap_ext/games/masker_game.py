@@ -17,7 +17,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
-from shapley_adapters.games.output_shapes import OutputShape
+from shapley_adapters.games.outputs import OutputShape
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.row_numbers import row_number
 

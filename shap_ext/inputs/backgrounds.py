@@ -45,17 +45,15 @@ class Background:
         Types of the columns, if they are known.
     weights : array, (B,), or None
         Weight of each row, with sum 1; None if they are equal.
+    is_sparse : bool
+        Whether the rows are a sparse matrix.
     """
 
     values: Any
     columns: pd.Index[Any] | None = None
     dtypes: Any = None
     weights: FloatArray | None = None
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the rows are a sparse matrix."""
-        return bool(scipy.sparse.issparse(self.values))
+    is_sparse: bool = False
 
     @classmethod
     def of_masker(cls, masker: Masker, dtypes: pd.Series | None = None) -> Background | None:
@@ -67,11 +65,12 @@ class Background:
         weights = None
         if isinstance(masker, SUMMARIES):
             columns, weights = names_of_summary(masker), unequal_weights(masker)
-        if not scipy.sparse.issparse(values):
+        is_sparse = scipy.sparse.issparse(values)
+        if not is_sparse:
             values = np.asarray(plain_array_of(values, "masker"))
         if columns is not None and not isinstance(columns, pd.Index):
             columns = pd.Index(columns)  # which would convert a MultiIndex to tuples
-        return cls(values, columns, dtypes, weights)
+        return cls(values, columns, dtypes, weights, is_sparse)
 
 
 def bounded_background(masker: Any) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import ModelOutputError
-from shapley_adapters.games.output_shapes import OutputShape
+from shapley_adapters.games.outputs import OutputShape
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Model, ModelOutput

@@ -44,7 +44,8 @@ def zero_background(datasets: Sequence[Dataset]) -> Background:
     )
     n_columns = int(np.prod(dataset.row_shape))
     if dataset.is_sparse:
-        return Background(scipy.sparse.csr_matrix((1, n_columns), dtype=values.dtype))
+        zeros = scipy.sparse.csr_matrix((1, n_columns), dtype=values.dtype)
+        return Background(zeros, is_sparse=True)
     columns = None if dataset.columns is None else dataset.dtypes.index
     return Background(np.zeros((1, n_columns), dtype=values.dtype), columns, dataset.dtypes)
 

@@ -96,12 +96,6 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         )
 
 
-def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> Any:
-    """Return an Explanation of shap: a `BoundedExplanation` if there are bounds."""
-    kind = shap.Explanation if lower_bounds is None else BoundedExplanation
-    return kind(values, lower_bounds=lower_bounds, **fields)
-
-
 def _is_constant(other: object, bounds: object) -> bool:
     """Return whether `other` is a number, or an array if all rows have the same shape."""
     if isinstance(other, np.ndarray):

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import shap
 
 from shapley_adapters import Estimate
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.row_numbers import row_number
 
-from ..argument_types import Outputs
+from ..argument_types import Outputs, Table
 from ..inputs.datasets import ragged
 from ..shap_internals import chosen_by, is_op_chain
-from .bounded_explanation import explanation
+from .bounded_explanation import BoundedExplanation
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,12 @@ def explanations(
             )
         )
     return results[0] if len(results) == 1 else results
+
+
+def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> Any:
+    """Return an Explanation of shap: a `BoundedExplanation` if there are bounds."""
+    kind = shap.Explanation if lower_bounds is None else BoundedExplanation
+    return kind(values, lower_bounds=lower_bounds, **fields)
 
 
 @dataclass(frozen=True)

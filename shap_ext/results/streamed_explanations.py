@@ -11,7 +11,7 @@ from shapley_adapters.streams import StreamedValues
 from shapley_adapters.streams.row_blocks import rows_of
 from shapley_adapters.streams.sources import is_sliced
 
-from .bounded_explanation import explanation
+from .explanations import explanation
 
 
 class StreamedExplanations(StreamedValues):

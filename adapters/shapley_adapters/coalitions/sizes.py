@@ -27,7 +27,8 @@ def kernel_total(n_players: int) -> float:
 def kernel_mass(n_players: int) -> FloatArray:
     """Return the Shapley-kernel weight of all coalitions of size 1, …, M − 1, scaled to sum 1."""
     sizes = np.arange(1, n_players)
-    mass: FloatArray = 1.0 / (sizes * (n_players - sizes)) / kernel_total(n_players)
+    weights = 1.0 / (sizes * (n_players - sizes))
+    mass: FloatArray = weights / weights.sum()
     return mass
 
 

@@ -38,10 +38,6 @@ class ConstrainedFit:
         coefficients: FloatArray = equal + self.operator @ unexplained
         return coefficients
 
-    def residuals(self, targets: FloatArray, coefficients: FloatArray) -> FloatArray:
-        """Return the residuals of `targets`, (R, n, K)."""
-        return targets - self.design @ coefficients
-
 
 def fit_with_fixed_sum(design: FloatArray, weights: FloatArray) -> ConstrainedFit:
     """Prepare the regression on `design`, (n, M), with `weights`, (n,), and a fixed sum.

@@ -16,7 +16,7 @@ from ..errors import ModelOutputError, NonFiniteValueError
 from ..row_numbers import row_number
 from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
 from .game import Game
-from .output_shapes import OutputShape
+from .outputs import OutputShape
 
 _CACHE_BYTES = {"cpu": 2**20}
 """Total size of rows for which a call is efficient; other devices need larger calls."""

@@ -19,10 +19,10 @@ import scipy.special
 from ..arguments import checked_choice
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
-from ..errors_of_means import background_mean
 from .batch_sizes import BatchBounds
 from .fingerprints import fingerprint
 from .game import DifferentiableGame, Game
+from .outputs import background_mean
 
 if TYPE_CHECKING:
     import torch

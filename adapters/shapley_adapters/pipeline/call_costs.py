@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .measured_growth import MeasuredGrowth
-from .rounds import GROWTH
+from .row_groups import GROWTH
 
 
 @dataclass

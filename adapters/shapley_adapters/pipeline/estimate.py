@@ -14,9 +14,9 @@ from ..games.evaluation import Evaluator
 from ..games.game import Game
 from ..workers.jobs import jobs_of
 from .parallel_rows import estimate_in_workers
-from .repeated_values import check_repeated_values, largest_magnitude, n_affordable
+from .repeated_values import check_repeated_values
 from .result import Estimate, blank_estimate
-from .run import Run
+from .run import Run, largest_magnitude
 from .settings import Settings
 from .time_budgets import BudgetTimer
 
@@ -69,14 +69,11 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     run.warnings.warn(game.n_rows, settings)
     if settings.is_for_training:
         return result
-    again = Evaluator(game, settings.batch_size)
-    n_left = n_affordable(settings.budget, result.evaluations, run.n_active)
-    n_checked = check_repeated_values(again, ends, run.n_active, n_left, run.largest)
     return replace(
         result,
         budget=settings.budget,
         timing_evaluations=n_timing,
-        check_evaluations=n_checked,
+        check_evaluations=check_repeated_values(run, ends, result.evaluations),
     )
 
 

@@ -8,6 +8,7 @@ from ..array_types import IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import warn_user
 from ..games.evaluation import Evaluator, Request
+from .run import Run
 
 _DIFFERENCE = 2.0**-8
 """Share of the largest value by which repeated values may differ. Many models compute with reduced
@@ -17,33 +18,33 @@ _ROUNDINGS = 8
 """Rounding errors of the output by which they may differ, where that is more."""
 
 
-def check_repeated_values(
-    evaluate: Evaluator, ends: ValueArray, n_active: IntArray, n_affordable: int, largest: float
-) -> int:
+def check_repeated_values(run: Run, ends: ValueArray, evaluations: IntArray) -> int:
     """Warn where two values of the same input differ; return the evaluations that this took.
 
-    Models in training mode are not checked, because the hosts warn of them.
+    At most two, if the rows' budgets still pay for them; the default budget is no limit. Models in
+    training mode are not checked, because the hosts warn of them.
 
     Parameters
     ----------
-    evaluate : Evaluator
-        The evaluator of the same game.
+    run : Run
+        The run, after its estimate.
     ends : array, (R, 2, K)
         Values of the empty coalition and of all players.
-    n_active : array, (R,)
-        The number of players that can change the value of each row.
-    n_affordable : int
-        The number of evaluations that are allowed; at most two are used.
-    largest : float
-        The largest value so far, regardless of signs.
+    evaluations : array, (R,)
+        The evaluations of each row.
     """
-    rows = np.flatnonzero(n_active)
-    game = evaluate.game
+    game, budget = run.game, run.settings.budget
+    rows = np.flatnonzero(run.n_active)
     if len(rows) == 0 or getattr(game, "is_in_training_mode", False):
         return 0
-    allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * largest
+    n_affordable = 2
+    if budget is not None:
+        budget = min(budget, int(evaluations.max()) + 2)  # NumPy's integers are bounded
+        n_affordable = min(2, int(np.maximum(budget - evaluations, 0)[rows].sum()))
+    evaluate = Evaluator(game, run.settings.batch_size)
+    allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * run.largest
     # All players first: without any input, a random part of the model may have no effect.
-    coalitions = end_points(game.n_players)[::-1][: max(0, n_affordable)]
+    coalitions = end_points(game.n_players)[::-1][:n_affordable]
     pairs = []
     for coalition, first in zip(coalitions, ends[rows[0], ::-1], strict=False):
         # Each is evaluated alone: rows of a batch may influence each other.
@@ -56,23 +57,6 @@ def check_repeated_values(
             _warn(first, second)
             break
     return len(coalitions)
-
-
-def n_affordable(budget: int | None, evaluations: IntArray, n_active: IntArray) -> int:
-    """Return how many of two evaluations the rows' budgets still pay for, all rows together.
-
-    The default budget is no limit for them.
-    """
-    if budget is None:
-        return 2
-    budget = min(budget, int(evaluations.max()) + 2)  # NumPy's integers are bounded
-    n_unspent = int(np.maximum(budget - evaluations, 0)[n_active > 0].sum())
-    return min(2, n_unspent)
-
-
-def largest_magnitude(values: ValueArray) -> float:
-    """Return the largest of some values, regardless of signs; 0 if there are none."""
-    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def _warn(first: ValueArray, second: ValueArray) -> None:

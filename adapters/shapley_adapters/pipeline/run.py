@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -24,11 +25,9 @@ from ..row_numbers import first_row
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets
 from .designs import GroupDesign, GroupDesigns
-from .phase_seconds import PhaseSeconds
-from .repeated_values import largest_magnitude
+from .phase_seconds import Phase
 from .result import Estimate
-from .rounds import PendingRows
-from .row_groups import RowGroup, group_rows, group_rows_on_graphs
+from .row_groups import PendingRows, RowGroup, group_rows, group_rows_on_graphs
 from .run_warnings import RunWarnings
 from .scoring import Scoring
 from .settings import Settings
@@ -65,8 +64,8 @@ class Run:
         The warnings that are given at the end.
     largest : float
         The largest value so far, regardless of signs.
-    seconds : PhaseSeconds
-        The seconds of each phase so far.
+    time_phase : callable
+        Returns a context that adds the time of a phase to its seconds; by default it does nothing.
     """
 
     game: Game
@@ -77,7 +76,7 @@ class Run:
     budgets: dict[int, RowBudget] = field(init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
     largest: float = 0.0
-    seconds: PhaseSeconds = field(default_factory=PhaseSeconds, init=False)
+    time_phase: Callable[[Phase], AbstractContextManager[object]] = nullcontext
     _graphs: Sequence[PlayerGraph] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
@@ -167,18 +166,18 @@ class Run:
         groups = self._groups(rows, ends)
         source = self.estimator.score_source
         if source is not None:
-            with self.seconds.timed("scores"):
+            with self.time_phase("scores"):
                 groups = self._scored(groups, source, evaluate)
         record = partial(_record, result, first_row)
         # BLAS is limited once for all rows, also where each has a design.
-        with self.seconds.timed("designs"), one_blas_thread():
+        with self.time_phase("designs"), one_blas_thread():
             pending = [of_group for group in groups for of_group in self._start(group)]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
-            with self.seconds.timed("evaluations"):
+            with self.time_phase("evaluations"):
                 values = evaluate([of_group.request() for of_group in pending])
             self.largest = max([self.largest, *map(largest_magnitude, values)])
-            with self.seconds.timed("solutions"), one_blas_thread():
+            with self.time_phase("solutions"), one_blas_thread():
                 pending = [
                     unfinished
                     for of_group, new in zip(pending, values, strict=True)
@@ -308,6 +307,11 @@ def _record(
     if group.sources is not None and group.backward_passes is not None:
         result.cooperators[rows] = group.sources[indices]
         result.backward_passes[rows] = group.backward_passes[indices]
+
+
+def largest_magnitude(values: ValueArray) -> float:
+    """Return the largest of some values, regardless of signs; 0 if there are none."""
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def _fingerprints(game: Game) -> list[bytes]:

@@ -23,7 +23,7 @@ from ..games.game import Game
 from ..memory_bounds import memory_limit
 from .budgets import checked_budgets, estimation_cost
 from .call_costs import CallCosts
-from .phase_seconds import Stopwatch
+from .phase_seconds import PhaseSeconds, Stopwatch
 from .result import blank_estimate
 from .run import Run
 from .settings import Settings
@@ -190,8 +190,7 @@ class BudgetTimer:
         if self.estimator.score_source is None or expected > _SCORES_SHARE * self._limit:
             return
         if least < 2 ** max(self._n_rows_of):
-            run = self._estimated(self.game, self._widest[:1], least)
-            self._costs.scores = run.seconds.scores
+            self._costs.scores = self._estimated(self.game, self._widest[:1], least).scores
 
     def _measure_work(self, least: int) -> None:
         """Measure our own work by trials on another game, as long as it matters for the budget.
@@ -219,17 +218,18 @@ class BudgetTimer:
     def _work_of_trial(self, budget: int, n_rows: int) -> float:
         """Estimate some rows with a small budget, and return the seconds of our own work."""
         stand_in = StandInGame(self.game, self._n_outputs)
-        seconds = self._estimated(stand_in, self._widest[:n_rows], budget).seconds
+        seconds = self._estimated(stand_in, self._widest[:n_rows], budget)
         n_designs = n_rows if self._costs.has_own_designs else 1
         self._costs.designs.add(budget, seconds.designs / n_designs)
         self._costs.solutions.add(budget, seconds.solutions / n_rows)
         return seconds.designs + seconds.solutions
 
-    def _estimated(self, game: Game, rows: IntArray, budget: int) -> Run:
-        """Return the run of an estimate of some rows of a game."""
+    def _estimated(self, game: Game, rows: IntArray, budget: int) -> PhaseSeconds:
+        """Estimate some rows of a game; return the seconds of the phases."""
         settings = self._quiet_settings(budget)
         estimator = self.estimator if game is self.game else self._estimator_of_trials()
-        run = Run(game, estimator, settings, self.active)
+        seconds = PhaseSeconds()
+        run = Run(game, estimator, settings, self.active, time_phase=seconds.timed)
         evaluate = Evaluator(game, settings.batch_size, is_timed=True)
         points = end_points(game.n_players)
         (end_values,) = evaluate([Request(rows, CoalitionTable(points[None], np.array([2])))])
@@ -238,7 +238,7 @@ class BudgetTimer:
         run.estimate_block(rows, end_values, evaluate, result)
         if game is self.game:
             self._timing_evaluations += int(result.evaluations[rows].sum())
-        return run
+        return seconds
 
     def _estimator_of_trials(self) -> Estimator[Any]:
         """Return the estimator with some scores in place of derivatives, which trials do not have.

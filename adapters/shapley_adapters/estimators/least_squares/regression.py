@@ -44,6 +44,8 @@ class LeastSquaresDesign(Design):
     stratum_sizes : array, (n,)
         The number of coalitions among which an equation was drawn without replacement; infinite
         for draws with replacement.
+    is_paired : bool
+        Whether each coalition is evaluated with its complement.
     """
 
     positions: IntArray
@@ -51,6 +53,7 @@ class LeastSquaresDesign(Design):
     weights: FloatArray
     is_drawn: BoolArray
     stratum_sizes: FloatArray
+    is_paired: bool
 
     def within(self, n_coalitions: int) -> LeastSquaresDesign:
         """Return the equations whose coalitions are among the first of the table."""
@@ -62,12 +65,8 @@ class LeastSquaresDesign(Design):
             self.weights[:n],
             self.is_drawn[:n],
             self.stratum_sizes[:n],
+            self.is_paired,
         )
-
-    @property
-    def is_paired(self) -> bool:
-        """Whether each coalition is evaluated with its complement."""
-        return bool(self.positions.shape[1] == 2)
 
     @cached_property
     def fit(self) -> ConstrainedFit:
@@ -78,17 +77,6 @@ class LeastSquaresDesign(Design):
         # attributions is fixed: (v(S) − v(N∖S)) / 2 = Σ φ_i (1[i ∈ S] − 1/2).
         regressors = self.members.astype(np.float64) - (0.5 if self.is_paired else 0.0)
         return fit_with_fixed_sum(regressors, weights)
-
-    @cached_property
-    def undrawn_share(self) -> FloatArray:
-        """The share of an equation's stratum that was not drawn, (n_drawn,)."""
-        sizes = self.stratum_sizes[self.is_drawn]
-        # The size of its coalitions identifies a stratum.
-        of_size = self.members[self.is_drawn].sum(axis=1)
-        n_players = self.members.shape[1]
-        stratum = np.minimum(of_size, n_players - of_size) if self.is_paired else of_size
-        undrawn_share: FloatArray = 1 - np.bincount(stratum)[stratum] / sizes
-        return undrawn_share
 
 
 @dataclass(frozen=True)
@@ -155,6 +143,7 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
             weights=np.concatenate([enumerated_weights, draws.weights])[:n],
             is_drawn=np.arange(n) >= len(enumerated),
             stratum_sizes=np.concatenate([no_strata, draws.stratum_sizes])[:n],
+            is_paired=self.paired,
         )
 
     def _with_replacement(self, plan: _SizePlan, n_draws: int, rng: np.random.Generator) -> _Draws:
@@ -224,11 +213,16 @@ def _standard_errors(
     n_drawn = int(design.is_drawn.sum())
     if n_drawn < 2:
         return np.full_like(attributions, np.nan)
-    residuals = design.fit.residuals(targets, attributions)
+    # The size of its coalitions identifies the stratum of an equation.
+    stratum = of_size = design.members[design.is_drawn].sum(axis=1)
+    if design.is_paired:
+        stratum = np.minimum(of_size, design.members.shape[1] - of_size)
+    undrawn = 1 - np.bincount(stratum)[stratum] / design.stratum_sizes[design.is_drawn]
+    residuals = targets - design.fit.design @ attributions
     residuals = np.compress(design.is_drawn, residuals, axis=1)
     slack = np.maximum(1 - design.fit.leverages[design.is_drawn], 1e-12)
     residuals = residuals / slack[:, None]
-    influence = design.fit.operator[:, design.is_drawn] * np.sqrt(design.undrawn_share)
+    influence = design.fit.operator[:, design.is_drawn] * np.sqrt(undrawn)
     total = influence @ residuals
     squares = influence**2 @ residuals**2
     variances = (squares - total**2 / n_drawn) * n_drawn / (n_drawn - 1)

@@ -1,9 +1,10 @@
-"""The shape of a model's output for one row, which is the same in all calls."""
+"""Outputs of a model: their shape, the same in all calls, and their mean over the background."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..array_types import FloatArray
 from ..errors import ModelOutputError
 
 
@@ -44,3 +45,21 @@ class OutputShape:
                 f"the shape was {self.shape} first and {shape} later. {self.advice}"
             )
         self.shape = shape
+
+
+def background_mean(outputs: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """Return the mean over the background, (P, K), of outputs, (P, B, K).
+
+    Parameters
+    ----------
+    outputs : array, (P, B, K)
+        Outputs for B background rows.
+    weights : array, (B,), or None
+        Weight of each background row, 1 in all; None for equal weights.
+    """
+    if outputs.shape[1] == 1:  # taking a mean of ones is slow
+        only: FloatArray = outputs[:, 0]
+        return only
+    mean: FloatArray
+    mean = outputs.mean(axis=1) if weights is None else (outputs * weights[:, None]).sum(axis=1)
+    return mean
