@@ -12,7 +12,7 @@ import shap
 
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
-from shapley_adapters.array_types import FloatArray
+from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.batches.batch_function import BatchFunction, make_batch_function
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
@@ -196,7 +196,7 @@ class CoalitionExplainer(StreamExplainer):
         if check_additivity:
             self._check_sums(result)
         n_outputs = result.values.shape[2]
-        if outputs is not None:
+        if outputs is not None and not is_op_chain(outputs):
             _check_range(outputs, n_outputs)
         # Rows may have outputs of their own, such as the tokens of a text.
         output_names = getattr(game, "output_names", None)
@@ -418,8 +418,8 @@ def _checked_outputs(outputs: Outputs) -> Any:
     return [checked_count("outputs", index, minimum=0) for index in outputs]
 
 
-def _check_range(outputs: Outputs, n_outputs: int) -> None:
-    if not is_op_chain(outputs) and max(outputs) >= n_outputs:
+def _check_range(outputs: Sequence[int] | IntArray, n_outputs: int) -> None:
+    if max(outputs) >= n_outputs:
         raise InvalidArgumentError(
             f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
         )

@@ -226,7 +226,8 @@ def _standard_errors(
     total = influence @ residuals
     squares = influence**2 @ residuals**2
     variances = (squares - total**2 / n_drawn) * n_drawn / (n_drawn - 1)
-    return np.sqrt(np.maximum(variances, 0.0))
+    errors: FloatArray = np.sqrt(np.maximum(variances, 0.0))
+    return errors
 
 
 @dataclass(frozen=True)
