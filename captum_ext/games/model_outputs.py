@@ -44,6 +44,8 @@ class OutputSelection:
         Number of examples.
     may_be_one_for_all : bool
         Whether one tensor of any shape may be meant for the whole batch.
+    shape : tuple of int
+        Shape of the selected output of one example; known after the first call.
     dtype : torch.dtype
         Type of the output; known after the first call.
     """
@@ -51,8 +53,9 @@ class OutputSelection:
     target: Any
     n_examples: int
     may_be_one_for_all: bool
+    shape: tuple[int, ...] = field(default=(), init=False)
     dtype: torch.dtype = field(default=torch.float32, init=False)
-    _shape: OutputShape = field(default_factory=_new_shape, init=False)
+    _first_shape: OutputShape = field(default_factory=_new_shape, init=False)
     _shape_of_all: tuple[int, ...] | None = field(default=None, init=False)
 
     def __call__(self, output: object, rows: IntArray) -> Tensor:
@@ -60,15 +63,9 @@ class OutputSelection:
         selected = self._of_rows(output, len(rows))
         if self.target is not None:
             selected = self._target_of(selected, rows)
-        shape = tuple(selected.shape[1:])
-        self._shape.check(shape)
-        self.dtype = selected.dtype
-        return selected.reshape(len(rows), int(np.prod(shape, dtype=np.intp)))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the selected output of one example; known after the first call."""
-        return self._shape.shape or ()
+        self._first_shape.check(tuple(selected.shape[1:]))
+        self.shape, self.dtype = tuple(selected.shape[1:]), selected.dtype
+        return selected.reshape(len(rows), int(np.prod(self.shape, dtype=np.intp)))
 
     def _of_rows(self, output: object, n_rows: int) -> Tensor:
         """Return an output that has an entry for each row.
