@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import shear
+from . import neighbours, shear
 
-ITEMS = (*shear.ITEMS,)
+ITEMS = (*shear.ITEMS, *neighbours.ITEMS)
