@@ -22,26 +22,28 @@ Contender = Callable[[nn.Module, Item, int, int], tuple[FloatArray, int]]
 def contenders(case: Case) -> dict[str, Contender]:
     """Return the contenders that the budget of 4 d evaluations allows."""
     found = {
-        "C-Shapley, regression": _ours(captum_ext.CShapley, variant="regression"),
-        "C-Shapley, regression, equal weights": _ours(
+        "C-Shapley, regression": ours(captum_ext.CShapley, variant="regression"),
+        "C-Shapley, regression, equal weights": ours(
             captum_ext.CShapley, variant="regression", kernel="equal"
         ),
-        "KernelSHAP (ours, paired)": _ours(captum_ext.LeastSquares),
-        "permutation (ours, antithetic)": _ours(captum_ext.RandomOrder),
-        "oddgp": _ours(captum_ext.OddGP, weights="equal"),
+        "KernelSHAP (ours, paired)": ours(captum_ext.LeastSquares),
+        "permutation (ours, antithetic)": ours(captum_ext.RandomOrder),
+        "oddgp": ours(captum_ext.OddGP, weights="equal"),
         "Partition (shap)": _partition,
         "at random": _at_random,
     }
     if case.is_text:  # of pixels, order 1 takes 21 d; of words, it is C-Shapley's sum, too
         found = {
-            "L-Shapley": _ours(captum_ext.LShapley),
-            "C-Shapley, components": _ours(captum_ext.CShapley, marginals="components"),
+            "L-Shapley": ours(captum_ext.LShapley),
+            "C-Shapley, components": ours(captum_ext.CShapley, marginals="components"),
             **found,
         }
     return found
 
 
-def _ours(kind: type[Any], **options: Any) -> Contender:
+def ours(kind: type[Any], **options: Any) -> Contender:
+    """Return a contender by one of our attributions of captum."""
+
     def explain(model: nn.Module, item: Item, budget: int, seed: int) -> tuple[FloatArray, int]:
         attribution = kind(model, seed=seed, value_function="log_probability", **options)
         attribution.attribute(

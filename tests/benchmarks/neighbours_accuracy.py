@@ -112,7 +112,7 @@ def _run(case: Case, arguments: argparse.Namespace) -> list[Curves]:
                 case.model, item, _PER_PLAYER * item.n_players + 2, seed
             )
             seconds += time.perf_counter() - started
-            changes.append(_changes(case.model, item, attributions))
+            changes.append(changes_by_masking(case.model, item, attributions))
             spent.append(evaluations / item.n_players)
         curves = Curves(name, np.array(changes), float(np.mean(spent)), seconds / len(case.items))
         made.append(curves)
@@ -120,7 +120,7 @@ def _run(case: Case, arguments: argparse.Namespace) -> list[Curves]:
     return made
 
 
-def _changes(model: nn.Module, item: Item, attributions: FloatArray) -> FloatArray:
+def changes_by_masking(model: nn.Module, item: Item, attributions: FloatArray) -> FloatArray:
     """Return how the log-odds of the predicted class change, for each share of masked features."""
     ranks = np.argsort(np.argsort(-attributions, kind="stable"), kind="stable")
     present = ranks >= np.round(SHARES * item.n_players)[:, None]

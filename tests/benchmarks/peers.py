@@ -89,7 +89,12 @@ def permutation_sampling(
 
 
 def shear_as_published(
-    game: TabulatedGame, budget: int, rng: np.random.Generator, *, scores: FloatArray
+    game: TabulatedGame,
+    budget: int,
+    rng: np.random.Generator,
+    *,
+    scores: FloatArray,
+    antithetic: bool = True,
 ) -> Answer:
     """SHEAR player by player (Eq. 14), the other players by fair coins, nothing shared.
 
@@ -99,6 +104,8 @@ def shear_as_published(
         The games, the budget for each row, the source of randomness.
     scores : array, (R, M, M)
         Cross-contributions.
+    antithetic : bool
+        Whether complementary subsets have complementary other players.
     """
     n_rows, n_players = scores.shape[:2]
     n_cooperators = ((budget - _N_ENDS) // n_players).bit_length() - 2
@@ -108,7 +115,8 @@ def shear_as_published(
 
     # In binary order, subsets n and 2^K − 1 − n are complementary: so are their complements.
     half = rng.random((1, n_players, len(subsets) // 2, n_players)) < 0.5
-    drawn = np.concatenate([half, ~half[:, :, ::-1]], axis=2)
+    other_half = rng.random(half.shape) < 0.5 if not antithetic else ~half[:, :, ::-1]
+    drawn = np.concatenate([half, other_half], axis=2)
     coalitions = np.repeat(drawn, n_rows, axis=0)  # (R, M, 2^K, M)
     chosen = np.broadcast_to(cooperators[:, :, None, :], (*coalitions.shape[:3], n_cooperators))
     np.put_along_axis(coalitions, chosen, np.broadcast_to(subsets, chosen.shape), axis=3)

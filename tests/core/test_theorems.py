@@ -1,0 +1,316 @@
+"""The theorems of the papers, on games that are made for them, by enumeration.
+
+Where a printed statement does not hold, the counterexample is a test as well, beside the form that
+holds. docs/errata.md tells of them.
+"""
+
+from itertools import chain, combinations
+from math import comb
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import shapley_adapters as core
+from shapley_adapters import PlayerGraph
+from tests.helpers.brute_force import game_shapley_values, shapley_values
+from tests.helpers.reference_games import TableGame, random_game, smooth_game
+
+EXACT = 1e-10
+
+
+def subsets(members):
+    members = list(members)
+    return chain.from_iterable(combinations(members, size) for size in range(len(members) + 1))
+
+
+# --- SHEAR (Wang et al., 2022) ------------------------------------------------------------------
+
+
+class Polynomial:
+    """f(x) = Σ_T c_T Π_{j∈T} x_j, whose mixed derivatives have closed forms."""
+
+    def __init__(self, n_players, seed):
+        rng = np.random.default_rng(seed)
+        self.n_players = n_players
+        self.coefficients = {members: rng.normal() for members in subsets(range(n_players))}
+        self.x, self.reference = rng.normal(size=(2, n_players))
+
+    def inputs(self, coalition):
+        inputs = self.reference.copy()
+        inputs[list(coalition)] = self.x[list(coalition)]
+        return inputs
+
+    def value(self, coalition):
+        x = self.inputs(coalition)
+        return sum(c * np.prod(x[list(members)]) for members, c in self.coefficients.items())
+
+    def mixed_derivative(self, i, j, coalition):
+        x = self.inputs(coalition)
+        return sum(
+            c * np.prod(x[[k for k in members if k not in (i, j)]])
+            for members, c in self.coefficients.items()
+            if i in members and j in members
+        )
+
+    def product_of_distances(self, i, j):
+        return (self.x[i] - self.reference[i]) * (self.x[j] - self.reference[j])
+
+
+def without(value, n_players, removed, player):
+    """Return the Shapley value of a player in the game of the others than `removed`."""
+    kept = [other for other in range(n_players) if other not in removed]
+    values = shapley_values(len(kept), lambda members: value([kept[k] for k in members]))
+    return values[kept.index(player)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_chain_rule_of_shear_is_exact_for_multilinear_models(seed):
+    """Theorem 1: φ_i(U) = φ_i(U∖j) + Δ_ij, with Δ_ij of Eq. 21."""
+    model, i, j = Polynomial(5, seed), 1, 3
+    n = model.n_players
+    others = [k for k in range(n) if k not in (i, j)]
+    delta = model.product_of_distances(i, j) * sum(
+        2 * model.mixed_derivative(i, j, [*members, i, j])
+        / (2 * (n - len(members) - 1) * comb(n, len(members) + 1))
+        for members in subsets(others)
+    )  # fmt: skip
+    gap = shapley_values(n, model.value)[i] - without(model.value, n, {j}, i)
+    assert abs(gap - delta) < EXACT
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_of_shear_holds_for_multilinear_models(seed):
+    """Theorem 2 and Remark 2: leaving players out costs at most Σ_j ε_ij |x_i−r_i| |x_j−r_j|."""
+    model, i = Polynomial(5, seed), 0
+    n = model.n_players
+    whole = shapley_values(n, model.value)[i]
+
+    def bound(j):
+        others = [k for k in range(n) if k not in (i, j)]
+        largest = max(
+            abs(model.mixed_derivative(i, j, set(range(n)) - set(left_out))) / 2
+            for left_out in subsets(others)
+        )
+        return largest * abs(model.product_of_distances(i, j))
+
+    for removed in subsets(range(1, n)):
+        gap = abs(whole - without(model.value, n, set(removed), i))
+        assert gap <= sum(bound(j) for j in removed) + EXACT
+
+
+def test_the_bound_of_shear_does_not_hold_for_other_models():
+    """Theorem 2 leaves out a remainder: here the mixed derivative at the row is 0, the gap is not.
+
+    With the largest mixed derivative between the reference and the row, the bound holds.
+    """
+    x, reference = np.array([np.pi / 2, np.pi / 2]), np.zeros(2)
+
+    def value(coalition):
+        inputs = reference.copy()
+        inputs[list(coalition)] = x[list(coalition)]
+        return np.sin(inputs[0]) * np.sin(inputs[1])
+
+    gap = abs(shapley_values(2, value)[0] - without(value, 2, {1}, 0))
+    distances = np.prod(np.abs(x - reference))
+    printed = abs(np.cos(x[0]) * np.cos(x[1])) / 2 * distances
+    largest = 1.0 / 2 * distances  # |cos · cos| is 1 at the reference
+    assert printed < 1e-15
+    assert gap == pytest.approx(0.5)
+    assert gap <= largest
+
+
+# --- L-Shapley and C-Shapley (Chen et al., 2019) ------------------------------------------------
+
+
+class JointDistribution:
+    """All probabilities of binary features and a label, (2, …, 2, labels)."""
+
+    def __init__(self, probabilities):
+        self.probabilities = probabilities / probabilities.sum()
+        self.n_features = probabilities.ndim - 1
+
+    @classmethod
+    def of_blocks(cls, sizes, seed, mixed=0.0):
+        """Return independent blocks of neighbours, each with a label of its own, or nearly so."""
+        rng = np.random.default_rng(seed)
+        joint = np.ones((1,))
+        for size in sizes:
+            block = rng.dirichlet(np.ones(2 ** (size + 1))).reshape((2,) * size + (2,))
+            n = joint.ndim - 1
+            joint = np.tensordot(joint, block, axes=0)
+            joint = np.moveaxis(joint, n, -2)  # the labels last
+            joint = joint.reshape(*joint.shape[:-2], -1)
+        joint = joint / joint.sum()
+        return cls(
+            (1 - mixed) * joint + mixed * rng.dirichlet(np.ones(joint.size)).reshape(joint.shape)
+        )
+
+    def marginal(self, features, *, label):
+        """Return the probability of some of the features, for each cell of all of them."""
+        away = tuple(k for k in range(self.n_features) if k not in features)
+        away += () if label else (self.n_features,)
+        return self.probabilities.sum(axis=away, keepdims=True)
+
+    def game(self):
+        """Return v(S) = E[log P(Y | x_S) | x] for all inputs x, as one row each, and P(x)."""
+        whole = self.marginal(range(self.n_features), label=False)
+        posterior = self.probabilities / whole
+        table = []
+        for place in range(2**self.n_features):
+            members = [k for k in range(self.n_features) if place >> k & 1]
+            logs = np.log(self.marginal(members, label=True) / self.marginal(members, label=False))
+            table.append((posterior * logs).sum(axis=-1).ravel())
+        return TableGame(np.array(table).T[:, :, None]), whole.ravel()
+
+    def absolute_information(self, i, others, given, *, label):
+        """Return I_a(X_i; X_V | X_U), or given the label as well."""
+        others, given = list(others), list(given)
+        ratio = (
+            self.marginal([i, *others, *given], label=label) * self.marginal(given, label=label)
+        ) / (
+            self.marginal([i, *given], label=label) * self.marginal([*others, *given], label=label)
+        )
+        return float((self.probabilities * np.abs(np.log(ratio))).sum())
+
+    def largest_information(self, i, pairs):
+        """Return ε: the largest over pairs (U, V), with and without the label."""
+        return max(
+            self.absolute_information(i, others, given, label=label)
+            for given, others in pairs
+            for label in (False, True)
+        )
+
+
+def local_pairs(neighbourhood, i, n):
+    """Return the pairs (U, V) of condition 8."""
+    inside = [k for k in neighbourhood if k != i]
+    outside = [k for k in range(n) if k not in neighbourhood]
+    return [(given, others) for given in subsets(inside) for others in subsets(outside) if others]
+
+
+def connected_pairs(neighbourhood, i, graph):
+    """Return the pairs (U∖i, V) of condition 10: V has no neighbour of U."""
+    pairs = []
+    for members in subsets(neighbourhood):
+        if i not in members or not nx.is_connected(graph.subgraph(members)):
+            continue
+        near = set(members).union(*(graph[k] for k in members))
+        apart = [k for k in graph if k not in near]
+        given = [k for k in members if k != i]
+        pairs += [(given, others) for others in subsets(apart) if others]
+    return pairs
+
+
+LINE = nx.path_graph(6)
+
+
+def mean_error(estimator, distribution, i):
+    """Return E|estimate − φ_i| over the inputs."""
+    game, probabilities = distribution.game()
+    graph = PlayerGraph.of_edges(6, list(LINE.edges))
+    found = core.estimate(game, estimator, core.Settings(seed=0, graph=graph)).values[:, i, 0]
+    exact = game_shapley_values(game)[:, i, 0]
+    return float(probabilities @ np.abs(found - exact))
+
+
+@pytest.mark.parametrize("mixed", [0.0, 0.01, 0.1])
+def test_l_shapley_errs_by_at_most_four_times_the_information(mixed):
+    """Theorem 1 of Chen et al., and equality where the information is 0."""
+    distribution = JointDistribution.of_blocks((3, 3), 1, mixed)
+    for i in (0, 2):
+        neighbourhood = [0, 1, 2]  # within N_2(i)
+        epsilon = distribution.largest_information(i, local_pairs(neighbourhood, i, 6))
+        error = mean_error(core.LShapley(order=2), distribution, i)
+        assert (epsilon < EXACT) == (mixed == 0)
+        assert error <= 4 * epsilon + EXACT
+
+
+@pytest.mark.parametrize("mixed", [0.0, 0.01, 0.1])
+def test_c_shapley_errs_by_at_most_six_times_the_information(mixed):
+    """Theorem 2 of Chen et al., with the coefficients that hold at the ends of a line too."""
+    distribution = JointDistribution.of_blocks((2, 2, 2), 2, mixed)
+    for i in (0, 2):
+        neighbourhood = [i, i + 1]
+        pairs = local_pairs(neighbourhood, i, 6) + connected_pairs(neighbourhood, i, LINE)
+        epsilon = distribution.largest_information(i, pairs)
+        error = mean_error(core.CShapley(order=2), distribution, i)
+        assert (epsilon < EXACT) == (mixed == 0)
+        assert error <= 6 * epsilon + EXACT
+
+
+def test_the_printed_coefficients_break_the_theorem_of_c_shapley():
+    """With 2/((u+2)(u+1)u), the error at an end of the line is large although ε is 0."""
+    distribution = JointDistribution.of_blocks((2, 2, 2), 2)
+    pairs = local_pairs([0, 1], 0, 6) + connected_pairs([0, 1], 0, LINE)
+    assert distribution.largest_information(0, pairs) < EXACT
+    assert mean_error(core.CShapley(order=2, weighting="paper"), distribution, 0) > 1e-3
+
+
+# --- SimSHAP (Zhang et al., 2024) ---------------------------------------------------------------
+
+
+def least_squares_law(n_players):
+    """Return all proper coalitions and their probabilities p_ls, and γ."""
+    places = np.arange(1, 2**n_players - 1)
+    coalitions = (places[:, None] >> np.arange(n_players)) % 2 == 1
+    sizes = coalitions.sum(axis=1)
+    gamma = (1 / (np.arange(1, n_players) * (n_players - np.arange(1, n_players)))).sum()
+    counts = np.array([comb(n_players, size) for size in sizes])
+    return coalitions, 1 / (gamma * counts * sizes * (n_players - sizes)), gamma
+
+
+def sim_semivalues(game, n_players):
+    """Return each coalition's estimate of the Shapley values, (C, M), and their probabilities."""
+    coalitions, law, gamma = least_squares_law(n_players)
+    values = game.values[0, coalitions @ (1 << np.arange(n_players)), 0]
+    sizes = coalitions.sum(axis=1)[:, None]
+    coefficients = gamma * np.where(coalitions, n_players - sizes, -sizes)
+    share = (game.values[0, -1, 0] - game.values[0, 0, 0]) / n_players
+    return coefficients * values[:, None] + share, law
+
+
+def test_sim_semivalues_are_those_of_unbiased_kernel_shap():
+    """A.8: γ(dI − J) 1_S v(S) + bias, coalition by coalition; the mean is the Shapley value."""
+    n = 5
+    game = random_game(n)
+    estimates, law = sim_semivalues(game, n)
+    coalitions, _, gamma = least_squares_law(n)
+    values = game.values[0, coalitions @ (1 << np.arange(n)), 0]
+    share = (game.values[0, -1, 0] - game.values[0, 0, 0]) / n
+    transform = gamma * (n * np.eye(n) - np.ones((n, n)))
+    np.testing.assert_allclose(
+        (coalitions * values[:, None]) @ transform + share, estimates, rtol=0, atol=EXACT
+    )
+    exact = game_shapley_values(game)[0, :, 0]
+    np.testing.assert_allclose(law @ estimates, exact, rtol=0, atol=EXACT)
+
+
+def test_noise_of_the_targets_adds_a_constant_to_the_loss():
+    """A.4: E‖g − φ̂‖² = ‖g − φ‖² + tr Var φ̂, so that the best g is the same."""
+    n = 5
+    game = smooth_game(n)
+    estimates, law = sim_semivalues(game, n)
+    exact = game_shapley_values(game)[0, :, 0]
+    variance = law @ ((estimates - exact) ** 2).sum(axis=1)
+    for prediction in np.random.default_rng(0).normal(size=(5, n)):
+        loss = law @ ((estimates - prediction) ** 2).sum(axis=1)
+        assert loss == pytest.approx(((prediction - exact) ** 2).sum() + variance, rel=1e-12)
+
+
+def test_the_printed_probability_of_the_semivalue_lacks_a_factor():
+    """Table 1 prints [C(d, |S|)]⁻¹ for i ∈ S; with [C(d, |S|) |S|]⁻¹ the sum is φ_i."""
+    n, i = 4, 0
+    game = smooth_game(n)
+    value = game.value_of(0)
+    exact = game_shapley_values(game)[0, i, 0]
+
+    def total(factor):
+        return sum(
+            (1 if i in members else -1) * value(members)[0]
+            / (comb(n, len(members)) * (factor(len(members)) if i in members else n - len(members)))
+            for members in subsets(range(n))
+        )  # fmt: skip
+
+    assert total(lambda size: size) == pytest.approx(exact, abs=EXACT)
+    assert abs(total(lambda size: 1) - exact) > 0.05
