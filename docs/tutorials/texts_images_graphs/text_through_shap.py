@@ -54,7 +54,7 @@ print(f"Accuracy on {len(test)} other opinions: {model.score(test['text'], test[
 texts = [
     "the film was not boring",
     "hardly a funny cast and the story was never moving",
-    "a charming plot and a moving story and i did not find the music boring and the cast was never silly",
+    "a charming plot and i did not find the music boring and the cast was never very silly",
 ]
 masker = shap.maskers.Text(r"\W+")
 explainer = shap.Explainer(model.decision_function, masker, algorithm="oddgp", seed=0)
