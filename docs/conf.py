@@ -34,6 +34,7 @@ numpydoc_class_members_toctree = False
 
 # The tutorials: scripts that run while the pages are built. A failed cell fails the build. A script
 # that ran before runs again only if it was changed; delete docs/gallery to run all of them.
+html_css_files += ["gallery.css"]
 sphinx_gallery_conf = {
     "examples_dirs": "tutorials",
     "gallery_dirs": "gallery",

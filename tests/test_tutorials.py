@@ -46,7 +46,7 @@ def is_public(module, name):
 
 
 def test_there_are_tutorials():
-    assert len(TUTORIALS) >= 4
+    assert len(TUTORIALS) >= 16
 
 
 @each_tutorial

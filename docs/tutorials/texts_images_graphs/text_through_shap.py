@@ -62,9 +62,13 @@ explanation = explainer(texts, error_bounds=True)
 print(explainer.last_estimate)
 
 # %%
-# shap colours the words: red words make the opinion good, blue words make it bad.
+# shap colours the words: red words make the opinion good, blue words make it bad. (The first line
+# is needed with NumPy 2, which writes numbers in a way that the plot of shap 0.51 does not
+# expect.)
 
-HTML(shap.plots.text(explanation, display=False))
+with np.printoptions(legacy="1.25"):
+    coloured = shap.plots.text(explanation, display=False)
+HTML(coloured)
 
 # %%
 # The bar plot of one text:
