@@ -1,5 +1,10 @@
 """Configuration of the documentation."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # finds tutorial_pictures
+
 project = "shapley-ext"
 author = "The shapley-ext authors"
 copyright = "2026, The shapley-ext authors"
@@ -11,6 +16,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
 ]
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -18,10 +24,33 @@ html_theme = "furo"
 html_title = "shapley-ext"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]  # widens the column, for code and tables
-exclude_patterns = ["_build", "examples"]
+exclude_patterns = ["_build", "examples", "tutorials"]
 
 default_role = "literal"  # single backticks are code
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+# The tutorials: scripts that run while the pages are built. A failed cell fails the build. A script
+# that ran before runs again only if it was changed; delete docs/gallery to run all of them.
+html_css_files += ["gallery.css"]
+sphinx_gallery_conf = {
+    "examples_dirs": "tutorials",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "subsection_order": [
+        "tutorials/tables",
+        "tutorials/texts_images_graphs",
+        "tutorials/budgets_and_scale",
+        "tutorials/methods",
+    ],
+    "within_subsection_order": "FileNameSortKey",
+    "copyfile_regex": r".*\.csv",  # the data of the tutorials, beside the notebooks
+    "image_scrapers": "tutorial_pictures.save_figures",
+    "ignore_repr_types": r"matplotlib|list",  # what plotting functions return
+    "download_all_examples": False,  # each page offers its own notebook
+    "thumbnail_size": (480, 336),
+    "write_computation_times": False,  # as pages, which load scripts from the network
+    "junit": "../tutorials.xml",  # the times, beside the pages
+}

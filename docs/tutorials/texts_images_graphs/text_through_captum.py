@@ -1,0 +1,162 @@
+"""
+Texts through captum: tokens and embeddings
+===========================================
+
+**For whom:** you explain a torch model of texts with captum.
+
+There are two ways. You can explain the token ids as they are: an absent word becomes the padding
+token. Or you explain the embeddings, with a mask that makes each word one feature, so that
+methods with derivatives can be used. Both give the same values, and this page shows both.
+"""
+
+# %%
+# Opinions on films, and a network with an embedding
+# --------------------------------------------------
+# 800 short opinions, written for these tutorials (:download:`opinions.csv <opinions.csv>`).
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from captum.attr import (
+    configure_interpretable_embedding_layer,
+    remove_interpretable_embedding_layer,
+)
+from captum.attr import visualization as viz
+from torch import nn
+
+from captum_ext import Exact, OddGP, Shear
+
+opinions = pd.read_csv("opinions.csv")
+words = ["<pad>", *sorted({word for text in opinions["text"] for word in text.split()})]
+ids = {word: number for number, word in enumerate(words)}
+length = max(len(text.split()) for text in opinions["text"])
+opinions.sample(4, random_state=0)
+
+# %%
+# The network reads the words from left to right (a GRU), and returns the log-odds of a good
+# opinion.
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(len(words), 16)
+        self.memory = nn.GRU(16, 24, batch_first=True)
+        self.head = nn.Linear(24, 1)
+
+    def forward(self, tokens):
+        states, _ = self.memory(self.embedding(tokens))
+        return self.head(states[:, -1])[:, 0]
+
+
+def encode(text):
+    """Return the ids of the words, with padding in front."""
+    numbers = [ids[word] for word in text.split()]
+    return [0] * (length - len(numbers)) + numbers
+
+
+torch.manual_seed(0)
+tokens = torch.tensor([encode(text) for text in opinions["text"]])
+is_good = torch.tensor(opinions["is_good"].to_numpy(), dtype=torch.float32)
+is_test = torch.arange(len(tokens)) % 5 == 0
+net = Reader()
+optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+for _epoch in range(30):
+    for batch in torch.randperm(int((~is_test).sum())).split(96):
+        rows, targets = tokens[~is_test][batch], is_good[~is_test][batch]
+        hidden = rows * (torch.rand(rows.shape) > 0.1)  # some words are absent, as in explanations
+        optimizer.zero_grad()
+        nn.functional.binary_cross_entropy_with_logits(net(hidden), targets).backward()
+        optimizer.step()
+net.eval().requires_grad_(False)
+accuracy = ((net(tokens[is_test]) > 0) == is_good[is_test].bool()).float().mean()
+print(f"Accuracy on {int(is_test.sum())} other opinions: {accuracy:.2f}")
+
+# %%
+# Tokens as they are
+# ------------------
+# Three opinions in one call. Padding equals the baseline, so it costs nothing and gets 0.
+
+texts = [
+    "the film was not boring",
+    "i found the cast charming but the story was never moving",
+    "the plot was not good but i did not find the acting dull",
+]
+rows = torch.tensor([encode(text) for text in texts])
+method = OddGP(net, seed=0)
+by_token, errors = method.attribute(rows, baselines=0, n_samples=200, return_standard_error=True)
+print(method.last_estimate)
+for text, output in zip(texts, net(rows), strict=True):
+    print(f"{output.item():+6.2f}  {text}")
+
+# %%
+# A picture for each text, with 95 % intervals where words were estimated:
+
+figure, panels = plt.subplots(3, 1, figsize=(9, 8))
+for panel, text, values, error in zip(panels, texts, by_token, errors, strict=True):
+    n_words = len(text.split())
+    own, bars = values[-n_words:], 1.96 * error[-n_words:]
+    colours = np.where(own > 0, "tab:blue", "tab:red")
+    panel.bar(range(n_words), own, yerr=bars, capsize=3, color=colours)
+    panel.set_xticks(range(n_words), text.split())
+    panel.axhline(0, color="0.5", linewidth=0.8)
+panels[0].set_title("for (blue) and against (red) a good opinion")
+figure.tight_layout()
+plt.show()
+
+# %%
+# captum's own picture of texts
+# -----------------------------
+# `visualize_text` colours the words: green for, red against.
+
+records = [
+    viz.VisualizationDataRecord(
+        word_attributions=values[-len(text.split()) :] / values.abs().max(),
+        pred_prob=torch.sigmoid(output).item(),
+        pred_class="good" if output > 0 else "bad",
+        true_class="",
+        attr_class="good",
+        attr_score=values.sum().item(),
+        raw_input_ids=text.split(),
+        convergence_score=0.0,
+    )
+    for text, values, output in zip(texts, by_token, net(rows), strict=True)
+]
+viz.visualize_text(records)
+
+# %%
+# Embeddings, for methods with derivatives
+# ----------------------------------------
+# Whole numbers have no derivatives. SHEAR uses derivatives to find out which words interact. It
+# takes the embeddings as inputs, and a mask with one number for each word.
+
+warnings.filterwarnings("ignore", module="captum")  # it says that the layer must be set back
+layer = configure_interpretable_embedding_layer(net, "embedding")
+shear = Shear(net, seed=0)
+by_embedding = shear.attribute(
+    layer.indices_to_embeddings(rows),
+    baselines=layer.indices_to_embeddings(torch.zeros_like(rows)),
+    feature_mask=torch.arange(length)[None, :, None],
+    n_samples=200,
+)[..., 0]  # every number of an embedding has the attribution of its word
+remove_interpretable_embedding_layer(net, layer)
+print("source of the cooperators:", shear.last_estimate.cooperators)
+
+# %%
+# The distance of both from the exact values, which need all coalitions of up to 13 words:
+
+exact = Exact(net).attribute(rows, baselines=0)
+for name, values in {"OddGP, tokens": by_token, "Shear, embeddings": by_embedding}.items():
+    error = (values - exact).abs().sum(dim=1)
+    print(f"{name:18}", "  ".join(f"{e:.2f}" for e in error))
+print(f"{'sum of |exact|':18}", "  ".join(f"{s:.2f}" for s in exact.abs().sum(dim=1)))
+
+# %%
+# What to read next
+# -----------------
+# - :doc:`/using_with_captum`: tokens, embeddings, layers and language models.
+# - :doc:`words_as_neighbours`: long texts, at a cost that grows with the number of words.
+# - :doc:`text_through_shap`: the same texts through shap.
