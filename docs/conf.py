@@ -1,5 +1,7 @@
 """Configuration of the documentation."""
 
+import re
+
 project = "shapley-ext"
 author = "The shapley-ext authors"
 copyright = "2026, The shapley-ext authors"
@@ -11,17 +13,44 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
 ]
-myst_enable_extensions = ["deflist", "dollarmath"]
-myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_heading_anchors = 4
 html_theme = "furo"
 html_title = "shapley-ext"
 html_static_path = ["_static"]
-html_css_files = ["pages.css"]  # widens the column, for code and tables
-exclude_patterns = ["_build", "examples"]
+html_css_files = ["katex/katex.min.css", "pages.css"]
+exclude_patterns = ["_build", "examples", "pictures", "_static"]
+
+# sphinx.ext.mathjax marks the formulas and loads one script on pages that have some. That script is
+# KaTeX, from our own files, so that pages need no network; draw_formulas.js calls it.
+mathjax_path = "katex/katex.min.js"
+mathjax_options = {"defer": "defer"}
+myst_update_mathjax = False
+html_js_files = [("draw_formulas.js", {"defer": "defer"})]
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_copy_empty_lines = False
 
 default_role = "literal"  # single backticks are code
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+
+def readable_defaults(app, what, name, obj, options, signature, return_annotation):
+    """Write functions among the defaults of a signature by their names."""
+    if signature is None:
+        return None
+    readable = re.sub(r"CPUDispatcher\(<function (\w+) at 0x\w+>\)", r"\1", signature)
+    readable = re.sub(r"<function (?:[\w.]+\.)?(\w+) at 0x\w+>", r"\1", readable)
+    readable = re.sub(r"<class '(?:[\w.]+\.)?(\w+)'>", r"\1", readable)
+    return readable, return_annotation
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", readable_defaults)
