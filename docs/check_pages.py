@@ -1,4 +1,4 @@
-"""Check the built pages: links and anchors, alt texts, and that nothing is loaded from a network.
+"""Check the built pages: links and anchors, alt texts, defaults, and that nothing needs a network.
 
     python docs/check_pages.py docs/_build/html
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 LOADED = {"script": "src", "link": "href", "img": "src", "source": "srcset", "iframe": "src"}
+UNREADABLE = re.compile(r"CPUDispatcher|(?:object|function)\b[^<]* at 0x[0-9a-f]+")
 FETCHED_RELATIONS = {"stylesheet", "icon", "preload", "shortcut icon"}
 
 
@@ -57,6 +58,8 @@ def faults(folder: Path) -> list[str]:
             for link in dict.fromkeys([*page.links, *own])
             if not leads_somewhere(link, path, pages)
         ]
+        text = path.read_text(encoding="utf-8")
+        lines += [f"{name}: {words} is no readable default" for words in UNREADABLE.findall(text)]
     for sheet in folder.rglob("*.css"):
         if re.search(r"(@import|url\()\s*['\"]?(https?:)?//", sheet.read_text(encoding="utf-8")):
             lines.append(f"{sheet.name}: loads from a network")

@@ -46,9 +46,9 @@ def readable_defaults(app, what, name, obj, options, signature, return_annotatio
     """Write functions among the defaults of a signature by their names."""
     if signature is None:
         return None
-    readable = re.sub(r"CPUDispatcher\(<function (\w+) at 0x\w+>\)", r"\1", signature)
-    readable = re.sub(r"<function (?:[\w.]+\.)?(\w+) at 0x\w+>", r"\1", readable)
-    readable = re.sub(r"<class '(?:[\w.]+\.)?(\w+)'>", r"\1", readable)
+    function = r"<function (?:[\w.]+\.)?(\w+)(?: at 0x\w+)?>"
+    readable = re.sub(rf"CPUDispatcher\({function}\)", r"\1", signature)
+    readable = re.sub(function, r"\1", readable)
     return readable, return_annotation
 
 

@@ -145,6 +145,8 @@ GOOD = '<p id="here"><a href="#here">a</a><a href="b.html#there">b</a><img src="
         ('<script src="https://cdn.example/x.js"></script>', "loaded from a network"),
         ('<link rel="stylesheet" href="//cdn.example/x.css">', "loaded from a network"),
         ('<a href="https://elsewhere.example">a</a>', None),
+        ("<code>f(link=CPUDispatcher(…))</code>", "no readable default"),
+        ("<code>f(rng=&lt;object object at 0x7f00&gt;)</code>", "no readable default"),
     ],
 )
 def test_faults_of_built_pages_are_found(check_pages, tmp_path, html, fault):
