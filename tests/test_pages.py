@@ -62,7 +62,9 @@ def test_every_error_is_explained():
 
 def test_errors_have_the_built_in_class_of_the_page():
     page = (DOCS / "what_can_go_wrong.md").read_text(encoding="utf-8")
-    for name, base in re.findall(r"^\| `(\w+Error)` \| `(\w+)` \|", page, re.MULTILINE):
+    bases = re.findall(r"^\| `(\w+Error)` \(`(\w+)`\) \|", page, re.MULTILINE)
+    assert len(bases) == len(first_column("Errors"))
+    for name, base in bases:
         assert issubclass(getattr(errors, name), getattr(builtins, base))
 
 
