@@ -36,8 +36,16 @@ class Page(HTMLParser):
         address = values.get(LOADED.get(tag, ""))
         if address and (tag != "link" or values.get("rel") in FETCHED_RELATIONS):
             self.loaded.append(address)
-        if tag == "img" and not values.get("alt"):
+        if tag == "img" and lacks_alt(values.get("src") or "", values.get("alt")):
             self.without_alt.append(values.get("src") or "?")
+
+
+def lacks_alt(source: str, alt: str | None) -> bool:
+    """Return whether an image has no text, or its address, which Sphinx writes in place of none.
+
+    An empty text is right for pictures that only decorate, such as thumbnails beside their titles.
+    """
+    return alt is None or (alt != "" and source.endswith(alt.rpartition("/")[2]))
 
 
 def faults(folder: Path) -> list[str]:

@@ -144,6 +144,8 @@ GOOD = '<p id="here"><a href="#here">a</a><a href="b.html#there">b</a><img src="
         ('<a href="b.html#missing">a</a>', "leads nowhere"),
         ('<img src="missing.png" alt="A">', "leads nowhere"),
         ('<img src="a.png">', "no alt text"),
+        ('<img src="a.png" alt="_images/a.png">', "no alt text"),
+        ('<img src="a.png" alt="">', None),
         ('<script src="https://cdn.example/x.js"></script>', "loaded from a network"),
         ('<link rel="stylesheet" href="//cdn.example/x.css">', "loaded from a network"),
         ('<a href="https://elsewhere.example">a</a>', None),
