@@ -2,8 +2,8 @@
 
 import ast
 import builtins
-import importlib.util
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -124,13 +124,7 @@ def test_readme_and_landing_page_tell_the_same_story(beginning):
     assert parts[0] == parts[1]
 
 
-@pytest.fixture
-def check_pages():
-    spec = importlib.util.spec_from_file_location("check_pages", DOCS / "check_pages.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
+faults = runpy.run_path(str(DOCS / "check_pages.py"))["faults"]
 
 GOOD = '<p id="here"><a href="#here">a</a><a href="b.html#there">b</a><img src="a.png" alt="A"></p>'
 
@@ -153,10 +147,10 @@ GOOD = '<p id="here"><a href="#here">a</a><a href="b.html#there">b</a><img src="
         ("<code>f(rng=&lt;object object at 0x7f00&gt;)</code>", "no readable default"),
     ],
 )
-def test_faults_of_built_pages_are_found(check_pages, tmp_path, html, fault):
+def test_faults_of_built_pages_are_found(tmp_path, html, fault):
     (tmp_path / "a.html").write_text(html, encoding="utf-8")
     (tmp_path / "b.html").write_text('<p id="there"></p>', encoding="utf-8")
     (tmp_path / "a.png").touch()
-    found = check_pages.faults(tmp_path)
+    found = faults(tmp_path)
     assert len(found) == (fault is not None)
     assert all(fault in line for line in found)
