@@ -24,8 +24,8 @@ LANDING = (DOCS / "index.md").read_text(encoding="utf-8")
 def first_column(heading):
     """Return the code in the first column of the table below a heading of `what_can_go_wrong`."""
     page = (DOCS / "what_can_go_wrong.md").read_text(encoding="utf-8")
-    section = re.search(rf"^## {heading}$(.*?)^## ", page, re.MULTILINE | re.DOTALL)[1]
-    return re.findall(r"^\| `([^`]+)`", section, re.MULTILINE)
+    _, section = page.split(f"\n## {heading}\n")
+    return re.findall(r"^\| `([^`]+)`", section.split("\n## ")[0], re.MULTILINE)
 
 
 def warned_texts():
