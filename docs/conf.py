@@ -1,5 +1,6 @@
 """Configuration of the documentation."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -17,14 +18,27 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
+    "sphinx_design",
 ]
-myst_enable_extensions = ["deflist", "dollarmath"]
-myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_heading_anchors = 4
 html_theme = "furo"
 html_title = "shapley-ext"
 html_static_path = ["_static"]
-html_css_files = ["pages.css"]  # widens the column, for code and tables
-exclude_patterns = ["_build", "examples", "tutorials"]
+html_css_files = ["katex/katex.min.css", "pages.css"]
+exclude_patterns = ["_build", "examples", "pictures", "tutorials", "_static"]
+
+# sphinx.ext.mathjax marks the formulas and loads one script on pages that have some. That script is
+# KaTeX, from our own files, so that pages need no network; draw_formulas.js calls it.
+mathjax_path = "katex/katex.min.js"
+mathjax_options = {"defer": "defer"}
+myst_update_mathjax = False
+html_js_files = [("draw_formulas.js", {"defer": "defer"})]
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_copy_empty_lines = False
 
 default_role = "literal"  # single backticks are code
 autosummary_generate = True
@@ -54,3 +68,17 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # as pages, which load scripts from the network
     "junit": "../tutorials.xml",  # the times, beside the pages
 }
+
+
+def readable_defaults(app, what, name, obj, options, signature, return_annotation):
+    """Write functions among the defaults of a signature by their names."""
+    if signature is None:
+        return None
+    function = r"<function (?:[\w.]+\.)?(\w+)(?: at 0x\w+)?>"
+    readable = re.sub(rf"CPUDispatcher\({function}\)", r"\1", signature)
+    readable = re.sub(function, r"\1", readable)
+    return readable, return_annotation
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", readable_defaults)

@@ -19,7 +19,7 @@ def paths_in(text):
 
 
 def links_of(text):
-    links = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'src="([^"]+)"', text)
+    links = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'src(?:set)?="([^"]+)"', text)
     return {link for link in links if "://" not in link}
 
 

@@ -26,8 +26,9 @@ import shap_ext  # makes shap.Explainer know algorithm="oddgp"
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-N_ROWS = 20
-EVALUATIONS_PER_FEATURE = 64
+N_ROWS = 10
+EVALUATIONS_PER_FEATURE = 32
+EVALUATIONS_OF_PICTURES = 3  # per feature; so few that error bars are long enough to be seen
 
 
 def main() -> None:
@@ -62,7 +63,9 @@ def explain_trees(X_train, y_train, X_test, rows, output: Path) -> None:
         return trees.predict(X, raw_score=True)
 
     explainer = shap.Explainer(margin, reference, algorithm="oddgp", seed=0)  # the one word
-    explanation = explainer(X_test, max_evals=8 * rows.shape[1], error_bounds=True)
+    explanation = explainer(
+        X_test, max_evals=EVALUATIONS_OF_PICTURES * rows.shape[1], error_bounds=True
+    )
     benign = int(np.argmax(margin(X_test)))
     save(lambda: shap.plots.waterfall(explanation[benign], show=False), output / "waterfall.png")
     save(lambda: shap.plots.beeswarm(explanation, show=False), output / "beeswarm.png")

@@ -1,0 +1,111 @@
+"""Draw the decision picture of "Choosing an estimator" as SVG, in a light and a dark form.
+
+python docs/pictures/decision.py
+"""
+
+from html import escape
+from pathlib import Path
+
+IMAGES = Path(__file__).parents[1] / "images"
+
+# A question, the answer where it is "yes", and what this answer gives.
+STEPS = [
+    (
+        ["Trees or a linear model", "and nothing else?"],
+        "TreeExplainer of shap",
+        "exact, in a moment",
+    ),
+    (["12 features or fewer?"], "best", "exact: all coalitions"),
+    (["A million rows?"], "simshap, fastshap", "train once, one pass per row"),
+    (
+        ["Hundreds of words, pixels", "or atoms with neighbours?"],
+        "lshapley, cshapley",
+        "a fixed cost per feature",
+    ),
+    (["Will you average or subtract", "many attributions?"], "oddgp, unbiased=True", "no bias"),
+    (
+        ["More than 10,000 model", "rows per second and core?"],
+        'oddgp, weights="equal"',
+        "little time of its own",
+    ),
+]
+LAST = ("oddgp", "the least error, on any model")
+
+WIDTH, STEP, TOP = 600, 96, 16
+BOX_WIDTH, BOX_HEIGHT, ANSWER_X = 260, 64, 332
+ANSWER_WIDTH = WIDTH - ANSWER_X - 8
+THEMES = {
+    "light": {"text": "#24292f", "line": "#8a8f98", "answer": "#fff1e6", "edge": "#e8590c"},
+    "dark": {"text": "#e6e9ee", "line": "#8a8f98", "answer": "#3a2417", "edge": "#ff922b"},
+}
+
+
+def text(
+    x: float, y: float, content: str, colour: str, *, size=17, anchor="middle", style=""
+) -> str:
+    return (
+        f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"'
+        f"{style}>{escape(content)}</text>"
+    )
+
+
+def answer(y: float, name: str, gives: str, theme: dict[str, str]) -> list[str]:
+    centre = ANSWER_X + ANSWER_WIDTH / 2
+    return [
+        f'<rect x="{ANSWER_X}" y="{y}" width="{ANSWER_WIDTH}" height="{BOX_HEIGHT}" rx="10" '
+        f'fill="{theme["answer"]}" stroke="{theme["edge"]}" stroke-width="2"/>',
+        text(centre, y + 28, name, theme["text"], style=' font-weight="bold"'),
+        text(centre, y + 50, gives, theme["text"], size=15),
+    ]
+
+
+def arrow(path: str, theme: dict[str, str]) -> str:
+    return (
+        f'<path d="{path}" stroke="{theme["line"]}" stroke-width="2" fill="none" '
+        'marker-end="url(#head)"/>'
+    )
+
+
+def question(y: float, lines: list[str], theme: dict[str, str]) -> list[str]:
+    first = y + BOX_HEIGHT / 2 + 6 - 11 * (len(lines) - 1)
+    middle = y + BOX_HEIGHT / 2
+    return [
+        f'<rect x="8" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="10" fill="none" '
+        f'stroke="{theme["line"]}" stroke-width="2"/>',
+        *(
+            text(8 + BOX_WIDTH / 2, first + 22 * i, line, theme["text"])
+            for i, line in enumerate(lines)
+        ),
+        arrow(f"M{8 + BOX_WIDTH} {middle} H{ANSWER_X - 8}", theme),
+        text((8 + BOX_WIDTH + ANSWER_X - 8) / 2, middle - 8, "yes", theme["text"], size=15),
+        arrow(f"M{8 + BOX_WIDTH / 2} {y + BOX_HEIGHT} v{STEP - BOX_HEIGHT - 7}", theme),
+        text(18 + BOX_WIDTH / 2, y + BOX_HEIGHT + 20, "no", theme["text"], size=15, anchor="start"),
+    ]
+
+
+def picture(theme: dict[str, str]) -> str:
+    height = TOP + STEP * len(STEPS) + BOX_HEIGHT + 10
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+        f'height="{height}" font-family="system-ui, sans-serif">',
+        '<defs><marker id="head" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="7" '
+        f'markerHeight="7" orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="{theme["line"]}"/>'
+        "</marker></defs>",
+    ]
+    for i, (lines, name, gives) in enumerate(STEPS):
+        parts += question(TOP + STEP * i, lines, theme)
+        parts += answer(TOP + STEP * i, name, gives, theme)
+    y = TOP + STEP * len(STEPS)
+    last = answer(y, *LAST, theme)
+    shift = (ANSWER_X - 8) + (ANSWER_WIDTH - BOX_WIDTH) / 2
+    parts += [f'<g transform="translate({-shift} 0)">', *last, "</g>", "</svg>"]
+    return "\n".join(parts) + "\n"
+
+
+def main() -> None:
+    for name, theme in THEMES.items():
+        (IMAGES / f"decision_{name}.svg").write_text(picture(theme), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

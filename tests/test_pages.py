@@ -1,0 +1,156 @@
+"""The pages name what the code has: errors, warnings, types; README and landing page agree."""
+
+import ast
+import builtins
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from shapley_adapters import errors
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+SOURCES = [
+    path
+    for folder in ("adapters", "shap_ext", "captum_ext")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LANDING = (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+def first_column(heading):
+    """Return the code in the first column of the table below a heading of `what_can_go_wrong`."""
+    page = (DOCS / "what_can_go_wrong.md").read_text(encoding="utf-8")
+    _, section = page.split(f"\n## {heading}\n")
+    return re.findall(r"^\| `([^`]+)`", section.split("\n## ")[0], re.MULTILINE)
+
+
+def warned_texts():
+    """Return the constant parts of each message that the code passes to `warn_user`."""
+    calls = [
+        node
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "warn_user"
+    ]
+    literal = [
+        call.args[0] for call in calls if isinstance(call.args[0], ast.Constant | ast.JoinedStr)
+    ]
+    # A name stands for a warning of a worker, which was passed to `warn_user` there.
+    assert len(calls) - len(literal) <= 1
+    return [
+        "{}".join(
+            str(part.value)
+            for part in (text.values if isinstance(text, ast.JoinedStr) else [text])
+            if isinstance(part, ast.Constant)
+        )
+        for text in literal
+    ]
+
+
+def test_every_error_is_explained():
+    classes = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.ShapleyExtError)
+    }
+    assert set(first_column("Errors")) == classes - {"ShapleyExtError"}
+
+
+def test_errors_have_the_built_in_class_of_the_page():
+    page = (DOCS / "what_can_go_wrong.md").read_text(encoding="utf-8")
+    bases = re.findall(r"^\| `(\w+Error)` \(`(\w+)`\) \|", page, re.MULTILINE)
+    assert len(bases) == len(first_column("Errors"))
+    for name, base in bases:
+        assert issubclass(getattr(errors, name), getattr(builtins, base))
+
+
+def test_every_warning_is_explained():
+    explained = first_column("Warnings")
+    texts = warned_texts()
+    assert len(texts) > 12
+    missing = [text for text in texts if not any(words in text for words in explained)]
+    assert missing == []
+
+
+def test_no_explained_warning_is_gone():
+    texts = warned_texts()
+    gone = [w for w in first_column("Warnings") if not any(w in text for text in texts)]
+    assert gone == []
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "adapters/shapley_adapters/array_types.py",
+        "shap_ext/argument_types.py",
+        "captum_ext/argument_types.py",
+    ],
+)
+def test_every_type_is_explained(module):
+    page = (DOCS / "api" / "types.md").read_text(encoding="utf-8")
+    aliases = re.findall(r"^(\w+): TypeAlias", (ROOT / module).read_text("utf-8"), re.MULTILINE)
+    assert len(aliases) > 5
+    assert [alias for alias in aliases if f"`{alias}`" not in page] == []
+
+
+def paragraphs(text):
+    """Return the paragraphs of prose and the blocks of code, without links and line breaks."""
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    return {
+        " ".join(part.split()) for part in re.split(r"\n\s*\n|^```\w*$", text, flags=re.MULTILINE)
+    }
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        "**Better Shapley values",
+        "import shap +import shap_ext",
+        "-from captum.attr import",
+        "Models and data of scikit-learn",
+        "One prediction of the boosted trees",
+    ],
+)
+def test_readme_and_landing_page_tell_the_same_story(beginning):
+    parts = [
+        {part for part in paragraphs(text) if part.startswith(beginning)}
+        for text in (README, LANDING)
+    ]
+    assert len(parts[0]) == 1
+    assert parts[0] == parts[1]
+
+
+faults = runpy.run_path(str(DOCS / "check_pages.py"))["faults"]
+
+GOOD = '<p id="here"><a href="#here">a</a><a href="b.html#there">b</a><img src="a.png" alt="A"></p>'
+
+
+@pytest.mark.parametrize(
+    ("html", "fault"),
+    [
+        (GOOD, None),
+        ('<a href="missing.html">a</a>', "leads nowhere"),
+        ('<a href="#missing">a</a>', "leads nowhere"),
+        ('<a href="b.html#missing">a</a>', "leads nowhere"),
+        ('<img src="missing.png" alt="A">', "leads nowhere"),
+        ('<img src="a.png">', "no alt text"),
+        ('<img src="a.png" alt="_images/a.png">', "no alt text"),
+        ('<img src="a.png" alt="">', None),
+        ('<script src="https://cdn.example/x.js"></script>', "loaded from a network"),
+        ('<link rel="stylesheet" href="//cdn.example/x.css">', "loaded from a network"),
+        ('<a href="https://elsewhere.example">a</a>', None),
+        ("<code>f(link=CPUDispatcher(…))</code>", "no readable default"),
+        ("<code>f(rng=&lt;object object at 0x7f00&gt;)</code>", "no readable default"),
+    ],
+)
+def test_faults_of_built_pages_are_found(tmp_path, html, fault):
+    (tmp_path / "a.html").write_text(html, encoding="utf-8")
+    (tmp_path / "b.html").write_text('<p id="there"></p>', encoding="utf-8")
+    (tmp_path / "a.png").touch()
+    found = faults(tmp_path)
+    assert len(found) == (fault is not None)
+    assert all(fault in line for line in found)
