@@ -1,6 +1,7 @@
 """Who may import whom, read from the sources; and each host package without the other."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -95,9 +96,14 @@ each_module = pytest.mark.parametrize(
 )
 
 
+@functools.cache
+def syntax(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def nodes(path, *, when_run=False):
     """Walk the syntax of a module; `when_run` leaves out what only type checkers see."""
-    waiting = [ast.parse(path.read_text(encoding="utf-8"))]
+    waiting = [syntax(path)]
     while waiting:
         node = waiting.pop()
         yield node
