@@ -42,11 +42,13 @@ def masked_model_values(model, row, background):
 
 def game_shapley_values(game):
     """Return the Shapley values, (R, M, K), of all rows of a `TableGame`."""
+    return np.moveaxis(shapley_values(game.n_players, game_of_rows(game)), 0, 1)
 
-    def values_of_all_rows(coalition):
-        return np.stack([game.value_of(row)(coalition) for row in range(game.n_rows)])
 
-    return np.moveaxis(shapley_values(game.n_players, values_of_all_rows), 0, 1)
+def game_of_rows(game):
+    """Return the games of all rows of a `TableGame` as one, whose values are (R, K)."""
+    of_rows = [game.value_of(row) for row in range(game.n_rows)]
+    return lambda coalition: np.stack([value(coalition) for value in of_rows])
 
 
 def conditional_values(model, row, table):
