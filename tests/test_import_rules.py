@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import json
 import re
 import subprocess
 import sys
@@ -292,6 +293,26 @@ sys.path[:0] = {[str(ROOT), str(ROOT / "adapters")]!r}
     return done.stdout.strip()
 
 
+def messages_without(blocked, uses):
+    """Return the name and the message of the ImportError of each use, from one interpreter."""
+    code = f"""
+import json
+import pandas as pd
+for use in {uses!r}:
+    try:
+        exec(use)
+    except ImportError as error:
+        print(json.dumps([error.name, str(error)]))
+"""
+    return [json.loads(line) for line in run_without(blocked, code).splitlines()]
+
+
+def assert_named(found, package, extra):
+    name, message = found
+    assert name == package
+    assert f"{package} is not installed: pip install 'shapley-ext[{extra}]'." in message
+
+
 @pytest.mark.parametrize(
     ("missing", "use", "extra"),
     [
@@ -302,27 +323,23 @@ sys.path[:0] = {[str(ROOT), str(ROOT / "adapters")]!r}
             *("torch", "from captum_ext.attributions.shear import Shear", "captum"),
             marks=pytest.mark.skipif(not HAS_TORCH, reason="captum is not installed"),
         ),
-        (
-            "lightning",
-            "import shap_ext; shap_ext.SimShapExplainer(len, pd.DataFrame([0]))",
-            "amortized",
-        ),
-        ("lightning", "import shap_ext; shap_ext.Surrogate.load('file')", "amortized"),
-        ("networkx", "import shap_ext; shap_ext.draw_graph([[0.0]], [0.0])", "graphs"),
     ],
 )
 def test_a_missing_package_is_named_with_the_extra_that_installs_it(missing, use, extra):
-    code = f"""
-import pandas as pd
-try:
-    {use}
-except ImportError as error:
-    print(error.name)
-    print(error)
-"""
-    name, message = run_without([missing], code).splitlines()
-    assert name == missing
-    assert f"{missing} is not installed: pip install 'shapley-ext[{extra}]'." in message
+    (found,) = messages_without([missing], [use])
+    assert_named(found, missing, extra)
+
+
+def test_a_missing_package_of_an_option_is_named_where_it_is_used():
+    uses = [
+        "import shap_ext; shap_ext.SimShapExplainer(len, pd.DataFrame([0]))",
+        "shap_ext.Surrogate.load('file')",
+        "shap_ext.draw_graph([[0.0]], [0.0])",
+    ]
+    trained, loaded, drawn = messages_without(["lightning", "networkx"], uses)
+    assert_named(trained, "lightning", "amortized")
+    assert_named(loaded, "lightning", "amortized")
+    assert_named(drawn, "networkx", "graphs")
 
 
 def test_the_core_needs_no_host_and_no_torch():
