@@ -92,9 +92,6 @@ def files(package):
 
 
 MODULES = [(package, path) for package in SOURCES for path in files(package)]
-each_module = pytest.mark.parametrize(
-    ("package", "path"), MODULES, ids=[str(path.relative_to(ROOT)) for _, path in MODULES]
-)
 
 
 @functools.cache
@@ -159,21 +156,21 @@ def test_all_sources_are_found():
     } <= found
 
 
-@each_module
-def test_hosts_and_core_keep_apart(package, path):
+def test_hosts_and_core_keep_apart():
     allowed = {
         "shapley_adapters": set(),
         "shap_ext": {"shap", "shap_ext"},
         "captum_ext": {"captum", "captum_ext"},
     }
-    assert packages(package, path) & HOSTS <= allowed[package]
+    for package, path in MODULES:
+        assert packages(package, path) & HOSTS <= allowed[package], path
 
 
-@each_module
-def test_torch_is_imported_where_it_is_needed_only(package, path):
+def test_torch_is_imported_where_it_is_needed_only():
     """At run time; annotations may name tensors."""
-    if package != "captum_ext" and not needs_torch(path):
-        assert "torch" not in packages(package, path, when_run=True)
+    for package, path in MODULES:
+        if package != "captum_ext" and not needs_torch(path):
+            assert "torch" not in packages(package, path, when_run=True), path
 
 
 @pytest.mark.parametrize("package", ["shapley_adapters", "shap_ext"])
@@ -236,19 +233,25 @@ def test_private_pieces_of_the_hosts_are_named_in_one_module_each():
             assert not private or path.stem == f"{host}_internals", path.name
 
 
-@each_module
-def test_modules_are_named_for_what_they_own(package, path):
-    assert path.stem.strip("_") not in {"utils", "util", "helpers", "common", "base", "misc"}
+def test_modules_are_named_for_what_they_own():
+    for _, path in MODULES:
+        named = path.stem.strip("_")
+        assert named not in {"utils", "util", "helpers", "common", "base", "misc"}, path
 
 
-@each_module
-def test_no_assert_statements(package, path):
+def test_no_assert_statements():
     """They vanish under `python -O`."""
-    assert [node.lineno for node in nodes(path) if isinstance(node, ast.Assert)] == []
+    for _, path in MODULES:
+        lines = [node.lineno for node in nodes(path) if isinstance(node, ast.Assert)]
+        assert lines == [], path
 
 
-@each_module
-def test_no_global_random_state(package, path):
+def test_no_global_random_state():
+    for package, path in MODULES:
+        assert_no_global_random_state(package, path)
+
+
+def assert_no_global_random_state(package, path):
     allowed = {"np.random.Generator", "np.random.SeedSequence", "np.random.default_rng"}
     if (package, path.name) == (
         "shap_ext",
@@ -258,14 +261,13 @@ def test_no_global_random_state(package, path):
         allowed |= {f"np.random.{name}" for name in kept}
     used = {ast.unparse(node) for node in nodes(path) if isinstance(node, ast.Attribute)}
     numpy_random = {name for name in used if name.count(".") == 2 and ".random." in name}
-    assert {name for name in numpy_random if name.startswith(("np.", "numpy."))} <= allowed
+    assert {name for name in numpy_random if name.startswith(("np.", "numpy."))} <= allowed, path
     if "torch.random.fork_rng" not in used:  # which puts the state back
-        assert "torch.manual_seed" not in used
-    assert not used & {"torch.rand", "torch.randn"}
-    assert "random" not in packages(package, path)
-    assert not {name for name in imports(package, path) if name.startswith("numpy.random")} - {
-        "numpy.random.Generator"
-    }
+        assert "torch.manual_seed" not in used, path
+    assert not used & {"torch.rand", "torch.randn"}, path
+    assert "random" not in packages(package, path), path
+    imported = {name for name in imports(package, path) if name.startswith("numpy.random")}
+    assert imported <= {"numpy.random.Generator"}, path
 
 
 # --- with the other host out of reach ---
