@@ -21,10 +21,11 @@ def quick(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Report the share of our lines that tests run: all tests, or those that are named."""
+    """Report the share of our lines that fast tests run: all of them, or those that are named."""
     session.install("-q", "-c", "constraints.txt", "-e", f".[{EVERYTHING},coverage]")
     packages = ["--cov=shapley_adapters", "--cov=shap_ext", "--cov=captum_ext"]
-    session.run("pytest", "-q", "-n", "2", *packages, "--cov-report=term", *session.posargs)
+    options = ["-q", "-n", "2", "-m", "not slow", *packages, "--cov-report=term"]
+    session.run("pytest", *options, *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -47,3 +47,24 @@ def test_links_of_the_readme_exist():
     links = links_of((ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(links) > 5
     assert {link for link in links if not (ROOT / link).exists()} == set()
+
+
+def test_each_test_runs_in_continuous_integration():
+    """The fast ones by the README's command, the others by the step after it."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"<!-- test-command -->\n```sh\n(.*)\n```", readme)
+    assert command.endswith('pytest -n 2 -m "not slow"')
+    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "readme_command test-command" in run
+    assert re.search(r"^\.venv/bin/python -m pytest .*-m slow$", run, re.MULTILINE)
+    assert 'of_each_version="not slow or versions"' in run
+
+
+def test_the_guide_names_the_commands_of_the_readme_and_of_nox():
+    guide = GUIDE.read_text(encoding="utf-8")
+    for command in ('python -m pytest -n 2 -m "not slow"', "python -m pytest -n 2 -m slow"):
+        assert f"`{command}`" in guide
+        assert command in (ROOT / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`nox(?: -s (\w+))?", guide))
+    sessions = re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.MULTILINE)
+    assert named - {""} == set(sessions) - {"quick"}  # which `nox` alone runs

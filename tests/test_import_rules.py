@@ -1,6 +1,8 @@
 """Who may import whom, read from the sources; and each host package without the other."""
 
 import ast
+import functools
+import json
 import re
 import subprocess
 import sys
@@ -90,14 +92,16 @@ def files(package):
 
 
 MODULES = [(package, path) for package in SOURCES for path in files(package)]
-each_module = pytest.mark.parametrize(
-    ("package", "path"), MODULES, ids=[str(path.relative_to(ROOT)) for _, path in MODULES]
-)
+
+
+@functools.cache
+def syntax(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def nodes(path, *, when_run=False):
     """Walk the syntax of a module; `when_run` leaves out what only type checkers see."""
-    waiting = [ast.parse(path.read_text(encoding="utf-8"))]
+    waiting = [syntax(path)]
     while waiting:
         node = waiting.pop()
         yield node
@@ -152,21 +156,21 @@ def test_all_sources_are_found():
     } <= found
 
 
-@each_module
-def test_hosts_and_core_keep_apart(package, path):
+def test_hosts_and_core_keep_apart():
     allowed = {
         "shapley_adapters": set(),
         "shap_ext": {"shap", "shap_ext"},
         "captum_ext": {"captum", "captum_ext"},
     }
-    assert packages(package, path) & HOSTS <= allowed[package]
+    for package, path in MODULES:
+        assert packages(package, path) & HOSTS <= allowed[package], path
 
 
-@each_module
-def test_torch_is_imported_where_it_is_needed_only(package, path):
+def test_torch_is_imported_where_it_is_needed_only():
     """At run time; annotations may name tensors."""
-    if package != "captum_ext" and not needs_torch(path):
-        assert "torch" not in packages(package, path, when_run=True)
+    for package, path in MODULES:
+        if package != "captum_ext" and not needs_torch(path):
+            assert "torch" not in packages(package, path, when_run=True), path
 
 
 @pytest.mark.parametrize("package", ["shapley_adapters", "shap_ext"])
@@ -229,19 +233,25 @@ def test_private_pieces_of_the_hosts_are_named_in_one_module_each():
             assert not private or path.stem == f"{host}_internals", path.name
 
 
-@each_module
-def test_modules_are_named_for_what_they_own(package, path):
-    assert path.stem.strip("_") not in {"utils", "util", "helpers", "common", "base", "misc"}
+def test_modules_are_named_for_what_they_own():
+    for _, path in MODULES:
+        named = path.stem.strip("_")
+        assert named not in {"utils", "util", "helpers", "common", "base", "misc"}, path
 
 
-@each_module
-def test_no_assert_statements(package, path):
+def test_no_assert_statements():
     """They vanish under `python -O`."""
-    assert [node.lineno for node in nodes(path) if isinstance(node, ast.Assert)] == []
+    for _, path in MODULES:
+        lines = [node.lineno for node in nodes(path) if isinstance(node, ast.Assert)]
+        assert lines == [], path
 
 
-@each_module
-def test_no_global_random_state(package, path):
+def test_no_global_random_state():
+    for package, path in MODULES:
+        assert_no_global_random_state(package, path)
+
+
+def assert_no_global_random_state(package, path):
     allowed = {"np.random.Generator", "np.random.SeedSequence", "np.random.default_rng"}
     if (package, path.name) == (
         "shap_ext",
@@ -251,14 +261,13 @@ def test_no_global_random_state(package, path):
         allowed |= {f"np.random.{name}" for name in kept}
     used = {ast.unparse(node) for node in nodes(path) if isinstance(node, ast.Attribute)}
     numpy_random = {name for name in used if name.count(".") == 2 and ".random." in name}
-    assert {name for name in numpy_random if name.startswith(("np.", "numpy."))} <= allowed
+    assert {name for name in numpy_random if name.startswith(("np.", "numpy."))} <= allowed, path
     if "torch.random.fork_rng" not in used:  # which puts the state back
-        assert "torch.manual_seed" not in used
-    assert not used & {"torch.rand", "torch.randn"}
-    assert "random" not in packages(package, path)
-    assert not {name for name in imports(package, path) if name.startswith("numpy.random")} - {
-        "numpy.random.Generator"
-    }
+        assert "torch.manual_seed" not in used, path
+    assert not used & {"torch.rand", "torch.randn"}, path
+    assert "random" not in packages(package, path), path
+    imported = {name for name in imports(package, path) if name.startswith("numpy.random")}
+    assert imported <= {"numpy.random.Generator"}, path
 
 
 # --- with the other host out of reach ---
@@ -286,6 +295,26 @@ sys.path[:0] = {[str(ROOT), str(ROOT / "adapters")]!r}
     return done.stdout.strip()
 
 
+def messages_without(blocked, uses):
+    """Return the name and the message of the ImportError of each use, from one interpreter."""
+    code = f"""
+import json
+import pandas as pd
+for use in {uses!r}:
+    try:
+        exec(use)
+    except ImportError as error:
+        print(json.dumps([error.name, str(error)]))
+"""
+    return [json.loads(line) for line in run_without(blocked, code).splitlines()]
+
+
+def assert_named(found, package, extra):
+    name, message = found
+    assert name == package
+    assert f"{package} is not installed: pip install 'shapley-ext[{extra}]'." in message
+
+
 @pytest.mark.parametrize(
     ("missing", "use", "extra"),
     [
@@ -296,27 +325,23 @@ sys.path[:0] = {[str(ROOT), str(ROOT / "adapters")]!r}
             *("torch", "from captum_ext.attributions.shear import Shear", "captum"),
             marks=pytest.mark.skipif(not HAS_TORCH, reason="captum is not installed"),
         ),
-        (
-            "lightning",
-            "import shap_ext; shap_ext.SimShapExplainer(len, pd.DataFrame([0]))",
-            "amortized",
-        ),
-        ("lightning", "import shap_ext; shap_ext.Surrogate.load('file')", "amortized"),
-        ("networkx", "import shap_ext; shap_ext.draw_graph([[0.0]], [0.0])", "graphs"),
     ],
 )
 def test_a_missing_package_is_named_with_the_extra_that_installs_it(missing, use, extra):
-    code = f"""
-import pandas as pd
-try:
-    {use}
-except ImportError as error:
-    print(error.name)
-    print(error)
-"""
-    name, message = run_without([missing], code).splitlines()
-    assert name == missing
-    assert f"{missing} is not installed: pip install 'shapley-ext[{extra}]'." in message
+    (found,) = messages_without([missing], [use])
+    assert_named(found, missing, extra)
+
+
+def test_a_missing_package_of_an_option_is_named_where_it_is_used():
+    uses = [
+        "import shap_ext; shap_ext.SimShapExplainer(len, pd.DataFrame([0]))",
+        "shap_ext.Surrogate.load('file')",
+        "shap_ext.draw_graph([[0.0]], [0.0])",
+    ]
+    trained, loaded, drawn = messages_without(["lightning", "networkx"], uses)
+    assert_named(trained, "lightning", "amortized")
+    assert_named(loaded, "lightning", "amortized")
+    assert_named(drawn, "networkx", "graphs")
 
 
 def test_the_core_needs_no_host_and_no_torch():

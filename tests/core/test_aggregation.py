@@ -1,5 +1,6 @@
 """Aggregators on arrays: against enumeration and definition, and what each of them promises."""
 
+import functools
 from itertools import permutations
 
 import numpy as np
@@ -392,7 +393,7 @@ def test_losses_say_what_the_criteria_say():
 def test_the_trade_off_goes_one_way():
     """Less complexity at the price of sensitivity, and its ends are the minima of either."""
     simple, candidates = complexity_against_sensitivity()
-    curve = trade_off(simple, candidates)
+    curve = default_trade_off()
     assert (np.diff(curve.complexity.mean(1)) <= 1e-12).all()
     assert (np.diff(curve.sensitivity.mean(1)) >= -1e-12).all()
     assert np.ptp(curve.complexity.mean(1)) > 0.1
@@ -418,6 +419,11 @@ def complexity_against_sensitivity():
     return ComplexityLoss(candidates), SensitivityLoss(steps, np.ones((40, 6), dtype=bool))
 
 
+@functools.cache
+def default_trade_off():
+    return trade_off(*complexity_against_sensitivity())
+
+
 def trade_off_at(strengths):
     simple, candidates = complexity_against_sensitivity()
     return trade_off(simple, candidates, strengths)
@@ -425,7 +431,7 @@ def trade_off_at(strengths):
 
 def test_the_trade_off_can_be_drawn():
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    ax = trade_off(*complexity_against_sensitivity()).plot(names=["a", "b", "c"])
+    ax = default_trade_off().plot(names=["a", "b", "c"])
     assert [text.get_text() for text in ax.get_legend().get_texts()][-3:] == ["a", "b", "c"] or [
         text.get_text() for text in ax.get_legend().get_texts()
     ][:3] == ["a", "b", "c"]

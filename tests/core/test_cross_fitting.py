@@ -134,6 +134,7 @@ def test_the_first_part_of_a_design_is_unbiased(stop):
 
 
 @pytest.mark.parametrize(("n_players", "budget"), [(6, 30), (8, 60), (8, 160)])
+@pytest.mark.slow
 def test_errors_are_those_of_the_draws(n_players, budget):
     """Mean squares over 300 seeds; they count on some covariance between folds."""
     game = random_game(n_players, seed=4)
@@ -162,6 +163,7 @@ def errors_of(estimator, table, per_player, n_seeds=2):
 
 @pytest.mark.parametrize(("per_player", "most"), [(16, 0.6), (32, 0.35)])
 @pytest.mark.parametrize("name", ["tanh network", "ReLU network", "trees"])
+@pytest.mark.slow
 def test_far_more_accurate_than_other_unbiased_estimators(name, per_player, most):
     table = tabulated(name, 10, 6)
     ours, inside = errors_of(core.OddGP(unbiased=True), table, per_player)
@@ -171,6 +173,7 @@ def test_far_more_accurate_than_other_unbiased_estimators(name, per_player, most
 
 
 @pytest.mark.parametrize("name", ["vote", "random", "sum above a threshold"])
+@pytest.mark.slow
 def test_no_less_accurate_where_regressions_tell_little(name):
     table = tabulated(name, 10, 8)
     ours, _ = errors_of(core.OddGP(unbiased=True), table, 16, n_seeds=4)

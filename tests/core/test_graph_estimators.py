@@ -25,7 +25,7 @@ from shapley_adapters.graphs.connected_sets import subgraph_of
 from shapley_adapters.pipeline.design_cache import DesignCache
 from shapley_adapters.pipeline.designs import design_cache
 from tests.helpers import graph_oracles as oracle
-from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.brute_force import game_of_rows, game_shapley_values
 from tests.helpers.reference_games import FunctionGame, TableGame, additive_game, random_game
 from tests.helpers.tolerances import Tolerances
 
@@ -69,6 +69,11 @@ def by_rows(game, function):
     return np.array([function(game.value_of(row)) for row in range(game.n_rows)])
 
 
+def of_all_rows(game, function):
+    """Return the same by one loop over the graph; the function takes values of several rows."""
+    return np.moveaxis(function(game_of_rows(game)), 0, 1)
+
+
 def over_components(game, graph):
     """Return the game in which the components of a coalition act apart."""
     n_players = game.n_players
@@ -89,7 +94,7 @@ def test_l_shapley_is_its_definition(graph, context):
     game = random_game(7, n_rows=2, n_outputs=2)
     for order in (0, 1, 2):
         found = run(game, core.LShapley(order, context), graph)
-        wanted = by_rows(game, lambda v, k=order: oracle.l_shapley(graph, v, k, context))
+        wanted = of_all_rows(game, lambda v, k=order: oracle.l_shapley(graph, v, k, context))
         np.testing.assert_allclose(found.values, wanted, **EXACT)
         assert (found.standard_errors == 0).all()
         assert (found.orders == order).all()
@@ -103,7 +108,7 @@ def test_c_shapley_is_its_definition(graph, context, marginals, weighting):
     game = random_game(7, n_rows=2, n_outputs=2)
     for order in (0, 1, 2):
         found = run(game, core.CShapley(order, weighting, context, marginals), graph)
-        wanted = by_rows(
+        wanted = of_all_rows(
             game,
             lambda v, k=order: oracle.c_shapley(graph, v, k, weighting, context, marginals),
         )
@@ -114,7 +119,8 @@ def test_c_shapley_is_its_definition(graph, context, marginals, weighting):
 def test_myerson_is_the_shapley_value_of_the_restricted_game(graph):
     game = random_game(7, n_rows=2, n_outputs=2)
     found = run(game, core.Myerson(), graph)
-    np.testing.assert_allclose(found.values, by_rows(game, partial(oracle.myerson, graph)), **EXACT)
+    wanted = of_all_rows(game, partial(oracle.myerson, graph))
+    np.testing.assert_allclose(found.values, wanted, **EXACT)
     for component in nx.connected_components(graph):
         whole = [game.value_of(row)(component) - game.value_of(row)(()) for row in range(2)]
         own = found.values[:, sorted(component)].sum(axis=1)
@@ -537,6 +543,7 @@ def check_draws(estimator, graph, budget, wanted, game, n_seeds=200):
 
 
 @pytest.mark.parametrize("context", ["removed", "kept"])
+@pytest.mark.slow
 def test_drawn_orders_of_neighbourhoods_are_unbiased(context):
     """A wheel with a tail: the hub sees all of ten players, the end of the tail three."""
     graph = nx.star_graph(8)
@@ -569,6 +576,7 @@ def hub_with_a_tail():
 @pytest.mark.parametrize("context", ["removed", "kept"])
 @pytest.mark.parametrize("marginals", ["removal", "components"])
 @pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.slow
 def test_drawn_c_shapley_values_are_unbiased(order, marginals, context):
     graph, game = hub_with_a_tail(), random_game(11)
     value = game.value_of(0)

@@ -1,5 +1,6 @@
 """The oracle: Shapley values straight from their definition, sharing no code with the package."""
 
+from functools import cache
 from itertools import combinations
 from math import factorial
 
@@ -9,8 +10,10 @@ import numpy as np
 def shapley_values(n_players, value):
     """Return the Shapley values, (M, …), of the game `value`, a function of a set of players.
 
-    Eq. 3 of the SHEAR paper, one coalition at a time.
+    Eq. 3 of the SHEAR paper, one coalition at a time. The formula names each coalition once per
+    player; its value is computed once.
     """
+    value = cache(value)
     contributions = []
     for player in range(n_players):
         others = [other for other in range(n_players) if other != player]
@@ -39,9 +42,13 @@ def masked_model_values(model, row, background):
 
 def game_shapley_values(game):
     """Return the Shapley values, (R, M, K), of all rows of a `TableGame`."""
-    return np.array(
-        [shapley_values(game.n_players, game.value_of(row)) for row in range(game.n_rows)]
-    )
+    return np.moveaxis(shapley_values(game.n_players, game_of_rows(game)), 0, 1)
+
+
+def game_of_rows(game):
+    """Return the games of all rows of a `TableGame` as one, whose values are (R, K)."""
+    of_rows = [game.value_of(row) for row in range(game.n_rows)]
+    return lambda coalition: np.stack([value(coalition) for value in of_rows])
 
 
 def conditional_values(model, row, table):

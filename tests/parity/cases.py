@@ -1,6 +1,5 @@
 """What the parity table holds: kinds of input and model, as users hand them to a host."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +35,7 @@ class Case:
 
     def exact(self):
         """Return the Shapley values by their definition, (R, M, K)."""
-        games = [functools.cache(game) for game in self.games]  # each coalition is asked for often
-        values = np.array([shapley_values(self.n_players, game) for game in games])
+        values = np.array([shapley_values(self.n_players, game) for game in self.games])
         return values.reshape(len(self.games), self.n_players, -1)
 
 

@@ -32,6 +32,11 @@ from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import HAS_TORCH, captum_ext, nn, torch
 
 FEW = "ignore:.* is little for"
+# The others share the workers of loky; an error ends them.
+STARTS_PROCESSES = [pytest.mark.slow, pytest.mark.versions]
+backends_that_end = pytest.mark.parametrize(
+    "backend", [pytest.param("loky", marks=STARTS_PROCESSES), "threading"]
+)
 N_ROWS, N_PLAYERS = 9, 6
 _Module: Any = nn.Module if HAS_TORCH else object
 _Tensor: Any = torch.Tensor if HAS_TORCH else object
@@ -176,7 +181,7 @@ CASES: dict[str, Callable[[], tuple[tuple, dict]]] = {
 @pytest.mark.filterwarnings(FEW, "ignore:.*did not reach the tolerance")
 @pytest.mark.parametrize(
     "backend",
-    ["loky", "threading", pytest.param("multiprocessing", marks=pytest.mark.slow)],
+    ["loky", "threading", pytest.param("multiprocessing", marks=STARTS_PROCESSES)],
 )
 @pytest.mark.parametrize("case", CASES)
 def test_every_kind_of_input_gives_the_bits_of_a_serial_call(case, backend):
@@ -279,7 +284,7 @@ def not_finite_at_row_seven(x):
     return np.where(is_row, np.nan, smooth(x))
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@backends_that_end
 def test_an_error_names_the_row_of_the_table(backend):
     masker = BACKGROUND[:1]
     with joblib.parallel_config(backend=backend):
@@ -293,7 +298,7 @@ def test_an_error_names_the_row_of_the_table(backend):
             explainer(X, max_evals=40)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@backends_that_end
 def test_an_error_in_a_stream_names_the_row_of_the_stream(backend, tmp_path):
     explainer = shap.Explainer(FailingLater(), BACKGROUND[:1], algorithm="leastsquares", n_jobs=2)
     with joblib.parallel_config(backend=backend), pytest.raises(WorkerError, match="Row 7: the"):
@@ -335,6 +340,8 @@ class Unloadable:
         return {"a": 1}
 
 
+@pytest.mark.slow
+@pytest.mark.versions
 def test_a_model_that_a_worker_cannot_load_says_so():
     explainer = shap.Explainer(Unloadable(), BACKGROUND, algorithm="leastsquares", n_jobs=2)
     with pytest.raises(WorkerError, match=r"cannot load the model: OSError: .*weights\.bin"):
@@ -397,7 +404,7 @@ def threads_of_libraries(x):
     return np.where(np.isnan(x[:, 0]), 0.0, most) * 1.0 + 0 * x.sum(axis=1)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@backends_that_end
 def test_workers_leave_each_other_their_cores(backend, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "8")  # loky leaves this to the user
     before = torch.get_num_threads() if HAS_TORCH else None

@@ -112,6 +112,7 @@ def test_unknown_names_are_still_refused_by_shap(name):
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 def test_early_bound_class_knows_the_names():
     assert Explainer is shap.Explainer
     code = (

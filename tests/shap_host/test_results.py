@@ -493,6 +493,7 @@ def test_cloudpickle_takes_lambdas():
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 def test_other_processes_give_the_same(tmp_path):
     explainer = full("shear")
     path = tmp_path / "explainer.pkl"
@@ -510,7 +511,10 @@ def test_other_processes_give_the_same(tmp_path):
     )
 
 
-@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "backend",
+    ["threading", pytest.param("loky", marks=[pytest.mark.slow, pytest.mark.versions])],
+)
 def test_joblib_workers_explain(backend):
     explainer = build("shear")
     wanted = explainer(X, max_evals=110).values

@@ -103,6 +103,7 @@ def assert_identical(found, wanted):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.slow
+@pytest.mark.versions
 def test_eight_threads_find_what_one_does(case):
     explainer, inputs = built(case)
     wanted = [explain_one(explainer, inputs, row) for row in range(N_ROWS)]
@@ -134,6 +135,7 @@ SENT = ["text", "image", "partition", "function"]
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 @pytest.mark.parametrize("case", SENT)
 @pytest.mark.slow
+@pytest.mark.versions
 def test_joblib_finds_what_one_process_does(case, backend):
     """Loky starts its workers afresh, multiprocessing forks them."""
     explainer, inputs = built(case)
@@ -148,6 +150,7 @@ def test_joblib_finds_what_one_process_does(case, backend):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.slow
+@pytest.mark.versions
 def test_processes_find_what_one_does(method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"{method} is not to be had on this system")
