@@ -10,7 +10,7 @@ import numpy as np
 import shap
 
 from ..argument_types import Table
-from ..shap_internals import set_bounds
+from ..shap_internals import set_bounds, set_tables
 
 _SHIFTS = frozenset(["__add__", "__radd__", "__sub__", "__rsub__"])
 
@@ -99,7 +99,15 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
 def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> Any:
     """Return an Explanation of shap: a `BoundedExplanation` if there are bounds."""
     kind = shap.Explanation if lower_bounds is None else BoundedExplanation
-    return kind(values, lower_bounds=lower_bounds, **fields)
+    tables = {name: field for name, field in fields.items() if _is_table_of_objects(field)}
+    shapes = {name: np.broadcast_to(0, table.shape) for name, table in tables.items()}
+    result = kind(values, lower_bounds=lower_bounds, **(fields | shapes))
+    set_tables(result, tables)
+    return result
+
+
+def _is_table_of_objects(field: object) -> bool:
+    return isinstance(field, np.ndarray) and field.dtype == object and field.ndim > 1
 
 
 def _is_constant(other: object, bounds: object) -> bool:
