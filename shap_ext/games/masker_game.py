@@ -80,7 +80,9 @@ class MaskerGame(GameOfModel):
     @property
     def batch_bounds(self) -> BatchBounds:
         """Between which sizes of batches to choose."""
-        return BatchBounds.of_bytes(self._bytes_each(), max_rows=_MAX_EVALUATIONS)
+        return BatchBounds.of_bytes(
+            self._bytes_each(), max_rows=_MAX_EVALUATIONS, max_bytes=self.max_input_bytes
+        )
 
     def _bytes_each(self) -> int:
         """Return the memory that one masked row takes."""
