@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -45,6 +45,7 @@ __all__ = [
     "prepared_attributes",
     "row_output_names",
     "set_bounds",
+    "set_tables",
 ]
 
 BUILT_IN_ALGORITHMS = frozenset(
@@ -218,3 +219,15 @@ def set_bounds(
     fields = {"lower_bounds": lower, "upper_bounds": upper, "error_std": errors}
     for name, value in fields.items():
         setattr(explanation._s, name, Obj(value))
+
+
+def set_tables(explanation: Explanation, tables: Mapping[str, npt.NDArray[np.object_]]) -> None:
+    """Set fields that are tables of objects, one object in each cell.
+
+    From an array of objects itself, the slicer would find the number of axes by a visit of each
+    cell, which takes some microseconds.
+    """
+    for name, table in tables.items():
+        tracked = Obj(np.empty((0,) * table.ndim))
+        tracked.o = table
+        setattr(explanation._s, name, tracked)

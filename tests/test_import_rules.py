@@ -27,6 +27,7 @@ NEEDS_TORCH = {
     "attributions",
     "autograd_torch",
     "derivatives_torch",
+    "device_memory",
     "surrogate_network",
     "surrogate_training",
     "value_functions_torch",
@@ -35,13 +36,12 @@ NEEDS_TORCH = {
 # Folders, and modules beside them: each may import those of the floors before its own.
 FLOORS = {
     "shapley_adapters": [
-        {"array_types", "errors", "row_numbers"},
+        {"array_types", "errors", "memory_bounds", "row_numbers"},
         {
             "arguments",
             "coalitions",
             "constructors",
             "errors_of_means",
-            "memory_bounds",
             "threads",
             "torch_support",
         },

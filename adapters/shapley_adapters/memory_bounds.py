@@ -6,6 +6,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+MAX_INPUT_BYTES = 2**26
+"""The most bytes of a batch of inputs in the memory of the machine."""
+
 _SHARE = 0.5
 """Share of the machine's memory: the model, its inputs and the user's data need the rest."""
 

@@ -20,6 +20,7 @@ from shapley_adapters.games.evaluation import in_batches, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.torch_support.array_module import changing_layers
+from shapley_adapters.torch_support.device_memory import max_input_bytes
 from shapley_adapters.torch_support.tensor_arrays import array_of, array_of_tensor
 
 from ..futures import waited
@@ -122,7 +123,11 @@ class ForwardFunctionGame:
         """Between which sizes of batches to choose, unless the user has chosen one."""
         if self.perturbations_per_eval is not None or self.calls_in_flight > 0:
             return None  # calls in flight make a batch of their own
-        return BatchBounds.of_bytes(self._example_bytes, self.baselines.n_draws)
+        return BatchBounds.of_bytes(
+            self._example_bytes,
+            self.baselines.n_draws,
+            max_bytes=max_input_bytes(self.inputs[0].device),
+        )
 
     def active_players(self) -> BoolArray:
         """Return the players whose inputs differ from the baselines; NaN equals NaN only."""

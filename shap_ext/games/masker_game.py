@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,7 +82,9 @@ class MaskerGame(GameOfModel):
     @property
     def batch_bounds(self) -> BatchBounds:
         """Between which sizes of batches to choose."""
-        return BatchBounds.of_bytes(self._bytes_each(), max_rows=_MAX_EVALUATIONS)
+        return BatchBounds.of_bytes(
+            self._bytes_each(), max_rows=_MAX_EVALUATIONS, max_bytes=self.max_input_bytes
+        )
 
     def _bytes_each(self) -> int:
         """Return the memory that one masked row takes."""
@@ -104,40 +106,55 @@ class MaskerGame(GameOfModel):
     def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
         """Return the values, (P, K), each the average over its masked rows."""
         if not self.linearize_link or self.average.link is shap.links.identity:
-            return self._reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
-        return np.concatenate(
-            [
-                self._average(int(row))(outputs[None])
-                for row, outputs in zip(rows, self._outputs(rows, coalitions), strict=True)
-            ]
-        )
+            return self.reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
+        return self.reduced(rows, coalitions, self._linearized_averages)
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the masked rows of each pair."""
-        return self._reduced(rows, coalitions, reduce)
+        pairs_in_order, values = zip(
+            *(
+                (pairs, reduce(outputs, rows[pairs]))
+                for pairs, outputs in self._outputs(rows, coalitions)
+            ),
+            strict=True,
+        )
+        order = np.argsort(np.concatenate(pairs_in_order))
+        in_order: ValueArray = np.concatenate(values)[order]
+        return in_order
 
-    def _reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
-        outputs = self._outputs(rows, coalitions)
-        counts = np.array([len(values_of_pair) for values_of_pair in outputs])
-        values: list[Any] = [None] * len(rows)
-        for count in np.unique(counts):
-            same_count = np.flatnonzero(counts == count)
-            reduced = reduce(np.stack([outputs[pair] for pair in same_count]), rows[same_count])
-            for pair, value in zip(same_count, reduced, strict=True):
-                values[pair] = value
-        return np.stack(values)
+    def _linearized_averages(self, outputs: FloatArray, rows: IntArray) -> ValueArray:
+        return np.concatenate(
+            [
+                self._average(int(row))(of_pair[None])
+                for row, of_pair in zip(rows, outputs, strict=True)
+            ]
+        )
 
-    def _outputs(self, rows: IntArray, coalitions: CoalitionArray) -> list[FloatArray]:
-        """Return the outputs, (B, K), for each pair's masked rows, from as few calls as can be."""
-        masked = [
-            _as_arrays(self.rows[row](coalition[self.players_of_rows[row]]))
-            for row, coalition in zip(rows, coalitions, strict=True)
-        ]
-        outputs_of_pairs: list[Any] = [None] * len(masked)
+    def _outputs(
+        self, rows: IntArray, coalitions: CoalitionArray
+    ) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield the outputs of pairs with equally many masked rows, (P, B, K), and their indices.
+
+        The model is called as rarely as possible.
+        """
+        masked = self._masked(rows, coalitions)
         for pairs in self._group_by_call(rows, masked):
-            for pair, outputs in zip(pairs, self._call_model(rows, masked, pairs), strict=True):
-                outputs_of_pairs[pair] = outputs
-        return outputs_of_pairs
+            counts = np.array([max(map(len, masked[pair])) for pair in pairs])
+            outputs = self._call_model(rows, masked, pairs, counts)
+            starts = np.cumsum(counts) - counts
+            for count in np.unique(counts):
+                members = np.flatnonzero(counts == count)
+                yield np.array(pairs)[members], outputs[starts[members, None] + np.arange(count)]
+
+    def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> list[tuple[Any, ...]]:
+        """Return the masked inputs of each pair."""
+        masked: list[tuple[Any, ...]] = []
+        firsts = np.flatnonzero(np.diff(rows, prepend=-1))  # of the pairs of one row in succession
+        for first, last in zip(firsts, [*firsts[1:], len(rows)], strict=True):
+            row = rows[first]
+            masks = coalitions[first:last].take(self.players_of_rows[row], axis=1)
+            masked += map(_as_arrays, self.rows[row].masked(masks))
+        return masked
 
     def _group_by_call(self, rows: IntArray, masked: Sequence[tuple[Any, ...]]) -> list[list[int]]:
         """Group pairs for one call of the model: their arrays have the same shapes and kinds."""
@@ -147,10 +164,13 @@ class MaskerGame(GameOfModel):
         return list(groups.values())
 
     def _call_model(
-        self, rows: IntArray, masked: Sequence[tuple[Any, ...]], pairs: list[int]
-    ) -> list[FloatArray]:
-        """Call the model once; return the outputs of each pair."""
-        counts = [max(map(len, masked[pair])) for pair in pairs]
+        self,
+        rows: IntArray,
+        masked: Sequence[tuple[Any, ...]],
+        pairs: list[int],
+        counts: IntArray,
+    ) -> FloatArray:
+        """Call the model once; return the outputs of the pairs, one after another, (P·B, K)."""
         joined = [
             _concatenated(
                 [_repeated(masked[pair][part], n) for pair, n in zip(pairs, counts, strict=True)]
@@ -158,8 +178,7 @@ class MaskerGame(GameOfModel):
             for part in range(len(masked[pairs[0]]))
         ]
         output = self._predict(int(rows[pairs[0]]), joined)
-        outputs = as_outputs(output, sum(counts), self._shape)
-        return np.split(outputs, np.cumsum(counts)[:-1])
+        return as_outputs(output, int(counts.sum()), self._shape)
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
         return self.predict(*inputs)
@@ -167,8 +186,8 @@ class MaskerGame(GameOfModel):
     def _average(self, row: int) -> LinkedAverage:
         if row not in self._averages:
             no_players = np.zeros((1, self.n_players), dtype=bool)
-            (outputs,) = self._outputs(np.array([row]), no_players)
-            self._averages[row] = self.average.linearized_at(outputs)
+            ((_, outputs),) = self._outputs(np.array([row]), no_players)
+            self._averages[row] = self.average.linearized_at(outputs[0])
         return self._averages[row]
 
 
@@ -221,7 +240,7 @@ class TargetedTextGame(MaskerGame):
                 "value_function makes one value of the outputs, but the rows of X have different "
                 "outputs. Explain them one at a time, or leave value_function='raw'."
             )
-        return self._reduced(rows, coalitions, reduce)
+        return super().reduced(rows, coalitions, reduce)
 
     def _group_by_call(self, rows: IntArray, masked: Sequence[tuple[Any, ...]]) -> list[list[int]]:
         groups: dict[Any, list[int]] = {}

@@ -67,6 +67,10 @@ class MaskedRow:
         """Return the masked inputs, each with any number of rows; they are not changed later."""
         return tuple([part] for part in self.inputs)
 
+    def masked(self, masks: Mask) -> list[tuple[Any, ...]]:
+        """Return the masked inputs of each mask, (n, length of a mask)."""
+        return [self(mask) for mask in masks]
+
 
 @dataclass
 class MaskerRow(MaskedRow):
@@ -132,15 +136,25 @@ class MaskerRow(MaskedRow):
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
         """Return the inputs as the masker masks them."""
+        return self.masked(mask[None])[0]
+
+    def masked(self, masks: Mask) -> list[tuple[Any, ...]]:
+        """Return the inputs as the masker masks them, for each mask."""
         if self.is_own:
-            masked = self.masker(mask, *self.inputs)
-        else:
-            # The masker may write into the row, and later into its result.
-            with lock_of(self.masker):
-                masked = self.masker(mask, *_copied(self.inputs))
-                if not getattr(self.masker, "immutable_outputs", False):
-                    masked = _copied(masked)
-        return self._checked(masked)
+            return [self._checked(self.masker(mask, *self.inputs)) for mask in masks]
+        results = []
+        keeps_results = getattr(self.masker, "immutable_outputs", False)
+        with lock_of(self.masker):  # once for all masks, because it takes a microsecond
+            for mask in masks:
+                # The masker may write into the row, and later into its result.
+                result = self.masker(mask, *map(_copied, self.inputs))
+                results.append(self._checked(result if keeps_results else _copied(result)))
+        return results
+
+    @cached_property
+    def _input_axes(self) -> list[int]:
+        """The number of dimensions of each input."""
+        return [np.ndim(model_input) for model_input in self.inputs]
 
     def _ask(self, method: Callable[..., Any]) -> Any:
         if self.is_own:
@@ -154,8 +168,8 @@ class MaskerRow(MaskedRow):
                 f"masker {type(self.masker).__name__} returned None instead of masked rows."
             )
         parts = masked if isinstance(masked, tuple) else (masked,)
-        for part, model_input in zip(parts, self.inputs, strict=False):
-            if np.ndim(model_input) > 0 and np.ndim(part) == np.ndim(model_input):
+        for part, model_input, n_axes in zip(parts, self.inputs, self._input_axes, strict=False):
+            if n_axes > 0 and np.ndim(part) == n_axes:
                 raise InvalidArgumentError(
                     f"masker must return masked rows, one more dimension than its input's "
                     f"{np.shape(model_input)}; it returned {np.shape(part)}. Add it by "
@@ -289,7 +303,7 @@ class RowWithTarget(MaskedRow):
 def _copied(masked: Any) -> Any:
     if isinstance(masked, tuple):
         return tuple(map(_copied, masked))
-    if isinstance(masked, np.ndarray) and masked.dtype != object:
+    if isinstance(masked, np.ndarray) and not masked.dtype.hasobject:
         return masked.copy()  # deepcopy takes three times as long for small rows
     return copy.deepcopy(masked)
 

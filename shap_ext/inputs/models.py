@@ -14,6 +14,7 @@ import shap
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import ModelOutputError
 from shapley_adapters.games.outputs import OutputShape
+from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Model, ModelOutput
@@ -67,6 +68,11 @@ class GameOfModel:
     def is_in_training_mode(self) -> bool:
         """Whether the model is known not to be deterministic, which users are warned of."""
         return bool(getattr(self.predict, "is_in_training_mode", False))
+
+    @property
+    def max_input_bytes(self) -> int:
+        """The bytes that the inputs of one batch may take: a share of the free memory of a GPU."""
+        return int(getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES))
 
     @property
     def rounding(self) -> float:

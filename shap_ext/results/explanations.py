@@ -17,7 +17,7 @@ from shapley_adapters.row_numbers import row_number
 
 from ..argument_types import Outputs, Table
 from ..inputs.datasets import ragged
-from ..shap_internals import chosen_by, is_op_chain
+from ..shap_internals import chosen_by, is_op_chain, set_tables
 from .bounded_explanation import BoundedExplanation
 
 
@@ -124,7 +124,15 @@ def explanations(
 def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> Any:
     """Return an Explanation of shap: a `BoundedExplanation` if there are bounds."""
     kind = shap.Explanation if lower_bounds is None else BoundedExplanation
-    return kind(values, lower_bounds=lower_bounds, **fields)
+    tables = {name: field for name, field in fields.items() if _is_table_of_objects(field)}
+    shapes = {name: np.broadcast_to(0, table.shape) for name, table in tables.items()}
+    result = kind(values, lower_bounds=lower_bounds, **(fields | shapes))
+    set_tables(result, tables)
+    return result
+
+
+def _is_table_of_objects(field: object) -> bool:
+    return isinstance(field, np.ndarray) and field.dtype == object and field.ndim > 1
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
 """How time and memory grow with rows, players, evaluations, outputs and background rows.
 
     python tests/benchmarks/growth.py [--quick] [--only SERIES …] [--estimators NAME …] [--limit S]
-                                      [--figure FILE]
+                                      [--figure FILE] [--from FILE …]
 
 Each cell explains by shap.Explainer in a process of its own. The model is a product of matrices and
 a square, so that nearly all time is ours; its own time is subtracted. Memory is the highest of the
 process less that before the call. One size changes at a time, the others are those of DEFAULTS. The
 power is that with which our time for all rows grows since the size before: 1 is in proportion. A
 series ends where a cell takes longer than the limit or is refused, with the reason. About ten
-minutes.
+minutes. With --from, the figure is drawn from what earlier runs printed; later files take the place
+of earlier ones.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import resource
 import subprocess
 import sys
 import time
+from collections import ChainMap
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,7 +132,8 @@ def measure(cell: Cell) -> Cost:
     table = rng.normal(size=(cell.rows, cell.players))
     model = Model(cell)
     options = {"cooperators": "random"} if cell.estimator == "shear" else {}
-    explainer = shap.Explainer(model, background, algorithm=cell.estimator, seed=0, **options)
+    masker = shap.maskers.Independent(background, max_samples=cell.background)  # 100 by default
+    explainer = shap.Explainer(model, masker, algorithm=cell.estimator, seed=0, **options)
     before, started = _highest_megabytes(), time.perf_counter()
     explainer(table, max_evals=cell.budget, silent=True)
     seconds = time.perf_counter() - started
@@ -150,6 +155,12 @@ def cost_in_a_process(cell: Cell, limit: float) -> Cost | str:
         return done.stderr.strip().splitlines()[-1]
     return Cost(**json.loads(done.stdout.splitlines()[-1]))
 
+
+_LINE = re.compile(
+    rf"(?P<estimator>{'|'.join(ESTIMATORS)}) +(?P<name>{'|'.join(SERIES)}) *(?P<size>[\d,]+)"
+    r" +[\d,]+ +[\d.]+ +(?P<own>[\d.]+) +(?P<megabytes>\d+) "
+)
+"""A line that a run prints for a cell."""
 
 Curve = list[tuple[int, float, float]]
 """Sizes with our milliseconds per row and the megabytes."""
@@ -180,17 +191,30 @@ def print_series(name: str, estimator: str, sizes: tuple[int, ...], limit: float
     return curve
 
 
+def printed_curves(path: str) -> dict[tuple[str, str], Curve]:
+    """Return the curves from what a run has printed."""
+    curves: dict[tuple[str, str], Curve] = {}
+    for line in Path(path).read_text().splitlines():
+        match = _LINE.match(line)
+        if match:
+            estimator, name, size = match["estimator"], match["name"], match["size"]
+            point = int(size.replace(",", "")), float(match["own"]), float(match["megabytes"])
+            curves.setdefault((name, estimator), []).append(point)
+    return curves
+
+
 def draw(curves: dict[tuple[str, str], Curve], path: str) -> None:
     """Draw time per row over memory, with a column for each series."""
     import matplotlib.pyplot as plt
 
-    names = list(dict.fromkeys(name for name, _ in curves))
+    names = [name for name in SERIES if any(name == of_curve for of_curve, _ in curves)]
     figure, axes = plt.subplots(2, len(names), figsize=(3.2 * len(names), 5.5), squeeze=False)
     for (name, estimator), curve in curves.items():
         column = axes[:, names.index(name)]
         sizes, milliseconds, megabytes = zip(*curve, strict=True)
-        column[0].loglog(sizes, milliseconds, "o-", markersize=3, label=estimator)
-        column[1].loglog(sizes, np.maximum(megabytes, 1), "o-", markersize=3)
+        style = {"color": f"C{ESTIMATORS.index(estimator)}", "marker": "o", "markersize": 3}
+        column[0].loglog(sizes, milliseconds, label=estimator, **style)
+        column[1].loglog(sizes, np.maximum(megabytes, 1), **style)
         column[1].set_xlabel(LABELS[name])
     axes[0, 0].set_ylabel("our milliseconds per row")
     axes[1, 0].set_ylabel("megabytes")
@@ -208,9 +232,14 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of a process")
     parser.add_argument("--quick", action="store_true", help="without the largest sizes")
     parser.add_argument("--figure", help="a file for the curves")
+    parser.add_argument("--from", nargs="+", dest="printed", help="what earlier runs printed")
     arguments = parser.parse_args()
     if arguments.cell:
         print(json.dumps(asdict(measure(Cell(**json.loads(arguments.cell))))))
+        return
+    if arguments.printed:
+        earlier = [printed_curves(path) for path in arguments.printed]
+        draw(dict(ChainMap(*reversed(earlier))), arguments.figure)
         return
     print(
         f"{'estimator':14}{'growing':>12}{'size':>9}{'budget':>9}{'s in all':>10}"

@@ -1,6 +1,10 @@
 """Speed-up by workers: one call with 1 and 2 workers, on each backend of joblib that is installed.
 
     python tests/benchmarks/scaling.py [--quick] [--backends loky dask]
+                                       [--parts speed memory kills] [--kills 30]
+
+Of the other parts, "memory" prints the highest memory of streams of more and more rows, and "kills"
+repeats the test that kills streams at random moments and compares what they write in the end.
 
 The model takes about 1 ms of one core for an evaluation, in pure Python. Threads cannot share such
 a model; for them, the same time is spent in NumPy, which releases Python's lock. Workers are
@@ -12,22 +16,27 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
 import numpy.typing as npt
 import shap
+from streams import in_process
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 
 N_PLAYERS, BUDGET = 12, 200
+PARTS = ("speed", "memory", "kills")
+KILL_TEST = str(Path(__file__).parents[1] / "parity" / "test_stream_kills.py")
 
 
 @dataclass(frozen=True)
@@ -153,12 +162,47 @@ def measure(backend: str, n_rows: int, n_times: int) -> None:
     print(f"{backend:10} {one:8.2f} {two:8.2f} {one / two:8.2f}", flush=True)
 
 
+def print_memory(row_numbers: tuple[int, ...]) -> None:
+    """Print the seconds and the highest memory of streams of 13 features, 32 evaluations a row."""
+    print(f"\n{'rows':>10} {'seconds':>8} {'MB':>6}  (stream to .npy)")
+    for n_rows in row_numbers:
+        cost = in_process(n_rows, 13, 32, "npy")
+        print(f"{n_rows:>10,} {cost['seconds']:8.1f} {cost['peak_mb']:6.0f}", flush=True)
+
+
+def print_kills(n_kills: int) -> None:
+    """Run the test of killed streams, and print what it says in the end."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:warnings", KILL_TEST],
+        env={**os.environ, "SHAPLEY_EXT_KILLS": str(n_kills)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    last = done.stdout.strip().splitlines()[-1]
+    print(f"\n{n_kills} kills and a stop before each step on disk: {last}")
+    print(f"{time.perf_counter() - started:.0f} s")
+
+
 def main() -> None:
     """Measure the backends that the command names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rows: shows that it runs")
     parser.add_argument("--backends", nargs="+", choices=BACKENDS, default=list(BACKENDS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=["speed"])
+    parser.add_argument("--kills", type=int, default=30)
     arguments = parser.parse_args()
+    if "speed" in arguments.parts:
+        print_speed(arguments)
+    if "memory" in arguments.parts:
+        print_memory((10**3, 10**4) if arguments.quick else (10**3, 10**4, 10**5, 10**6))
+    if "kills" in arguments.parts:
+        print_kills(arguments.kills)
+
+
+def print_speed(arguments: argparse.Namespace) -> None:
+    """Print the speed-up on each backend."""
     n_rows, n_times = (4, 1) if arguments.quick else (32, 2)
     print(f"{n_rows} rows, {BUDGET} evaluations each of 1 ms; {joblib.cpu_count()} cores")
     print(f"{'backend':10} {'1 [s]':>8} {'2 [s]':>8} {'speed-up':>8}")

@@ -12,6 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from slicer.slicer_internal import UnifiedDataHandler
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from tests.shap_host.games import ROUNDING, Seen, oracle_of_frame
@@ -200,3 +201,26 @@ def test_plots_take_frames_of_all_types():
     shap.plots.waterfall(sv[0], show=False)
     shap.plots.bar(sv, show=False)
     shap.plots.beeswarm(sv, show=False)
+
+
+def test_an_explanation_does_not_visit_each_cell(monkeypatch):
+    """shap's slicer takes some microseconds for each cell of a table of objects."""
+    visited = []
+    max_dim = UnifiedDataHandler.max_dim
+    monkeypatch.setattr(
+        UnifiedDataHandler, "max_dim", lambda table: visited.append(1) or max_dim(table)
+    )
+    frame = pd.concat([FRAME] * 5, ignore_index=True)
+    explainer = shap.Explainer(by_columns, FRAME.iloc[:1], algorithm="randomorder", seed=0)
+    sv = explainer(frame, max_evals=30)
+    assert len(visited) < len(frame)
+    assert (sv.data == frame.to_numpy(dtype=object)).all()
+    assert (sv[3].data == frame.iloc[3].to_numpy(dtype=object)).all()
+    assert sv[:, "text"].data.tolist() == frame["text"].tolist()
+    grouped = shap.Explainer(
+        lambda X: X.sum(axis=1), np.zeros((1, 3)), algorithm="randomorder", groups={"a": [0, 1]}
+    )
+    visited.clear()
+    of_groups = grouped(np.eye(3)[np.arange(300) % 3])
+    assert len(visited) < 300
+    assert of_groups[1].display_data.tolist() == ["Feature 1", 0.0]

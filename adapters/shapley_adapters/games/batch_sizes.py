@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-_FIRST_ROWS, _MAX_ROWS, _MAX_BYTES = 64, 2**15, 2**26
-"""Rows of the model's input in the first batch, and the largest rows and bytes of a batch."""
+from ..memory_bounds import MAX_INPUT_BYTES
+
+_FIRST_ROWS, _MAX_ROWS = 64, 2**15
+"""Rows of the model's input in the first batch, and the most rows of a batch."""
 
 _FIRST_EVALUATIONS = 16
 """The first batch has at least so many evaluations if memory allows it, and no smaller batch is
@@ -52,7 +54,13 @@ class BatchBounds:
     largest: int
 
     @classmethod
-    def of_bytes(cls, row_bytes: int, rows_each: int = 1, max_rows: int = _MAX_ROWS) -> BatchBounds:
+    def of_bytes(
+        cls,
+        row_bytes: int,
+        rows_each: int = 1,
+        max_rows: int = _MAX_ROWS,
+        max_bytes: int = MAX_INPUT_BYTES,
+    ) -> BatchBounds:
         """Return the bounds for evaluations that take `rows_each` rows of the model's input.
 
         Parameters
@@ -63,8 +71,10 @@ class BatchBounds:
             Rows per evaluation, such as one per background row.
         max_rows : int
             The largest number of rows of a batch.
+        max_bytes : int
+            The largest memory of the inputs of a batch.
         """
-        bound = max(1, min(max_rows, _MAX_BYTES // max(1, row_bytes)) // rows_each)
+        bound = max(1, min(max_rows, max_bytes // max(1, row_bytes)) // rows_each)
         return cls(min(max(_FIRST_EVALUATIONS, _FIRST_ROWS // rows_each), bound), bound)
 
 

@@ -12,6 +12,7 @@ import torch
 
 from ..array_types import FloatArray, IntArray
 from ..errors import DerivativeError, ModelOutputError, warn_user
+from .device_memory import max_input_bytes
 
 _DROP_OUT = (
     torch.nn.modules.dropout._DropoutNd,  # its rate is `p`
@@ -123,6 +124,11 @@ class ArrayModule:
             return 0.0
         return torch.finfo(self.dtype).eps
 
+    @property
+    def max_input_bytes(self) -> int:
+        """The bytes that the inputs of one batch may take on the module's device."""
+        return max_input_bytes(self.device)
+
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
         """Return `array` as a tensor for the module.
 
@@ -132,7 +138,8 @@ class ArrayModule:
         # torch warns of arrays that cannot be written to, such as memory maps.
         tensor = torch.as_tensor(np.require(array, requirements=["C", "W"]))
         keep = self.takes_whole_numbers and not tensor.is_floating_point()
-        return tensor.to(device=self.device, dtype=None if keep else self.dtype)
+        # The type first: not all devices have double precision.
+        return (tensor if keep or self.dtype is None else tensor.to(self.dtype)).to(self.device)
 
     def in_precision(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return `array` in the module's precision, if NumPy has this precision."""
@@ -150,8 +157,8 @@ class ArrayModule:
         if output.is_complex():
             raise ModelOutputError("The model must return real numbers; it returned complex ones.")
         # Modules that return forces enable gradients themselves.
-        numbers = output.detach().resolve_neg().to(device="cpu", dtype=torch.float64)
-        return numbers.numpy()
+        numbers = output.detach().resolve_neg().cpu()  # not all devices have double precision
+        return numbers.to(torch.float64).numpy()
 
     def ones(self, n_points: int, n_players: int) -> torch.Tensor:
         """Return the presence of `n_points` full coalitions."""
