@@ -19,6 +19,7 @@ from .attribution_covariances import shapley_weights
 from .design import spread_pairs
 from .exact_terms import with_exact_games
 from .kernels import OddKernel, Prior
+from .left_out_values import checked_last
 from .marginal_likelihood import best_of_grid
 from .posterior import Posterior, PriorChoice, posterior, posterior_through_first_values
 from .prior_choices import choices_around, choices_of_equal, likely_choices
@@ -179,7 +180,8 @@ class OddGP(Estimator[OddDesign]):
         n_pairs, n_players = draws.members.shape
         results = self._solved(draws.members, total, targets, log_weights, draws.members[:0])
         errors = np.sqrt(results.variances)
-        freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
+        most_freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
+        freedom = np.minimum(results.freedom, most_freedom)
         return Solution(results.means, errors, freedom, prior_shares(results.means, errors))
 
     def _solved(
@@ -210,8 +212,9 @@ class OddGP(Estimator[OddDesign]):
         # Each sum runs over contiguous memory: its order is the same as for one row alone.
         size = np.sqrt((np.ascontiguousarray(flat.T) ** 2).mean(axis=1))
         is_something = size > 0
-        lengths = (n_players, n_players, len(other_members))
+        lengths = (n_players, n_players, len(other_members), 1)
         results = Posterior(*(np.zeros((length, len(size))) for length in lengths))
+        results.freedom[:] = np.inf
         if is_something.any():
             with_all = np.concatenate([np.ones((1, n_players), dtype=bool), members])
             centres = log_weights
@@ -224,13 +227,14 @@ class OddGP(Estimator[OddDesign]):
             results.means[:, is_something] = scaled.means * scale
             results.variances[:, is_something] = scaled.variances * scale**2
             results.predictions[:, is_something] = scaled.predictions * scale
-        means, variances, predictions = (
+            results.freedom[:, is_something] = scaled.freedom
+        means, variances, predictions, freedom = (
             np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
-            for array in (results.means, results.variances, results.predictions)
+            for array in (results.means, results.variances, results.predictions, results.freedom)
         )
         # The residual of efficiency, which is rounding.
         residual = 2 * total - means.sum(axis=1, keepdims=True)
-        return Posterior(means + residual / n_players, variances, predictions)
+        return Posterior(means + residual / n_players, variances, predictions, freedom)
 
     def _posterior(
         self,
@@ -243,9 +247,10 @@ class OddGP(Estimator[OddDesign]):
         n, n_players = signs.shape
         other_signs = signs[:0] if other_signs is None else other_signs
         predictions = np.zeros((len(other_signs), targets.shape[1]))
+        freedom = np.full((1, targets.shape[1]), np.inf)
         if n_players <= _COUNTED_PLAYERS and n == 2 ** (n_players - 1):
             values = shapley_weights(signs).T @ targets  # all pairs are evaluated
-            return Posterior(values, np.zeros_like(values), predictions)
+            return Posterior(values, np.zeros_like(values), predictions, freedom)
         first_values = slice(0, _LEARNED_FROM + 1)
         starts = best_of_grid(signs[first_values], targets[first_values])
         means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
@@ -264,8 +269,8 @@ class OddGP(Estimator[OddDesign]):
         solved = map_in_threads(solve_block, blocks, n_threads)
         for block, results in zip(blocks, solved, strict=True):
             means[:, block], variances[:, block] = results.means, results.variances
-            predictions[:, block] = results.predictions
-        return Posterior(means, variances, predictions)
+            predictions[:, block], freedom[:, block] = results.predictions, results.freedom
+        return Posterior(means, variances, predictions, freedom)
 
 
 def _signs(members: CoalitionArray) -> FloatArray:
@@ -317,6 +322,9 @@ def _with_equal_weights(
     """Return the posterior for targets, (n, B), that start at the same prior."""
     del centres  # only fitted strengths have centres
     is_dense = len(signs) <= _DENSE_PAIRS
+    if is_dense:
+        order = checked_last(signs)
+        signs, targets = signs[order], targets[order]
     n_first = len(signs) if is_dense else min(_FIRST_VALUES, _DENSE_PAIRS)
     kernel = OddKernel.at(signs[:n_first], starts[0].strengths)
     if not is_dense:
@@ -358,9 +366,8 @@ def _with_learned_weights(
             results = _by_likely_choices(signs, stack, list(choices), n_fitted, sparse, other_signs)
     if not len(other_signs):  # the means must be those of the predictions
         results = with_exact_games(kernel, stack[:, searched], prior, sparse, results)
-    return Posterior(
-        results.means[:, :, 0].T, results.variances[:, :, 0].T, results.predictions[:, :, 0].T
-    )
+    arrays = results.means, results.variances, results.predictions, results.freedom
+    return Posterior(*(array[:, :, 0].T for array in arrays))
 
 
 def _by_likely_choices(
@@ -375,8 +382,10 @@ def _by_likely_choices(
 
     The first values decide which choices are likely; the kernels of `choices` are between these.
     """
-    of_games = []
-    for game, own_choices in enumerate(likely_choices(choices, stack, sparse)):
+    of_games, order = [], checked_last(signs)
+    all_likely = likely_choices(choices, stack, sparse)
+    signs, stack = signs[order], stack[:, order]
+    for game, own_choices in enumerate(all_likely):
         with_kernels = [choice.at(signs) for choice in own_choices]
         values = stack[[game], :, None]
         of_games.append(
@@ -401,7 +410,6 @@ def _through_first_values(
         results = posterior_through_first_values(
             signs, values[:, None], first, of_game, n_fitted, sparse[game], other_signs
         )
-        of_games.append(
-            Posterior(results.means[None], results.variances[None], results.predictions[None])
-        )
+        arrays = results.means, results.variances, results.predictions, results.freedom
+        of_games.append(Posterior(*(array[None] for array in arrays)))
     return Posterior.stack(of_games)

@@ -103,14 +103,25 @@ def whiten(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, Fl
     array, (..., n, k)
         L⁻¹ times the columns.
     """
+    factors, whitened = factored(covariances, columns)
+    return half_log_determinants(factors), whitened
+
+
+def half_log_determinants(factors: FloatArray) -> FloatArray:
+    """Return half the logarithms of the determinants of L Lᵀ, (...), given L, (..., n, n)."""
+    halves: FloatArray = np.log(np.diagonal(factors, axis1=-2, axis2=-1)).sum(axis=-1)
+    return halves
+
+
+def factored(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the factors L of covariances L Lᵀ, (..., n, n), and L⁻¹ times the columns."""
     if covariances.ndim > 2:
-        return _whiten_stack(covariances, columns)
+        return _factored_stack(covariances, columns)
     factor = scipy.linalg.cholesky(covariances, lower=True, check_finite=False)
-    whitened = column_by_column(lambda block: whitened_by(factor, block), columns)
-    return np.log(np.diag(factor)).sum(), whitened
+    return factor, column_by_column(lambda block: whitened_by(factor, block), columns)
 
 
-def _whiten_stack(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _factored_stack(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Whiten by the factors of larger matrices, [[K, C], [Cᵀ, cI]].
 
     Their last rows are (L⁻¹C)ᵀ for any large number c. NumPy factors a whole stack in one
@@ -123,25 +134,24 @@ def _whiten_stack(covariances: FloatArray, columns: FloatArray) -> tuple[FloatAr
     large = 1.0 + 2.0 / JITTER * (columns**2).sum(axis=(1, 2))
     bordered[:, n:, n:] = large[:, None, None] * np.eye(n_columns)
     factors = np.linalg.cholesky(bordered)  # it reads the lower triangles only
-    half = np.log(np.diagonal(factors, axis1=1, axis2=2)[:, :n]).sum(axis=1)
-    return half, factors[:, n:, :n].swapaxes(1, 2)
+    return factors[:, :n, :n], factors[:, n:, :n].swapaxes(1, 2)
 
 
 def inverse_factors(covariances: FloatArray) -> FloatArray:
     """Return L⁻¹ for each of the covariances L Lᵀ, (R, n, n)."""
-    return _inverses_of_lower(np.asarray(np.linalg.cholesky(covariances), dtype=np.float64))
+    return inverses_of_lower(np.asarray(np.linalg.cholesky(covariances), dtype=np.float64))
 
 
-def _inverses_of_lower(factors: FloatArray) -> FloatArray:
-    """Return the inverses of lower triangular matrices, (R, n, n), by halves."""
+def inverses_of_lower(factors: FloatArray) -> FloatArray:
+    """Return the inverses of lower triangular matrices, (..., n, n), by halves."""
     n = factors.shape[-1]
     if n <= _SMALL:
         return np.asarray(np.linalg.inv(factors), dtype=np.float64)
     half = n // 2
     inverses = np.zeros_like(factors)
-    first = inverses[:, :half, :half] = _inverses_of_lower(factors[:, :half, :half])
-    second = inverses[:, half:, half:] = _inverses_of_lower(factors[:, half:, half:])
-    inverses[:, half:, :half] = -second @ (factors[:, half:, :half] @ first)
+    first = inverses[..., :half, :half] = inverses_of_lower(factors[..., :half, :half])
+    second = inverses[..., half:, half:] = inverses_of_lower(factors[..., half:, half:])
+    inverses[..., half:, :half] = -second @ (factors[..., half:, :half] @ first)
     return inverses
 
 

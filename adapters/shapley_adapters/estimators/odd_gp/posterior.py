@@ -11,7 +11,7 @@ Shapley values. So the posterior is exact once all pairs are evaluated, for any 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,15 @@ import scipy.linalg
 from ...array_types import FloatArray
 from .attribution_covariances import interaction_covariances, shapley_weights, squared_weights
 from .kernels import OddKernel, Prior
+from .left_out_values import SizeWeights, last_block, last_rows
 from .marginal_likelihood import (
     column_by_column,
     covariance_of,
+    factored,
+    half_log_determinants,
     log_evidence,
     log_prior,
     noise_of,
-    whiten,
     whitened_by,
 )
 from .sparse_triples import SparseInteractions
@@ -39,17 +41,19 @@ _SPARSE_JITTER = 1e-8
 class Posterior:
     """Means and variances of the Shapley values, (..., M, B) each, for B targets.
 
-    `predictions`, (..., m, B), are the means of the values of other coalitions.
+    `predictions`, (..., m, B), are the means of the values of other coalitions; `freedom`,
+    (..., 1, B), are the degrees of freedom of the variances.
     """
 
     means: FloatArray
     variances: FloatArray
     predictions: FloatArray
+    freedom: FloatArray
 
     @classmethod
     def stack(cls, of_games: Sequence[Posterior]) -> Posterior:
         """Return the posteriors of several stacks as those of one."""
-        arrays = [(game.means, game.variances, game.predictions) for game in of_games]
+        arrays = [(game.means, game.variances, game.predictions, game.freedom) for game in of_games]
         return cls(*map(np.concatenate, zip(*arrays, strict=True)))
 
 
@@ -96,20 +100,56 @@ class PriorChoice:
 
 @dataclass
 class _Average:
-    """Scores, means and variances of the choices so far."""
+    """Scores, means and variances of the choices so far, and what their scale depends on."""
 
-    scores: list[FloatArray]
-    means: list[FloatArray]
-    variances: list[FloatArray]
+    scores: list[FloatArray] = field(default_factory=list)
+    means: list[FloatArray] = field(default_factory=list)
+    variances: list[FloatArray] = field(default_factory=list)
+    factors: list[FloatArray] = field(default_factory=list)
+    whitened: list[FloatArray] = field(default_factory=list)
 
-    def add(self, score: FloatArray, mean: FloatArray, variance: FloatArray) -> None:
-        """Add a choice."""
+    def add(
+        self,
+        score: FloatArray,
+        mean: FloatArray,
+        variance: FloatArray,
+        factors: FloatArray,
+        whitened: FloatArray,
+    ) -> None:
+        """Add a choice, with variances (..., M, 1) for values whose whitened squares are 1.
+
+        The factors of its covariances, and the values whitened by them, are kept for the values
+        that are predicted by all others.
+        """
+        spread = _spread(whitened)
         self.scores.append(score)
         self.means.append(mean)
-        self.variances.append(variance)
+        self.variances.append(variance * spread)
+        self.factors.append(last_block(factors))
+        self.whitened.append(whitened)
+
+    def scale_and_freedom(self, weights: SizeWeights) -> tuple[FloatArray, FloatArray]:
+        """Return the factor of the variances, and their freedom, (..., 1, B), by the best choice.
+
+        It is that of each game of a stack, or of each column of one game.
+        """
+        best = np.argmax(self.scores, axis=0)  # (..., B)
+        results = np.empty((2, *best.shape[:-1], 1, best.shape[-1]))
+        of_games = best if best.ndim == 1 else best[:, 0]
+        for choice in np.unique(of_games):
+            chosen = np.flatnonzero(of_games == choice)
+            factors, whitened = self.factors[choice], self.whitened[choice]
+            if best.ndim == 1:
+                whitened = whitened[:, chosen]
+            else:
+                factors, whitened = factors[chosen], whitened[chosen]
+            found = weights.scale_and_freedom(factors, last_rows(whitened), _spread(whitened))
+            index = (slice(None), slice(None), chosen) if best.ndim == 1 else (slice(None), chosen)
+            results[index] = found
+        return results[0], results[1]
 
     def posterior(self) -> Posterior:
-        """Return the mean and the variance of the mixture.
+        """Return the mean and the variance of the mixture, before their scale.
 
         The means of the Shapley values come first, followed by predictions without variances.
         """
@@ -120,7 +160,7 @@ class _Average:
         mean, predictions = all_means[..., :n_players, :], all_means[..., n_players:, :]
         spread = (np.array(self.means)[..., :n_players, :] - mean) ** 2
         variance = (chances * (np.array(self.variances) + spread)).sum(axis=0)
-        return Posterior(mean, variance, predictions)
+        return Posterior(mean, variance, predictions, np.full_like(variance[..., :1, :], np.inf))
 
 
 def posterior(
@@ -161,7 +201,7 @@ def posterior(
         of_features = features @ features.swapaxes(-1, -2)
         of_sparse, own_variance = features @ maps, (maps**2).sum(axis=-2)
         sparse_with_others = features @ stack.features(other_signs).swapaxes(-1, -2)
-    average = _Average([], [], [])
+    average = _Average()
     for choice in choices:
         strengths = choice.prior.strengths
         covariances, variances = interaction_covariances(signs, strengths)
@@ -174,7 +214,8 @@ def posterior(
             all_columns = np.concatenate(
                 [targets, common + noise[..., None] * weights, with_others], axis=-1
             )
-            half, columns = whiten(covariance_of(choice.kernel, prior, of_features), all_columns)
+            covariances_of_values = covariance_of(choice.kernel, prior, of_features)
+            factors, columns = factored(covariances_of_values, all_columns)
             whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
             variance = 4 / n_players + a * variances + own_variance
             variance = variance + noise[..., -1:] * squared_weights(n_players)
@@ -182,10 +223,16 @@ def posterior(
             explained = (loadings[..., :n_players] ** 2).sum(axis=-2)
             unexplained = np.maximum(variance - explained, 0.0)
             beforehand = log_prior(prior) + choice.log_chance
-            score = log_evidence(half, whitened) + np.asarray(beforehand)[..., None]
+            score = log_evidence(half_log_determinants(factors), whitened)
+            score = score + np.asarray(beforehand)[..., None]
             mean = _products(loadings, whitened)
-            average.add(score, mean, unexplained[..., None] * _scale(whitened, n_fitted))
-    return average.posterior()
+            average.add(score, mean, unexplained[..., None], factors, whitened)
+    found = average.posterior()
+    if len(other_signs):  # variances are not needed
+        return found
+    scale, freedom = average.scale_and_freedom(SizeWeights.of(signs))
+    scale *= n / max(n - n_fitted, n / 3)  # the fitted hyperparameters make residuals smaller
+    return replace(found, variances=found.variances * scale, freedom=freedom)
 
 
 def _products(loadings: FloatArray, whitened: FloatArray) -> FloatArray:
@@ -195,18 +242,10 @@ def _products(loadings: FloatArray, whitened: FloatArray) -> FloatArray:
     return column_by_column(lambda block: loadings.T @ block, whitened)
 
 
-def _scale(whitened: FloatArray, n_fitted: float) -> FloatArray:
-    """Return the factor of the posterior variances, (..., 1, B), that fits the observed errors.
-
-    A whitened value is the error of its prediction from the values before it, over the standard
-    deviation that the prior expects. The factor is the mean square over the later half of the
-    values, corrected for the fitted degrees of freedom. The later half is used because the
-    posterior is given all values.
-    """
-    n = whitened.shape[-2]
-    later = (whitened[..., n // 2 :, :] ** 2).mean(axis=-2, keepdims=True)
-    scale: FloatArray = later * n / max(n - n_fitted, n / 3)
-    return scale
+def _spread(whitened: FloatArray) -> FloatArray:
+    """Return the mean square of whitened values, (..., 1, B), without the known first one."""
+    spread: FloatArray = (whitened[..., 1:, :] ** 2).mean(axis=-2, keepdims=True)
+    return spread
 
 
 def posterior_through_first_values(
@@ -253,7 +292,9 @@ def posterior_through_first_values(
     mean = _products(loadings, coefficients) + _products(weights, targets)
     with_others = whitened_by(factor, _interactions(among_first, prior, other_signs))
     of_others = whitened_by(root, _kept_features(other_signs, sparse, with_others).T)
-    return Posterior(mean, unexplained[:, None] * scale, _products(of_others, coefficients))
+    variances = unexplained[:, None] * scale
+    predictions = _products(of_others, coefficients)
+    return Posterior(mean, variances, predictions, np.full_like(variances[:1], np.inf))
 
 
 def _kept_features(signs: FloatArray, sparse: SparseInteractions, common: FloatArray) -> FloatArray:
