@@ -44,7 +44,7 @@ FLOORS = {
             "torch_support",
         },
         {"games", "graphs", "workers"},
-        {"batches", "cooperators", "criteria"},
+        {"batches", "cooperators", "criteria", "interactions"},
         {"aggregation", "estimators"},
         {"pipeline"},
         {"amortized", "streams"},

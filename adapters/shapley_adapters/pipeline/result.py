@@ -11,6 +11,9 @@ import scipy.special
 
 from ..arguments import checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
+from ..errors import InvalidArgumentError
+from ..interactions.result import PairInteractions
+from ..interactions.shapiq_values import interaction_values
 
 _ARRAYS = (
     "values",
@@ -96,6 +99,8 @@ class Estimate:
         whether the model is deterministic; they are not part of `evaluations`.
     method : str
         The name of the estimator.
+    interactions : PairInteractions, optional
+        The interactions of all pairs of players, where the call asked for them.
     """
 
     values: AttributionArray
@@ -114,6 +119,7 @@ class Estimate:
     timing_evaluations: int = 0
     check_evaluations: int = 0
     method: str = ""
+    interactions: PairInteractions | None = None
 
     def __repr__(self) -> str:
         """Summarize in one line; the arrays are long."""
@@ -149,12 +155,47 @@ class Estimate:
     def of_rows(self, start: int, stop: int) -> Estimate:
         """Return the estimate of the rows from `start` to `stop`, in the same memory."""
         parts: dict[str, Any] = {name: getattr(self, name)[start:stop] for name in _ARRAYS}
+        if self.interactions is not None:
+            parts["interactions"] = self.interactions.of_rows(start, stop)
         return replace(self, **parts)
 
     def set_rows(self, start: int, stop: int, estimate: Estimate) -> None:
         """Store the estimate of the rows from `start` to `stop`."""
         for name in _ARRAYS:
             getattr(self, name)[start:stop] = getattr(estimate, name)
+        if self.interactions is not None and estimate.interactions is not None:
+            self.interactions.set_rows(start, stop, estimate.interactions)
+
+    def to_shapiq(self, row: int = 0, output: int = 0) -> Any:
+        """Return the interactions of a row as `shapiq.InteractionValues`.
+
+        Needs shapiq and an estimate with interactions.
+
+        Parameters
+        ----------
+        row, output : int
+            The row and the output.
+
+        Returns
+        -------
+        shapiq.InteractionValues
+            k-SII of order 2 for the Shapley interaction index, STII for Shapley–Taylor, and BII,
+            pairs only, for Banzhaf.
+        """
+        if self.interactions is None:
+            raise InvalidArgumentError(
+                "The estimate has no interactions. Ask for them: explainer(X, interactions=True) "
+                "in shap, method.interactions(inputs) in captum."
+            )
+        of_row = self.interactions.of_rows(row, row + 1)
+        matrix = of_row.matrices(self.values[row : row + 1])[0, :, :, output]
+        return interaction_values(
+            self.interactions.index,
+            matrix,
+            float(self.empty_values[row, output]),
+            int(self.evaluations[row]),
+            not bool(self.enumerated[row]),
+        )
 
     def interval(self, confidence: float = 0.95) -> tuple[AttributionArray, AttributionArray]:
         """Return the lower and upper ends of intervals that contain the attributions so often.
@@ -178,8 +219,13 @@ class Estimate:
         return self.values - widths, self.values + widths
 
 
-def blank_estimate(ends: ValueArray, n_players: int, seed: int, method: str) -> Estimate:
-    """Return a result without attributions, for the values of the end points, (R, 2, K)."""
+def blank_estimate(
+    ends: ValueArray, n_players: int, seed: int, method: str, index: str | None = None
+) -> Estimate:
+    """Return a result without attributions, for the values of the end points, (R, 2, K).
+
+    With the name of an index of interaction, the result has interactions, too.
+    """
     n_rows, _, n_outputs = ends.shape
     shape = (n_rows, n_players, n_outputs)
     return Estimate(
@@ -196,6 +242,7 @@ def blank_estimate(ends: ValueArray, n_players: int, seed: int, method: str) -> 
         prior_shares=np.zeros(n_rows),
         seed=seed,
         method=method,
+        interactions=None if index is None else PairInteractions.blank(index, shape),
     )
 
 

@@ -8,8 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from ...arguments import checked_choice, checked_flag
-from ...array_types import CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
+from ...array_types import (
+    AttributionArray,
+    CoalitionArray,
+    FloatArray,
+    IntArray,
+    ScoreArray,
+    ValueArray,
+)
 from ...cooperators.choices import checked_prior
+from ...interactions.result import PairSolution
 from ...threads.row_threads import map_in_threads
 from ..cross_fitting import cross_fitted
 from ..kernel_draws import CoalitionDraws, select_draws
@@ -17,6 +25,7 @@ from ..pair_folds import FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from .attribution_covariances import shapley_weights
 from .design import spread_pairs
+from .even_part import even_pair_solution
 from .exact_terms import with_exact_games
 from .kernels import OddKernel, Prior
 from .marginal_likelihood import best_of_grid
@@ -116,6 +125,7 @@ class OddGP(Estimator[OddDesign]):
 
     is_drawn_by_labels: ClassVar[bool] = True  # little else is drawn
     solution_exponent: ClassVar[float] = 3.0  # of the factorisation of a matrix
+    interaction_indices: ClassVar[tuple[str, ...]] = ("shapley", "banzhaf")
 
     weights: str = "learned"
     cooperators: str | ScoreArray | None = None
@@ -181,6 +191,17 @@ class OddGP(Estimator[OddDesign]):
         errors = np.sqrt(results.variances)
         freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
         return Solution(results.means, errors, freedom, prior_shares(results.means, errors))
+
+    def pair_interactions(
+        self, design: OddDesign, values: ValueArray, errors: AttributionArray, index: str
+    ) -> PairSolution:
+        """Return the posterior of the interactions: their means and standard deviations."""
+        draws = design.draws
+        ends = (values[:, :1] + values[:, 1:2]) / 2
+        first, second = (np.take(values, draws.positions[:, side], axis=1) for side in (0, 1))
+        even = np.concatenate([ends, (first + second) / 2], axis=1)  # (R, n + 1, K)
+        log_weights = design.log_weights
+        return even_pair_solution(index, draws.members, even, self.weights, log_weights, errors)
 
     def _solved(
         self,
