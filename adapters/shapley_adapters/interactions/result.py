@@ -80,8 +80,8 @@ class PairInteractions:
             raise InvalidArgumentError(
                 f"interactions of {n_players} players need about {needed / 2**30:.3g} GiB of "
                 f"memory for {n_rows} rows and {n_outputs} outputs. At most {limit / 2**30:.3g} "
-                "GiB, half of the memory, may be used. Explain fewer rows or outputs at a time, or group "
-                "features (groups= or a coarser masker in shap, feature_mask in captum)."
+                "GiB, half of the memory, may be used. Explain fewer rows or outputs at a time, or "
+                "group features (groups= or a coarser masker in shap, feature_mask in captum)."
             )
         n_pairs = n_players * (n_players - 1) // 2
         values, errors = np.zeros((2, n_rows, n_pairs, n_outputs))
