@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import scipy.special
 from ..arguments import checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
+from ..interactions.ranking import PairRanking, rank_pairs
 from ..interactions.result import PairInteractions
 from ..interactions.shapiq_values import interaction_values
 
@@ -182,20 +184,42 @@ class Estimate:
             k-SII of order 2 for the Shapley interaction index, STII for Shapley–Taylor, and BII,
             pairs only, for Banzhaf.
         """
-        if self.interactions is None:
-            raise InvalidArgumentError(
-                "The estimate has no interactions. Ask for them: explainer(X, interactions=True) "
-                "in shap, method.interactions(inputs) in captum."
-            )
-        of_row = self.interactions.of_rows(row, row + 1)
+        pairs = self._required_interactions()
+        of_row = pairs.of_rows(row, row + 1)
         matrix = of_row.matrices(self.values[row : row + 1])[0, :, :, output]
         return interaction_values(
-            self.interactions.index,
+            pairs.index,
             matrix,
             float(self.empty_values[row, output]),
             int(self.evaluations[row]),
             not bool(self.enumerated[row]),
         )
+
+    def rank_interactions(
+        self, names: Sequence[str] | None = None, output: int = 0, rate: float = 0.05
+    ) -> PairRanking:
+        """Rank the pairs of players by their interactions over all rows, with q-values.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of the players.
+        output : int
+            The output.
+        rate : float
+            The rate of false discoveries, between 0 and 1.
+        """
+        pairs = self._required_interactions()
+        values, errors = pairs.values[:, :, output], pairs.standard_errors[:, :, output]
+        return rank_pairs(values, errors, names, rate)
+
+    def _required_interactions(self) -> PairInteractions:
+        if self.interactions is None:
+            raise InvalidArgumentError(
+                "The estimate has no interactions. Ask for them: explainer(X, interactions=True) "
+                "in shap, method.interactions(inputs) in captum."
+            )
+        return self.interactions
 
     def interval(self, confidence: float = 0.95) -> tuple[AttributionArray, AttributionArray]:
         """Return the lower and upper ends of intervals that contain the attributions so often.

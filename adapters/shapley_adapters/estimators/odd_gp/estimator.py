@@ -17,6 +17,7 @@ from ...array_types import (
     ValueArray,
 )
 from ...cooperators.choices import checked_prior
+from ...interactions.indices import INDICES
 from ...interactions.result import PairSolution
 from ...threads.row_threads import map_in_threads
 from ..cross_fitting import cross_fitted
@@ -34,6 +35,7 @@ from .prior_choices import choices_around, choices_of_equal, likely_choices
 from .prior_fitting import around_centres, fit_priors, log_weights_from_scores, strength_prior
 from .prior_shares import prior_shares
 from .sparse_triples import SparseInteractions, find_sparse_interactions
+from .taylor_part import with_odd_part
 
 WEIGHTS = ("learned", "equal")
 
@@ -125,7 +127,7 @@ class OddGP(Estimator[OddDesign]):
 
     is_drawn_by_labels: ClassVar[bool] = True  # little else is drawn
     solution_exponent: ClassVar[float] = 3.0  # of the factorisation of a matrix
-    interaction_indices: ClassVar[tuple[str, ...]] = ("shapley", "banzhaf")
+    interaction_indices: ClassVar[tuple[str, ...]] = INDICES
 
     weights: str = "learned"
     cooperators: str | ScoreArray | None = None
@@ -197,11 +199,23 @@ class OddGP(Estimator[OddDesign]):
     ) -> PairSolution:
         """Return the posterior of the interactions: their means and standard deviations."""
         draws = design.draws
-        ends = (values[:, :1] + values[:, 1:2]) / 2
         first, second = (np.take(values, draws.positions[:, side], axis=1) for side in (0, 1))
-        even = np.concatenate([ends, (first + second) / 2], axis=1)  # (R, n + 1, K)
-        log_weights = design.log_weights
-        return even_pair_solution(index, draws.members, even, self.weights, log_weights, errors)
+        first = np.concatenate([values[:, 1:2], first], axis=1)  # of all players, then of the draws
+        second = np.concatenate([values[:, :1], second], axis=1)
+        is_taylor = index == "shapley_taylor"
+        solution = even_pair_solution(
+            "shapley" if is_taylor else index,
+            draws.members,
+            (first + second) / 2,
+            self.weights,
+            design.log_weights,
+            np.zeros_like(errors) if is_taylor else errors,
+        )
+        if not is_taylor:
+            return solution
+        attributions = self.solve(design, values).values
+        odd = (first - second) / 2
+        return with_odd_part(solution, draws.members, odd, attributions, errors)
 
     def _solved(
         self,

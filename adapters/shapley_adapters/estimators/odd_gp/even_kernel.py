@@ -66,7 +66,8 @@ def pair_covariances(index: str, signs: FloatArray, strengths: FloatArray) -> Fl
         of_pairs = 4 * np.exp(-even_log_norm(strengths)) * strengths[first] * strengths[second]
         covariances: FloatArray = of_pairs * signs[:, first] * signs[:, second]
         return covariances
-    return 4 * _integrals(signs, strengths, *integration_rule(_n_nodes(n_players)))
+    rule = integration_rule(n_nodes(n_players))
+    return 4 * pair_integrals(signs, strengths, even_log_norm(strengths), rule)
 
 
 def pair_variances(index: str, strengths: FloatArray) -> FloatArray:
@@ -74,8 +75,8 @@ def pair_variances(index: str, strengths: FloatArray) -> FloatArray:
     n_players = len(strengths)
     if index == "banzhaf":
         return 4 * pair_covariances(index, np.ones((1, n_players)), strengths)[0]
-    ones, rule = np.ones((1, n_players)), log_integration_rule(_n_nodes(n_players))
-    return 16 * _integrals(ones, strengths, *rule)[0]
+    ones, rule = np.ones((1, n_players)), log_integration_rule(n_nodes(n_players))
+    return 16 * pair_integrals(ones, strengths, even_log_norm(strengths), rule)[0]
 
 
 def row_sum_variances(index: str, strengths: FloatArray) -> FloatArray:
@@ -102,11 +103,15 @@ def pair_weights(index: str, signs: FloatArray) -> FloatArray:
     """
     n_players = signs.shape[1]
     weights = weights_of_members(index, n_players)
-    of_both = weights + weights[::-1, ::-1]  # of S and of its complement
-    first, second = pairs_of(n_players)
+    return entries_of_pairs(weights + weights[::-1, ::-1], signs)  # of S and of its complement
+
+
+def entries_of_pairs(of_members: FloatArray, signs: FloatArray) -> FloatArray:
+    """Return the entries, (n, P), of (3, M + 1) by members of a pair in S and by the size of S."""
+    first, second = pairs_of(signs.shape[1])
     members = signs > 0
     n_inside = members[:, first].astype(np.intp) + members[:, second]
-    return of_both[n_inside, members.sum(axis=1)[:, None]]
+    return of_members[n_inside, members.sum(axis=1)[:, None]]
 
 
 def squared_pair_weights(index: str, n_players: int) -> tuple[float, float]:
@@ -123,30 +128,38 @@ def squared_pair_weights(index: str, n_players: int) -> tuple[float, float]:
     return float(8 * (counts * weights**2).sum()), 8.0
 
 
-def _n_nodes(n_players: int) -> int:
-    return min(_MOST_NODES, -(-(n_players - 1) // 2) or 1)
+def n_nodes(n_players: int) -> int:
+    """Return the nodes of a rule that is exact for all sets, or the bound on their number."""
+    return min(_MOST_NODES, -(-n_players // 2))
 
 
-def _integrals(
-    signs: FloatArray, strengths: FloatArray, nodes: FloatArray, chances: FloatArray
+def pair_integrals(
+    signs: FloatArray,
+    strengths: FloatArray,
+    log_norm: float,
+    rule: tuple[FloatArray, FloatArray],
+    is_odd: bool = False,
 ) -> FloatArray:
     """Return the integrals over u of the even part of t_i t_j z_i z_j Π (1 + u t_l z_l), (n, P).
 
-    The product is over the other players. It is that over all players by 1 ± x z for both players
-    of the pair, with x = u t, and 1 / (1 + x z) = (1 − x z) / (1 − x²). So four matrix products
-    serve all pairs.
+    Or of the odd part. The product is over the other players. It is that over all players by
+    1 ± x z for both players of the pair, with x = u t, and 1 / (1 + x z) = (1 − x z) / (1 − x²). So
+    four matrix products serve all pairs. The result is divided by the norm.
     """
+    nodes, chances = rule
     first, second = pairs_of(signs.shape[1])
     products = nodes[:, None] * strengths  # (q, M)
-    level = 0.5 * np.log1p(-(products**2)).sum(axis=1) - even_log_norm(strengths)
+    level = 0.5 * np.log1p(-(products**2)).sum(axis=1) - log_norm
     tilt = signs @ np.arctanh(products).T  # (n, q)
     raised, lowered = 0.5 * np.exp(level + tilt), 0.5 * np.exp(level - tilt)
-    even, odd = raised + lowered, raised - lowered
+    of_parity, of_other = raised + lowered, raised - lowered
+    if is_odd:
+        of_parity, of_other = of_other, of_parity
     shares = 1 / (1 - products**2)
     of_pairs = chances[:, None] * shares[:, first] * shares[:, second]  # (q, P)
-    one, other = products[:, first], products[:, second]
     of_first, of_second = signs[:, first], signs[:, second]
-    both = of_first * of_second
-    integrals: FloatArray = even @ of_pairs + both * (even @ (of_pairs * one * other))
-    integrals -= of_first * (odd @ (of_pairs * one)) + of_second * (odd @ (of_pairs * other))
+    of_both, both = of_pairs * products[:, first] * products[:, second], of_first * of_second
+    integrals: FloatArray = of_parity @ of_pairs + both * (of_parity @ of_both)
+    integrals -= of_first * (of_other @ (of_pairs * products[:, first]))
+    integrals -= of_second * (of_other @ (of_pairs * products[:, second]))
     return integrals * both * (strengths[first] * strengths[second])

@@ -49,8 +49,8 @@ whether the game consists of pairs."""
 _LEAST_CHANCE = 1e-3
 """Choices of the prior that are less likely than the likeliest one by this factor are left out."""
 
-_SHARE_LEARNED = 0.5
-"""Degrees of freedom that each learned strength uses up; less than 1, because it has a prior."""
+_SHARE_LEARNED = 1.0
+"""Degrees of freedom that each learned strength uses up, in the scale of the errors."""
 
 
 @dataclass(frozen=True)
