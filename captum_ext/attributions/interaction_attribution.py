@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ class InteractionAttribution(StreamAttribution):
 
     last_estimate: Any
     _evaluates_coalitions = True
-    _interaction_index = None  # of the copy that a call of `interactions` makes
+    _interaction_index: ClassVar[str | None] = None
 
     def attribute(self, inputs: Any, *args: Any, **options: Any) -> Any:
         """Attribute the output of the forward function to its inputs."""
@@ -95,7 +95,8 @@ class InteractionAttribution(StreamAttribution):
                 "pass. Use OddGP or Best."
             )
         twin = copy.copy(self)
-        twin._interaction_index = checked_choice("index", index, INDICES)
+        # Of the copy alone: `attribute` then computes interactions, too.
+        vars(twin)["_interaction_index"] = checked_choice("index", index, INDICES)
         checked_flag("return_standard_error", return_standard_error)
         attributions = twin.attribute(
             inputs,

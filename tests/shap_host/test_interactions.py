@@ -328,8 +328,9 @@ def test_objects_of_shapiq_hold_the_same_numbers(index):
     if index != "banzhaf":
         assert found[(2,)] == pytest.approx(matrix[2, 2])
         assert found.values.sum() == pytest.approx(model(rows())[1])
-    shapiq.network_plot(found, show=False)
-    plt.close("all")
+        shapiq.network_plot(found, show=False)
+        found.plot_force(show=False)
+        plt.close("all")
 
 
 def test_a_missing_shapiq_is_named(monkeypatch):

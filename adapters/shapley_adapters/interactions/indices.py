@@ -56,6 +56,15 @@ def pairs_of(n_players: int) -> tuple[IntArray, IntArray]:
     return first, second
 
 
+def membership(n_players: int) -> FloatArray:
+    """Return 1 for both players of each pair and 0 for the others, (P, M)."""
+    first, second = pairs_of(n_players)
+    members = np.zeros((len(first), n_players))
+    numbers = np.arange(len(first))
+    members[numbers, first] = members[numbers, second] = 1.0
+    return members
+
+
 def pair_numbers(first: IntArray, second: IntArray, n_players: int) -> IntArray:
     """Return the numbers of pairs of players, in any order, among all pairs of `n_players`."""
     lower, upper = np.minimum(first, second), np.maximum(first, second)

@@ -18,7 +18,7 @@ import scipy.linalg
 from ...array_types import AttributionArray, CoalitionArray, FloatArray, ValueArray
 from ...coalitions.sizes import kernel_mass
 from ...errors import SingularSystemError
-from ...interactions.indices import pairs_of
+from ...interactions.indices import membership, pairs_of
 
 if TYPE_CHECKING:
     from .regression import LeastSquaresDesign
@@ -68,9 +68,7 @@ class PairFit:
         n_players = members.shape[1]
         first, second = pairs_of(n_players)
         features = np.where(members[:, first] != members[:, second], -0.5, 0.0)
-        holding = np.zeros((n_players, len(first)))
-        numbers = np.arange(len(first))
-        holding[first, numbers] = holding[second, numbers] = 1.0
+        holding = membership(n_players).T
         weighted = features * (weights * _weight_ratios(members.sum(axis=1), n_players))[:, None]
         # What is added does not change the solution, because the sums are fixed.
         scale = np.abs(weighted).max(initial=0.0) or 1.0

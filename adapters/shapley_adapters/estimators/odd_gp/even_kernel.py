@@ -73,10 +73,13 @@ def pair_covariances(index: str, signs: FloatArray, strengths: FloatArray) -> Fl
 def pair_variances(index: str, strengths: FloatArray) -> FloatArray:
     """Return the prior variances of the interactions, (P,)."""
     n_players = len(strengths)
-    if index == "banzhaf":
-        return 4 * pair_covariances(index, np.ones((1, n_players)), strengths)[0]
     ones, rule = np.ones((1, n_players)), log_integration_rule(n_nodes(n_players))
-    return 16 * pair_integrals(ones, strengths, even_log_norm(strengths), rule)[0]
+    if index == "banzhaf":
+        variances = 4 * pair_covariances(index, ones, strengths)
+    else:
+        variances = 16 * pair_integrals(ones, strengths, even_log_norm(strengths), rule)
+    of_pairs: FloatArray = variances[0]
+    return of_pairs
 
 
 def row_sum_variances(index: str, strengths: FloatArray) -> FloatArray:
@@ -111,7 +114,8 @@ def entries_of_pairs(of_members: FloatArray, signs: FloatArray) -> FloatArray:
     first, second = pairs_of(signs.shape[1])
     members = signs > 0
     n_inside = members[:, first].astype(np.intp) + members[:, second]
-    return of_members[n_inside, members.sum(axis=1)[:, None]]
+    entries: FloatArray = of_members[n_inside, members.sum(axis=1)[:, None]]
+    return entries
 
 
 def squared_pair_weights(index: str, n_players: int) -> tuple[float, float]:

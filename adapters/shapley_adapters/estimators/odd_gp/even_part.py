@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import AttributionArray, CoalitionArray, FloatArray, ValueArray
-from ...interactions.indices import pairs_of
+from ...interactions.indices import membership
 from ...interactions.result import PairSolution
 from ...threads.row_threads import map_in_threads
 from .even_fitting import (
@@ -190,11 +190,7 @@ class _PairMaps:
 
     @classmethod
     def of(cls, index: str, signs: FloatArray) -> _PairMaps:
-        n_players = signs.shape[1]
-        first, second = pairs_of(n_players)
-        members = np.zeros((len(first), n_players))
-        numbers = np.arange(len(first))
-        members[numbers, first] = members[numbers, second] = 1.0
+        members = membership(signs.shape[1])
         weights = pair_weights(index, signs)
         regression = PairRegression(signs)
         return cls(index, signs, weights[1:] - weights[:1], members, regression)

@@ -13,7 +13,7 @@ import scipy.linalg
 import scipy.special
 
 from ...array_types import AttributionArray, BoolArray, CoalitionArray, FloatArray, IntArray
-from ...interactions.indices import pairs_of, weights_of_members
+from ...interactions.indices import membership, pairs_of, weights_of_members
 from ...interactions.result import PairSolution
 from .attribution_covariances import integration_rule, log_integration_rule
 from .even_kernel import entries_of_pairs, n_nodes, pair_integrals
@@ -76,15 +76,13 @@ def _singles(members: CoalitionArray) -> tuple[BoolArray, IntArray]:
     alone = np.flatnonzero(is_alone)
     numbers = np.zeros(members.shape[1], dtype=np.intp)
     numbers[members[alone].argmax(axis=1)] = alone
-    return members[alone].any(axis=0), numbers
+    is_single: BoolArray = members[alone].any(axis=0)
+    return is_single, numbers
 
 
 def _sums_of_players(of_pairs: FloatArray, n_players: int) -> FloatArray:
     """Return the sums over the pairs of each player, (R, M, K), of (R, P, K)."""
-    first, second = pairs_of(n_players)
-    sums = np.zeros((len(of_pairs), n_players, of_pairs.shape[2]))
-    np.add.at(sums, (slice(None), first), of_pairs)
-    np.add.at(sums, (slice(None), second), of_pairs)
+    sums: FloatArray = membership(n_players).T @ of_pairs
     return sums
 
 
@@ -94,7 +92,8 @@ def _spread(excess: FloatArray) -> FloatArray:
     total = excess.sum(axis=1, keepdims=True) / (2 * n_players - 2)
     of_players = (excess - total) / (n_players - 2)
     first, second = pairs_of(n_players)
-    return np.take(of_players, first, axis=1) + np.take(of_players, second, axis=1)
+    spread: FloatArray = of_players[:, first] + of_players[:, second]
+    return spread
 
 
 class _OddMaps:
@@ -158,4 +157,5 @@ class _OddMaps:
         nodes, chances = log_integration_rule(n_nodes(len(strengths)))
         rule = nodes, chances * nodes
         ones, scale = np.ones((1, len(strengths))), float(log_norm(strengths))
-        return 16 * pair_integrals(ones, strengths, scale, rule, is_odd=True)[0]
+        variances: FloatArray = 16 * pair_integrals(ones, strengths, scale, rule, is_odd=True)[0]
+        return variances
