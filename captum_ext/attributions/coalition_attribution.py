@@ -191,7 +191,7 @@ class CoalitionAttribution(InteractionAttribution):
             tolerance=checked_tolerance(tolerance),
             max_seconds=checked_seconds("max_seconds", max_seconds),
             independent_rows=checked_flag("independent_rows", self.independent_rows),
-            interactions=self._interaction_index,
+            interactions=self._interaction_index or None,
             n_jobs=checked_n_jobs(self.n_jobs),
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ class InteractionAttribution(StreamAttribution):
 
     last_estimate: Any
     _evaluates_coalitions = True
-    _interaction_index: ClassVar[str | None] = None
+    _interaction_index = ""  # of the copy of a call of `interactions`, whose `attribute` reads it
 
     def attribute(self, inputs: Any, *args: Any, **options: Any) -> Any:
         """Attribute the output of the forward function to its inputs."""
@@ -95,8 +95,7 @@ class InteractionAttribution(StreamAttribution):
                 "pass. Use OddGP or Best."
             )
         twin = copy.copy(self)
-        # Of the copy alone: `attribute` then computes interactions, too.
-        vars(twin)["_interaction_index"] = checked_choice("index", index, INDICES)
+        twin._interaction_index = checked_choice("index", index, INDICES)
         checked_flag("return_standard_error", return_standard_error)
         attributions = twin.attribute(
             inputs,

@@ -49,8 +49,10 @@ whether the game consists of pairs."""
 _LEAST_CHANCE = 1e-3
 """Choices of the prior that are less likely than the likeliest one by this factor are left out."""
 
-_SHARE_LEARNED = 1.0
-"""Degrees of freedom that each learned strength uses up, in the scale of the errors."""
+_SHARE_LEARNED = 1.5
+"""Degrees of freedom that each learned strength uses up in the scale of the errors. More than 1,
+because there are several priors to choose from. Measured with 12 players on networks, trees and
+neighbours: with 1, 91 to 98 % of the interactions lie in 95 % intervals; with 1.5, 93 to 99 %."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def _singles(members: CoalitionArray) -> tuple[BoolArray, IntArray]:
     alone = np.flatnonzero(is_alone)
     numbers = np.zeros(members.shape[1], dtype=np.intp)
     numbers[members[alone].argmax(axis=1)] = alone
-    is_single: BoolArray = members[alone].any(axis=0)
+    is_single = np.asarray(members[alone].any(axis=0))
     return is_single, numbers
 
 
