@@ -47,14 +47,27 @@ _LEVEL_LIMIT = 1.0
 
 @dataclass(frozen=True)
 class EvenPrior:
-    """Strengths of the players, (M,), and the noise, where the interactions have variance 1.
+    """Hyperparameters of the even part of one game.
 
-    `log_chance` is the logarithm of its prior probability.
+    Attributes
+    ----------
+    strengths : array, (M,)
+        How strongly each player takes part in interactions.
+    noise : float
+        The variance of the noise.
+    log_chance : float
+        The logarithm of the prior probability.
+    share : float
+        The variance of the interactions.
+    of_pairs : array, (P,), or None
+        Further variances of the interactions of pairs; most are 0.
     """
 
     strengths: FloatArray
     noise: float
     log_chance: float = 0.0
+    share: float = 1.0
+    of_pairs: FloatArray | None = None
 
     @property
     def log_density(self) -> float:
@@ -131,7 +144,7 @@ def even_choices(start: EvenPrior, fitted: EvenPrior, centres: FloatArray) -> It
     yield replace(of_fitted, strengths=higher, noise=0.1 * fitted.noise)
     half_way = bounded_strengths(np.exp(level + 0.5 * (logarithms - level + centres)))
     log_chance = -0.25 * cost - _COST_OF_HALF * n_players
-    yield EvenPrior(half_way, fitted.noise, log_chance)
+    yield replace(fitted, strengths=half_way, log_chance=log_chance)
     yield from choices_of_equal_strengths(start)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
-from ...interactions.indices import pairs_of
+from .sparse_pairs import differences_of_pairs
 
 _ROUNDING = 1e-12
 """A remainder below this, relative to the values, is rounding."""
@@ -54,11 +54,10 @@ class PairRegression:
     def _factors(self) -> tuple[FloatArray, FloatArray] | None:
         """The factors of the regression; None if the values do not determine it with some spare."""
         n, n_players = len(self.signs) - 1, self.signs.shape[1]
-        first, second = pairs_of(n_players)
-        if n - len(first) < max(_FEWEST_SPARE, _SPARE_SHARE * n):
+        n_pairs = n_players * (n_players - 1) // 2
+        if n - n_pairs < max(_FEWEST_SPARE, _SPARE_SHARE * n):
             return None
-        products = self.signs[:, first] * self.signs[:, second]
-        features = products[1:] - products[:1]
+        features = differences_of_pairs(self.signs)
         basis, triangle = scipy.linalg.qr(features, mode="economic", check_finite=False)
         diagonal = np.abs(np.diag(triangle))
         is_determined = diagonal.min() > _LEAST_SPREAD * diagonal.max()
