@@ -40,6 +40,7 @@ from .registration import (
     unregister,
     unregister_estimator,
 )
+from .results.interaction_ranking import rank_interactions
 from .results.streamed_explanations import StreamedExplanations
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "combine",
     "criteria",
     "draw_graph",
+    "rank_interactions",
     "register",
     "register_estimator",
     "unregister",

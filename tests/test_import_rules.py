@@ -46,7 +46,7 @@ FLOORS = {
             "torch_support",
         },
         {"games", "graphs", "workers"},
-        {"batches", "cooperators", "criteria"},
+        {"batches", "cooperators", "criteria", "interactions"},
         {"aggregation", "estimators"},
         {"pipeline"},
         {"amortized", "streams"},

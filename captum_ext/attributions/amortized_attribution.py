@@ -58,6 +58,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         than on held-out examples. The call warns of them; none where `efficient=False`.
     """
 
+    _evaluates_coalitions = False
     _results = ("last_estimate", "last_efficiency_gaps", "last_unlike_rows")
     _calls_in_flight = 1  # `fit` waits for forward functions that return futures, too
 

@@ -33,12 +33,12 @@ from ..inputs.feature_groups import from_feature_mask
 from ..inputs.forward_arguments import checked_additional
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
-from .attributed_streams import StreamAttribution
 from .frame_attribution import FrameAttribution
+from .interaction_attribution import InteractionAttribution
 
 
 @write_constructor
-class CoalitionAttribution(StreamAttribution):
+class CoalitionAttribution(InteractionAttribution):
     """Base of the attribution methods that evaluate coalitions of features.
 
     Attributes
@@ -193,6 +193,7 @@ class CoalitionAttribution(StreamAttribution):
             tolerance=None if tolerance is None else checked_tolerance(tolerance),
             max_seconds=max_seconds,
             independent_rows=checked_flag("independent_rows", self.independent_rows),
+            interactions=self._interaction_index or None,
             n_jobs=self.n_jobs,
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),

@@ -204,6 +204,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         error_bounds: bool = False,
         tolerance: float | str | None = None,
         max_seconds: float | None = None,
+        interactions: bool | str = False,
         **options: Any,
     ) -> Any:
         """Explain rows by the network, after training it where that has not been done.
@@ -212,8 +213,9 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         ----------
         *args : array or DataFrame, (R, …)
             The rows.
-        max_evals, error_bounds, tolerance, max_seconds
-            Not for networks: a pass has no budget and returns no standard errors.
+        max_evals, error_bounds, tolerance, max_seconds, interactions
+            Not for networks: a pass has no budget, and returns neither standard errors nor
+            interactions.
         **options
             `batch_size`, `outputs`, `silent` and `check_additivity`, as of all explainers.
 
@@ -233,6 +235,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             ("error_bounds", error_bounds, False),
             ("tolerance", tolerance, None),
             ("max_seconds", max_seconds, None),
+            ("interactions", interactions, False),
         ):
             if value != neutral:
                 raise InvalidArgumentError(

@@ -24,6 +24,7 @@ from shapley_adapters.games.value_functions import (
     ValueFunctionOrName,
     checked_value_function,
 )
+from shapley_adapters.interactions.indices import checked_index
 from shapley_adapters.pipeline.tolerance import checked_tolerance
 from shapley_adapters.workers.jobs import checked_n_jobs
 
@@ -37,10 +38,11 @@ from ..inputs.fitted_models import warn_of_classes
 from ..inputs.models import inner_model, prediction_function
 from ..inputs.player_layouts import PlayerLayout
 from ..results.explanations import explanations
+from ..results.interaction_explanations import interaction_explanation
 from ..shap_internals import background_of, is_op_chain
 from .explained_streams import BAR_DELAY, StreamExplainer
 from .frame_explainer import ShapFrameExplainer
-from .legacy_calls import check_sums, no_expected_value, shared_value
+from .legacy_calls import budget_of_samples, check_sums, no_expected_value, shared_value
 
 
 @write_constructor
@@ -98,6 +100,7 @@ class CoalitionExplainer(StreamExplainer):
         tolerance: float | str | None = None,
         max_seconds: float | None = None,
         check_additivity: bool = False,
+        interactions: bool | str = False,
     ) -> Any:
         """Explain the model's output for each row.
 
@@ -137,13 +140,20 @@ class CoalitionExplainer(StreamExplainer):
         check_additivity : bool
             Whether to raise an error if attributions do not sum to the model's output. Those of
             efficient estimators always do.
+        interactions : bool or {"shapley", "shapley_taylor", "banzhaf"}
+            Whether to return the interactions of all pairs of features instead, and by which index;
+            True is `"shapley"`. They need no further evaluations. See the page "Interactions" for
+            the methods that have them.
 
         Returns
         -------
         shap.Explanation
             Values (R, M), or (R, M, K) for K outputs, in the units of the link; a list of
             explanations where the model has several inputs. For one row, values (M,) or (M, K), as
-            in `explainer(X)[0]`.
+            in `explainer(X)[0]`. With `interactions`, one explanation of values (R, M, M) or
+            (R, M, M, K), as TreeExplainer's: half of the interaction of a pair at both of its
+            entries, main effects on the diagonal, and rows of the matrix that sum to the Shapley
+            values.
 
         Raises
         ------
@@ -173,6 +183,7 @@ class CoalitionExplainer(StreamExplainer):
         checked_flag("independent_rows", self.independent_rows)
         checked_flag("silent", silent)
         checked_flag("check_additivity", check_additivity)
+        index = checked_index("interactions", interactions)
         row = self._table_of_row(args)
         args = args if row is None else (row,)
         explained = self.explained_rows(args)
@@ -185,6 +196,7 @@ class CoalitionExplainer(StreamExplainer):
             tolerance=chosen_tolerance,
             max_seconds=max_seconds,
             independent_rows=self.independent_rows,
+            interactions=index,
             n_jobs=self.n_jobs,
             progress_delay=None if silent else BAR_DELAY,
             name=self.name,
@@ -199,17 +211,61 @@ class CoalitionExplainer(StreamExplainer):
         if outputs is not None and not is_op_chain(outputs):
             _check_range(outputs, n_outputs)
         # Rows may have outputs of their own, such as the tokens of a text.
-        output_names = getattr(game, "output_names", None)
+        own_names = getattr(game, "output_names", None)
+        output_names = own_names or self._checked_output_names(game, n_outputs)
+        if result.interactions is not None:
+            results = interaction_explanation(
+                result,
+                result.interactions,
+                explained.parts,
+                error_bounds=error_bounds,
+                outputs=outputs,
+                output_names=output_names,
+                compute_time=time.time() - started,
+            )
+            return results if row is None else results[0]
         results = explanations(
             result,
             explained.parts,
             error_bounds=error_bounds,
             outputs=outputs,
-            output_names=output_names or self._checked_output_names(game, n_outputs),
+            output_names=output_names,
             clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
         return results if row is None else results[0]
+
+    def shap_interaction_values(
+        self,
+        X: Rows,
+        *,
+        nsamples: int | str = "auto",
+        index: str = "shapley",
+        silent: bool = False,
+    ) -> Any:
+        """Return the interactions of all pairs of features alone, as TreeExplainer does.
+
+        Parameters
+        ----------
+        X : array, DataFrame or Series
+            The rows, or one row: a Series, or an array of one dimension.
+        nsamples : int or "auto"
+            How many coalitions are evaluated for each row, as in `shap_values`: without the empty
+            coalition and that of all features.
+        index : {"shapley", "shapley_taylor", "banzhaf"}
+            The index of interaction.
+        silent : bool
+            Whether to show no progress bar.
+
+        Returns
+        -------
+        array, (R, M, M) or (R, M, M, K)
+            The values of `explainer(X, interactions=index)`. One row gives (M, M) or (M, M, K).
+        """
+        explained = self(
+            X, max_evals=budget_of_samples(nsamples), silent=silent, interactions=index
+        )
+        return explained.values
 
     def explain_row(
         self,

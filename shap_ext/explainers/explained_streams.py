@@ -60,6 +60,7 @@ class StreamExplainer(ModelExplainer):
         silent: bool = False,
         tolerance: float | str | None = None,
         check_additivity: bool = False,
+        interactions: bool | str = False,
     ) -> StreamedExplanations:
         """Explain rows chunk after chunk, and write the values to files as they come.
 
@@ -89,6 +90,8 @@ class StreamExplainer(ModelExplainer):
             axis for rows.
         max_evals, error_bounds, batch_size, outputs, silent, tolerance, check_additivity
             As in `explainer(X)`. `outputs` must be indices.
+        interactions : False
+            Not for streams, whose files hold attributions.
 
         Returns
         -------
@@ -103,6 +106,12 @@ class StreamExplainer(ModelExplainer):
         if is_op_chain(outputs):
             raise InvalidArgumentError(
                 "outputs must be a list of indices for a stream, so that all rows have the same."
+            )
+        if interactions is not False:
+            raise InvalidArgumentError(
+                f"interactions={interactions!r} is not supported by explain_stream, whose files "
+                "hold attributions. Call explainer(X, interactions=True) for a part of the rows "
+                "at a time, and store its values."
             )
         options = {
             "max_evals": max_evals,

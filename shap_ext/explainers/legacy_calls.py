@@ -73,9 +73,7 @@ class LegacyCalls(SavedExplainer):
                 "bounded memory. Leave it out; for smaller batches call the explainer itself with "
                 "batch_size=."
             )
-        budget: int | str = "auto"
-        if not (isinstance(nsamples, str) and nsamples == "auto"):
-            budget = _checked_samples(nsamples) + 2
+        budget = budget_of_samples(nsamples)
         try:
             explained = self(X, max_evals=budget, silent=silent, check_additivity=check_additivity)
         except InvalidArgumentError as error:
@@ -105,6 +103,13 @@ class LegacyCalls(SavedExplainer):
     def _empty_value(self) -> FloatArray:
         """Return the value without any feature, (K,)."""
         raise NotImplementedError
+
+
+def budget_of_samples(nsamples: object) -> int | str:
+    """Return the budget that has so many coalitions beside the empty one and that of all."""
+    if isinstance(nsamples, str) and nsamples == "auto":
+        return "auto"
+    return _checked_samples(nsamples) + 2
 
 
 def _checked_samples(nsamples: object) -> int:

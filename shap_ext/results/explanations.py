@@ -94,7 +94,7 @@ def explanations(
     compute_time : float
         Seconds.
     """
-    selection = _Selection.of(estimate, outputs, output_names)
+    selection = OutputSelection.of(estimate, outputs, output_names)
     values = selection.values(estimate.values)
     statistics = (estimate.standard_errors, *estimate.interval()) if error_bounds else ()
     bounds = [selection.values(of_players) for of_players in statistics]
@@ -136,7 +136,7 @@ def _is_table_of_objects(field: object) -> bool:
 
 
 @dataclass(frozen=True)
-class _Selection:
+class OutputSelection:
     """The selected outputs and their names.
 
     Attributes
@@ -154,7 +154,10 @@ class _Selection:
     names: Any
 
     @classmethod
-    def of(cls, estimate: Estimate, outputs: Outputs, names: Sequence[Any] | None) -> _Selection:
+    def of(
+        cls, estimate: Estimate, outputs: Outputs, names: Sequence[Any] | None
+    ) -> OutputSelection:
+        """Return the selection of some outputs, by the names of all of them."""
         n_rows, _, n_outputs = estimate.values.shape
         are_of_rows = names is not None and isinstance(names[0], list)
         if n_outputs == 1:

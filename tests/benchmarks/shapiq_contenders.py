@@ -163,13 +163,14 @@ class ShapiqWorker:
         n_players: int,
         budget: int,
         seed: int,
+        of_pairs: bool = False,
     ) -> tuple[FloatArray, int, float]:
         """Explain one row.
 
         Returns
         -------
-        array, (M,)
-            The values.
+        array, (M,) or (P,)
+            The values, or the interactions of all pairs with `of_pairs`.
         int
             Distinct coalitions that it asked for.
         float
@@ -186,6 +187,7 @@ class ShapiqWorker:
             "n_players": n_players,
             "budget": budget,
             "seed": seed,
+            "of_pairs": of_pairs,
         }
         self.to_worker.send_bytes(json.dumps(request).encode())
         n_bytes, n_asked = (n_players + 7) // 8, 0

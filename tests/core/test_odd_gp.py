@@ -194,10 +194,10 @@ def test_moves_balance_what_was_found_and_what_was_expected():
         rng.uniform(0.5, 2, 50),
         rng.uniform(1, 3, 50),
     )
-    moves = prior_fitting._moves(expected, found, offset, spread, overrelaxation)
+    moves = prior_fitting.log_moves(expected, found, offset, spread, overrelaxation)
     left = expected - found * np.exp(-moves / overrelaxation) + 2 * (offset + moves) / spread**2
     np.testing.assert_allclose(left, 0, atol=1e-10)
-    huge = prior_fitting._moves(*np.array([[1e9], [1e-300], [0.0], [1.0], [1.0]]))
+    huge = prior_fitting.log_moves(*np.array([[1e9], [1e-300], [0.0], [1.0], [1.0]]))
     assert np.isfinite(huge).all()
 
 

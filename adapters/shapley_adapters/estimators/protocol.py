@@ -19,6 +19,7 @@ from ..array_types import (
 from ..coalitions.tables import CoalitionTable
 from ..errors import InvalidArgumentError
 from ..graphs.player_graph import PlayerGraph
+from ..interactions.result import PairSolution
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -186,6 +187,9 @@ class Estimator(Protocol[DesignT]):
     Work in proportion to the budget has 1.5 rather than 1, because of sorting and of caches.
     """
 
+    interaction_indices: ClassVar[tuple[str, ...]] = ()
+    """The indices of interaction that `pair_interactions` can estimate."""
+
     @property
     def score_source(self) -> str | ScoreArray | None:
         """How the players' scores are computed, for designs that need scores; None for others."""
@@ -219,3 +223,27 @@ class Estimator(Protocol[DesignT]):
         """Return why a design on a graph leaves out all neighbours; None if it does not."""
         del design, request
         return None
+
+    def interaction_budget(self, n_players: int) -> int:
+        """Return the evaluations that the interactions of M players need."""
+        del n_players
+        return 0
+
+    def pair_interactions(
+        self, design: DesignT, values: ValueArray, errors: AttributionArray, index: str
+    ) -> PairSolution:
+        """Compute the interactions of all pairs of players from the values of the design.
+
+        Parameters
+        ----------
+        design : Design
+            The design.
+        values : array, (R, C, K)
+            The values of its coalitions.
+        errors : array, (R, M, K)
+            The standard errors of the attributions.
+        index : str
+            One of `interaction_indices`.
+        """
+        del design, values, errors
+        raise InvalidArgumentError(f"{type(self).__name__} cannot estimate {index!r} interactions.")

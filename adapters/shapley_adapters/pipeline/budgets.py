@@ -71,7 +71,7 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
     can_enumerate = not estimator.needs_graph and n_all <= limit
     if can_enumerate and not has_tolerance:
         return RowBudget(n_players, limit, n_all, limit, True, True)
-    minimum = min(n_all, estimation_cost(n_players, estimator, settings.needs_errors))
+    minimum = min(n_all, estimation_cost(n_players, estimator, settings))
     if settings.budget is None and n_all > limit:
         limit = max(limit, minimum)
     first_check = limit
@@ -81,9 +81,11 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
     return RowBudget(n_players, limit, minimum, first_check, can_enumerate, enumerates_now)
 
 
-def estimation_cost(n_players: int, estimator: Estimator[Any], with_errors: bool) -> int:
+def estimation_cost(n_players: int, estimator: Estimator[Any], settings: Settings) -> int:
     """Return the evaluations for an estimate, and for the scores that come from differences."""
-    cost = estimator.minimum_budget(n_players, with_errors)
+    cost = estimator.minimum_budget(n_players, settings.needs_errors)
+    if settings.interactions is not None:
+        cost = max(cost, estimator.interaction_budget(n_players))
     source = estimator.score_source
     if isinstance(source, str) and source == "difference":
         cost += n_players * (n_players + 1) // 2

@@ -57,7 +57,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         ends = evaluate.values_of(end_points(game.n_players))  # (R, 2, K)
         seconds = (perf_counter() - started) / max(1, 2 * game.n_rows)
         run.largest = largest_magnitude(ends)
-        result = blank_estimate(ends, game.n_players, settings.seed, type(estimator).__name__)
+        method = type(estimator).__name__
+        result = blank_estimate(ends, game.n_players, settings.seed, method, settings.interactions)
         if jobs.n_workers == 1:
             for rows in run.blocks(0, game.n_rows, ends.shape[2]):
                 run.estimate_block(rows, ends[rows], evaluate, result)

@@ -199,7 +199,10 @@ class _Worker:
         run, self.n_evaluations = self.run, 0
         run.warnings, run.largest = RunWarnings(), 0.0
         name = type(run.estimator).__name__
-        result = blank_estimate(ends, run.game.n_players, run.settings.seed, name)
+        settings = run.settings
+        result = blank_estimate(
+            ends, run.game.n_players, settings.seed, name, settings.interactions
+        )
         try:
             for rows in run.blocks(start, stop, ends.shape[2]):
                 run.estimate_block(rows, ends[rows - start], self.evaluate, result, start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,10 @@ import scipy.special
 
 from ..arguments import checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
+from ..errors import InvalidArgumentError
+from ..interactions.ranking import PairRanking, rank_pairs
+from ..interactions.result import PairInteractions
+from ..interactions.shapiq_values import interaction_values
 
 _ARRAYS = (
     "values",
@@ -96,6 +101,8 @@ class Estimate:
         whether the model is deterministic; they are not part of `evaluations`.
     method : str
         The name of the estimator.
+    interactions : PairInteractions, optional
+        The interactions of all pairs of players, where the call asked for them.
     """
 
     values: AttributionArray
@@ -114,6 +121,7 @@ class Estimate:
     timing_evaluations: int = 0
     check_evaluations: int = 0
     method: str = ""
+    interactions: PairInteractions | None = None
 
     def __repr__(self) -> str:
         """Summarize in one line; the arrays are long."""
@@ -150,6 +158,61 @@ class Estimate:
         """Store the estimate of the rows from `start` to `stop`."""
         for name in _ARRAYS:
             getattr(self, name)[start:stop] = getattr(estimate, name)
+        if self.interactions is not None and estimate.interactions is not None:
+            self.interactions.set_rows(start, stop, estimate.interactions)
+
+    def to_shapiq(self, row: int = 0, output: int = 0) -> Any:
+        """Return the interactions of a row as `shapiq.InteractionValues`.
+
+        Needs shapiq and an estimate with interactions.
+
+        Parameters
+        ----------
+        row, output : int
+            The row and the output.
+
+        Returns
+        -------
+        shapiq.InteractionValues
+            k-SII of order 2 for the Shapley interaction index, STII for Shapley–Taylor, and BII,
+            pairs only, for Banzhaf.
+        """
+        pairs = self._required_interactions()
+        of_row = pairs.of_rows(row, row + 1)
+        matrix = of_row.matrices(self.values[row : row + 1])[0, :, :, output]
+        return interaction_values(
+            pairs.index,
+            matrix,
+            float(self.empty_values[row, output]),
+            int(self.evaluations[row]),
+            not bool(self.enumerated[row]),
+        )
+
+    def rank_interactions(
+        self, names: Sequence[str] | None = None, output: int = 0, rate: float = 0.05
+    ) -> PairRanking:
+        """Rank the pairs of players by their interactions over all rows, with q-values.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of the players.
+        output : int
+            The output.
+        rate : float
+            The rate of false discoveries, between 0 and 1.
+        """
+        pairs = self._required_interactions()
+        values, errors = pairs.values[:, :, output], pairs.standard_errors[:, :, output]
+        return rank_pairs(values, errors, names, rate)
+
+    def _required_interactions(self) -> PairInteractions:
+        if self.interactions is None:
+            raise InvalidArgumentError(
+                "The estimate has no interactions. Ask for them: explainer(X, interactions=True) "
+                "in shap, method.interactions(inputs) in captum."
+            )
+        return self.interactions
 
     def interval(self, confidence: float = 0.95) -> tuple[AttributionArray, AttributionArray]:
         """Return the lower and upper ends of intervals that contain the attributions so often.
@@ -173,8 +236,13 @@ class Estimate:
         return self.values - widths, self.values + widths
 
 
-def blank_estimate(ends: ValueArray, n_players: int, seed: int, method: str) -> Estimate:
-    """Return a result without attributions, for the values of the end points, (R, 2, K)."""
+def blank_estimate(
+    ends: ValueArray, n_players: int, seed: int, method: str, index: str | None = None
+) -> Estimate:
+    """Return a result without attributions, for the values of the end points, (R, 2, K).
+
+    With the name of an index of interaction, the result has interactions, too.
+    """
     n_rows, _, n_outputs = ends.shape
     shape = (n_rows, n_players, n_outputs)
     return Estimate(
@@ -191,6 +259,7 @@ def blank_estimate(ends: ValueArray, n_players: int, seed: int, method: str) -> 
         prior_shares=np.zeros(n_rows),
         seed=seed,
         method=method,
+        interactions=None if index is None else PairInteractions.blank(index, shape),
     )
 
 

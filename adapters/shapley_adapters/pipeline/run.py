@@ -25,6 +25,7 @@ from ..row_numbers import first_row
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets
 from .designs import GroupDesign, GroupDesigns
+from .pair_interactions import check_interactions, record_pairs
 from .phase_seconds import Phase
 from .result import Estimate
 from .row_groups import PendingRows, RowGroup, group_rows, group_rows_on_graphs
@@ -92,6 +93,7 @@ class Run:
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
         self.budgets = checked_budgets(self.n_active, self.estimator, settings)
+        check_interactions(self.estimator, settings, self.budgets.values())
         self._designs = GroupDesigns(self.estimator, settings, self.budgets)
         if self.estimator.needs_graph:
             self._check_widest_row()
@@ -168,7 +170,7 @@ class Run:
         if source is not None:
             with self.time_phase("scores"):
                 groups = self._scored(groups, source, evaluate)
-        record = partial(_record, result, first_row)
+        record = partial(self._record, result, first_row)
         # BLAS is limited once for all rows, also where each has a design.
         with self.time_phase("designs"), one_blas_thread():
             pending = [of_group for group in groups for of_group in self._start(group)]
@@ -274,6 +276,20 @@ class Run:
             return []
         unfinished = pending.of_rows(np.flatnonzero(~is_met))
         return unfinished.enumerated() if is_last else [unfinished.next_round()]
+
+    def _record(
+        self,
+        result: Estimate,
+        first_row: int,
+        pending: PendingRows,
+        indices: IntArray | slice,
+        solution: Solution,
+    ) -> None:
+        """Write the solution of some of the rows, and their interactions, into the result."""
+        _record(result, first_row, pending, indices, solution)
+        if result.interactions is not None:
+            pairs = result.interactions
+            record_pairs(self.estimator, pairs, first_row, pending, indices, solution)
 
 
 def _record(

@@ -37,6 +37,8 @@ class Settings:
         Whether a network learns from the values, and no user reads them. There is then no warning
         of small budgets, because errors average out over rows, and no check that the model is
         deterministic.
+    interactions : str, optional
+        The index of the interactions of pairs to compute from the same evaluations.
     n_jobs : int, optional
         The number of workers of joblib that share the rows; None for joblib's configuration.
     progress_delay : float, optional
@@ -56,6 +58,7 @@ class Settings:
     max_seconds: float | None = None
     independent_rows: bool = False
     is_for_training: bool = False
+    interactions: str | None = None
     n_jobs: int | None = 1
     progress_delay: float | None = None
     name: str = "the estimator"

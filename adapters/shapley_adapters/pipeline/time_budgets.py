@@ -143,7 +143,7 @@ class BudgetTimer:
 
     def _least_budget(self, n_players: int) -> int:
         settings = self.settings
-        cost = estimation_cost(n_players, self.estimator, settings.needs_errors)
+        cost = estimation_cost(n_players, self.estimator, settings)
         return int(min(2**n_players, cost))
 
     def _measure_evaluation(self, least: int) -> None:
@@ -234,7 +234,9 @@ class BudgetTimer:
         points = end_points(game.n_players)
         (end_values,) = evaluate([Request(rows, CoalitionTable(points[None], np.array([2])))])
         ends = np.zeros((game.n_rows, *end_values.shape[1:]))
-        result = blank_estimate(ends, game.n_players, settings.seed, settings.name)
+        result = blank_estimate(
+            ends, game.n_players, settings.seed, settings.name, settings.interactions
+        )
         run.estimate_block(rows, end_values, evaluate, result)
         if game is self.game:
             self._timing_evaluations += int(result.evaluations[rows].sum())

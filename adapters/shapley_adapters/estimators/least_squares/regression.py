@@ -5,12 +5,20 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import scipy.special
 
 from ...arguments import checked_choice, checked_flag
-from ...array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from ...array_types import (
+    AttributionArray,
+    BoolArray,
+    CoalitionArray,
+    FloatArray,
+    IntArray,
+    ValueArray,
+)
 from ...coalitions.sizes import (
     SIZE_DISTRIBUTIONS,
     capped_shares,
@@ -21,8 +29,10 @@ from ...coalitions.sizes import (
     size_probabilities,
 )
 from ...coalitions.tables import pack, select_units, units_within
+from ...interactions.result import PairSolution
 from ..linear_algebra import ConstrainedFit, fit_with_fixed_sum
 from ..protocol import Design, DesignRequest, Estimator, Solution
+from .pair_regression import PairFit, pair_budget, pair_targets
 
 
 @dataclass(frozen=True)
@@ -71,12 +81,22 @@ class LeastSquaresDesign(Design):
     @cached_property
     def fit(self) -> ConstrainedFit:
         """The regression without its targets."""
-        n_drawn = max(int(self.is_drawn.sum()), 1)
-        weights = np.where(self.is_drawn, self.weights / n_drawn, self.weights)
         # A pair contributes only the difference of its values, because the sum of the
         # attributions is fixed: (v(S) − v(N∖S)) / 2 = Σ φ_i (1[i ∈ S] − 1/2).
         regressors = self.members.astype(np.float64) - (0.5 if self.is_paired else 0.0)
-        return fit_with_fixed_sum(regressors, weights)
+        return fit_with_fixed_sum(regressors, self._weights)
+
+    @cached_property
+    def pair_fit(self) -> PairFit:
+        """The regression of the pairs without its targets."""
+        return PairFit.of(self.members, self._weights)
+
+    @property
+    def _weights(self) -> FloatArray:
+        """The weights of the equations, those of the drawn ones divided by their number."""
+        n_drawn = max(int(self.is_drawn.sum()), 1)
+        weights: FloatArray = np.where(self.is_drawn, self.weights / n_drawn, self.weights)
+        return weights
 
 
 @dataclass(frozen=True)
@@ -106,6 +126,12 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         checked_flag("paired", self.paired)
         checked_choice("sizes", self.sizes, SIZE_DISTRIBUTIONS)
         checked_flag("replacement", self.replacement)
+
+    interaction_indices: ClassVar[tuple[str, ...]] = ("shapley",)
+
+    def interaction_budget(self, n_players: int) -> int:
+        """Return the evaluations that determine the interactions of all pairs."""
+        return pair_budget(n_players, self.paired)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of single players, their complements, the empty and full coalition.
@@ -197,13 +223,31 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
             targets = np.take(values, design.positions[:, 0], axis=1) - empty
         attributions = design.fit.coefficients(targets, (grand - empty)[:, 0])
         n_drawn = int(design.is_drawn.sum())
-        return Solution(attributions, _standard_errors(design, targets, attributions), n_drawn - 1)
+        residuals = targets - design.fit.design @ attributions
+        errors = _standard_errors(design, design.fit, residuals)
+        return Solution(attributions, errors, n_drawn - 1)
+
+    def pair_interactions(
+        self, design: LeastSquaresDesign, values: ValueArray, errors: AttributionArray, index: str
+    ) -> PairSolution:
+        """Solve the regression of the pairs; sandwich errors as of the attributions.
+
+        The main effects have the errors of the attributions, because the sums of the interactions
+        of each player are known.
+        """
+        del index  # there is one
+        attributions = self.solve(design, values).values
+        targets, sums = pair_targets(design, values, attributions)
+        fit = design.pair_fit
+        interactions = fit.interactions(targets, sums)
+        residuals = fit.residuals(targets, interactions)
+        return PairSolution(interactions, _standard_errors(design, fit, residuals), errors)
 
 
 def _standard_errors(
-    design: LeastSquaresDesign, targets: FloatArray, attributions: FloatArray
+    design: LeastSquaresDesign, fit: ConstrainedFit | PairFit, residuals: FloatArray
 ) -> FloatArray:
-    """Return the standard errors from the draws, (R, M, K).
+    """Return the standard errors from the draws, (R, M, K), given the residuals of the fit.
 
     Each drawn equation changes the solution by its influence times its residual. The draws are
     independent, so the spread of these changes estimates the variance of their sum. Each residual
@@ -212,17 +256,16 @@ def _standard_errors(
     """
     n_drawn = int(design.is_drawn.sum())
     if n_drawn < 2:
-        return np.full_like(attributions, np.nan)
+        return np.full((len(residuals), len(fit.operator), residuals.shape[2]), np.nan)
     # The size of its coalitions identifies the stratum of an equation.
     stratum = of_size = design.members[design.is_drawn].sum(axis=1)
     if design.is_paired:
         stratum = np.minimum(of_size, design.members.shape[1] - of_size)
     undrawn = 1 - np.bincount(stratum)[stratum] / design.stratum_sizes[design.is_drawn]
-    residuals = targets - design.fit.design @ attributions
     residuals = np.compress(design.is_drawn, residuals, axis=1)
-    slack = np.maximum(1 - design.fit.leverages[design.is_drawn], 1e-12)
+    slack = np.maximum(1 - fit.leverages[design.is_drawn], 1e-12)
     residuals = residuals / slack[:, None]
-    influence = design.fit.operator[:, design.is_drawn] * np.sqrt(undrawn)
+    influence = fit.operator[:, design.is_drawn] * np.sqrt(undrawn)
     total = influence @ residuals
     squares = influence**2 @ residuals**2
     variances = (squares - total**2 / n_drawn) * n_drawn / (n_drawn - 1)

@@ -50,8 +50,8 @@ def interaction_covariances(
         shape = strengths.shape[:-1]
         return np.zeros((*shape, *signs.shape)), np.zeros((*shape, n_players))
     n_nodes = min(_MOST_NODES, -(-n_players // 2))
-    covariances = _integrals(signs, strengths, *_rule(n_nodes))
-    variances = 2 * _integrals(np.ones((1, n_players)), strengths, *_log_rule(n_nodes))
+    covariances = _integrals(signs, strengths, *integration_rule(n_nodes))
+    variances = 2 * _integrals(np.ones((1, n_players)), strengths, *log_integration_rule(n_nodes))
     return covariances, variances[..., 0, :]
 
 
@@ -78,7 +78,7 @@ def _integrals(
 
 
 @lru_cache(maxsize=64)
-def _rule(n_nodes: int) -> tuple[FloatArray, FloatArray]:
+def integration_rule(n_nodes: int) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of Gauss and Legendre's rule on (0, 1)."""
     nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
     on_unit: FloatArray = (nodes + 1) / 2
@@ -86,13 +86,13 @@ def _rule(n_nodes: int) -> tuple[FloatArray, FloatArray]:
 
 
 @lru_cache(maxsize=64)
-def _log_rule(n_nodes: int) -> tuple[FloatArray, FloatArray]:
+def log_integration_rule(n_nodes: int) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of Gauss's rule on (0, 1) for the density −ln u.
 
     This is the density of a product of two uniform numbers, so that the rule for products of nodes
     of Legendre's is exact as well; Stieltjes' recurrence makes a rule of few nodes of it.
     """
-    single_nodes, chances = _rule(n_nodes)
+    single_nodes, chances = integration_rule(n_nodes)
     points, masses = (
         np.outer(single_nodes, single_nodes).ravel(),
         np.outer(chances, chances).ravel(),

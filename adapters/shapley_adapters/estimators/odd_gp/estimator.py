@@ -8,8 +8,17 @@ from typing import ClassVar
 import numpy as np
 
 from ...arguments import checked_choice, checked_flag
-from ...array_types import CoalitionArray, FloatArray, IntArray, ScoreArray, ValueArray
+from ...array_types import (
+    AttributionArray,
+    CoalitionArray,
+    FloatArray,
+    IntArray,
+    ScoreArray,
+    ValueArray,
+)
 from ...cooperators.choices import checked_prior
+from ...interactions.indices import INDICES
+from ...interactions.result import PairSolution
 from ...threads.row_threads import map_in_threads
 from ..cross_fitting import cross_fitted
 from ..kernel_draws import CoalitionDraws, select_draws
@@ -17,6 +26,7 @@ from ..pair_folds import FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from .attribution_covariances import shapley_weights
 from .design import spread_pairs
+from .even_part import even_pair_solution
 from .exact_terms import with_exact_games
 from .kernels import OddKernel, Prior
 from .left_out_values import checked_last
@@ -26,6 +36,7 @@ from .prior_choices import choices_around, choices_of_equal, likely_choices
 from .prior_fitting import around_centres, fit_priors, log_weights_from_scores, strength_prior
 from .prior_shares import prior_shares
 from .sparse_triples import SparseInteractions, find_sparse_interactions
+from .taylor_part import with_odd_part
 
 WEIGHTS = ("learned", "equal")
 
@@ -117,6 +128,7 @@ class OddGP(Estimator[OddDesign]):
 
     is_drawn_by_labels: ClassVar[bool] = True  # little else is drawn
     solution_exponent: ClassVar[float] = 3.0  # of the factorisation of a matrix
+    interaction_indices: ClassVar[tuple[str, ...]] = INDICES
 
     weights: str = "learned"
     cooperators: str | ScoreArray | None = None
@@ -183,6 +195,29 @@ class OddGP(Estimator[OddDesign]):
         most_freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
         freedom = np.minimum(results.freedom, most_freedom)
         return Solution(results.means, errors, freedom, prior_shares(results.means, errors))
+
+    def pair_interactions(
+        self, design: OddDesign, values: ValueArray, errors: AttributionArray, index: str
+    ) -> PairSolution:
+        """Return the posterior of the interactions: their means and standard deviations."""
+        draws = design.draws
+        first, second = (np.take(values, draws.positions[:, side], axis=1) for side in (0, 1))
+        first = np.concatenate([values[:, 1:2], first], axis=1)  # of all players, then of the draws
+        second = np.concatenate([values[:, :1], second], axis=1)
+        is_taylor = index == "shapley_taylor"
+        solution = even_pair_solution(
+            "shapley" if is_taylor else index,
+            draws.members,
+            (first + second) / 2,
+            self.weights,
+            design.log_weights,
+            np.zeros_like(errors) if is_taylor else errors,
+        )
+        if not is_taylor:
+            return solution
+        attributions = self.solve(design, values).values
+        odd = (first - second) / 2
+        return with_odd_part(solution, draws.members, odd, attributions, errors)
 
     def _solved(
         self,

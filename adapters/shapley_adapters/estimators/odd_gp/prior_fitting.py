@@ -137,7 +137,7 @@ class FixedPoint:
         offsets = np.concatenate([of_strengths, log_ratios], axis=1)
         spreads = np.concatenate([np.full(n_players, expectation.spread), SPREADS])
         steps = np.array([overrelaxation] * n_players + [1.0, 1.0])
-        moves = _moves(self.expected, energies, offsets, spreads, steps)
+        moves = log_moves(self.expected, energies, offsets, spreads, steps)
         of_players, of_interactions, of_noise = np.split(moves, [-2, -1], axis=1)
         of_players -= of_players.mean(axis=1, keepdims=True)
         of_players += self._level_step(energies, level - log_level_centre(n_players))[:, None]
@@ -213,7 +213,7 @@ def _energies(
     return energies
 
 
-def _moves(
+def log_moves(
     expected: FloatArray,
     energies: FloatArray,
     offset: FloatArray,

@@ -1,0 +1,1 @@
+"""Interactions of pairs of players: their indices, their arrays, and their ranking."""

@@ -1,0 +1,146 @@
+"""Interactions of all pairs of players, and their standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..array_types import AttributionArray, FloatArray, IntArray
+from ..errors import InvalidArgumentError
+from ..memory_bounds import memory_limit
+from .indices import pair_numbers, pairs_of
+
+_BYTES_OF_CELL = 32
+"""Bytes for each entry of the matrices: interactions and errors, of pairs and as matrices."""
+
+
+@dataclass(frozen=True)
+class PairSolution:
+    """The interactions that an estimator computes for the players of a design.
+
+    Attributes
+    ----------
+    values, standard_errors : arrays, (R, P, K)
+        The interaction of each pair, and its standard error.
+    main_errors : array, (R, M, K)
+        Standard errors of the main effects: attributions less half of the player's interactions.
+    """
+
+    values: FloatArray
+    standard_errors: FloatArray
+    main_errors: FloatArray
+
+    @classmethod
+    def exact(cls, values: FloatArray, n_players: int) -> PairSolution:
+        """Return interactions without errors."""
+        n_rows, _, n_outputs = values.shape
+        return cls(values, np.zeros_like(values), np.zeros((n_rows, n_players, n_outputs)))
+
+    def of_rows(self, rows: IntArray | slice) -> PairSolution:
+        """Return those of some rows."""
+        return PairSolution(self.values[rows], self.standard_errors[rows], self.main_errors[rows])
+
+
+@dataclass(frozen=True)
+class PairInteractions:
+    """The interactions of all pairs of players, for each row and output.
+
+    Pairs are ordered by their first player, then by their second: (0, 1), (0, 2), …, (1, 2), ….
+
+    Attributes
+    ----------
+    index : {"shapley", "shapley_taylor", "banzhaf"}
+        The index of interaction.
+    values : array, (R, P, K)
+        The interaction of each of the P = M (M − 1) / 2 pairs, in units of the game's value.
+    standard_errors : array, (R, P, K)
+        Their standard errors; 0 where every coalition was evaluated.
+    main_errors : array, (R, M, K)
+        Standard errors of the main effects, the diagonal of `matrices`.
+    """
+
+    index: str
+    values: FloatArray
+    standard_errors: FloatArray
+    main_errors: FloatArray
+
+    @classmethod
+    def blank(cls, index: str, shape: tuple[int, int, int]) -> PairInteractions:
+        """Return interactions of 0 for attributions of a shape, (R, M, K).
+
+        Raises
+        ------
+        InvalidArgumentError
+            If they and their matrices do not fit into memory.
+        """
+        n_rows, n_players, n_outputs = shape
+        needed, limit = _BYTES_OF_CELL * n_rows * n_players**2 * n_outputs, memory_limit()
+        if needed > limit:
+            raise InvalidArgumentError(
+                f"interactions of {n_players} players need about {needed / 2**30:.3g} GiB of "
+                f"memory for {n_rows} rows and {n_outputs} outputs. At most {limit / 2**30:.3g} "
+                "GiB, half of the memory, may be used. Explain fewer rows or outputs at a time, or "
+                "group features (groups= or a coarser masker in shap, feature_mask in captum)."
+            )
+        n_pairs = n_players * (n_players - 1) // 2
+        values, errors = np.zeros((2, n_rows, n_pairs, n_outputs))
+        return cls(index, values, errors, np.zeros(shape))
+
+    @property
+    def n_players(self) -> int:
+        """The number of players, M."""
+        return int(self.main_errors.shape[1])
+
+    def of_rows(self, start: int, stop: int) -> PairInteractions:
+        """Return those of the rows from `start` to `stop`, in the same memory."""
+        rows = slice(start, stop)
+        return PairInteractions(
+            self.index, self.values[rows], self.standard_errors[rows], self.main_errors[rows]
+        )
+
+    def set_rows(self, start: int, stop: int, others: PairInteractions) -> None:
+        """Store the interactions of the rows from `start` to `stop`."""
+        self.values[start:stop] = others.values
+        self.standard_errors[start:stop] = others.standard_errors
+        self.main_errors[start:stop] = others.main_errors
+
+    def record(self, rows: IntArray, players: IntArray, solution: PairSolution) -> None:
+        """Store the interactions of some rows, among their active players, (r, m)."""
+        first, second = pairs_of(players.shape[1])
+        numbers = pair_numbers(players[:, first], players[:, second], self.n_players)
+        self.values[rows[:, None], numbers] = solution.values
+        self.standard_errors[rows[:, None], numbers] = solution.standard_errors
+        self.main_errors[rows[:, None], players] = solution.main_errors
+
+    def matrices(self, attributions: AttributionArray) -> FloatArray:
+        """Return the matrix of each row and output in the convention of shap, (R, M, M, K).
+
+        Each of the two entries of a pair has half of its interaction. The diagonal has the main
+        effects, such that each row of the matrix sums to the attribution of its player.
+
+        Parameters
+        ----------
+        attributions : array, (R, M, K)
+            The attributions of the same estimate.
+        """
+        matrices = self._symmetric(self.values / 2)
+        players = np.arange(self.n_players)
+        matrices[:, players, players] = attributions - matrices.sum(axis=2)
+        return matrices
+
+    def error_matrices(self) -> FloatArray:
+        """Return the standard errors of `matrices`, (R, M, M, K)."""
+        errors = self._symmetric(self.standard_errors / 2)
+        players = np.arange(self.n_players)
+        errors[:, players, players] = self.main_errors
+        return errors
+
+    def _symmetric(self, of_pairs: FloatArray) -> FloatArray:
+        """Return numbers of pairs, (R, P, K), as symmetric matrices of diagonal 0."""
+        n_rows, _, n_outputs = of_pairs.shape
+        matrices = np.zeros((n_rows, self.n_players, self.n_players, n_outputs))
+        first, second = pairs_of(self.n_players)
+        matrices[:, first, second] = of_pairs
+        matrices[:, second, first] = of_pairs
+        return matrices

@@ -1,0 +1,95 @@
+"""Interactions of pairs from the values that a row has, without further evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..array_types import IntArray
+from ..errors import InvalidArgumentError
+from ..estimators.exact import MAX_PLAYERS, FullDesign
+from ..estimators.protocol import Estimator, Solution
+from ..interactions.enumeration import enumerated_pairs
+from ..interactions.result import PairInteractions, PairSolution
+from .budgets import RowBudget
+from .rounds import PendingRows
+from .settings import Settings
+
+ABLE = (
+    "'oddgp' and 'best' (OddGP and Best in captum) estimate all indices of interaction, and "
+    "'leastsquares' (LeastSquares) estimates 'shapley'"
+)
+"""The methods that estimate interactions, for messages."""
+
+
+def check_interactions(
+    estimator: Estimator[Any], settings: Settings, budgets: Iterable[RowBudget]
+) -> None:
+    """Refuse interactions that the estimator cannot compute, before anything is evaluated.
+
+    Enumeration gives the interactions for every estimator, but for those on graphs: their values
+    are others than those that the interactions belong to.
+    """
+    index = settings.interactions
+    if index is None:
+        return
+    if estimator.needs_graph:
+        raise InvalidArgumentError(
+            f"interactions={index!r}: {settings.name} estimates values on a graph, which are not "
+            f"the Shapley values that interactions belong to. {ABLE}."
+        )
+    if index in estimator.interaction_indices:
+        return
+    for budget in budgets:
+        if budget.n_players > 1 and not budget.enumerates_now:
+            raise InvalidArgumentError(
+                f"interactions={index!r}: {settings.name} cannot estimate these interactions. "
+                f"{ABLE}; every method of Shapley values has them exactly"
+                f"{_where_exact(budget, settings)}."
+            )
+
+
+def _where_exact(budget: RowBudget, settings: Settings) -> str:
+    """Return which budget enumerates a row, if any does."""
+    if budget.n_players > MAX_PLAYERS:
+        return f" for at most {MAX_PLAYERS} players"
+    return f" with {settings.budget_name}={2**budget.n_players}"
+
+
+def record_pairs(
+    estimator: Estimator[Any],
+    interactions: PairInteractions,
+    first_row: int,
+    pending: PendingRows,
+    indices: IntArray | slice,
+    solution: Solution,
+) -> None:
+    """Write the interactions of some of the rows, given by their indices, into the result.
+
+    `interactions` are those of the rows from `first_row` on, and `solution` that of all rows of
+    `pending`.
+    """
+    if not isinstance(indices, slice):
+        if not len(indices):
+            return
+        pending = pending.of_rows(indices)
+    errors = solution.standard_errors[indices]
+    pairs = _solved(estimator, pending, errors, interactions.index)
+    interactions.record(pending.group.rows - first_row, pending.group.players, pairs)
+
+
+def _solved(
+    estimator: Estimator[Any], pending: PendingRows, errors: Any, index: str
+) -> PairSolution:
+    """Return the interactions of rows whose evaluation has ended."""
+    design = pending.design
+    if isinstance(design, FullDesign):
+        return enumerated_pairs(index, design.table.coalitions[0], pending.values)
+    n_rows, n_players, n_outputs = errors.shape
+    if n_players < 2:
+        return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
+    if not pending.is_last_round:
+        design = design.within(pending.round_end)
+    return estimator.pair_interactions(design, pending.values, errors, index)

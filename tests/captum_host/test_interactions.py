@@ -1,0 +1,127 @@
+"""Interactions through captum: matrices of the features of the mask."""
+
+import numpy as np
+import pytest
+import torch
+
+import shap_ext
+from captum_ext import Best, CShapley, Exact, LeastSquares, OddGP, RandomOrder
+from shapley_adapters.errors import InvalidArgumentError
+from tests.captum_host.networks import examples, network
+from tests.helpers.brute_force import shapley_values
+from tests.helpers.interaction_oracles import matrix_of, pair_interactions
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+N_FEATURES = 9
+
+
+def product(x):
+    return x[:, 0] * x[:, 1] * x[:, 2] + torch.tanh(x.sum(dim=1))
+
+
+def true_matrix(row, index="shapley"):
+    def value(present):
+        masked = torch.zeros_like(row)
+        for feature in present:
+            masked[feature] = row[feature]
+        return float(product(masked[None]))
+
+    n_players = len(row)
+    pairs = pair_interactions(index, n_players, value)
+    return matrix_of(n_players, pairs, shapley_values(n_players, value))
+
+
+@pytest.mark.parametrize("index", ["shapley", "shapley_taylor", "banzhaf"])
+@pytest.mark.parametrize("method", [Exact, OddGP, Best, RandomOrder])
+def test_enumerated_interactions_are_those_of_the_definition(method, index):
+    x = examples(2, 5).double()
+    found = method(product).interactions(x, n_samples=None if method is Exact else 32, index=index)
+    assert found.shape == (2, 5, 5)
+    assert found.dtype == x.dtype
+    for row, matrix in zip(x, found, strict=True):
+        np.testing.assert_allclose(matrix.numpy(), true_matrix(row, index), atol=1e-10)
+
+
+@pytest.mark.parametrize("method", [OddGP, Best, LeastSquares])
+def test_estimates_sum_to_the_attributions(method):
+    x = examples(3, N_FEATURES)
+    net = network(N_FEATURES, 2)
+    chosen = method(net, seed=0)
+    matrices, errors = chosen.interactions(x, n_samples=200, return_standard_error=True)
+    assert matrices.shape == errors.shape == (3, 2, N_FEATURES, N_FEATURES)
+    estimate = chosen.last_estimate
+    attributions = chosen.attribute(x, n_samples=200)
+    torch.testing.assert_close(matrices.sum(dim=-1), attributions, atol=1e-6, rtol=0)
+    assert (errors >= 0).all()
+    assert estimate.interactions.index == "shapley"
+    assert chosen.last_estimate.interactions is None
+
+
+def test_features_are_those_of_the_mask():
+    x = examples(2, N_FEATURES).double()
+    mask = torch.tensor([[7, 7, 0, 0, 0, 500_000, 500_000, -3, 7]])
+    method = OddGP(product, seed=0)
+    matrices = method.interactions(x, feature_mask=mask)
+    assert matrices.shape == (2, 4, 4)  # −3, 0, 7, 500000
+    attributions = method.attribute(x, feature_mask=mask)
+    of_ids = torch.stack([attributions[:, column] for column in (7, 2, 0, 5)], dim=1)
+    torch.testing.assert_close(matrices.sum(dim=-1), of_ids)
+
+
+def test_several_inputs_share_a_matrix():
+    first, second = examples(2, 4).double(), examples(2, 5).double()
+
+    def joined(a, b):
+        return product(torch.cat([a, b], dim=1))
+
+    together = OddGP(product, seed=0).interactions(torch.cat([first, second], dim=1))
+    apart = OddGP(joined, seed=0).interactions((first, second))
+    torch.testing.assert_close(apart, together)
+
+
+def test_both_hosts_agree():
+    x = examples(3, N_FEATURES).double()
+    explainer = shap_ext.OddGPExplainer(
+        lambda rows: product(torch.as_tensor(rows)).numpy(), np.zeros((1, N_FEATURES)), seed=0
+    )
+    expected = explainer(x.numpy(), max_evals=150, interactions=True, error_bounds=True)
+    found, errors = OddGP(product, seed=0).interactions(
+        x, n_samples=150, return_standard_error=True
+    )
+    np.testing.assert_allclose(found.numpy(), expected.values, atol=1e-9)
+    np.testing.assert_allclose(errors.numpy(), expected.error_std, atol=1e-9)
+
+
+def test_images_and_a_value_for_the_whole_batch():
+    x = examples(2, 12).double().reshape(2, 1, 3, 4)
+
+    def total(images):
+        return images.reshape(len(images), -1).sum(dim=1).tanh()
+
+    found = OddGP(total, seed=0).interactions(x, n_samples=200)
+    assert found.shape == (2, 12, 12)
+    of_batch = OddGP(lambda images: total(images).sum(), seed=0)
+    summed = of_batch.interactions(x, n_samples=200, perturbations_per_eval=1)
+    attributions = of_batch.attribute(x, n_samples=200, perturbations_per_eval=1)
+    assert summed.shape == (1, 12, 12)
+    torch.testing.assert_close(summed.sum(dim=-1), attributions.reshape(1, 12))
+
+
+def test_pairs_are_ranked():
+    x = examples(6, N_FEATURES).double()
+    method = OddGP(lambda x: x[:, 2] * x[:, 5] + x.sum(dim=1), seed=0)
+    method.interactions(x, n_samples=100)
+    ranking = method.last_estimate.rank_interactions()
+    assert ranking.pairs[0].tolist() == [2, 5]
+    assert ranking.n_discoveries == 1
+
+
+def test_methods_without_interactions_name_those_that_have_them():
+    x = examples(2, N_FEATURES)
+    with pytest.raises(InvalidArgumentError, match="OddGP and Best"):
+        RandomOrder(product).interactions(x, n_samples=100)
+    with pytest.raises(InvalidArgumentError, match="on a graph"):
+        CShapley(product, graph="line").interactions(x)
+    with pytest.raises(InvalidArgumentError, match="index must be one of"):
+        OddGP(product).interactions(x, index="sii")

@@ -1,0 +1,341 @@
+"""Interactions through shap: their form, their values, their plots, and what is refused."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import shap
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.tree import DecisionTreeRegressor
+
+import shap_ext
+from shapley_adapters.errors import InvalidArgumentError, MissingPackageError
+from tests.helpers.brute_force import masked_model_values, shapley_values
+from tests.helpers.interaction_oracles import matrix_of, pair_interactions
+
+N_FEATURES = 9
+
+
+def model(x):
+    return x[:, 0] * x[:, 1] * x[:, 2] + x[:, 3] * x[:, 4] + np.tanh(x.sum(axis=1))
+
+
+def two_outputs(x):
+    return np.stack([model(x), x[:, 0] * x[:, 5]], axis=1)
+
+
+def rows(n_rows=3, n_features=N_FEATURES, seed=0):
+    return np.random.default_rng(seed).normal(size=(n_rows, n_features))
+
+
+BACKGROUND = rows(2, seed=1)
+
+
+def true_matrix(function, row, background, index="shapley"):
+    value = masked_model_values(function, row, background)
+    pairs = pair_interactions(index, len(row), value)
+    return matrix_of(len(row), pairs, shapley_values(len(row), value))
+
+
+def explainer(function=model, algorithm="oddgp", background=BACKGROUND, **options):
+    return shap.Explainer(function, background, algorithm=algorithm, seed=0, **options)
+
+
+@pytest.mark.parametrize("index", ["shapley", "shapley_taylor", "banzhaf"])
+def test_enumerated_interactions_are_those_of_the_definition(index):
+    X = rows(2, 6)
+    background = BACKGROUND[:, :6]
+    explanation = explainer(background=background)(X, interactions=index, error_bounds=True)
+    for row, matrix in zip(X, explanation.values, strict=True):
+        np.testing.assert_allclose(matrix, true_matrix(model, row, background, index), atol=1e-10)
+    assert not explanation.error_std.any()
+
+
+def test_shap_s_exact_explainer_has_the_taylor_interactions():
+    X = rows(2, 5)
+    background = np.zeros((1, 5))
+    expected = shap.ExactExplainer(model, background)(X, interactions=2).values
+    found = explainer(background=background)(X, interactions="shapley_taylor").values
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_tree_explainer_has_the_same_convention():
+    """TreeExplainer gives its interactions for the game of conditional means of a tree."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    tree = DecisionTreeRegressor(max_depth=4).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
+    found = shap.TreeExplainer(tree).shap_interaction_values(X[:2])
+    nodes = tree.tree_
+
+    def mean(node, row, present):
+        left, right = nodes.children_left[node], nodes.children_right[node]
+        if left < 0:
+            return nodes.value[node, 0, 0]
+        if nodes.feature[node] in present:
+            is_left = row[nodes.feature[node]] <= nodes.threshold[node]
+            return mean(left if is_left else right, row, present)
+        counts = nodes.weighted_n_node_samples
+        both = counts[left] * mean(left, row, present) + counts[right] * mean(right, row, present)
+        return both / counts[node]
+
+    for row, matrix in zip(X[:2], found, strict=True):
+
+        def value(present, row=row):
+            return mean(0, row, present)
+
+        expected = matrix_of(4, pair_interactions("shapley", 4, value), shapley_values(4, value))
+        np.testing.assert_allclose(matrix, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["oddgp", "best", "leastsquares"])
+def test_estimates_have_the_form_of_tree_explainer(algorithm):
+    X = rows()
+    explain = explainer(algorithm=algorithm)
+    values = explain(X, max_evals=200)
+    explanation = explain(X, max_evals=200, interactions=True, error_bounds=True)
+    assert isinstance(explanation, shap.Explanation)
+    assert explanation.shape == (3, N_FEATURES, N_FEATURES)
+    np.testing.assert_allclose(explanation.values.sum(axis=2), values.values, atol=1e-12)
+    np.testing.assert_array_equal(explanation.values, explanation.values.swapaxes(1, 2))
+    np.testing.assert_array_equal(explanation.base_values, values.base_values)
+    np.testing.assert_array_equal(explanation.data, X)
+    assert explanation.feature_names == values.feature_names
+    truth = np.array([true_matrix(model, row, BACKGROUND) for row in X])
+    errors = np.abs(explanation.values - truth)
+    assert errors.sum() < 0.3 * np.abs(truth).sum()
+    assert (errors <= 4 * explanation.error_std + 1e-9).mean() > 0.9
+    widths = (explanation.upper_bounds - explanation.lower_bounds) / 2
+    assert (widths >= 1.95 * explanation.error_std).all()
+
+
+def test_the_array_alone():
+    X = rows()
+    explain = explainer()
+    expected = explain(X, interactions=True, max_evals=202).values
+    np.testing.assert_array_equal(explain.shap_interaction_values(X, nsamples=200), expected)
+    taylor = explain.shap_interaction_values(X, nsamples=200, index="shapley_taylor")
+    np.testing.assert_array_equal(
+        taylor, explain(X, interactions="shapley_taylor", max_evals=202).values
+    )
+    one = explain.shap_interaction_values(X[0], nsamples=200)
+    np.testing.assert_array_equal(one, expected[0])
+
+
+def test_several_outputs():
+    X = rows()
+    explanation = explainer(two_outputs)(X, max_evals=200, interactions=True, error_bounds=True)
+    assert explanation.shape == (3, N_FEATURES, N_FEATURES, 2)
+    assert explanation.error_std.shape == explanation.shape
+    second = explainer(two_outputs)(X, max_evals=200, interactions=True, outputs=[1])
+    np.testing.assert_array_equal(second.values[..., 0], explanation.values[..., 1])
+    np.testing.assert_allclose(
+        explanation.values[:, 0, 5, 1],
+        [true_matrix(lambda x: two_outputs(x)[:, 1], row, BACKGROUND)[0, 5] for row in X],
+        atol=1e-6,
+    )
+
+
+def test_groups_are_the_players():
+    X = rows()
+    groups = {"first": ["Feature 0", "Feature 1"], "last": ["Feature 7", "Feature 8"]}
+    explanation = explainer(groups=groups)(X, interactions=True)
+    values = explainer(groups=groups)(X)
+    assert explanation.shape == (3, 7, 7)
+    assert explanation.feature_names == values.feature_names
+    np.testing.assert_allclose(explanation.values.sum(axis=2), values.values, atol=1e-10)
+
+
+def test_texts_have_a_matrix_for_each_row():
+    def count(texts):
+        return np.array([float("good" in text) * (1 - 2 * ("not" in text)) for text in texts])
+
+    explain = explainer(count, background=shap.maskers.Text(r"\W+"))
+    texts = ["not good at all", "good"]
+    explanation = explain(texts, interactions=True)
+    values = explain(texts)
+    for matrix, attributions in zip(explanation.values, values.values, strict=True):
+        assert matrix.shape == (len(attributions), len(attributions))
+        np.testing.assert_allclose(matrix.sum(axis=1), attributions, atol=1e-10)
+    assert explanation.values[0][0, 1] == pytest.approx(-1.0)
+
+
+def test_images_have_a_row_for_each_pixel():
+    image = rows(2, 12, seed=3).reshape(2, 2, 3, 2)
+    masker = shap.maskers.Image(np.zeros((2, 3, 2)))
+    explain = explainer(lambda x: x.reshape(len(x), -1).sum(axis=1) ** 2, background=masker)
+    explanation = explain(image, interactions=True, max_evals=500)
+    values = explain(image, max_evals=500).values.reshape(2, 12)
+    assert explanation.shape == (2, 12, 12)
+    np.testing.assert_allclose(explanation.values.sum(axis=2), values, atol=1e-8)
+
+
+def test_inputs_of_several_datasets_share_a_matrix():
+    first, second = rows(2, 3), rows(2, 4, seed=5)
+
+    def product(a, b):
+        return a[:, 0] * b[:, 1]
+
+    masker = shap.maskers.Composite(
+        shap.maskers.Independent(np.zeros((1, 3))), shap.maskers.Independent(np.zeros((1, 4)))
+    )
+    explanation = shap_ext.OddGPExplainer(product, masker)(first, second, interactions=True)
+    assert explanation.shape == (2, 7, 7)
+    np.testing.assert_allclose(explanation.values[:, 0, 4], first[:, 0] * second[:, 1] / 2)
+
+
+def test_features_equal_to_the_reference_have_none():
+    X = rows()
+    X[:, 3] = 0.0
+    explanation = explainer(background=np.zeros((1, N_FEATURES)))(
+        X, interactions=True, error_bounds=True, max_evals=100
+    )
+    assert not explanation.values[:, 3].any()
+    assert not explanation.error_std[:, 3].any()
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_plots_of_shap_take_them():
+    X = rows(30)
+    explanation = explainer()(X, interactions=True, max_evals=100)
+    shap.summary_plot(explanation, X, show=False)
+    shap.summary_plot(explanation.values, X, show=False)
+    shap.dependence_plot((0, 1), explanation.values, X, show=False)
+    shap.dependence_plot((2, 2), explanation.values, X, show=False)
+    plt.close("all")
+
+
+def test_workers_give_the_same_numbers():
+    X = rows(4)
+    alone = explainer()(X, interactions=True, max_evals=120)
+    shared = explainer(n_jobs=2)(X, interactions=True, max_evals=120)
+    np.testing.assert_array_equal(shared.values, alone.values)
+
+
+def test_a_tolerance_stops_rows_and_keeps_their_interactions():
+    X = rows(3)
+    explain = explainer()
+    explanation = explain(X, interactions=True, max_evals=400, tolerance=0.05)
+    assert len(set(explain.last_estimate.evaluations)) >= 1
+    values = explain(X, max_evals=400, tolerance=0.05)
+    np.testing.assert_allclose(explanation.values.sum(axis=2), values.values, atol=1e-12)
+
+
+def test_boosted_trees_need_few_evaluations():
+    """16 evaluations a feature, beside all 4,096 coalitions."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 12))
+    trees = GradientBoostingRegressor(random_state=0, max_depth=4).fit(
+        X, X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) * (X[:, 3] > 0) + X[:, 4]
+    )
+    explain = explainer(trees.predict, background=X[:1])
+    truth = explain(X[1:7], interactions=True, max_evals=4096).values
+    found = explain(X[1:7], interactions=True, max_evals=192).values
+    assert np.abs(found - truth).sum() < 0.1 * np.abs(truth).sum()
+
+
+# Ranking
+
+
+def test_pairs_are_ranked_with_few_false_discoveries():
+    X = rows(20, 12)
+
+    def with_four_pairs(x):
+        strong = x[:, 0] * x[:, 1] + x[:, 2] * x[:, 3]
+        return strong + np.tanh(x[:, 4] + x[:, 5]) + 0.3 * x[:, 6] * x[:, 7] + x[:, 8:].sum(axis=1)
+
+    explain = explainer(with_four_pairs, background=np.zeros((1, 12)))
+    explanation = explain(X, interactions=True, error_bounds=True, max_evals=96)
+    ranking = shap_ext.rank_interactions(explanation)
+    true_pairs = {(0, 1), (2, 3), (4, 5), (6, 7)}
+    found = {tuple(pair) for pair in ranking.pairs[ranking.q_values <= 0.05].tolist()}
+    assert {tuple(pair) for pair in ranking.pairs[:4].tolist()} == true_pairs
+    assert true_pairs - {(6, 7)} <= found
+    assert len(found - true_pairs) <= 1
+    frame = ranking.to_frame()
+    assert list(frame["first"][:2]) == [ranking.names[0][0], ranking.names[1][0]]
+    assert (np.diff(frame["mean_absolute"]) <= 0).all()
+    by_estimate = explain.last_estimate.rank_interactions(explanation.feature_names)
+    np.testing.assert_array_equal(by_estimate.pairs, ranking.pairs)
+    np.testing.assert_allclose(by_estimate.q_values, ranking.q_values, rtol=1e-6)
+
+
+def test_exact_interactions_are_certain():
+    X = rows(3, 4)
+    explanation = explainer(lambda x: x[:, 0] * x[:, 1] + x[:, 2], background=np.zeros((1, 4)))(
+        X, interactions=True, error_bounds=True
+    )
+    ranking = shap_ext.rank_interactions(explanation)
+    assert ranking.n_discoveries == 1
+    assert ranking.in_rows[0].all()
+    assert not ranking.in_rows[1:].any()
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("algorithm", ["shear", "randomorder", "semivalue"])
+def test_methods_without_interactions_name_those_that_have_them(algorithm):
+    with pytest.raises(InvalidArgumentError, match="'oddgp' and 'best'"):
+        explainer(algorithm=algorithm)(rows(), interactions=True, max_evals=100)
+
+
+def test_graphs_have_no_interactions():
+    with pytest.raises(InvalidArgumentError, match="on a graph"):
+        explainer(algorithm="lshapley", graph="line")(rows(), interactions=True)
+
+
+@pytest.mark.parametrize("value", ["sii", "Shapley", 2, None])
+def test_unknown_indices_are_refused(value):
+    with pytest.raises((InvalidArgumentError, TypeError), match="interactions must be one of"):
+        explainer()(rows(), interactions=value)
+
+
+def test_streams_hold_attributions_only(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="explain_stream"):
+        explainer().explain_stream(rows(), tmp_path / "out.npy", interactions=True)
+
+
+def test_matrices_too_large_for_memory_are_refused():
+    X = np.ones((50, 20_000))
+    explain = explainer(lambda x: x.sum(axis=1), background=np.zeros((1, 20_000)))
+    with pytest.raises(InvalidArgumentError, match="GiB"):
+        explain(X, interactions=True, max_evals=10)
+
+
+def test_a_ranking_needs_errors_and_interactions():
+    explanation = explainer()(rows(), interactions=True, max_evals=100)
+    with pytest.raises(InvalidArgumentError, match="error_bounds=True"):
+        shap_ext.rank_interactions(explanation)
+    values = explainer()(rows(), error_bounds=True, max_evals=100)
+    with pytest.raises(InvalidArgumentError, match="interactions=True"):
+        shap_ext.rank_interactions(values)
+    explain = explainer()
+    explain(rows(), max_evals=100)
+    with pytest.raises(InvalidArgumentError, match="has no interactions"):
+        explain.last_estimate.to_shapiq()
+
+
+# shapiq
+
+
+@pytest.mark.parametrize("index", ["shapley", "shapley_taylor", "banzhaf"])
+def test_objects_of_shapiq_hold_the_same_numbers(index):
+    shapiq = pytest.importorskip("shapiq", reason="shapiq is not installed; needs Python 3.12")
+    explain = explainer()
+    matrix = explain(rows(), interactions=index, max_evals=200).values[1]
+    found = explain.last_estimate.to_shapiq(row=1)
+    assert isinstance(found, shapiq.InteractionValues)
+    assert found[(0, 1)] == pytest.approx(2 * matrix[0, 1])
+    if index != "banzhaf":
+        assert found[(2,)] == pytest.approx(matrix[2, 2])
+        assert found.values.sum() == pytest.approx(model(rows())[1])
+        shapiq.network_plot(found, show=False)
+        found.plot_force(show=False)
+        plt.close("all")
+
+
+def test_a_missing_shapiq_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "shapiq", None)
+    explain = explainer()
+    explain(rows(), interactions=True, max_evals=100)
+    with pytest.raises(MissingPackageError, match="pip install shapiq"):
+        explain.last_estimate.to_shapiq()
