@@ -30,7 +30,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 }
 
 _OURS = ("oddgp", "equal weights")
-_INSIDE = (1.96, 1.0)
+_CONFIDENCES = (0.95, 0.6827)
 
 
 class Cell(ZooCell):
@@ -72,8 +72,11 @@ def _cell(name: str, table: FloatArray, n_players: int, per_player: int, n_seeds
             off = np.abs(found.values[:, :, 0] - exact)
             of_seeds.append((off.sum(axis=1) / np.abs(exact).sum(axis=1)).mean())
             if estimator == "oddgp":
-                widths = found.standard_errors[:, :, 0]
-                inside = [(off <= times * widths + 1e-9).mean() for times in _INSIDE]
+                intervals = [found.interval(confidence) for confidence in _CONFIDENCES]
+                inside = [
+                    ((lower[:, :, 0] - 1e-9 <= exact) & (exact <= upper[:, :, 0] + 1e-9)).mean()
+                    for lower, upper in intervals
+                ]
                 of_oddgp = np.concatenate([of_oddgp, [inside]])
         errors[estimator] = float(np.mean(of_seeds))
     wide, narrow = of_oddgp.mean(axis=0)
