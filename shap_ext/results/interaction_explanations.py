@@ -13,8 +13,7 @@ from shapley_adapters.interactions.result import PairInteractions
 from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import Outputs
-from .bounded_explanation import explanation
-from .explanations import OutputSelection, Part, packed
+from .explanations import OutputSelection, Part, explanation, packed
 
 
 def interaction_explanation(

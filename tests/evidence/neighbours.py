@@ -166,8 +166,8 @@ def _table_1(setting: Setting) -> Outcome:
         )
     note = (
         "Trained on 1,200 reviews (theirs 25,000), 4,600 news items (120,000), 3,500 questions "
-        "(1,400,000) and 440 to 640 images of two classes (10,000 to 12,000). The character CNN has "
-        "one layer of convolutions where theirs has six. The models are other models than the "
+        "(1,400,000) and 440 to 640 images of two classes (10,000 to 12,000). The character CNN "
+        "has one layer of convolutions where theirs has six. The models are other models than the "
         "paper's; the figures compare explanations of these."
     )
     return Outcome(comparisons, {"data": "smaller than the paper's"}, notes=(note,))

@@ -207,9 +207,12 @@ def test_an_explanation_does_not_visit_each_cell(monkeypatch):
     """shap's slicer takes some microseconds for each cell of a table of objects."""
     visited = []
     max_dim = UnifiedDataHandler.max_dim
-    monkeypatch.setattr(
-        UnifiedDataHandler, "max_dim", lambda table: visited.append(1) or max_dim(table)
-    )
+
+    def counted(table):
+        visited.append(1)
+        return max_dim(table)
+
+    monkeypatch.setattr(UnifiedDataHandler, "max_dim", counted)
     frame = pd.concat([FRAME] * 5, ignore_index=True)
     explainer = shap.Explainer(by_columns, FRAME.iloc[:1], algorithm="randomorder", seed=0)
     sv = explainer(frame, max_evals=30)

@@ -14,7 +14,7 @@ from ..estimators.protocol import Estimator, Solution
 from ..interactions.enumeration import enumerated_pairs
 from ..interactions.result import PairInteractions, PairSolution
 from .budgets import RowBudget
-from .rounds import PendingRows
+from .row_groups import PendingRows
 from .settings import Settings
 
 ABLE = (
@@ -90,6 +90,6 @@ def _solved(
     n_rows, n_players, n_outputs = errors.shape
     if n_players < 2:
         return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
-    if not pending.is_last_round:
+    if pending.round_end < design.table.counts.max():
         design = design.within(pending.round_end)
     return estimator.pair_interactions(design, pending.values, errors, index)
