@@ -87,6 +87,7 @@ def test_errors_of_rows_are_uncorrelated(row):
 
 
 @over([row for row in DRAWN if row.is_unbiased])
+@pytest.mark.slow
 def test_unbiased_over_rows(row):
     names = [f"row {number}" for number in range(600)]
     game = rows_of_one_game(names)
