@@ -64,6 +64,7 @@ def test_other_rows_their_order_and_the_batch_do_not_matter(row):
 
 
 @over(DRAWN)
+@pytest.mark.slow
 def test_errors_of_rows_are_uncorrelated(row):
     """Of 12 rows the mean's variance is a twelfth of a row's; with shared draws, as large.
 
@@ -86,6 +87,7 @@ def test_errors_of_rows_are_uncorrelated(row):
 
 
 @over([row for row in DRAWN if row.is_unbiased])
+@pytest.mark.slow
 def test_unbiased_over_rows(row):
     names = [f"row {number}" for number in range(600)]
     game = rows_of_one_game(names)

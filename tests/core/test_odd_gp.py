@@ -239,6 +239,7 @@ def test_learning_raises_the_evidence_and_finds_who_interacts():
     assert evidence_of(covariance_of(signs, prior), target) > before + 5
 
 
+@pytest.mark.slow
 def test_learning_comes_close_to_the_best_there_is():
     """Beside a general optimiser of the same evidence and priors, from the same start."""
     import scipy.optimize
@@ -449,6 +450,7 @@ def zoo_errors(name, n_players, per_player, seed=0):
 
 
 @pytest.mark.parametrize("name", GAMES)
+@pytest.mark.slow
 def test_errors_fall_from_every_budget_to_its_double(name):
     """Nearly to nothing where nearly all pairs are known."""
     errors = [zoo_errors(name, 10, per_player)[0] for per_player in (8, 16, 32, 64, 100)]
