@@ -205,11 +205,14 @@ def test_plots_take_frames_of_all_types():
 
 def test_an_explanation_does_not_visit_each_cell(monkeypatch):
     """shap's slicer takes some microseconds for each cell of a table of objects."""
-    visited = []
+    visited: list[object] = []
     max_dim = UnifiedDataHandler.max_dim
-    monkeypatch.setattr(
-        UnifiedDataHandler, "max_dim", lambda table: visited.append(1) or max_dim(table)
-    )
+
+    def counted(part):
+        visited.append(part)
+        return max_dim(part)
+
+    monkeypatch.setattr(UnifiedDataHandler, "max_dim", counted)
     frame = pd.concat([FRAME] * 5, ignore_index=True)
     explainer = shap.Explainer(by_columns, FRAME.iloc[:1], algorithm="randomorder", seed=0)
     sv = explainer(frame, max_evals=30)
