@@ -1,7 +1,7 @@
 """How time and memory grow with rows, players, evaluations, outputs and background rows.
 
     python tests/benchmarks/growth.py [--quick] [--only SERIES …] [--estimators NAME …] [--limit S]
-                                      [--figure FILE] [--from FILE …]
+                                      [--figure FILE] [--from FILE …] [--sizes N …] [--cpu]
 
 Each cell explains by shap.Explainer in a process of its own. The model is a product of matrices and
 a square, so that nearly all time is ours; its own time is subtracted. Memory is the highest of the
@@ -9,7 +9,8 @@ process less that before the call. One size changes at a time, the others are th
 power is that with which our time for all rows grows since the size before: 1 is in proportion. A
 series ends where a cell takes longer than the limit or is refused, with the reason. About ten
 minutes. With --from, the figure is drawn from what earlier runs printed; later files take the place
-of earlier ones.
+of earlier ones. With --cpu, the time of the processor is measured, which other programs change
+little.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections import ChainMap
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,10 @@ import numpy as np
 import numpy.typing as npt
 
 ESTIMATORS = ("randomorder", "leastsquares", "shear", "oddgp")
+OTHERS = ("semivalue", "simsemivalue", "svarm", "owen")
+"""Estimators that are measured where the command names them."""
+
+ALL = ESTIMATORS + OTHERS
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Cell:
         The name of the algorithm in shap.
     rows, players, per_player, outputs, background : int
         The sizes; `per_player` counts evaluations.
+    clock : str
+        The function of `time` that measures.
     """
 
     estimator: str = "oddgp"
@@ -51,6 +59,7 @@ class Cell:
     per_player: int = 16
     outputs: int = 1
     background: int = 1
+    clock: str = "perf_counter"
 
     @property
     def budget(self) -> int:
@@ -110,14 +119,15 @@ class Model:
     def __init__(self, cell: Cell) -> None:
         rng = np.random.default_rng(0)
         self.weights = rng.normal(size=(cell.players, cell.outputs)) / math.sqrt(cell.players)
+        self.clock: Callable[[], float] = getattr(time, cell.clock)
         self.seconds = 0.0
 
     def __call__(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the outputs, (n, K), or (n,) of one output."""
-        started = time.perf_counter()
+        started = self.clock()
         outputs: npt.NDArray[Any] = table @ self.weights
         outputs += outputs**2
-        self.seconds += time.perf_counter() - started
+        self.seconds += self.clock() - started
         return outputs if outputs.shape[1] > 1 else outputs[:, 0]
 
 
@@ -134,9 +144,9 @@ def measure(cell: Cell) -> Cost:
     options = {"cooperators": "random"} if cell.estimator == "shear" else {}
     masker = shap.maskers.Independent(background, max_samples=cell.background)  # 100 by default
     explainer = shap.Explainer(model, masker, algorithm=cell.estimator, seed=0, **options)
-    before, started = _highest_megabytes(), time.perf_counter()
+    before, started = _highest_megabytes(), model.clock()
     explainer(table, max_evals=cell.budget, silent=True)
-    seconds = time.perf_counter() - started
+    seconds = model.clock() - started
     return Cost(seconds, model.seconds, _highest_megabytes() - before)
 
 
@@ -157,7 +167,7 @@ def cost_in_a_process(cell: Cell, limit: float) -> Cost | str:
 
 
 _LINE = re.compile(
-    rf"(?P<estimator>{'|'.join(ESTIMATORS)}) +(?P<name>{'|'.join(SERIES)}) *(?P<size>[\d,]+)"
+    rf"(?P<estimator>{'|'.join(ALL)}) +(?P<name>{'|'.join(SERIES)}) *(?P<size>[\d,]+)"
     r" +[\d,]+ +[\d.]+ +(?P<own>[\d.]+) +(?P<megabytes>\d+) "
 )
 """A line that a run prints for a cell."""
@@ -166,10 +176,11 @@ Curve = list[tuple[int, float, float]]
 """Sizes with our milliseconds per row and the megabytes."""
 
 
-def print_series(name: str, estimator: str, sizes: tuple[int, ...], limit: float) -> Curve:
+def print_series(name: str, start: Cell, sizes: tuple[int, ...], limit: float) -> Curve:
     """Print a line for each size, and return the curve."""
     curve: Curve = []
-    start = replace(DEFAULTS, estimator=estimator, rows=ROWS_OF_SERIES.get(name, DEFAULTS.rows))
+    start = replace(start, rows=ROWS_OF_SERIES.get(name, DEFAULTS.rows))
+    estimator = start.estimator
     previous: tuple[int, float] | None = None
     power = math.nan
     for size in sizes:
@@ -212,7 +223,11 @@ def draw(curves: dict[tuple[str, str], Curve], path: str) -> None:
     for (name, estimator), curve in curves.items():
         column = axes[:, names.index(name)]
         sizes, milliseconds, megabytes = zip(*curve, strict=True)
-        style = {"color": f"C{ESTIMATORS.index(estimator)}", "marker": "o", "markersize": 3}
+        style = {
+            "color": f"C{ALL.index(estimator)}",
+            "marker": "o",
+            "markersize": 3,
+        }
         column[0].loglog(sizes, milliseconds, label=estimator, **style)
         column[1].loglog(sizes, np.maximum(megabytes, 1), **style)
         column[1].set_xlabel(LABELS[name])
@@ -228,7 +243,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     parser.add_argument("--only", nargs="+", choices=SERIES, default=list(SERIES))
-    parser.add_argument("--estimators", nargs="+", choices=ESTIMATORS, default=list(ESTIMATORS))
+    parser.add_argument("--estimators", nargs="+", choices=ALL, default=list(ESTIMATORS))
+    parser.add_argument("--sizes", nargs="+", type=int, help="instead of those of the series")
+    parser.add_argument("--cpu", action="store_true", help="the time of the processor")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of a process")
     parser.add_argument("--quick", action="store_true", help="without the largest sizes")
     parser.add_argument("--figure", help="a file for the curves")
@@ -247,11 +264,13 @@ def main() -> None:
     )
     curves: dict[tuple[str, str], Curve] = {}
     for name in arguments.only:
-        sizes = SERIES[name]
+        sizes = tuple(arguments.sizes or SERIES[name])
         if arguments.quick:
             sizes = tuple(size for size in sizes if size <= QUICK[name])
         for estimator in arguments.estimators:
-            curve = print_series(name, estimator, sizes, arguments.limit)
+            clock = "process_time" if arguments.cpu else "perf_counter"
+            cell = replace(DEFAULTS, estimator=estimator, clock=clock)
+            curve = print_series(name, cell, sizes, arguments.limit)
             if curve:
                 curves[name, estimator] = curve
     if arguments.figure:

@@ -205,12 +205,12 @@ def test_plots_take_frames_of_all_types():
 
 def test_an_explanation_does_not_visit_each_cell(monkeypatch):
     """shap's slicer takes some microseconds for each cell of a table of objects."""
-    visited = []
+    visited: list[object] = []
     max_dim = UnifiedDataHandler.max_dim
 
-    def counted(table):
-        visited.append(1)
-        return max_dim(table)
+    def counted(part):
+        visited.append(part)
+        return max_dim(part)
 
     monkeypatch.setattr(UnifiedDataHandler, "max_dim", counted)
     frame = pd.concat([FRAME] * 5, ignore_index=True)
