@@ -124,15 +124,15 @@ def explanations(
 def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> Any:
     """Return an Explanation of shap: a `BoundedExplanation` if there are bounds."""
     kind = shap.Explanation if lower_bounds is None else BoundedExplanation
-    tables = {name: field for name, field in fields.items() if _is_table_of_objects(field)}
+    tables = {
+        name: field
+        for name, field in fields.items()
+        if isinstance(field, np.ndarray) and field.dtype == object and field.ndim > 1
+    }
     shapes = {name: np.broadcast_to(0, table.shape) for name, table in tables.items()}
     result = kind(values, lower_bounds=lower_bounds, **(fields | shapes))
     set_tables(result, tables)
     return result
-
-
-def _is_table_of_objects(field: object) -> bool:
-    return isinstance(field, np.ndarray) and field.dtype == object and field.ndim > 1
 
 
 @dataclass(frozen=True)

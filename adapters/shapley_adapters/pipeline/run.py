@@ -285,44 +285,33 @@ class Run:
         indices: IntArray | slice,
         solution: Solution,
     ) -> None:
-        """Write the solution of some of the rows, and their interactions, into the result."""
-        _record(result, first_row, pending, indices, solution)
+        """Write the solution of some of the rows, given by their indices, into the result.
+
+        The result is that of the rows from `first_row` on.
+        """
+        group, design = pending.group, pending.design
+        rows = group.rows[indices] - first_row
+        # A solution on a graph has values for all its nodes, any other one for the active players.
+        players = group.players[indices] if group.graph is None else slice(None)
+        target = (rows[:, None], players) if group.graph is None else rows
+        errors = solution.standard_errors
+        freedom = np.broadcast_to(solution.degrees_of_freedom, errors.shape)
+        result.values[target] = solution.values[indices]
+        result.standard_errors[target] = errors[indices]
+        result.degrees_of_freedom[target] = freedom[indices]
+        result.orders[rows] = design.order
+        if isinstance(design, FullDesign):
+            result.enumerated[rows] = True
+        elif solution.prior_shares is not None:
+            result.prior_shares[rows] = solution.prior_shares[indices]
+        evaluations = np.minimum(design.table.counts, pending.round_end)
+        result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[indices]
+        if group.sources is not None and group.backward_passes is not None:
+            result.cooperators[rows] = group.sources[indices]
+            result.backward_passes[rows] = group.backward_passes[indices]
         if result.interactions is not None:
             pairs = result.interactions
             record_pairs(self.estimator, pairs, first_row, pending, indices, solution)
-
-
-def _record(
-    result: Estimate,
-    first_row: int,
-    pending: PendingRows,
-    indices: IntArray | slice,
-    solution: Solution,
-) -> None:
-    """Write the solution of some of the rows, given by their indices, into the result.
-
-    The result is that of the rows from `first_row` on.
-    """
-    group, design = pending.group, pending.design
-    rows = group.rows[indices] - first_row
-    # A solution on a graph has values for all its nodes, any other one for the active players.
-    players = group.players[indices] if group.graph is None else slice(None)
-    target = (rows[:, None], players) if group.graph is None else rows
-    errors = solution.standard_errors
-    freedom = np.broadcast_to(solution.degrees_of_freedom, errors.shape)
-    result.values[target] = solution.values[indices]
-    result.standard_errors[target] = errors[indices]
-    result.degrees_of_freedom[target] = freedom[indices]
-    result.orders[rows] = design.order
-    if isinstance(design, FullDesign):
-        result.enumerated[rows] = True
-    elif solution.prior_shares is not None:
-        result.prior_shares[rows] = solution.prior_shares[indices]
-    evaluations = np.minimum(design.table.counts, pending.round_end)
-    result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[indices]
-    if group.sources is not None and group.backward_passes is not None:
-        result.cooperators[rows] = group.sources[indices]
-        result.backward_passes[rows] = group.backward_passes[indices]
 
 
 def largest_magnitude(values: ValueArray) -> float:

@@ -107,7 +107,9 @@ def likely_choices(
     bound = np.maximum(ordered[-1] + np.log(_LEAST_CHANCE), ordered[-_MOST_CHOICES])
     is_likely = np.array(scores) >= bound  # (G, R)
     return [
-        _of_game(game, [one for one, of_game in zip(single, is_likely[:, game], strict=True) if of_game])
+        _of_game(
+            game, [one for one, of_game in zip(single, is_likely[:, game], strict=True) if of_game]
+        )
         for game in range(len(targets))
     ]
 
