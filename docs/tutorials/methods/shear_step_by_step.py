@@ -84,6 +84,7 @@ circle = dict(enumerate(zip(1.6 * np.cos(angles), np.sin(angles), strict=True)))
 figure, axes = plt.subplots(figsize=(8, 5))
 draw_graph(edges, exact, labels=names, positions=circle, ax=axes)
 axes.set_title("each feature is joined to its two strongest cooperators")
+axes.margins(x=0.15)
 plt.show()
 
 # %%
