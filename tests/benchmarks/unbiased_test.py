@@ -79,7 +79,9 @@ def _print_tests(kinds: list[str], off: FloatArray, exact: FloatArray) -> None:
         least = max(least, min(1.0, (len(ordered) - index) * chance))
         game = kinds.index(kind)
         bias = np.abs(off[:, game].mean(axis=0)).mean() / np.abs(exact[game]).mean()
-        print(f"| {kind} | {statistic:.1f} | {chance:.3f} | {least:.2f} | {size:.4f} | {bias:.4f} |")
+        print(
+            f"| {kind} | {statistic:.1f} | {chance:.3f} | {least:.2f} | {size:.4f} | {bias:.4f} |"
+        )
     chances = [chance for _, (_, chance, _) in ordered]
     is_biased = len(chances) * min(chances) < _LEVEL
     uniform = scipy.stats.kstest(chances, "uniform").pvalue
