@@ -33,10 +33,16 @@ import numpy as np
 import numpy.typing as npt
 
 ESTIMATORS = ("randomorder", "leastsquares", "shear", "oddgp")
-OTHERS = ("semivalue", "simsemivalue", "svarm", "owen")
+OTHERS = ("semivalue", "simsemivalue", "svarm", "owen", "lshapley", "cshapley", "myerson")
 """Estimators that are measured where the command names them."""
 
 ALL = ESTIMATORS + OTHERS
+
+OPTIONS = {
+    "shear": {"cooperators": "random"},
+    **{name: {"graph": "line"} for name in ("lshapley", "cshapley", "myerson")},
+}
+"""Options of the explainers."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ def measure(cell: Cell) -> Cost:
     background = rng.normal(size=(cell.background, cell.players))
     table = rng.normal(size=(cell.rows, cell.players))
     model = Model(cell)
-    options = {"cooperators": "random"} if cell.estimator == "shear" else {}
+    options = OPTIONS.get(cell.estimator, {})
     masker = shap.maskers.Independent(background, max_samples=cell.background)  # 100 by default
     explainer = shap.Explainer(model, masker, algorithm=cell.estimator, seed=0, **options)
     before, started = _highest_megabytes(), model.clock()
