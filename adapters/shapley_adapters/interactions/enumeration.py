@@ -43,9 +43,8 @@ def _sums(index: str, coalitions: CoalitionArray, values: ValueArray) -> FloatAr
     a + (b − a)(z_i + z_j) + (a − 2b + c) z_i z_j.
     """
     members = coalitions.astype(np.float64)
-    absent, single, joint = weights_of_members(index, coalitions.shape[1])[
-        :, coalitions.sum(axis=1)
-    ]
+    weights = weights_of_members(index, coalitions.shape[1])
+    absent, single, joint = weights[:, coalitions.sum(axis=1)]
     by_output = values.swapaxes(1, 2)  # (R, K, C)
     of_pairs = (members.T * (by_output * (absent - 2 * single + joint))[:, :, None]) @ members
     of_players = (by_output * (single - absent)) @ members
