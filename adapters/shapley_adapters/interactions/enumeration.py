@@ -43,11 +43,12 @@ def _sums(index: str, coalitions: CoalitionArray, values: ValueArray) -> FloatAr
     a + (b − a)(z_i + z_j) + (a − 2b + c) z_i z_j.
     """
     members = coalitions.astype(np.float64)
-    none, one, both = weights_of_members(index, coalitions.shape[1])[:, coalitions.sum(axis=1)]
+    weights = weights_of_members(index, coalitions.shape[1])
+    absent, single, joint = weights[:, coalitions.sum(axis=1)]
     by_output = values.swapaxes(1, 2)  # (R, K, C)
-    of_pairs = (members.T * (by_output * (none - 2 * one + both))[:, :, None]) @ members
-    of_players = (by_output * (one - none)) @ members
-    constant = by_output @ none
+    of_pairs = (members.T * (by_output * (absent - 2 * single + joint))[:, :, None]) @ members
+    of_players = (by_output * (single - absent)) @ members
+    constant = by_output @ absent
     sums: FloatArray = of_pairs + of_players[..., None] + of_players[..., None, :]
     sums += constant[..., None, None]
     return sums

@@ -99,11 +99,11 @@ class PairInteractions:
             self.index, self.values[rows], self.standard_errors[rows], self.main_errors[rows]
         )
 
-    def set_rows(self, start: int, stop: int, others: PairInteractions) -> None:
+    def set_rows(self, start: int, stop: int, interactions: PairInteractions) -> None:
         """Store the interactions of the rows from `start` to `stop`."""
-        self.values[start:stop] = others.values
-        self.standard_errors[start:stop] = others.standard_errors
-        self.main_errors[start:stop] = others.main_errors
+        self.values[start:stop] = interactions.values
+        self.standard_errors[start:stop] = interactions.standard_errors
+        self.main_errors[start:stop] = interactions.main_errors
 
     def record(self, rows: IntArray, players: IntArray, solution: PairSolution) -> None:
         """Store the interactions of some rows, among their active players, (r, m)."""

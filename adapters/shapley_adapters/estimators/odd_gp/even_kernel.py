@@ -85,8 +85,8 @@ def pair_variances(index: str, strengths: FloatArray) -> FloatArray:
 def row_sum_variances(index: str, strengths: FloatArray) -> FloatArray:
     """Return the prior variances of the sums of each player's interactions, (M,)."""
     if index == "banzhaf":
-        others = strengths.sum() - strengths
-        of_pairs: FloatArray = 16 * np.exp(-even_log_norm(strengths)) * strengths * others
+        sums_of_others = strengths.sum() - strengths
+        of_pairs: FloatArray = 16 * np.exp(-even_log_norm(strengths)) * strengths * sums_of_others
         return of_pairs
     return 16 * holding_each_player(strengths)
 
@@ -124,8 +124,8 @@ def squared_pair_weights(index: str, n_players: int) -> tuple[float, float]:
     The first is that of an interaction, the second that of the sum of a player's interactions.
     """
     if index == "banzhaf":
-        one = 16 * 0.5 ** (n_players - 1)
-        return one, one * (n_players - 1)
+        of_pair = 16 * 0.5 ** (n_players - 1)
+        return of_pair, of_pair * (n_players - 1)
     weights = weights_of_members("shapley", n_players)[0][: n_players - 1]
     # Σ over coalitions of the other players, of which there are C(M − 2, s) of each size.
     counts = 1 / ((n_players - 1) * weights)
@@ -162,8 +162,11 @@ def pair_integrals(
     shares = 1 / (1 - products**2)
     of_pairs = chances[:, None] * shares[:, first] * shares[:, second]  # (q, P)
     of_first, of_second = signs[:, first], signs[:, second]
-    of_both, both = of_pairs * products[:, first] * products[:, second], of_first * of_second
-    integrals: FloatArray = of_parity @ of_pairs + both * (of_parity @ of_both)
+    of_both, signs_of_pairs = (
+        of_pairs * products[:, first] * products[:, second],
+        of_first * of_second,
+    )
+    integrals: FloatArray = of_parity @ of_pairs + signs_of_pairs * (of_parity @ of_both)
     integrals -= of_first * (of_other @ (of_pairs * products[:, first]))
     integrals -= of_second * (of_other @ (of_pairs * products[:, second]))
-    return integrals * both * (strengths[first] * strengths[second])
+    return integrals * signs_of_pairs * (strengths[first] * strengths[second])

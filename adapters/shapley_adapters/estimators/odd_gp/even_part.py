@@ -150,26 +150,26 @@ def even_posteriors(
     sizes = np.sqrt((differences**2).mean(axis=1))
     scales = np.where(sizes > 0, sizes, 1.0)
     differences = differences / scales[:, None]
-    learned = slice(0, _LEARNED_FROM)
-    starts = best_even_priors(signs[: _LEARNED_FROM + 1], differences[:, learned])
+    first_values = slice(0, _LEARNED_FROM)
+    starts = best_even_priors(signs[: _LEARNED_FROM + 1], differences[:, first_values])
     pairs = _PairMaps.of(index, signs)
 
     def solve(game: int) -> EvenPosterior:
         centres = np.zeros(n_players) if log_weights is None else log_weights[game]
-        given = differences[game]
+        target = differences[game]
         if weights == "equal":
-            return pairs.posterior(given, list(choices_of_equal_strengths(starts[game])), 0.0)
+            return pairs.posterior(target, list(choices_of_equal_strengths(starts[game])), 0.0)
         first = signs[: _LEARNED_FROM + 1]
-        fitted = fitted_prior(first, given[learned], starts[game], centres)
+        fitted = fitted_prior(first, target[first_values], starts[game], centres)
         if len(signs) - 1 > n_players:  # fewer values do not even determine single players
             searched = slice(0, _MOST_SEARCHED)
             fitted = with_sparse_pairs(
-                signs[: _MOST_SEARCHED + 1], pairs.features[searched], given[searched], fitted
+                signs[: _MOST_SEARCHED + 1], pairs.features[searched], target[searched], fitted
             )
         choices = list(even_choices(starts[game], fitted, centres))
         n_own = 0 if fitted.of_pairs is None else np.count_nonzero(fitted.of_pairs)
         n_fitted = _SHARE_LEARNED * n_players + _SHARE_OF_PAIR * n_own
-        return pairs.posterior(given, choices, n_fitted)
+        return pairs.posterior(target, choices, n_fitted)
 
     games = np.flatnonzero(sizes > 0).tolist()
     solved = dict(zip(games, map_in_threads(solve, games, len(games)), strict=True))
@@ -199,7 +199,7 @@ class _PairMaps:
     features : array, (n, P)
         The products of the signs of a pair, less those of the first coalition.
     regression : PairRegression
-        Tells games of pairs alone from others.
+        Finds games of pairs alone.
     """
 
     index: str
@@ -227,8 +227,8 @@ class _PairMaps:
             covariance = covariance_of_differences(prior.share * kernel, prior.noise)
             if prior.of_pairs is not None:
                 is_own = prior.of_pairs > 0
-                own = self.features[:, is_own] * np.sqrt(prior.of_pairs[is_own])
-                covariance += own @ own.T
+                own_features = self.features[:, is_own] * np.sqrt(prior.of_pairs[is_own])
+                covariance += own_features @ own_features.T
             factor = scipy.linalg.cholesky(covariance, lower=True, check_finite=False)
             whitened = whitened_by(factor, differences)
             half = np.log(np.diag(factor)).sum()
@@ -238,7 +238,7 @@ class _PairMaps:
         chances *= chances >= _LEAST_CHANCE
         chances /= chances.sum()
         likely = np.flatnonzero(chances).tolist()
-        of_choices = [self._given(choices[one], *factors[one], n_fitted) for one in likely]
+        of_choices = [self._under(choices[number], *factors[number], n_fitted) for number in likely]
         return self._exact_if_of_pairs(differences, _mixture(chances[likely], of_choices))
 
     def _exact_if_of_pairs(
@@ -254,7 +254,7 @@ class _PairMaps:
         means, variances = exact
         return EvenPosterior(means, variances, np.full_like(posterior.sum_variances, variances[0]))
 
-    def _given(
+    def _under(
         self, prior: EvenPrior, factor: FloatArray, whitened: FloatArray, n_fitted: float
     ) -> EvenPosterior:
         """Return the posterior under one prior, from whitened differences, (n,)."""

@@ -65,8 +65,8 @@ def with_sparse_pairs(
     variances[candidates] = variances_of_their_own(of_candidates, values[None], len(variances))[0]
     if not variances.any():
         return prior
-    own = features[:, variances > 0] * np.sqrt(variances[variances > 0])
-    of_own = own @ own.T
+    own_features = features[:, variances > 0] * np.sqrt(variances[variances > 0])
+    of_own = own_features @ own_features.T
     sparse = replace(prior, of_pairs=variances)
     shared = [replace(sparse, share=share) for share in _SHARES]
     scores = [_log_evidence(kernel, of_own, differences, choice) for choice in shared]

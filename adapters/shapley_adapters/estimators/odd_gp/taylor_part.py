@@ -1,4 +1,4 @@
-"""What the odd part of a game adds to Shapley–Taylor interactions of pairs.
+"""The part of the odd sets of a game in Shapley–Taylor interactions of pairs.
 
 The Shapley–Taylor interaction of a pair is its Shapley interaction, which the even part gives,
 less the sum of 4 c_T / |T| over the odd sets that hold the pair. The posterior of that sum is taken
