@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -107,23 +106,10 @@ def likely_choices(
     bound = np.maximum(ordered[-1] + np.log(_LEAST_CHANCE), ordered[-_MOST_CHOICES])
     is_likely = np.array(scores) >= bound  # (G, R)
     return [
-        _of_game(
-            game, [one for one, of_game in zip(single, is_likely[:, game], strict=True) if of_game]
-        )
+        [
+            choice.of_game(game, factor)
+            for (choice, factor), of_choice in zip(single, is_likely, strict=True)
+            if of_choice[game]
+        ]
         for game in range(len(targets))
-    ]
-
-
-def _of_game(game: int, choices: list[tuple[PriorChoice, float]]) -> list[PriorChoice]:
-    """Return choices, with a factor of the noise each, for one game of a stack.
-
-    Those that differ by their noise only are one choice, so that they share a kernel.
-    """
-    factors: dict[int, list[float]] = {}
-    for choice, factor in choices:
-        factors.setdefault(id(choice), []).append(factor)
-    distinct = {id(choice): choice for choice, _ in choices}
-    return [
-        replace(choice.of_game(game, 1.0), noise_factors=tuple(factors[key]))
-        for key, choice in distinct.items()
     ]
