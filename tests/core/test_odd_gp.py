@@ -10,6 +10,8 @@ import shapley_adapters as core
 from shapley_adapters.estimators.odd_gp import (
     design,
     estimator,
+    exact_terms,
+    prior_choices,
     prior_fitting,
     sparse_triples,
     variances_of_features,
@@ -31,6 +33,7 @@ from shapley_adapters.estimators.odd_gp.posterior import (
     PriorChoice,
     posterior_through_first_values,
 )
+from shapley_adapters.estimators.odd_gp.prior_choices import likely_choices
 from shapley_adapters.estimators.odd_gp.prior_fitting import (
     FixedPoint,
     fit_priors,
@@ -271,6 +274,63 @@ def test_learning_comes_close_to_the_best_there_is():
         reached = loss(at, target)
         gained, possible = loss(first, target) - reached, loss(first, target) - best.fun
         assert gained > 0.8 * possible > 0
+
+
+def test_games_that_start_alike_share_the_first_step(monkeypatch):
+    """Each has the same prior as if it were fitted alone."""
+    rng = np.random.default_rng(0)
+    signs = np.where(spread_pairs(9, 60, rng), 1.0, -1.0)
+    signs = np.concatenate([np.ones((1, 9)), signs])
+    targets = rng.normal(size=(5, 61))
+    first, second = (Prior(np.full(9, 0.2), 0.1, noise) for noise in (0.01, 0.1))
+    starts = [first, second, first, first, second]
+    sizes, fixed_point = [], FixedPoint.of
+
+    def note(signs, prior):
+        sizes.append(len(prior.strengths))
+        return fixed_point(signs, prior)
+
+    monkeypatch.setattr(FixedPoint, "of", note)
+    together = fit_priors(signs, targets, Prior.stack(starts), strength_prior(None, (5, 9)))
+    assert sizes == [1, 1, 5, 5, 5]
+    for game, start in enumerate(starts):
+        alone = fit_priors(
+            signs, targets[[game]], Prior.stack([start]), strength_prior(None, (1, 9))
+        )
+        np.testing.assert_array_equal(alone.strengths[0], together.strengths[game])
+        assert alone.noise[0] == together.noise[game]
+
+
+def test_features_that_leave_a_remainder_are_told_without_a_basis():
+    """Unless they depend on each other; then an orthogonal basis decides."""
+    rng = np.random.default_rng(0)
+    features = np.where(rng.random((60, 12)) < 0.5, 1.0, -1.0)
+    explained = features @ rng.normal(size=12)
+    assert not exact_terms._leaves_remainder(features, explained)
+    assert exact_terms._leaves_remainder(features, explained + 1e-4 * rng.normal(size=60))
+    dependent = np.concatenate([features, features[:, :1]], axis=1)
+    assert not exact_terms._leaves_remainder(dependent, rng.normal(size=60))
+
+
+def test_more_values_decide_among_choices_of_many_values(monkeypatch):
+    """So that fewer choices remain, with the same errors."""
+    game = smooth_game(11, n_rows=4, seed=5)
+    exact, counts = game_shapley_values(game), []
+
+    def counted(*arguments):
+        likely = likely_choices(*arguments)
+        counts.append(sum(len(choice.noise_factors) for of_game in likely for choice in of_game))
+        return likely
+
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.estimator.likely_choices", counted)
+    errors, totals = [], []
+    for deciding in (10**4, 400):
+        monkeypatch.setattr(prior_choices, "_DECIDING", deciding)
+        counts.clear()
+        errors.append(np.abs(run(game, 1400).values - exact).mean())
+        totals.append(sum(counts))
+    assert totals[1] < totals[0]
+    assert errors[1] < 1.05 * errors[0]
 
 
 def scale_of(covariance, target, sizes, n_of_sizes):

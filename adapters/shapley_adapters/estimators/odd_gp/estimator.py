@@ -293,7 +293,7 @@ class OddGP(Estimator[OddDesign]):
             blocks = _blocks_of_equal(starts)
             solve, n_threads = _with_equal_weights, 1
         else:
-            blocks = _even_blocks(len(starts), _block_size(len(signs)))
+            blocks = _even_blocks(_by_start(starts), _block_size(len(signs)))
             solve, n_threads = _with_learned_weights, _most_threads(len(signs))
 
         def solve_block(block: list[int]) -> Posterior:
@@ -322,15 +322,20 @@ def _blocks_of_equal(starts: list[Prior]) -> list[list[int]]:
     return list(blocks.values())
 
 
-def _even_blocks(n_rows: int, limit: int) -> list[list[int]]:
+def _by_start(starts: list[Prior]) -> list[int]:
+    """Return the rows in an order in which those that start at the same prior are neighbours."""
+    return [row for block in _blocks_of_equal(starts) for row in block]
+
+
+def _even_blocks(rows: list[int], limit: int) -> list[list[int]]:
     """Return rows in blocks of almost equal size, at most `limit`; an even number suits two cores.
 
-    A row's result does not depend on the size of its block.
+    A row's result does not depend on its block.
     """
-    n_blocks = -(-n_rows // limit)
-    if n_rows >= _WORTH_SHARING:
-        n_blocks = min(n_blocks + n_blocks % 2, n_rows)
-    return [block.tolist() for block in np.array_split(np.arange(n_rows), n_blocks)]
+    n_blocks = -(-len(rows) // limit)
+    if len(rows) >= _WORTH_SHARING:
+        n_blocks = min(n_blocks + n_blocks % 2, len(rows))
+    return [block.tolist() for block in np.array_split(rows, n_blocks)]
 
 
 def _block_size(n: int) -> int:
@@ -418,7 +423,7 @@ def _by_likely_choices(
     The first values decide which choices are likely; the kernels of `choices` are between these.
     """
     of_games, order = [], checked_last(signs)
-    all_likely = likely_choices(choices, stack, sparse)
+    all_likely = likely_choices(choices, stack, sparse, signs)
     signs, stack = signs[order], stack[:, order]
     for game, own_choices in enumerate(all_likely):
         with_kernels = [choice.at(signs) for choice in own_choices]

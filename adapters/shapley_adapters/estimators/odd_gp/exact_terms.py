@@ -10,6 +10,7 @@ of the game. They give its exact Shapley values.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -39,6 +40,13 @@ minimum."""
 _PLAYERS_OF_TRIPLES, _PLAYERS_OF_ALL_SIZES = 24, 8
 """Sets of three are tried among this number of players of the largest strengths, larger sets among
 fewer players."""
+
+_NEAR_ROUNDING = 1e-6
+"""A remainder above this, relative to the values, is not rounding, even if the coefficients are
+those of the normal equations, whose errors are larger. Most fits stop here."""
+
+_LEAST_PIVOT = 1e-4
+"""Bound on the pivots of the normal equations. Below it, they are too inaccurate to decide."""
 
 _LEAST_SPREAD = 1e-10
 """Bound on the linear independence of the products of signs: the smallest entry on the diagonal of
@@ -72,9 +80,10 @@ def with_exact_games(
     means, variances = posterior.means.copy(), posterior.variances.copy()
     deviations = np.sqrt(variances[:, :, 0]).sum(axis=1)
     is_close = deviations < _RELATIVE_ERROR * np.abs(means[:, :, 0]).sum(axis=1)
+    products = ProductsOfSigns(kernel.signs)
     for game in np.flatnonzero(is_close).tolist():
         coefficients = _posterior_coefficients(
-            kernel.of_games(game), targets[game], prior.of_games(game), sparse[game]
+            kernel.of_games(game), targets[game], prior.of_games(game), sparse[game], products
         )
         exact = _exact_values(kernel.signs, targets[game], coefficients)
         if exact is not None:
@@ -86,24 +95,56 @@ Coefficients = list[tuple[IntArray, FloatArray]]
 """Sets of each size, (k, size), with their coefficients, (k,)."""
 
 
+class ProductsOfSigns:
+    """Products of the signs of sets of players; those of the last sets of each size are kept.
+
+    Many games have the same sets: where the players are few, all sets of three.
+
+    Parameters
+    ----------
+    signs : array, (n, M)
+        The signs.
+    """
+
+    def __init__(self, signs: FloatArray) -> None:
+        self._signs = signs
+        self._kept: dict[int, tuple[IntArray, FloatArray]] = {}
+
+    def sums(self, sets: IntArray, values: FloatArray) -> FloatArray:
+        """Return the inner products with values, (n,), for each of the sets, (k, size)."""
+        size = sets.shape[1]
+        kept, products = self._kept.get(size, (None, None))
+        if kept is None or products is None or not np.array_equal(kept, sets):
+            products = np.ascontiguousarray(_features(self._signs, sets).T)
+            self._kept[size] = sets, products
+        inner: FloatArray = products @ values
+        return inner
+
+
 def _posterior_coefficients(
-    kernel: OddKernel, target: FloatArray, prior: Prior, sparse: SparseInteractions
+    kernel: OddKernel,
+    target: FloatArray,
+    prior: Prior,
+    sparse: SparseInteractions,
+    products: ProductsOfSigns,
 ) -> Coefficients:
     """Return the posterior means of the coefficients of larger sets of one game."""
     of_features = sparse.covariance(kernel.signs) if len(sparse.players) else None
-    factor = scipy.linalg.cho_factor(covariance_of(kernel, prior, of_features), lower=True)
-    solved = scipy.linalg.cho_solve(factor, target)
+    covariance = covariance_of(kernel, prior, of_features)
+    factor = scipy.linalg.cho_factor(covariance, lower=True, check_finite=False)
+    solved = scipy.linalg.cho_solve(factor, target, check_finite=False)
     strengths, scale = prior.strengths, np.exp(-log_norm(prior.strengths)) * prior.interactions
     coefficients = []
     for size in range(3, _PLAYERS_OF_ALL_SIZES + 1, 2):
         sets = _sets_of_strongest(strengths, size)
         if not len(sets):
             break
-        variances = scale * strengths[sets].prod(axis=1)
+        values = scale * strengths[sets].prod(axis=1) * products.sums(sets, solved)
         if size == 3 and len(sparse.players):
+            sums = _features(kernel.signs, sparse.players).T @ solved
             sets = np.concatenate([sets, sparse.players])
-            variances = np.concatenate([variances, sparse.variances])
-        coefficients.append((sets, variances * (_features(kernel.signs, sets).T @ solved)))
+            values = np.concatenate([values, sparse.variances * sums])
+        coefficients.append((sets, values))
     return coefficients
 
 
@@ -111,8 +152,15 @@ def _sets_of_strongest(strengths: FloatArray, size: int) -> IntArray:
     """Return all sets of a size among the players of the largest strengths, (k, size)."""
     n_players = _PLAYERS_OF_TRIPLES if size == 3 else _PLAYERS_OF_ALL_SIZES
     players = np.sort(np.argsort(-strengths, kind="stable")[:n_players])
-    sets: IntArray = np.array(list(combinations(players.tolist(), size)), dtype=np.intp)
+    sets: IntArray = players[_sets(len(players), size)]
     return sets
+
+
+@lru_cache(maxsize=16)
+def _sets(n_players: int, size: int) -> IntArray:
+    """Return all sets of a size, (k, size), of the first players."""
+    sets = list(combinations(range(n_players), size))
+    return np.array(sets, dtype=np.intp).reshape(-1, size)
 
 
 def _features(signs: FloatArray, sets: IntArray) -> FloatArray:
@@ -161,6 +209,8 @@ def _fitted(
     n_players = signs.shape[1]
     all_sets = [np.arange(n_players)[:, None], *sets]
     features = np.concatenate([_features(signs, of_size) for of_size in all_sets], axis=1)
+    if _leaves_remainder(features, target):
+        return None
     basis, triangle = scipy.linalg.qr(features, mode="economic", check_finite=False)
     diagonal = np.abs(np.diag(triangle))
     if diagonal.min() < _LEAST_SPREAD * diagonal.max():
@@ -173,6 +223,20 @@ def _fitted(
     weights = basis @ scipy.linalg.solve_triangular(triangle, maps, trans="T", check_finite=False)
     rounding = (4 * np.finfo(float).eps * np.abs(target).max()) ** 2
     return weights.T @ target, size**2 * (weights**2).sum(axis=0) + rounding
+
+
+def _leaves_remainder(features: FloatArray, target: FloatArray) -> bool:
+    """Return whether the normal equations already say that the features leave a remainder.
+
+    They take a fraction of the time of an orthogonal basis.
+    """
+    gram = features.T @ features  # products of signs: these sums are exact
+    factor, info = scipy.linalg.lapack.dpotrf(gram, lower=1, overwrite_a=1)
+    if info or np.diag(factor).min() < _LEAST_PIVOT * np.sqrt(len(target)):
+        return False
+    coefficients, _ = scipy.linalg.lapack.dpotrs(factor, features.T @ target, lower=1)
+    remainder = target - features @ coefficients
+    return bool(remainder @ remainder > _NEAR_ROUNDING**2 * (target @ target))
 
 
 def _maps(n_players: int, sets: IntArray) -> FloatArray:

@@ -39,6 +39,10 @@ would be mostly rounding. At these bounds, interactions of five players are alre
 beside those of three."""
 
 
+_SLAB_NUMBERS = 64_000
+"""Numbers of a matrix that are computed together, for each game."""
+
+
 @dataclass(frozen=True)
 class Prior:
     """Hyperparameters of one odd game, or of each game of a stack.
@@ -165,19 +169,29 @@ class OddKernel:
         other_signs: FloatArray | None,
         is_even_needed: bool = False,
     ) -> tuple[OddKernel, FloatArray]:
-        """Compute ½ Π (1 ± t z z′) by the norm: their difference is odd, their sum even."""
-        transposed = (signs if other_signs is None else other_signs).T
+        """Compute ½ Π (1 ± t z z′) by the norm: their difference is odd, their sum even.
+
+        Rows are computed in slabs that fit into the processor's cache.
+        """
+        others = signs if other_signs is None else other_signs
         scale = log_norm(strengths)
         half = 0.5 * np.exp(0.5 * np.log1p(-(strengths**2)).sum(axis=-1) - scale)
-        raised = (signs * np.arctanh(strengths)[..., None, :]) @ transposed
-        np.exp(raised, out=raised)
-        lowered = half[..., None, None] / raised
-        raised *= half[..., None, None]
-        even = raised + lowered if is_even_needed else raised
-        raised -= lowered
-        shares = strengths * np.exp(-scale)[..., None]
-        raised -= np.matmul(signs * shares[..., None, :], transposed, out=lowered)
-        return cls(signs, strengths, signs @ transposed / signs.shape[1], raised), even
+        half = half[..., None, None]
+        shares, exponents = strengths * np.exp(-scale)[..., None], np.arctanh(strengths)
+        odd = np.empty((*strengths.shape[:-1], len(signs), len(others)))
+        even = np.empty_like(odd) if is_even_needed else odd
+        n_rows = max(1, _SLAB_NUMBERS // max(1, len(others)))
+        for start in range(0, len(signs), n_rows):
+            of_rows, raised = signs[start : start + n_rows], odd[..., start : start + n_rows, :]
+            np.matmul(of_rows * exponents[..., None, :], others.T, out=raised)
+            np.exp(raised, out=raised)
+            lowered = half / raised
+            raised *= half
+            if is_even_needed:
+                np.add(raised, lowered, out=even[..., start : start + n_rows, :])
+            raised -= lowered
+            raised -= np.matmul(of_rows * shares[..., None, :], others.T, out=lowered)
+        return cls(signs, strengths, signs @ others.T / signs.shape[1], odd), even
 
     def of_games(self, games: int | IntArray | BoolArray) -> OddKernel:
         """Return the kernels of some games of a stack."""

@@ -86,12 +86,12 @@ class PriorChoice:
             for factor in self.noise_factors
         ]
 
-    def of_game(self, game: int, noise_factor: float) -> PriorChoice:
-        """Return the choice with one factor of the noise, as a stack of one game."""
+    def of_game(self, game: int, noise_factors: tuple[float, ...]) -> PriorChoice:
+        """Return the choice with some factors of the noise, as a stack of one game."""
         games = np.array([game])
         log_chance = np.broadcast_to(self.log_chance, len(self.prior.strengths))[games]
         prior = self.prior.of_games(games)
-        return PriorChoice(self.kernel.of_games(games), prior, (noise_factor,), log_chance)
+        return PriorChoice(self.kernel.of_games(games), prior, noise_factors, log_chance)
 
     def at(self, signs: FloatArray) -> PriorChoice:
         """Return the choice with the kernel between other coalitions."""

@@ -8,12 +8,12 @@ hyperparameters limit the steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.special
 
-from ...array_types import FloatArray, ScoreArray
+from ...array_types import FloatArray, IntArray, ScoreArray
 from .kernels import OddKernel, Prior, bounded_strengths, log_norm, sizes_of_interactions
 from .marginal_likelihood import (
     CENTRES,
@@ -75,6 +75,8 @@ def fit_priors(
 ) -> Prior:
     """Return the prior that explains each of the targets best, as a stack.
 
+    Games that start from the same prior share the matrices of the first step.
+
     Parameters
     ----------
     signs : array, (n, M)
@@ -86,10 +88,25 @@ def fit_priors(
     expectation : StrengthPrior
         The prior of the strengths.
     """
-    is_known, prior = expectation.centres.any(), start
-    for step in _OVERRELAXATION_WHERE_KNOWN if is_known else _OVERRELAXATION:
+    is_known = expectation.centres.any()
+    first, *others = _OVERRELAXATION_WHERE_KNOWN if is_known else _OVERRELAXATION
+    prior = start
+    for games in _games_by_prior(start):
+        shared = FixedPoint.of(signs, start.of_games(games[:1])).for_games(len(games))
+        of_games = StrengthPrior(expectation.centres[games], expectation.spread)
+        prior = prior.with_games(games, shared.improved(targets[games], of_games, first))
+    for step in others:
         prior = FixedPoint.of(signs, prior).improved(targets, expectation, step)
     return prior
+
+
+def _games_by_prior(prior: Prior) -> list[IntArray]:
+    """Return the games of a stack that have the same prior, for each prior that occurs."""
+    numbers = np.column_stack([prior.strengths, prior.interactions, prior.noise])
+    games_by_numbers: dict[bytes, list[int]] = {}
+    for game, of_game in enumerate(numbers):
+        games_by_numbers.setdefault(of_game.tobytes(), []).append(game)
+    return [np.array(games) for games in games_by_numbers.values()]
 
 
 def around_centres(start: Prior, expectation: StrengthPrior) -> Prior:
@@ -124,6 +141,10 @@ class FixedPoint:
         trace = np.trace(inverse, axis1=1, axis2=2) - inverse[:, 0, 0]
         expected = _energies(prior, _quadratic(inverse, signs), of_even, of_all, trace)
         return cls(prior, kernel, even, inverse, expected)
+
+    def for_games(self, n_games: int) -> FixedPoint:
+        """Return the fixed point of one game for several games, without copies of its matrices."""
+        return replace(self, prior=self.prior.of_games(np.zeros(n_games, dtype=np.intp)))
 
     def improved(
         self, targets: FloatArray, expectation: StrengthPrior, overrelaxation: float
