@@ -2,8 +2,10 @@
 Interactions of any model
 =========================
 
-Which features act together? For trees, shap's ``TreeExplainer`` says so. Here a neural network is
-explained, from the evaluations that give its Shapley values.
+**For whom:** you explain a table, and want to know which features act together.
+
+For trees, shap's ``TreeExplainer`` says so. Here a neural network is explained, from the evaluations
+that give its Shapley values.
 """
 
 # %%
@@ -95,3 +97,9 @@ plt.show()
 exact = explainer(rows[:1], max_evals=2**13, interactions=True).values
 error = np.abs(explanation.values[:1] - exact).sum() / np.abs(exact).sum()
 print(f"error relative to the exact matrix: {error:.1%}")
+
+# %%
+# What to read next
+# -----------------
+# - :doc:`/interactions`: the indices, their error bars, and what the methods can do.
+# - :doc:`/gallery/tables/global_importance`: the importance of single features over many rows.
