@@ -23,9 +23,11 @@ def quick(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """Report the share of our lines that fast tests run: all of them, or those that are named."""
     session.install("-q", "-c", "constraints.txt", "-e", f".[{EVERYTHING},coverage]")
-    packages = ["--cov=shapley_adapters", "--cov=shap_ext", "--cov=captum_ext"]
-    options = ["-q", "-n", "2", "-m", "not slow", *packages, "--cov-report=term"]
-    session.run("pytest", *options, *session.posargs)
+    session.run("coverage", "erase")
+    options = ["-q", "-n", "2", "-m", "not slow", *session.posargs]
+    session.run("coverage", "run", "-m", "pytest", *options)
+    session.run("coverage", "combine", "-q")
+    session.run("coverage", "report")
 
 
 @nox.session(venv_backend="none")

@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -30,6 +31,12 @@ collect_ignore_glob = [] if HAS_TORCH else NEEDS_TORCH
 def pytest_report_header():
     """Say what is left out where the shap side is tested without torch."""
     return [] if HAS_TORCH else [f"torch is not installed; left out: {', '.join(NEEDS_TORCH)}"]
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector what lives as long as the tests: modules and test items."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

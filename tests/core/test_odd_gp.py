@@ -521,6 +521,7 @@ def test_errors_fall_from_every_budget_to_its_double(name):
 
 @pytest.mark.parametrize("n_players", [10, 12])
 @pytest.mark.parametrize("per_player", [16, 32])
+@pytest.mark.slow
 def test_intervals_of_games_with_interactions_of_all_sizes(n_players, per_player):
     """By the mean over all values, 95 % intervals held .5 to .7 of votes and thresholds.
 

@@ -236,6 +236,7 @@ def test_the_same_criterion_rejects_the_others(indicator_games, complement):
     # player with (1 + 1)/(1 + 2) if the cooperator has; a fair coin makes it 1/2.
     [("posterior", 1 / 3), ("uniform", 1 / 4), ("none", 0)],
 )
+@pytest.mark.slow
 def test_a_product_of_three_players_with_one_known_cooperator(complement, members_get):
     game = product_game(7, [0, 1, 2])
     scores = np.zeros((7, 7))

@@ -99,6 +99,7 @@ def test_what_single_precision_leaves_of_no_spread_tells_nothing_of_others():
 
 @pytest.mark.parametrize("kind", GAMES)
 @pytest.mark.parametrize("row", DRAWN, ids=lambda row: row.id)
+@pytest.mark.slow
 def test_intervals_hold_the_exact_values_as_often_as_they_say(row, kind):
     """With so few draws that 1.96 standard errors of several rows hold 76 to 85 %.
 

@@ -190,6 +190,7 @@ def test_rows_of_different_lengths_keep_their_bounds():
     assert len(pickle.loads(pickle.dumps(scaled)).lower_bounds) == 2
 
 
+@pytest.mark.filterwarnings("ignore:Creating legend:UserWarning")  # after a second, on any machine
 def test_shap_plots_take_what_arithmetic_makes(e):
     for one in (e * -1, e * 2, e + 1):
         shap.plots.waterfall(one[0], show=False)
