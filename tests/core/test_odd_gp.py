@@ -347,7 +347,7 @@ def scale_of(covariance, target, sizes, n_of_sizes):
         ratios.append((target[left_out] - gain @ target[others]) ** 2 / own_variances[-1])
     root = np.linalg.cholesky(covariance)
     spread = (np.linalg.solve(root, target)[1:] ** 2).mean()
-    of_values, scale = np.array(ratios) / spread, np.array(own_variances)
+    squares, left = np.array(ratios) / spread, np.array(own_variances)
     n_known = np.array([(sizes == size).sum() for size in n_of_sizes])
     shares = n_known / np.array(list(n_of_sizes.values()))
     unknown, known = np.zeros((2, len(sizes)))
@@ -357,12 +357,12 @@ def scale_of(covariance, target, sizes, n_of_sizes):
         known += share * (sizes == size) / max(1, (sizes == size).sum())
     unknown, known = unknown / unknown.sum(), known / known.sum()
     numbers = 1 / (unknown**2).sum(), 1 / (known**2).sum()
-    of_unknown = (unknown * of_values * scale).sum() / (unknown * scale).sum()
-    of_both = of_unknown, (known * of_values).sum()
+    of_unknown = (unknown * squares * left).sum() / (unknown * left).sum()
+    of_both = of_unknown, (known * squares).sum()
     at_unknown, at_known = (
         (number * ratio + 2) / (number + 2) for number, ratio in zip(numbers, of_both, strict=True)
     )
-    mean, fourths = numbers[0] * (unknown * of_values).sum(), (unknown**2 * of_values**2).sum()
+    mean, fourths = numbers[0] * (unknown * squares).sum(), (unknown**2 * squares**2).sum()
     mean_ratio = mean / numbers[0]
     freedom = 2 * (mean + 4 * mean_ratio) ** 2 / (fourths * numbers[0] ** 2 + 12 * mean_ratio**2)
     return spread * at_unknown * max(1, at_unknown / at_known) ** 0.5, freedom

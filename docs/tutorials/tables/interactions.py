@@ -4,8 +4,8 @@ Interactions of any model
 
 **For whom:** you explain a table, and want to know which features act together.
 
-For trees, shap's ``TreeExplainer`` says so. Here a neural network is explained, from the evaluations
-that give its Shapley values.
+For trees, shap's ``TreeExplainer`` says so. Here a neural network is explained, from the
+evaluations that give its Shapley values.
 """
 
 # %%

@@ -148,15 +148,14 @@ def last_block(factors: FloatArray) -> FloatArray:
 
 def _smaller_sizes(signs: FloatArray) -> IntArray:
     """Return the size of the smaller coalition of each pair, (n,)."""
-    n_members: IntArray = (signs > 0).sum(axis=1)
+    n_members = (signs > 0).sum(axis=1)
     smaller: IntArray = np.minimum(n_members, signs.shape[1] - n_members)
     return smaller
 
 
 def _width(signs: FloatArray) -> float:
     """Return the difference of sizes that count 1/e for each other."""
-    width: float = _NEARNESS * signs.shape[1]
-    return width
+    return float(_NEARNESS * signs.shape[1])
 
 
 def _product(matrices: FloatArray, columns: FloatArray) -> FloatArray:

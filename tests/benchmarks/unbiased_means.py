@@ -1,6 +1,6 @@
 """Whether the mean of `oddgp` with `unbiased=True` over many seeds is the exact value.
 
-    python tests/benchmarks/unbiased_test.py [--players 7] [--per-player 8] [--seeds 2000]
+    python tests/benchmarks/unbiased_means.py [--players 7] [--per-player 8] [--seeds 2000]
         [--weights learned equal] [--kinds vote "tanh network"]
 
 For one game of each kind, Hotelling's T² of the mean error over seeds: n times the squared mean
