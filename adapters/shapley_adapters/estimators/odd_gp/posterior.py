@@ -243,8 +243,12 @@ def _products(loadings: FloatArray, whitened: FloatArray) -> FloatArray:
 
 
 def _spread(whitened: FloatArray) -> FloatArray:
-    """Return the mean square of whitened values, (..., 1, B), without the known first one."""
-    spread: FloatArray = (whitened[..., 1:, :] ** 2).mean(axis=-2, keepdims=True)
+    """Return the mean square of whitened values, (..., 1, B), without the known first one.
+
+    It is 0 without other values, as for a fold that has the only pair.
+    """
+    others = whitened[..., 1:, :]
+    spread: FloatArray = (others**2).sum(axis=-2, keepdims=True) / max(1, others.shape[-2])
     return spread
 
 
