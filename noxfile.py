@@ -11,7 +11,7 @@ EVERYTHING = "test,text-and-images,amortized,graph-networks,criteria,arrow"
 
 @nox.session
 def quick(session: nox.Session) -> None:
-    """Run lint, types and the fast tests of the core, in under two minutes once it is installed."""
+    """Run lint, types and the fast tests of the core, in about two minutes once it is installed."""
     session.install("-q", "-c", "constraints.txt", "-e", f".[{EVERYTHING},lint]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")

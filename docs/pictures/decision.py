@@ -15,7 +15,7 @@ STEPS = [
         "TreeExplainer of shap",
         "exact, in a moment",
     ),
-    (["12 features or fewer?"], "best", "exact: all coalitions"),
+    (["12 features or fewer?"], "best, max_evals=4096", "exact: all coalitions"),
     (["A million rows?"], "simshap, fastshap", "train once, one pass per row"),
     (
         ["Hundreds of words, pixels", "or atoms with neighbours?"],

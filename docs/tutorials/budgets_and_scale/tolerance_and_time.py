@@ -6,8 +6,8 @@ How many evaluations? Choose an accuracy or a time
 how long you can wait.
 
 `tolerance=` stops each row as soon as its standard errors are small enough. `max_seconds=`
-chooses the largest budget that fits into a time. Both work with every algorithm that has standard
-errors, in shap and in captum.
+chooses the largest budget that fits into a time. Both work with all algorithms but those on
+graphs, in shap and in captum.
 """
 
 # %%

@@ -163,9 +163,8 @@ for n in per_feature:
     print(f"{n:3} evaluations per feature: {is_inside.mean():.0%} inside, mean width {width:.3f}")
 
 # %%
-# The intervals become narrow quickly. The last ones contain fewer than 95 %: trees are full of
-# steps, and the explainer expects a smoother function. :doc:`/measurements` counts this for many
-# kinds of models.
+# The intervals become narrow quickly. :doc:`/measurements` counts for many kinds of models how many
+# exact values they contain.
 #
 # What to read next
 # -----------------

@@ -78,7 +78,7 @@ figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
 axes.barh(labels, sizes, xerr=1.96 * errors, color=np.where(sizes > 0, "#ff0051", "#008bfb"))
 axes.axvline(0, color="gray", linewidth=0.8)
 axes.invert_yaxis()
-axes.set_xlabel("interaction, with 95 % interval (log odds)")
+axes.set_xlabel("interaction ± 1.96 standard errors (log odds)")
 plt.show()
 
 # %%
