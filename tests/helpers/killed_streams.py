@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm.auto import tqdm
 
 N_FEATURES, BUDGET, CHUNK = 8, 80, 4
 N_ROWS = {"kills": 40, "steps": 12}
@@ -71,6 +73,8 @@ def forked(work: Callable[[], object]) -> int:
         return child
     status = 1
     try:
+        # tqdm's own lock is shared by forked processes: who is killed with it locks all others out.
+        tqdm.set_lock(threading.RLock())
         work()
         status = 0
     finally:
