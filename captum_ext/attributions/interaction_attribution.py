@@ -97,7 +97,7 @@ class InteractionAttribution(StreamAttribution):
         twin = copy.copy(self)
         twin._interaction_index = checked_choice("index", index, INDICES)
         checked_flag("return_standard_error", return_standard_error)
-        attributions = twin.attribute(
+        answer = twin.attribute(
             inputs,
             baselines,
             target,
@@ -106,9 +106,11 @@ class InteractionAttribution(StreamAttribution):
             n_samples,
             perturbations_per_eval,
             show_progress=show_progress,
+            return_standard_error=return_standard_error,
             tolerance=tolerance,
             max_seconds=max_seconds,
         )
+        attributions = answer[0] if return_standard_error else answer
         self.last_estimate = estimate = twin.last_estimate
         pairs = estimate.interactions
         matrices = _as_tensor(pairs.matrices(estimate.values), inputs, attributions)

@@ -63,6 +63,7 @@ class GameOfModel:
     """
 
     predict: Callable[..., Any]
+    _shape: OutputShape
 
     @property
     def is_in_training_mode(self) -> bool:
@@ -76,8 +77,11 @@ class GameOfModel:
 
     @property
     def rounding(self) -> float:
-        """Relative rounding error of the model's output, where it is known."""
-        return float(getattr(self.predict, "rounding", 0.0))
+        """Relative rounding error of the model's output, where it is known.
+
+        That of the output is known after the first evaluation; a model may compute less precisely.
+        """
+        return max(float(getattr(self.predict, "rounding", 0.0)), self._shape.rounding)
 
 
 def as_outputs(output: ModelOutput, n_rows: int, shape: OutputShape | None = None) -> FloatArray:
@@ -109,7 +113,14 @@ def as_outputs(output: ModelOutput, n_rows: int, shape: OutputShape | None = Non
     values = values.reshape(n_rows, -1)
     if shape is not None:
         shape.check(values.shape[1:])
+        shape.rounding = _rounding_of(output)
     return values
+
+
+def _rounding_of(output: ModelOutput) -> float:
+    """Return the relative rounding error of the output's type; 0 where it is not a float."""
+    dtype = array_of(output).dtype
+    return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
 
 
 def _numbers(output: ModelOutput) -> FloatArray:

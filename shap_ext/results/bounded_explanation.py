@@ -23,7 +23,14 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     the bounds. Selecting rows, features or outputs selects their bounds. All other operations
     remove them: the error of a mean, or of a difference of two explanations, depends on the
     correlation of errors, which an Explanation does not store.
+
+    Attributes
+    ----------
+    rounding : float
+        The relative rounding error of the model's outputs; 0 where it is unknown.
     """
+
+    rounding = 0.0
 
     @property
     def values(self) -> Any:
@@ -38,6 +45,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     def __copy__(self) -> BoundedExplanation:
         copied = super().__copy__()  # of shap's class
         copied.__class__ = type(self)
+        copied.rounding = self.rounding
         return copied  # type: ignore[no-any-return]
 
     def hstack(self, other: object) -> Any:

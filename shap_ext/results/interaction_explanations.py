@@ -13,6 +13,7 @@ from shapley_adapters.interactions.result import PairInteractions
 from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import Outputs
+from .bounded_explanation import BoundedExplanation
 from .explanations import OutputSelection, Part, explanation, packed
 
 
@@ -47,7 +48,7 @@ def interaction_explanation(
         _of_players(selection, array, players) for array in statistics or [matrices] * 4
     )
     empty = [row[0] for row in selection.values(estimate.empty_values[:, None])]
-    return explanation(
+    result = explanation(
         values,
         base_values=packed(empty),
         data=_joined_data(parts),
@@ -59,6 +60,9 @@ def interaction_explanation(
         error_std=errors if error_bounds else None,
         compute_time=compute_time,
     )
+    if isinstance(result, BoundedExplanation):
+        result.rounding = estimate.rounding  # `rank_interactions` needs it
+    return result
 
 
 def _bounds(

@@ -6,7 +6,7 @@ import torch
 
 import shap_ext
 from captum_ext import Best, CShapley, Exact, LeastSquares, OddGP, RandomOrder
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from tests.captum_host.networks import examples, network
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.interaction_oracles import matrix_of, pair_interactions
@@ -115,6 +115,27 @@ def test_pairs_are_ranked():
     ranking = method.last_estimate.rank_interactions()
     assert ranking.pairs[0].tolist() == [2, 5]
     assert ranking.n_discoveries == 1
+
+
+@pytest.mark.parametrize("n_features", [6, 10])
+def test_linear_networks_in_single_precision_have_no_discoveries(n_features):
+    method = OddGP(torch.nn.Linear(n_features, 1), seed=0)
+    method.interactions(examples(5, n_features).float(), return_standard_error=True)
+    assert method.last_estimate.rank_interactions().n_discoveries == 0
+
+
+def test_budgets_too_small_for_errors_are_refused_as_in_shap():
+    method = OddGP(product, unbiased=True, seed=0)
+    with pytest.raises(BudgetError, match="n_samples"):
+        method.interactions(examples(2, N_FEATURES), n_samples=4, return_standard_error=True)
+    explainer = shap_ext.OddGPExplainer(
+        lambda rows: product(torch.as_tensor(rows)).numpy(),
+        np.zeros((1, N_FEATURES)),
+        unbiased=True,
+        seed=0,
+    )
+    with pytest.raises(BudgetError, match="max_evals"):
+        explainer(np.ones((2, N_FEATURES)), max_evals=4, interactions=True, error_bounds=True)
 
 
 def test_methods_without_interactions_name_those_that_have_them():

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import scipy.stats
 import shap
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
@@ -255,7 +256,7 @@ def test_pairs_are_ranked_with_few_false_discoveries():
     assert (np.diff(frame["mean_absolute"]) <= 0).all()
     by_estimate = explain.last_estimate.rank_interactions(explanation.feature_names)
     np.testing.assert_array_equal(by_estimate.pairs, ranking.pairs)
-    np.testing.assert_allclose(by_estimate.q_values, ranking.q_values, rtol=1e-6)
+    np.testing.assert_allclose(by_estimate.q_values, ranking.q_values, rtol=1e-6, atol=1e-12)
 
 
 def test_exact_interactions_are_certain():
@@ -269,7 +270,88 @@ def test_exact_interactions_are_certain():
     assert not ranking.in_rows[1:].any()
 
 
+@pytest.mark.parametrize(("n_features", "budget"), [(5, None), (12, None), (12, 96)])
+def test_additive_models_have_no_discoveries(n_features, budget):
+    X = 100 * rows(8, n_features)
+    explain = explainer(lambda x: x @ X[0] + 1e3, background=np.zeros((1, n_features)))
+    explanation = explain(X, interactions=True, error_bounds=True, max_evals=budget or "auto")
+    assert shap_ext.rank_interactions(explanation).n_discoveries == 0
+    assert explain.last_estimate.rank_interactions().n_discoveries == 0
+    assert shap_ext.rank_interactions(3 * explanation[1:3]).n_discoveries == 0
+
+
+@pytest.mark.parametrize("n_features", [6, 12])
+def test_outputs_in_single_precision_have_no_discoveries(n_features):
+    X = rows(4, n_features)
+    explain = explainer(
+        lambda x: (x @ X[0]).astype(np.float32), background=np.zeros((1, n_features))
+    )
+    explanation = explain(X, interactions=True, error_bounds=True)
+    assert shap_ext.rank_interactions(explanation).n_discoveries == 0
+    assert shap_ext.rank_interactions(3 * explanation[1:3]).n_discoveries == 0
+
+
+def test_a_small_interaction_beside_large_main_effects_is_found():
+    X = rows(6, 12)
+    explain = explainer(
+        lambda x: 1000 * (x @ X[0]) + x[:, 0] * x[:, 1], background=np.zeros((1, 12))
+    )
+    ranking = shap_ext.rank_interactions(
+        explain(X, interactions=True, error_bounds=True, max_evals=500)
+    )
+    assert ranking.pairs[0].tolist() == [0, 1]
+    assert ranking.n_discoveries == 1
+
+
+def test_p_values_fit_the_intervals():
+    """Errors of few evaluations have 2 degrees of freedom."""
+    X = rows(4, 12)
+    explain = explainer(lambda x: np.tanh(x.sum(axis=1)), background=np.zeros((1, 12)))
+    explanation = explain(X[:1], interactions=True, error_bounds=True, max_evals=24)
+    assert (explain.last_estimate.degrees_of_freedom <= 2).all()
+    first, second = np.triu_indices(12, 1)
+    is_outside = explanation.lower_bounds * explanation.upper_bounds > 0
+    for ranking in (
+        shap_ext.rank_interactions(explanation),
+        explain.last_estimate.rank_interactions(),
+    ):
+        first, second = ranking.pairs.T
+        np.testing.assert_array_equal(ranking.p_values < 0.05, is_outside[0, first, second])
+    distances = ranking.mean / ranking.standard_errors
+    np.testing.assert_allclose(
+        shap_ext.rank_interactions(explanation).p_values,
+        2 * scipy.stats.t.sf(np.abs(distances), 2),
+        rtol=1e-6,
+    )
+
+
+def test_one_feature_has_an_empty_ranking():
+    explain = explainer(lambda x: x[:, 0], background=np.zeros((1, 1)))
+    explanation = explain(rows(3, 1), interactions=True, error_bounds=True)
+    for ranking in (
+        shap_ext.rank_interactions(explanation),
+        explain.last_estimate.rank_interactions(),
+    ):
+        assert ranking.names == []
+        assert ranking.n_discoveries == 0
+        assert ranking.in_rows.shape == (0, 3)
+
+
 # What is refused
+
+
+@pytest.mark.parametrize("texts", [["not good at all", "good"], ["not good", "so bad"]])
+def test_rows_with_features_of_their_own_are_ranked_one_at_a_time(texts):
+    def count(batch):
+        return np.array([float("good" in text) * (1 - 2 * ("not" in text)) for text in batch])
+
+    explain = explainer(count, background=shap.maskers.Text(r"\W+"))
+    explanation = explain(texts, interactions=True, error_bounds=True)
+    with pytest.raises(InvalidArgumentError, match="features of their own; rank one row at a time"):
+        shap_ext.rank_interactions(explanation)
+    alone = explain(texts[:1], interactions=True, error_bounds=True)
+    ranking = shap_ext.rank_interactions(alone)
+    assert [name.strip() for name in ranking.names[0]] == ["not", "good"]
 
 
 @pytest.mark.parametrize("algorithm", ["shear", "randomorder", "semivalue"])

@@ -20,11 +20,14 @@ class OutputShape:
         Advice to the user if the shape varies.
     shape : tuple of int, or None
         The shape; None before the first call.
+    rounding : float
+        The relative rounding error of the type of the numbers; 0 before the first call.
     """
 
     model: str
     advice: str
     shape: tuple[int, ...] | None = field(default=None, init=False)
+    rounding: float = field(default=0.0, init=False)
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Compare the shape of another call.

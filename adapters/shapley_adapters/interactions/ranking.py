@@ -1,10 +1,11 @@
 """Which pairs interact in a data set, and in which rows, with a bounded rate of false discoveries.
 
 Each row gives each pair a p-value: how likely a posterior mean so far from 0 would be, in units of
-its standard error, without an interaction. A pair interacts if it does so in some row. Its p-value
-is the smallest of its rows times their number (Bonferroni), which is right however the errors of
-the rows depend on each other, as they do if rows share coalitions. Benjamini and Hochberg,
-Controlling the False Discovery Rate, 1995, turn p-values into q-values.
+its standard error, without an interaction. Student's distribution gives it, as it gives the
+intervals, and it is 1 for an interaction that may be rounding. A pair interacts if it does so in
+some row. Its p-value is the smallest of its rows times their number (Bonferroni), which is right
+however the errors of the rows depend on each other, as they do if rows share coalitions. Benjamini
+and Hochberg, Controlling the False Discovery Rate, 1995, turn p-values into q-values.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from ..errors import InvalidArgumentError
 from .indices import pairs_of
 
 _ROUNDING = 1e-9
-"""An exact interaction below this, relative to the largest of its row, is rounding."""
+"""Interactions below this, relative to the values of the game, are rounding of our own work."""
+
+_MODEL_ROUNDINGS = 32.0
+"""The same for the rounding of the model, as a multiple of its relative rounding error."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,9 @@ def rank_pairs(
     standard_errors: FloatArray,
     names: Sequence[str] | None = None,
     rate: float = 0.05,
+    *,
+    freedom: FloatArray,
+    rounding: FloatArray,
 ) -> PairRanking:
     """Rank pairs by the mean size of their interaction over rows.
 
@@ -97,11 +104,15 @@ def rank_pairs(
         Names of the M players.
     rate : float
         The rate of false discoveries, between 0 and 1.
+    freedom : array, (R, P)
+        Degrees of freedom of the standard errors; infinite for normal errors.
+    rounding : array, (R,)
+        The size up to which an interaction of a row may be rounding; see `rounding_of_rows`.
 
     Returns
     -------
     PairRanking
-        The pairs in the order of their mean size.
+        The pairs in the order of their mean size; none for one player.
     """
     checked_probability("rate", rate)
     n_players = _n_players(values.shape[1])
@@ -113,10 +124,9 @@ def rank_pairs(
     labels = [f"Feature {player}" for player in range(n_players)] if names is None else names
     mean_absolute = np.abs(values).mean(axis=0)
     order = np.argsort(-mean_absolute, kind="stable")
-    of_rows = _p_values(values, standard_errors)[:, order]
+    of_rows = _p_values(values, standard_errors, freedom, rounding)[:, order]
     of_pairs = np.minimum(1.0, len(values) * of_rows.min(axis=0))
     pairs = np.stack(pairs_of(n_players), axis=1)[order]
-    adjusted = scipy.stats.false_discovery_control(of_rows.ravel()).reshape(of_rows.shape)
     return PairRanking(
         names=[(str(labels[first]), str(labels[second])) for first, second in pairs],
         pairs=pairs,
@@ -124,13 +134,38 @@ def rank_pairs(
         mean=values.mean(axis=0)[order],
         standard_errors=standard_errors.mean(axis=0)[order],
         p_values=of_pairs,
-        q_values=scipy.stats.false_discovery_control(of_pairs),
+        q_values=_q_values(of_pairs),
         rate=rate,
-        in_rows=(adjusted <= rate).T,
+        in_rows=(_q_values(of_rows) <= rate).T,
     )
 
 
-def _p_values(values: FloatArray, standard_errors: FloatArray) -> FloatArray:
+def rounding_of_rows(
+    attributions: FloatArray, empty_values: FloatArray, relative: float
+) -> FloatArray:
+    """Return the size up to which an interaction of each row may be rounding, (R,).
+
+    An interaction is a difference of values, so that its rounding has their size, not its own. In
+    an additive game, all interactions are rounding.
+
+    Parameters
+    ----------
+    attributions : array, (R, M)
+        The attributions of each row.
+    empty_values : array, (R,)
+        The value of the empty coalition of each row.
+    relative : float
+        The relative rounding error of the model's output; 0 where it is unknown.
+    """
+    # In an additive game, no value is larger than this sum.
+    sizes = np.abs(empty_values) + np.abs(attributions).sum(axis=1)
+    rounding: FloatArray = max(_ROUNDING, _MODEL_ROUNDINGS * relative) * sizes
+    return rounding
+
+
+def _p_values(
+    values: FloatArray, standard_errors: FloatArray, freedom: FloatArray, rounding: FloatArray
+) -> FloatArray:
     """Return the two-sided p-value of each interaction, (R, P)."""
     if np.isnan(standard_errors).any():
         raise InvalidArgumentError(
@@ -139,12 +174,23 @@ def _p_values(values: FloatArray, standard_errors: FloatArray) -> FloatArray:
         )
     sizes = np.abs(values)
     is_exact = standard_errors == 0
-    is_something = sizes > _ROUNDING * sizes.max(axis=1, keepdims=True)
     distances = sizes / np.where(is_exact, 1.0, standard_errors)
-    p_values: FloatArray = np.where(
-        is_exact, np.where(is_something, 0.0, 1.0), 2 * scipy.special.ndtr(-distances)
+    is_normal = np.isinf(freedom)
+    tails = np.where(
+        is_normal,
+        scipy.special.ndtr(-distances),
+        scipy.special.stdtr(np.where(is_normal, 1.0, freedom), -distances),
     )
-    return p_values
+    p_values = np.where(is_exact, 0.0, 2 * tails)
+    return np.where(sizes <= rounding[:, None], 1.0, p_values)
+
+
+def _q_values(p_values: FloatArray) -> FloatArray:
+    """Return the q-values of all entries together, in the shape of the p-values."""
+    if not p_values.size:
+        return p_values
+    q_values: FloatArray = scipy.stats.false_discovery_control(p_values.ravel())
+    return q_values.reshape(p_values.shape)
 
 
 def _n_players(n_pairs: int) -> int:

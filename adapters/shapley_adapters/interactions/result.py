@@ -144,3 +144,14 @@ class PairInteractions:
         matrices[:, first, second] = of_pairs
         matrices[:, second, first] = of_pairs
         return matrices
+
+
+def freedom_of_pairs(of_players: FloatArray) -> FloatArray:
+    """Return degrees of freedom for the pairs, (R, P, K), from those of the players, (R, M, K).
+
+    Interactions have no degrees of freedom of their own: the even part gives them, and the odd part
+    gives the attributions. A pair has the fewer of its two players'.
+    """
+    first, second = pairs_of(of_players.shape[1])
+    freedom: FloatArray = np.minimum(of_players[:, first], of_players[:, second])
+    return freedom

@@ -75,6 +75,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         budget=settings.budget,
         timing_evaluations=n_timing,
         check_evaluations=check_repeated_values(run, ends, result.evaluations),
+        rounding=float(getattr(game, "rounding", 0.0)),
     )
 
 

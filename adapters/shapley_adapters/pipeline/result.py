@@ -13,8 +13,8 @@ import scipy.special
 from ..arguments import checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
-from ..interactions.ranking import PairRanking, rank_pairs
-from ..interactions.result import PairInteractions
+from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
+from ..interactions.result import PairInteractions, freedom_of_pairs
 from ..interactions.shapiq_values import interaction_values
 
 _ARRAYS = (
@@ -103,7 +103,11 @@ class Estimate:
     method : str
         The name of the estimator.
     interactions : PairInteractions, optional
-        The interactions of all pairs of players, where the call asked for them.
+        The interactions of all pairs of players, where the call asked for them. Their standard
+        errors have no degrees of freedom of their own: those of a pair are the fewer of its two
+        players'.
+    rounding : float
+        The relative rounding error of the model's outputs; 0 where it is unknown.
     """
 
     values: AttributionArray
@@ -123,6 +127,7 @@ class Estimate:
     check_evaluations: int = 0
     method: str = ""
     interactions: PairInteractions | None = None
+    rounding: float = 0.0
 
     def __repr__(self) -> str:
         """Summarize in one line; the arrays are long."""
@@ -204,8 +209,15 @@ class Estimate:
             The rate of false discoveries, between 0 and 1.
         """
         pairs = self._required_interactions()
-        values, errors = pairs.values[:, :, output], pairs.standard_errors[:, :, output]
-        return rank_pairs(values, errors, names, rate)
+        values, empty = self.values[:, :, output], self.empty_values[:, output]
+        return rank_pairs(
+            pairs.values[:, :, output],
+            pairs.standard_errors[:, :, output],
+            names,
+            rate,
+            freedom=freedom_of_pairs(self.degrees_of_freedom)[:, :, output],
+            rounding=rounding_of_rows(values, empty, self.rounding),
+        )
 
     def _required_interactions(self) -> PairInteractions:
         if self.interactions is None:

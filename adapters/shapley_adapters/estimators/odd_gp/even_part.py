@@ -148,7 +148,10 @@ def even_posteriors(
     signs = np.where(with_all, 1.0, -1.0)
     differences = values[:, 1 : len(signs)] - values[:, :1]
     sizes = np.sqrt((differences**2).mean(axis=1))
-    scales = np.where(sizes > 0, sizes, 1.0)
+    rounding = 2 * np.finfo(float).eps * np.abs(values).max(axis=1)
+    is_something = sizes > rounding  # the differences of an additive game are rounding
+    scales = np.where(is_something, sizes, 1.0)
+    rounding = rounding / scales
     differences = differences / scales[:, None]
     first_values = slice(0, _LEARNED_FROM)
     starts = best_even_priors(signs[: _LEARNED_FROM + 1], differences[:, first_values])
@@ -158,7 +161,8 @@ def even_posteriors(
         centres = np.zeros(n_players) if log_weights is None else log_weights[game]
         target = differences[game]
         if weights == "equal":
-            return pairs.posterior(target, list(choices_of_equal_strengths(starts[game])), 0.0)
+            choices = list(choices_of_equal_strengths(starts[game]))
+            return pairs.posterior(target, choices, 0.0, rounding[game])
         first = signs[: _LEARNED_FROM + 1]
         fitted = fitted_prior(first, target[first_values], starts[game], centres)
         if len(signs) - 1 > n_players:  # fewer values do not even determine single players
@@ -169,9 +173,9 @@ def even_posteriors(
         choices = list(even_choices(starts[game], fitted, centres))
         n_own = 0 if fitted.of_pairs is None else np.count_nonzero(fitted.of_pairs)
         n_fitted = _SHARE_LEARNED * n_players + _SHARE_OF_PAIR * n_own
-        return pairs.posterior(target, choices, n_fitted)
+        return pairs.posterior(target, choices, n_fitted, rounding[game])
 
-    games = np.flatnonzero(sizes > 0).tolist()
+    games = np.flatnonzero(is_something).tolist()
     solved = dict(zip(games, map_in_threads(solve, games, len(games)), strict=True))
     n_pairs = n_players * (n_players - 1) // 2
     constant = EvenPosterior(np.zeros(n_pairs), np.zeros(n_pairs), np.zeros(n_players))
@@ -218,7 +222,11 @@ class _PairMaps:
         return cls(index, signs, weights[1:] - weights[:1], members, features, regression)
 
     def posterior(
-        self, differences: FloatArray, choices: Sequence[EvenPrior], n_fitted: float
+        self,
+        differences: FloatArray,
+        choices: Sequence[EvenPrior],
+        n_fitted: float,
+        rounding: float,
     ) -> EvenPosterior:
         """Return the posterior of a game, (n,), averaged over priors by their evidence."""
         factors, scores = [], []
@@ -239,16 +247,17 @@ class _PairMaps:
         chances /= chances.sum()
         likely = np.flatnonzero(chances).tolist()
         of_choices = [self._under(choices[number], *factors[number], n_fitted) for number in likely]
-        return self._exact_if_of_pairs(differences, _mixture(chances[likely], of_choices))
+        posterior = _mixture(chances[likely], of_choices)
+        return self._exact_if_of_pairs(differences, posterior, rounding)
 
     def _exact_if_of_pairs(
-        self, differences: FloatArray, posterior: EvenPosterior
+        self, differences: FloatArray, posterior: EvenPosterior, rounding: float
     ) -> EvenPosterior:
         """Return the posterior, exact for games whose even part consists of pairs alone."""
         deviations = np.sqrt(posterior.variances)
         if deviations.sum() > _RELATIVE_ERROR * np.abs(posterior.means).sum():
             return posterior
-        exact = self.regression.interactions(differences)
+        exact = self.regression.interactions(differences, rounding)
         if exact is None:
             return posterior
         means, variances = exact

@@ -36,19 +36,24 @@ class PairRegression:
     def __init__(self, signs: FloatArray) -> None:
         self.signs = signs
 
-    def interactions(self, differences: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return interactions and their variances, (P,) each; None if pairs leave a remainder."""
+    def interactions(
+        self, differences: FloatArray, rounding: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return interactions and their variances, (P,) each; None if pairs leave a remainder.
+
+        `rounding` is that of the values of the game, which may be much larger than the differences.
+        """
         if self._factors is None:
             return None
         basis, triangle = self._factors
         along = basis.T @ differences
         remainder = differences - basis @ along
         size = np.sqrt((differences**2).mean())
-        if np.sqrt((remainder**2).mean()) > _ROUNDING * size:
+        if np.sqrt((remainder**2).mean()) > max(_ROUNDING * size, rounding):
             return None
         values = 4 * scipy.linalg.solve_triangular(triangle, along, check_finite=False)
-        rounding = 4 * np.finfo(float).eps * max(size, np.abs(values).max())
-        return values, np.full(len(values), rounding**2)
+        of_values = np.finfo(float).eps * max(size, np.abs(values).max())
+        return values, np.full(len(values), (4 * max(of_values, rounding)) ** 2)
 
     @cached_property
     def _factors(self) -> tuple[FloatArray, FloatArray] | None:
