@@ -69,7 +69,7 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
         limit = default_budget(n_players, has_tolerance)
     # Estimators on graphs estimate other values than enumeration does.
     can_enumerate = not estimator.needs_graph and n_all <= limit
-    if can_enumerate and not has_tolerance:
+    if can_enumerate and (not has_tolerance or needs_enumeration(estimator, settings)):
         return RowBudget(n_players, limit, n_all, limit, True, True)
     minimum = min(n_all, estimation_cost(n_players, estimator, settings))
     if settings.budget is None and n_all > limit:
@@ -79,6 +79,12 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
         first_check = min(limit, max(_FIRST_CHECK * minimum, 4 * n_players))
     enumerates_now = can_enumerate and n_all <= first_check
     return RowBudget(n_players, limit, minimum, first_check, can_enumerate, enumerates_now)
+
+
+def needs_enumeration(estimator: Estimator[Any], settings: Settings) -> bool:
+    """Return whether only the values of all coalitions give the interactions asked for."""
+    index = settings.interactions
+    return index is not None and index not in estimator.interaction_indices
 
 
 def estimation_cost(n_players: int, estimator: Estimator[Any], settings: Settings) -> int:

@@ -13,7 +13,7 @@ from ..estimators.exact import MAX_PLAYERS, FullDesign
 from ..estimators.protocol import Estimator, Solution
 from ..interactions.enumeration import enumerated_pairs
 from ..interactions.result import PairInteractions, PairSolution
-from .budgets import RowBudget
+from .budgets import RowBudget, needs_enumeration
 from .row_groups import PendingRows
 from .settings import Settings
 
@@ -40,7 +40,7 @@ def check_interactions(
             f"interactions={index!r}: {settings.name} estimates values on a graph, which are not "
             f"the Shapley values that interactions belong to. {ABLE}."
         )
-    if index in estimator.interaction_indices:
+    if not needs_enumeration(estimator, settings):
         return
     for budget in budgets:
         if budget.n_players > 1 and not budget.enumerates_now:
