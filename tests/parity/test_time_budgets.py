@@ -305,3 +305,19 @@ def test_interactions_that_no_time_suffices_for_are_refused_at_once(n_features, 
     explainer = shap.Explainer(model, np.zeros((1, n_features)), algorithm="randomorder", seed=0)
     with pytest.raises(InvalidArgumentError, match=words):
         explainer(ROWS[:, :n_features], interactions=True, max_evals=budget, max_seconds=20)
+
+
+@pytest.mark.parametrize("name", ["oddgp", "leastsquares"])
+def test_the_budget_of_a_limited_time_has_interactions_that_fit_into_memory(
+    name, clock, monkeypatch
+):
+    for module in ("budgets", "time_budgets"):
+        monkeypatch.setattr(f"shapley_adapters.pipeline.{module}.memory_limit", lambda: 2**22)
+    rows, model = ROWS[:1, :20], clock.model(curved, 1e-5)
+    explainer = shap.Explainer(model, 0 * rows, algorithm=name, seed=0)
+    options = {"interactions": True, "silent": True}
+    explainer(rows, max_seconds=0.1, **options)
+    budget = explainer.last_estimate.budget
+    explainer(rows, max_evals=budget, **options)
+    with pytest.raises(BudgetError, match="GiB.*Without interactions"):
+        explainer(rows, max_evals=2 * budget, **options)

@@ -151,11 +151,17 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
     if estimator.needs_graph:  # a small graph may need less than a large budget pays for
         n_evaluations = min(n_evaluations, default_budget(n_players))
     needed, limit = estimator.memory(n_players, n_evaluations), memory_limit()
+    without = needed / 2**30
+    if settings.interactions is not None:
+        needed += estimator.interaction_memory(n_players, n_evaluations)
     if needed > limit:
+        remedy = f"{FEWER_PLAYERS}, or lower {settings.budget_name}."
+        if settings.interactions is not None:
+            remedy += f" Without interactions, it needs about {without:.3g} GiB."
         raise BudgetError(
             f"{settings.name} needs about {needed / 2**30:.3g} GiB of memory for {n_players} "
             f"players and {n_evaluations} evaluations per row. At most {limit / 2**30:.3g} GiB, "
-            f"half of the memory, may be used. {FEWER_PLAYERS}, or lower {settings.budget_name}."
+            f"half of the memory, may be used. {remedy}"
         )
 
 

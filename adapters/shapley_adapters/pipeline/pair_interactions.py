@@ -25,9 +25,15 @@ ABLE = (
 
 
 def check_interactions(
-    estimator: Estimator[Any], settings: Settings, budgets: Iterable[RowBudget]
+    estimator: Estimator[Any],
+    settings: Settings,
+    budgets: Iterable[RowBudget],
+    shape: tuple[int, int],
 ) -> None:
     """Refuse interactions that the estimator cannot compute, before anything is evaluated.
+
+    `shape` has the numbers of rows and players. Interactions that do not even fit into memory for
+    one output are refused, too; the number of outputs is not known before an evaluation.
 
     Enumeration gives the interactions for every estimator, but for those on graphs: their values
     are others than those that the interactions belong to.
@@ -40,6 +46,7 @@ def check_interactions(
             f"interactions={index!r}: {settings.name} estimates values on a graph, which are not "
             f"the Shapley values that interactions belong to. {ABLE}."
         )
+    PairInteractions.check_memory((*shape, 1))
     if not needs_enumeration(estimator, settings):
         return
     for budget in budgets:

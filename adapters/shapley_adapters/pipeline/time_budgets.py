@@ -146,7 +146,7 @@ class BudgetTimer:
         """Refuse a budget or interactions that are not possible, before anything is evaluated."""
         settings = self._quiet_settings(self.settings.budget or least)
         budgets = checked_budgets(np.array(list(self._n_rows_of)), self.estimator, settings)
-        check_interactions(self.estimator, settings, budgets.values())
+        check_interactions(self.estimator, settings, budgets.values(), self.active.shape)
 
     def _least_budget(self, n_players: int) -> int:
         settings = self.settings
@@ -303,9 +303,16 @@ class BudgetTimer:
             if 2**n_players <= budget:
                 if n_players > MAX_PLAYERS:
                     return False
-            elif self.estimator.memory(n_players, budget) > memory_limit():
+            elif self._memory(n_players, budget) > memory_limit():
                 return False
         return self._clock.seconds + self._costs.seconds(budget) <= share * self._limit
+
+    def _memory(self, n_players: int, budget: int) -> int:
+        """Return the bytes of the estimate of a row, with its interactions if there are any."""
+        needed = self.estimator.memory(n_players, budget)
+        if self.settings.interactions is not None:
+            needed += self.estimator.interaction_memory(n_players, budget)
+        return needed
 
     def _too_short(self, least: int) -> BudgetError:
         n_rows = sum(self._n_rows_of.values())

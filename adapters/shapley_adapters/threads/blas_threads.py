@@ -87,7 +87,8 @@ class _BlasLibraries:
             with self._lock:
                 self._n_threads_inside -= 1
                 if self._n_threads_inside == 0:
-                    self._restore_numbers()
+                    set_threads(self._numbers_outside)
+                    self._numbers_outside = {}  # a later fork must not set them again
 
     def n_threads_outside(self, default: int) -> int:
         """Return the number of threads that BLAS may use outside of our code.
@@ -104,12 +105,8 @@ class _BlasLibraries:
         is_inside = getattr(self._state_of_thread, "is_inside", False)
         self._n_threads_inside = int(is_inside)
         if not is_inside:
-            self._restore_numbers()
-
-    def _restore_numbers(self) -> None:
-        """Restore the numbers once: later, e.g. in a fork, the user may have set other ones."""
-        set_threads(self._numbers_outside)
-        self._numbers_outside = {}
+            set_threads(self._numbers_outside)
+            self._numbers_outside = {}
 
     def _n_outside(self) -> int | None:
         with self._lock:
