@@ -1,13 +1,16 @@
 """Interactions of pairs: exact ones, posteriors, regressions, and what is refused."""
 
 import itertools
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
-from shapley_adapters.interactions.indices import INDICES
+from shapley_adapters.estimators.odd_gp.even_kernel import squared_pair_weights
+from shapley_adapters.interactions.indices import INDICES, sum_of_squares, weights_of_members
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.interaction_oracles import (
@@ -205,3 +208,20 @@ def test_interactions_of_many_players():
     expected = {(0, 1): 1.5, (2, 30): -1.0}
     for pair in itertools.combinations(range(40), 2):
         assert matrix[pair] == pytest.approx(expected.get(pair, 0.0), abs=0.05)
+
+
+@pytest.mark.parametrize("n_players", [3, 12, 40, 1028, 1100, 2000])
+def test_weights_of_more_coalitions_than_floating_point_numbers_hold(n_players):
+    """The inputs of an estimate of 1,100 players would need 6 GiB, so the sums are tested alone."""
+    of_pair, of_sums = squared_pair_weights("shapley", n_players)
+    others = n_players - 2
+    shapley = [Fraction(1, (n_players - 1) * math.comb(others, size)) for size in range(others + 1)]
+    expected = sum(8 * weight / (n_players - 1) for weight in shapley)
+    assert of_pair == pytest.approx(float(expected), rel=1e-12)
+    assert of_sums == 8
+    weights = weights_of_members("shapley_taylor", n_players)
+    squares = sum(
+        4 * Fraction(math.comb(others, size), (n_players * math.comb(others + 1, size)) ** 2) * 4
+        for size in range(others + 1)
+    )
+    assert sum_of_squares(weights) == pytest.approx(float(squares), rel=1e-10)

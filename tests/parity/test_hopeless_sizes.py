@@ -11,7 +11,7 @@ import shap
 import shap_ext
 import shapley_adapters as core
 from shapley_adapters import memory_bounds
-from shapley_adapters.errors import BudgetError, ShapleyExtWarning
+from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.pipeline.designs import design_cache
 from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
@@ -87,6 +87,32 @@ def test_the_refusal_names_the_budget_that_does(monkeypatch):
     with pytest.raises(BudgetError, match=r"0\.000977 GiB.*lower budget"):
         core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=10_000))
     core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=200))
+
+
+# --- interactions ---
+
+
+@pytest.mark.parametrize(
+    ("name", "n_features", "budget"), [("oddgp", 784, 6272), ("leastsquares", 500, 274452)]
+)
+@pytest.mark.parametrize("max_seconds", [None, 60])
+def test_interactions_of_many_features(name, n_features, budget, max_seconds, monkeypatch):
+    monkeypatch.setattr("shapley_adapters.pipeline.budgets.memory_limit", lambda: 2**33)
+    rows = np.ones((1, n_features))
+    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm=name, seed=0)
+    words = rf"(?s)GiB.*{n_features} players.*groups=.*Without interactions, it needs about \d\."
+    with pytest.raises(BudgetError, match=words):
+        explainer(rows, interactions=True, max_evals=budget, max_seconds=max_seconds)
+
+
+@pytest.mark.parametrize("max_seconds", [None, 60])
+def test_matrices_of_many_rows_are_refused_before_any_evaluation(max_seconds, monkeypatch):
+    """32 bytes for each of 2,000 rows and 400 times 400 entries."""
+    monkeypatch.setattr("shapley_adapters.interactions.result.memory_limit", lambda: 2**33)
+    rows = np.ones((2000, 400))
+    explainer = shap.Explainer(must_not_be_called, np.zeros((1, 400)), algorithm="oddgp", seed=0)
+    with pytest.raises(InvalidArgumentError, match="(?s)GiB.*2000 rows.*fewer rows"):
+        explainer(rows, interactions=True, max_evals=10, max_seconds=max_seconds)
 
 
 # --- graphs ---

@@ -271,3 +271,53 @@ def test_growth_is_never_taken_for_less_than_it_is():
             assert growth.at(budget) >= 1.0 + (budget / 100) ** power - 1e-12
     assert MeasuredGrowth(3.0).at(10) == 0.0
     assert ESTIMATORS[0].estimator.solution_exponent == 1.5
+
+
+# --- interactions ---
+
+
+@pytest.mark.parametrize("tolerance", [None, 0.01])
+@pytest.mark.parametrize("name", ["randomorder", "shear", "leastsquares"])
+def test_interactions_by_enumeration_in_a_limited_time(name, tolerance, clock):
+    """Without a limit, the same budget gives them; a time that pays for it gives them, too."""
+    index = "banzhaf"  # leastsquares estimates "shapley"
+    options = {"interactions": index, "tolerance": tolerance}
+    explainer = shap.Explainer(curved, np.zeros((1, 8)), algorithm=name, seed=0)
+    expected = explainer(ROWS[:, :8], max_evals=256, silent=True, **options).values
+    model = clock.model(curved, 1e-4)
+    timed = shap.Explainer(model, np.zeros((1, 8)), algorithm=name, seed=0)
+    values = timed(ROWS[:, :8], max_seconds=20, silent=True, **options).values
+    np.testing.assert_array_equal(values, expected)
+    assert timed.last_estimate.enumerated.all()
+    timed(ROWS[:, :8], max_evals=256, max_seconds=20, silent=True, **options)
+    with pytest.raises(BudgetError, match="max_seconds=.* is too short.*256 evaluations"):
+        timed(ROWS[:, :8], max_seconds=0.05, silent=True, **options)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "budget", "words"),
+    [(8, 100, "cannot estimate.*max_evals=256"), (25, "auto", "cannot estimate.*20 players")],
+)
+def test_interactions_that_no_time_suffices_for_are_refused_at_once(n_features, budget, words):
+    def model(_):
+        raise AssertionError("The model must not be evaluated.")
+
+    explainer = shap.Explainer(model, np.zeros((1, n_features)), algorithm="randomorder", seed=0)
+    with pytest.raises(InvalidArgumentError, match=words):
+        explainer(ROWS[:, :n_features], interactions=True, max_evals=budget, max_seconds=20)
+
+
+@pytest.mark.parametrize("name", ["oddgp", "leastsquares"])
+def test_the_budget_of_a_limited_time_has_interactions_that_fit_into_memory(
+    name, clock, monkeypatch
+):
+    for module in ("budgets", "time_budgets"):
+        monkeypatch.setattr(f"shapley_adapters.pipeline.{module}.memory_limit", lambda: 2**22)
+    rows, model = ROWS[:1, :20], clock.model(curved, 1e-5)
+    explainer = shap.Explainer(model, 0 * rows, algorithm=name, seed=0)
+    options = {"interactions": True, "silent": True}
+    explainer(rows, max_seconds=0.1, **options)
+    budget = explainer.last_estimate.budget
+    explainer(rows, max_evals=budget, **options)
+    with pytest.raises(BudgetError, match="GiB.*Without interactions"):
+        explainer(rows, max_evals=2 * budget, **options)

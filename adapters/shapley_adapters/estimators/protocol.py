@@ -229,6 +229,11 @@ class Estimator(Protocol[DesignT]):
         del n_players
         return 0
 
+    def interaction_memory(self, n_players: int, budget: int) -> int:
+        """Return about how many bytes the interactions of a row need, beyond `memory`."""
+        del n_players, budget
+        return 0
+
     def pair_interactions(
         self, design: DesignT, values: ValueArray, errors: AttributionArray, index: str
     ) -> PairSolution:

@@ -30,9 +30,9 @@ def weights_of_sizes(index: str, n_players: int) -> FloatArray:
     if index == "banzhaf":
         return np.full(n_players - 1, 0.5 ** (n_players - 2))
     if index == "shapley_taylor":
-        return np.asarray(2 / (n_players * scipy.special.comb(n_players - 1, sizes)))
+        return np.asarray(2 / n_players / scipy.special.comb(n_players - 1, sizes))
     counts = scipy.special.comb(n_players - 2, sizes)
-    return np.asarray(1 / ((n_players - 1) * counts))
+    return np.asarray(1 / (n_players - 1) / counts)
 
 
 def weights_of_members(index: str, n_players: int) -> FloatArray:
@@ -48,6 +48,21 @@ def weights_of_members(index: str, n_players: int) -> FloatArray:
     for n_inside, sign in enumerate((1.0, -1.0, 1.0)):
         weights[n_inside, n_inside : n_inside + n_players - 1] = sign * of_others
     return weights
+
+
+def sum_of_squares(of_members: FloatArray) -> float:
+    """Return the sum of squared weights over all coalitions, of weights as `weights_of_members`.
+
+    The numbers of coalitions may exceed the largest floating-point number, so that products with
+    them are computed by logarithms.
+    """
+    n_others = of_members.shape[1] - 3
+    n_inside, sizes = np.nonzero(of_members)
+    outside = sizes - n_inside  # members other than the pair
+    log_counts = scipy.special.gammaln(n_others + 1) + np.log(np.array([1, 2, 1]))[n_inside]
+    log_counts -= scipy.special.gammaln(outside + 1) + scipy.special.gammaln(n_others - outside + 1)
+    log_weights = np.log(np.abs(of_members[n_inside, sizes]))
+    return float(np.exp(log_counts + 2 * log_weights).sum())
 
 
 def pairs_of(n_players: int) -> tuple[IntArray, IntArray]:

@@ -67,12 +67,21 @@ class PairInteractions:
 
     @classmethod
     def blank(cls, index: str, shape: tuple[int, int, int]) -> PairInteractions:
-        """Return interactions of 0 for attributions of a shape, (R, M, K).
+        """Return interactions of 0 for attributions of a shape, (R, M, K), if memory suffices."""
+        cls.check_memory(shape)
+        n_rows, n_players, n_outputs = shape
+        n_pairs = n_players * (n_players - 1) // 2
+        values, errors = np.zeros((2, n_rows, n_pairs, n_outputs))
+        return cls(index, values, errors, np.zeros(shape))
+
+    @staticmethod
+    def check_memory(shape: tuple[int, int, int]) -> None:
+        """Refuse attributions of a shape, (R, M, K), whose interactions do not fit into memory.
 
         Raises
         ------
         InvalidArgumentError
-            If they and their matrices do not fit into memory.
+            If the interactions and their matrices do not fit.
         """
         n_rows, n_players, n_outputs = shape
         needed, limit = _BYTES_OF_CELL * n_rows * n_players**2 * n_outputs, memory_limit()
@@ -83,9 +92,6 @@ class PairInteractions:
                 "GiB, half of the memory, may be used. Explain fewer rows or outputs at a time, or "
                 "group features (groups= or a coarser masker in shap, feature_mask in captum)."
             )
-        n_pairs = n_players * (n_players - 1) // 2
-        values, errors = np.zeros((2, n_rows, n_pairs, n_outputs))
-        return cls(index, values, errors, np.zeros(shape))
 
     @property
     def n_players(self) -> int:

@@ -69,7 +69,7 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
         limit = default_budget(n_players, has_tolerance)
     # Estimators on graphs estimate other values than enumeration does.
     can_enumerate = not estimator.needs_graph and n_all <= limit
-    if can_enumerate and not has_tolerance:
+    if can_enumerate and (not has_tolerance or needs_enumeration(estimator, settings)):
         return RowBudget(n_players, limit, n_all, limit, True, True)
     minimum = min(n_all, estimation_cost(n_players, estimator, settings))
     if settings.budget is None and n_all > limit:
@@ -79,6 +79,12 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
         first_check = min(limit, max(_FIRST_CHECK * minimum, 4 * n_players))
     enumerates_now = can_enumerate and n_all <= first_check
     return RowBudget(n_players, limit, minimum, first_check, can_enumerate, enumerates_now)
+
+
+def needs_enumeration(estimator: Estimator[Any], settings: Settings) -> bool:
+    """Return whether only the values of all coalitions give the interactions asked for."""
+    index = settings.interactions
+    return index is not None and index not in estimator.interaction_indices
 
 
 def estimation_cost(n_players: int, estimator: Estimator[Any], settings: Settings) -> int:
@@ -145,11 +151,17 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
     if estimator.needs_graph:  # a small graph may need less than a large budget pays for
         n_evaluations = min(n_evaluations, default_budget(n_players))
     needed, limit = estimator.memory(n_players, n_evaluations), memory_limit()
+    without = needed / 2**30
+    if settings.interactions is not None:
+        needed += estimator.interaction_memory(n_players, n_evaluations)
     if needed > limit:
+        remedy = f"{FEWER_PLAYERS}, or lower {settings.budget_name}."
+        if settings.interactions is not None:
+            remedy += f" Without interactions, it needs about {without:.3g} GiB."
         raise BudgetError(
             f"{settings.name} needs about {needed / 2**30:.3g} GiB of memory for {n_players} "
             f"players and {n_evaluations} evaluations per row. At most {limit / 2**30:.3g} GiB, "
-            f"half of the memory, may be used. {FEWER_PLAYERS}, or lower {settings.budget_name}."
+            f"half of the memory, may be used. {remedy}"
         )
 
 

@@ -13,7 +13,7 @@ from ..estimators.exact import MAX_PLAYERS, FullDesign
 from ..estimators.protocol import Estimator, Solution
 from ..interactions.enumeration import enumerated_pairs
 from ..interactions.result import PairInteractions, PairSolution
-from .budgets import RowBudget
+from .budgets import RowBudget, needs_enumeration
 from .row_groups import PendingRows
 from .settings import Settings
 
@@ -25,9 +25,15 @@ ABLE = (
 
 
 def check_interactions(
-    estimator: Estimator[Any], settings: Settings, budgets: Iterable[RowBudget]
+    estimator: Estimator[Any],
+    settings: Settings,
+    budgets: Iterable[RowBudget],
+    shape: tuple[int, int],
 ) -> None:
     """Refuse interactions that the estimator cannot compute, before anything is evaluated.
+
+    `shape` has the numbers of rows and players. Interactions that do not even fit into memory for
+    one output are refused, too; the number of outputs is not known before an evaluation.
 
     Enumeration gives the interactions for every estimator, but for those on graphs: their values
     are others than those that the interactions belong to.
@@ -40,7 +46,8 @@ def check_interactions(
             f"interactions={index!r}: {settings.name} estimates values on a graph, which are not "
             f"the Shapley values that interactions belong to. {ABLE}."
         )
-    if index in estimator.interaction_indices:
+    PairInteractions.check_memory((*shape, 1))
+    if not needs_enumeration(estimator, settings):
         return
     for budget in budgets:
         if budget.n_players > 1 and not budget.enumerates_now:

@@ -20,9 +20,11 @@ from ..estimators.exact import MAX_PLAYERS, full_design, solve_full
 from ..estimators.protocol import Estimator
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
+from ..interactions.enumeration import enumerated_pairs
 from ..memory_bounds import memory_limit
-from .budgets import checked_budgets, estimation_cost
+from .budgets import checked_budgets, estimation_cost, needs_enumeration
 from .call_costs import CallCosts
+from .pair_interactions import check_interactions
 from .phase_seconds import PhaseSeconds, Stopwatch
 from .result import blank_estimate
 from .run import Run
@@ -128,8 +130,7 @@ class BudgetTimer:
         if not self._n_rows_of:  # no player can change any value
             return TimedBudget(1, 0)
         least = max(map(self._least_budget, self._n_rows_of))
-        sizes = np.array(list(self._n_rows_of))
-        checked_budgets(sizes, self.estimator, self._quiet_settings(self.settings.budget or least))
+        self._check_arguments(least)
         self._measure_evaluation(least)
         self._measure_enumeration()
         self._measure_scores(least)
@@ -141,8 +142,16 @@ class BudgetTimer:
             raise self._too_short(least)
         return TimedBudget(budget, self._timing_evaluations)
 
+    def _check_arguments(self, least: int) -> None:
+        """Refuse a budget or interactions that are not possible, before anything is evaluated."""
+        settings = self._quiet_settings(self.settings.budget or least)
+        budgets = checked_budgets(np.array(list(self._n_rows_of)), self.estimator, settings)
+        check_interactions(self.estimator, settings, budgets.values(), self.active.shape)
+
     def _least_budget(self, n_players: int) -> int:
         settings = self.settings
+        if n_players <= MAX_PLAYERS and needs_enumeration(self.estimator, settings):
+            return int(2**n_players)
         cost = estimation_cost(n_players, self.estimator, settings)
         return int(min(2**n_players, cost))
 
@@ -177,8 +186,12 @@ class BudgetTimer:
     def _measure_enumeration(self) -> None:
         """Measure the seconds of our own work for each coalition and player of an enumeration."""
         n_coalitions = 2**_ENUMERATED_PLAYERS
+        values, index = np.ones((1, n_coalitions, self._n_outputs)), self.settings.interactions
         work = Stopwatch()
-        solve_full(full_design(_ENUMERATED_PLAYERS), np.ones((1, n_coalitions, 1)))
+        design = full_design(_ENUMERATED_PLAYERS)
+        solve_full(design, values)
+        if index is not None:
+            enumerated_pairs(index, design.table.coalitions[0], values)
         self._costs.enumeration = work.seconds / (n_coalitions * _ENUMERATED_PLAYERS)
 
     def _measure_scores(self, least: int) -> None:
@@ -290,9 +303,16 @@ class BudgetTimer:
             if 2**n_players <= budget:
                 if n_players > MAX_PLAYERS:
                     return False
-            elif self.estimator.memory(n_players, budget) > memory_limit():
+            elif self._memory(n_players, budget) > memory_limit():
                 return False
         return self._clock.seconds + self._costs.seconds(budget) <= share * self._limit
+
+    def _memory(self, n_players: int, budget: int) -> int:
+        """Return the bytes of the estimate of a row, with its interactions if there are any."""
+        needed = self.estimator.memory(n_players, budget)
+        if self.settings.interactions is not None:
+            needed += self.estimator.interaction_memory(n_players, budget)
+        return needed
 
     def _too_short(self, least: int) -> BudgetError:
         n_rows = sum(self._n_rows_of.values())

@@ -88,6 +88,7 @@ class _BlasLibraries:
                 self._n_threads_inside -= 1
                 if self._n_threads_inside == 0:
                     set_threads(self._numbers_outside)
+                    self._numbers_outside = {}  # a later fork must not set them again
 
     def n_threads_outside(self, default: int) -> int:
         """Return the number of threads that BLAS may use outside of our code.
@@ -105,6 +106,7 @@ class _BlasLibraries:
         self._n_threads_inside = int(is_inside)
         if not is_inside:
             set_threads(self._numbers_outside)
+            self._numbers_outside = {}
 
     def _n_outside(self) -> int | None:
         with self._lock:

@@ -18,6 +18,9 @@ from joblib.parallel import get_active_backend
 
 from .blas_threads import n_threads_outside, one_blas_thread
 
+_THREADS_BYTES = 2**30
+"""Bound on the bytes of all threads, as long as one thread needs less."""
+
 _Block = TypeVar("_Block")
 _Result = TypeVar("_Result")
 
@@ -74,6 +77,11 @@ def n_threads_for_rows() -> int:
     if n_jobs is not None:
         return max(1, min(n_cores, int(joblib.effective_n_jobs(n_jobs))))
     return max(1, min(n_cores, n_threads_outside(n_cores)))
+
+
+def n_threads_within_memory(n_bytes: int) -> int:
+    """Return how many threads that need so many bytes each may run at once."""
+    return max(1, _THREADS_BYTES // max(1, n_bytes))
 
 
 def _n_cores() -> int:

@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 _SPARE_SHARE, _FEWEST_SPARE = 0.1, 4
 """Equations beyond the number of unknown interactions: a share of them, and a minimum."""
 
+_MATRICES = 4
+"""Number of matrices, (P, P) and (n, P) each, that are in memory at once."""
+
+
+def pair_memory(n_players: int, n_equations: int) -> int:
+    """Return the bytes of the regression of all P pairs on n equations."""
+    n_pairs = n_players * (n_players - 1) // 2
+    return 8 * _MATRICES * n_pairs * (n_pairs + n_equations)
+
 
 def pair_budget(n_players: int, paired: bool) -> int:
     """Return the evaluations that determine the interactions of all pairs."""

@@ -32,7 +32,7 @@ from ...coalitions.tables import pack, select_units, units_within
 from ...interactions.result import PairSolution
 from ..linear_algebra import ConstrainedFit, fit_with_fixed_sum
 from ..protocol import Design, DesignRequest, Estimator, Solution
-from .pair_regression import PairFit, pair_budget, pair_targets
+from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,10 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
     def interaction_budget(self, n_players: int) -> int:
         """Return the evaluations that determine the interactions of all pairs."""
         return pair_budget(n_players, self.paired)
+
+    def interaction_memory(self, n_players: int, budget: int) -> int:
+        """Return the bytes of the regression on all pairs."""
+        return pair_memory(n_players, budget // 2 if self.paired else budget)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of single players, their complements, the empty and full coalition.

@@ -19,14 +19,14 @@ from ...array_types import (
 from ...cooperators.choices import checked_prior
 from ...interactions.indices import INDICES
 from ...interactions.result import PairSolution
-from ...threads.row_threads import map_in_threads
+from ...threads.row_threads import map_in_threads, n_threads_within_memory
 from ..cross_fitting import cross_fitted
 from ..kernel_draws import CoalitionDraws, select_draws
 from ..pair_folds import FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from .attribution_covariances import shapley_weights
 from .design import spread_pairs
-from .even_part import even_pair_solution
+from .even_part import even_memory, even_pair_solution
 from .exact_terms import with_exact_games
 from .kernels import OddKernel, Prior
 from .left_out_values import checked_last
@@ -60,8 +60,8 @@ _WORTH_SHARING = 8
 _FEW_VALUES = 32
 """Rows with fewer values are solved without threads, which take longer to start."""
 
-_MATRICES, _THREADS_BYTES = 20, 2**30
-"""Number of matrices that a row needs at once, and a bound on the bytes of all threads."""
+_MATRICES = 20
+"""Number of matrices that a row needs at once."""
 
 _FREEDOM_OF_FEW = 2.0
 """Degrees of freedom of the errors if there are at most as many pairs as players. So few pairs
@@ -162,6 +162,10 @@ class OddGP(Estimator[OddDesign]):
         """Return the bytes of the coalitions, and of the kernels of all pairs solved exactly."""
         n_dense = min(budget // 2, _DENSE_PAIRS)
         return (10 * budget + 700 * n_dense) * n_players
+
+    def interaction_memory(self, n_players: int, budget: int) -> int:
+        """Return the bytes of the posterior of all pairs; further threads have a bound."""
+        return even_memory(n_players, budget // 2)
 
     def design(self, request: DesignRequest) -> OddDesign:
         """Choose the most informative pairs, or draw them; the players are in random order."""
@@ -349,7 +353,7 @@ def _most_threads(n: int) -> int:
     if n < _FEW_VALUES:
         return 1
     n_bytes = _MATRICES * 8 * _block_size(n) * min(n, _DENSE_PAIRS) * n
-    return max(1, _THREADS_BYTES // n_bytes)
+    return n_threads_within_memory(n_bytes)
 
 
 def _with_equal_weights(

@@ -127,9 +127,9 @@ def squared_pair_weights(index: str, n_players: int) -> tuple[float, float]:
         of_pair = 16 * 0.5 ** (n_players - 1)
         return of_pair, of_pair * (n_players - 1)
     weights = weights_of_members("shapley", n_players)[0][: n_players - 1]
-    # Σ over coalitions of the other players, of which there are C(M − 2, s) of each size.
-    counts = 1 / ((n_players - 1) * weights)
-    return float(8 * (counts * weights**2).sum()), 8.0
+    # Of each size s, there are C(M − 2, s) coalitions of the other players, and this number times
+    # the weight is 1 / (M − 1).
+    return float(8 * weights.sum() / (n_players - 1)), 8.0
 
 
 def n_nodes(n_players: int) -> int:

@@ -16,7 +16,7 @@ import scipy.linalg
 from ...array_types import AttributionArray, CoalitionArray, FloatArray, ValueArray
 from ...interactions.indices import membership
 from ...interactions.result import PairSolution
-from ...threads.row_threads import map_in_threads
+from ...threads.row_threads import map_in_threads, n_threads_within_memory
 from .even_fitting import (
     EvenPrior,
     best_even_priors,
@@ -45,6 +45,9 @@ _MOST_SEARCHED = 1024
 
 _MOST_VALUES = 2048
 """Number of pairs of complements that the posterior is given: the first, if there are more."""
+
+_SHARED_MATRICES, _MATRICES = 4, 8
+"""Number of matrices, (n, P), that all games share, and that each game needs at once."""
 
 _RELATIVE_ERROR = 1e-2
 """Bound on the posterior standard deviations over the interactions. Above it, it is not tried
@@ -81,6 +84,13 @@ class EvenPosterior:
         return EvenPosterior(
             self.means * scale, self.variances * square, self.sum_variances * square
         )
+
+
+def even_memory(n_players: int, n_coalitions: int) -> int:
+    """Return the bytes that the interactions of a game need, from so many values."""
+    n_pairs = n_players * (n_players - 1) // 2
+    of_matrix = 8 * n_pairs * min(n_coalitions, _MOST_VALUES)
+    return (_SHARED_MATRICES + _MATRICES) * of_matrix + 8 * n_pairs * n_players
 
 
 def even_pair_solution(
@@ -176,8 +186,9 @@ def even_posteriors(
         return pairs.posterior(target, choices, n_fitted, rounding[game])
 
     games = np.flatnonzero(is_something).tolist()
-    solved = dict(zip(games, map_in_threads(solve, games, len(games)), strict=True))
     n_pairs = n_players * (n_players - 1) // 2
+    n_threads = n_threads_within_memory(8 * _MATRICES * n_pairs * len(signs))
+    solved = dict(zip(games, map_in_threads(solve, games, n_threads), strict=True))
     constant = EvenPosterior(np.zeros(n_pairs), np.zeros(n_pairs), np.zeros(n_players))
     return [
         solved[game].scaled(scale) if game in solved else constant

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-import scipy.special
 
 from ...array_types import AttributionArray, BoolArray, CoalitionArray, FloatArray, IntArray
-from ...interactions.indices import membership, pairs_of, weights_of_members
+from ...interactions.indices import membership, pairs_of, sum_of_squares, weights_of_members
 from ...interactions.result import PairSolution
 from .attribution_covariances import integration_rule, log_integration_rule
 from .even_kernel import entries_of_pairs, n_nodes, pair_integrals
@@ -112,11 +111,8 @@ class _OddMaps:
         weights = weights_of_members("shapley_taylor", n_players)
         of_odd = weights - weights[::-1, ::-1]
         self.weights = entries_of_pairs(of_odd, self.signs)
-        sizes = np.arange(n_players + 1)
-        counts = [scipy.special.comb(n_players - 2, sizes - n_inside) for n_inside in range(3)]
         # Of the pairs of complements, all but that of all players have noise.
-        squares = (np.array(counts) * [[1.0], [2.0], [1.0]] * of_odd * of_odd).sum() / 2
-        self.squares = float(squares - of_odd[2, -1] ** 2)
+        self.squares = sum_of_squares(of_odd) / 2 - float(of_odd[2, -1] ** 2)
 
     def posterior(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means and the variances of the odd part's share, (P,) each, of a game."""
