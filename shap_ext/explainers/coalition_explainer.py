@@ -183,7 +183,7 @@ class CoalitionExplainer(StreamExplainer):
         checked_flag("independent_rows", self.independent_rows)
         checked_flag("silent", silent)
         checked_flag("check_additivity", check_additivity)
-        index = checked_index("interactions", interactions)
+        index = None if interactions is False else checked_index("interactions", interactions)
         row = self._table_of_row(args)
         args = args if row is None else (row,)
         explained = self.explained_rows(args)

@@ -93,7 +93,8 @@ class Run:
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
         self.budgets = checked_budgets(self.n_active, self.estimator, settings)
-        check_interactions(self.estimator, settings, self.budgets.values(), self.active.shape)
+        if settings.interactions is not None:
+            check_interactions(self.estimator, settings, self.budgets.values(), self.active.shape)
         self._designs = GroupDesigns(self.estimator, settings, self.budgets)
         if self.estimator.needs_graph:
             self._check_widest_row()
