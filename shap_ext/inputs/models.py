@@ -119,7 +119,7 @@ def as_outputs(output: ModelOutput, n_rows: int, shape: OutputShape | None = Non
 
 def _rounding_of(output: ModelOutput) -> float:
     """Return the relative rounding error of the output's type; 0 where it is not a float."""
-    dtype = array_of(output).dtype
+    dtype = np.asarray(array_of(output)).dtype  # outputs may be lists or tables
     return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
 
 
