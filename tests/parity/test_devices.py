@@ -89,12 +89,11 @@ def test_batches_take_a_share_of_the_free_memory(monkeypatch):
 
 @pytest.mark.parametrize("host", ["shap", "captum"])
 def test_little_free_memory_bounds_the_batches(host, monkeypatch):
-    n_bytes = 40 * N_FEATURES * 4  # 40 rows
+    net, n_bytes = Network(), 40 * N_FEATURES * 4  # 40 rows
     for name in (
         "shapley_adapters.torch_support.array_module",
         "captum_ext.games.forward_function_game",
     ):
         monkeypatch.setattr(f"{name}.max_input_bytes", lambda _: n_bytes)
-    net = Network()
     through_shap("randomorder", net) if host == "shap" else through_captum("randomorder", net)
     assert max(map(len, net.calls)) == 40
