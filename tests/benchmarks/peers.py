@@ -41,11 +41,11 @@ def pooled_regression(
 ) -> Answer:
     """KernelSHAP (KS, and KS-Pair): one regression over all evaluations, efficiency exact."""
     n_draws = 8 * budget  # many are drawn twice
-    coalitions = _kernel_draws(game.n_players, n_draws, rng)
+    coalitions = kernel_draws(game.n_players, n_draws, rng)
     together = np.stack([coalitions, ~coalitions], axis=1) if paired else coalitions[:, None]
     bought = together[: _affordable(together, budget - _N_ENDS)].reshape(-1, game.n_players)
     distinct, counts = np.unique(bought, axis=0, return_counts=True)
-    return Answer(_regression(game, distinct, counts), len(distinct) + _N_ENDS)
+    return Answer(regression(game, distinct, counts), len(distinct) + _N_ENDS)
 
 
 def averaged_small_regressions(
@@ -59,10 +59,10 @@ def averaged_small_regressions(
     n_draws = (budget - _N_ENDS) // n_players
     total = np.zeros((len(game.table), n_players))
     for _ in range(n_players):
-        coalitions = _kernel_draws(n_players, n_draws // 2 if paired else n_draws, rng)
+        coalitions = kernel_draws(n_players, n_draws // 2 if paired else n_draws, rng)
         if paired:
             coalitions = np.concatenate([coalitions, ~coalitions])
-        total += _regression(game, coalitions, np.ones(len(coalitions)))
+        total += regression(game, coalitions, np.ones(len(coalitions)))
     return Answer(total / n_players, n_players * n_draws + _N_ENDS)
 
 
@@ -81,11 +81,17 @@ def permutation_sampling(
     n_bought = _affordable(together, budget - _N_ENDS)
     n_spent = len(np.unique(together[:n_bought].reshape(-1, n_players), axis=0))
     kept = slice(n_bought * (len(orders) // n_orders))
-    values = game(joined[kept].reshape(1, -1, n_players))
-    gains = np.diff(values.reshape(len(game.table), -1, n_players + 1), axis=2)
-    places = np.argsort(orders[kept], axis=1)
-    of_players = np.take_along_axis(gains, places[None], axis=2)
-    return Answer(of_players.mean(axis=1), n_spent + _N_ENDS)
+    return Answer(marginal_means(game, orders[kept]), n_spent + _N_ENDS)
+
+
+def marginal_means(game: TabulatedGame, orders: IntArray) -> FloatArray:
+    """Return the mean marginal contribution of each player over orders, (R, M)."""
+    places = np.argsort(orders, axis=1)
+    joined = places[:, None, :] < np.arange(game.n_players + 1)[:, None]
+    values = game(joined.reshape(1, -1, game.n_players))
+    gains = np.diff(values.reshape(len(game.table), -1, game.n_players + 1), axis=2)
+    means: FloatArray = np.take_along_axis(gains, places[None], axis=2).mean(axis=1)
+    return means
 
 
 def shear_as_published(
@@ -130,7 +136,7 @@ def shear_as_published(
     return Answer(values, 2 * n_players * len(subsets))
 
 
-def _kernel_draws(n_players: int, n_draws: int, rng: np.random.Generator) -> BoolArray:
+def kernel_draws(n_players: int, n_draws: int, rng: np.random.Generator) -> BoolArray:
     """Draw coalitions, (n, M), by the Shapley kernel."""
     sizes = np.arange(1, n_players)
     weights = 1 / (sizes * (n_players - sizes))
@@ -151,7 +157,7 @@ def _affordable(together: BoolArray, budget: int) -> int:
     return int(np.searchsorted(spent, budget, side="right"))
 
 
-def _regression(
+def regression(
     game: TabulatedGame, coalitions: BoolArray, weights: FloatArray | IntArray
 ) -> FloatArray:
     """Return the weighted least-squares attributions that sum to v(N) − v(∅), (R, M)."""

@@ -106,10 +106,10 @@ def _run(table: TableFile, setting: Setting, n_rows: int) -> _Run:
     n_rows, n_seeds = (10, 2) if setting.is_quick else (n_rows, 10)
     explained = explained_table(table, setting.data, setting.cache, n_rows)
     game = explained.game()
-    exact = game.shapley_values()
+    exact, scores_of_pairs = game.shapley_values(), explained.cross_contributions()
     estimates: dict[str, Estimate] = {
-        _SHEAR: shear(explained.cross_contributions()),
-        "SHEAR, no antithetic draws": shear_unpaired(explained.cross_contributions()),
+        _SHEAR: shear(scores_of_pairs),
+        "SHEAR, no antithetic draws": shear_unpaired(scores_of_pairs),
         "SHEAR, random cooperators": shear_random_cooperators,
         "KS": kernel_shap(paired=False),
         "KS-WF": kernel_shap_welford,
@@ -308,6 +308,7 @@ def _figure_4f(setting: Setting) -> Outcome:
     return Outcome(comparisons, settings, draw=partial(_draw_4f, errors))
 
 
+@cache
 def _census(setting: Setting) -> tuple[ExplainedTable, TabulatedGame, dict[str, str]]:
     n_rows = 5 if setting.is_quick else 40
     explained = explained_table(CENSUS, setting.data, setting.cache, n_rows)

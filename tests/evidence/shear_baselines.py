@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
-from peers import averaged_small_regressions, shear_as_published
+from coalition_games import FloatArray, IntArray, TabulatedGame
+from peers import (
+    averaged_small_regressions,
+    kernel_draws,
+    marginal_means,
+    regression,
+    shear_as_published,
+)
 
 Estimate = Callable[[TabulatedGame, int, np.random.Generator], FloatArray]
 """A game, N, and the source of randomness to attributions, (R, M)."""
@@ -57,22 +63,9 @@ def kernel_shap(*, paired: bool) -> Estimate:
 def kernel_shap_welford(
     game: TabulatedGame, per_player: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return KS-WF: one regression on N · M draws, whose matrices are running means."""
-    n_players = game.n_players
-    empty, grand = game.ends()
-    sizes = np.arange(1, n_players)
-    weights = 1 / (sizes * (n_players - sizes))
-    drawn = rng.choice(sizes, size=per_player * n_players, p=weights / weights.sum())
-    ranks = rng.random((len(drawn), n_players)).argsort(axis=1)
-    coalitions: BoolArray = ranks < drawn[:, None]
-    gains = game(coalitions[None]) - empty[:, None]
-    indicators = coalitions.astype(np.float64)
-    matrix, right = indicators.T @ indicators / len(drawn), gains @ indicators / len(drawn)
-    inverse = np.linalg.inv(matrix)
-    ones = inverse.sum(axis=1)
-    excess = (right @ ones - (grand - empty)) / ones.sum()
-    values: FloatArray = (right - excess[:, None]) @ inverse
-    return values
+    """Return KS-WF: one regression on N · M draws; the paper computes its matrices as means."""
+    coalitions = kernel_draws(game.n_players, per_player * game.n_players, rng)
+    return regression(game, coalitions, np.ones(len(coalitions)))
 
 
 def permutations(n_pairs_missing: int | None) -> Estimate:
@@ -90,7 +83,7 @@ def permutations(n_pairs_missing: int | None) -> Estimate:
         n_paired = 0 if n_pairs_missing is None else per_player - 2 * n_pairs_missing
         orders = _orders(per_player - n_paired // 2, n_players, rng)
         orders = np.concatenate([orders, orders[: n_paired // 2, ::-1]])
-        return _marginal_means(game, orders)
+        return marginal_means(game, orders)
 
     return estimate
 
@@ -98,13 +91,3 @@ def permutations(n_pairs_missing: int | None) -> Estimate:
 def _orders(n: int, n_players: int, rng: np.random.Generator) -> IntArray:
     orders: IntArray = rng.permuted(np.tile(np.arange(n_players), (n, 1)), axis=1)
     return orders
-
-
-def _marginal_means(game: TabulatedGame, orders: IntArray) -> FloatArray:
-    """Return the mean marginal contribution of each player over the orders, (R, M)."""
-    ranks = np.argsort(orders, axis=1)
-    prefixes: BoolArray = ranks[:, None, :] < np.arange(game.n_players + 1)[:, None]
-    values = game(prefixes.reshape(1, -1, game.n_players))
-    gains = np.diff(values.reshape(len(game.table), -1, game.n_players + 1), axis=2)
-    means: FloatArray = np.take_along_axis(gains, ranks[None], axis=2).mean(axis=1)
-    return means
