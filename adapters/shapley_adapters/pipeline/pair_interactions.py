@@ -97,6 +97,4 @@ def _solved(
     n_rows, n_players, n_outputs = errors.shape
     if n_players < 2:
         return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
-    if pending.round_end < design.table.counts.max():
-        design = design.within(pending.round_end)
     return estimator.pair_interactions(design, pending.values, errors, index)

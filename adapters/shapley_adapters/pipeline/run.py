@@ -263,16 +263,17 @@ class Run:
         else:
             design = design if is_last else design.within(pending.round_end)
             solution = self.estimator.solve(design, pending.values)
+        solved = replace(pending, design=design)
         if tolerance is None:
-            record(pending, slice(None), solution)
+            record(solved, slice(None), solution)
             return []
         is_met = tolerance.is_met(solution)
         if is_last and not self.budgets[pending.group.n_players].can_enumerate:
-            record(pending, slice(None), solution)
+            record(solved, slice(None), solution)
             if not is_met.all():
                 self.warnings.count_missed(is_met, tolerance, solution)
             return []
-        record(pending, np.flatnonzero(is_met), solution)
+        record(solved, np.flatnonzero(is_met), solution)
         if is_met.all():
             return []
         unfinished = pending.of_rows(np.flatnonzero(~is_met))
