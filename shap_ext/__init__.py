@@ -12,7 +12,7 @@ with required_packages("shap_ext needs shap", extra="shap"):
 
 from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
-from . import criteria
+from . import criteria, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.combine import combine
 from .explainers import (
@@ -72,6 +72,7 @@ __all__ = [
     "combine",
     "criteria",
     "draw_graph",
+    "plots",
     "rank_interactions",
     "register",
     "register_estimator",

@@ -32,6 +32,7 @@ __all__ = [
     "arguments_of",
     "background_of",
     "chosen_by",
+    "encoded_features",
     "image_shape",
     "inner_masker",
     "inpaints",
@@ -39,10 +40,13 @@ __all__ = [
     "keeps_row_between_calls",
     "masks_entries_independently",
     "masks_neighbours",
+    "merged_nodes",
     "names_of_summary",
     "needed_evaluations",
+    "order_by_clusters",
     "own_copy",
     "prepared_attributes",
+    "resolved_order",
     "row_output_names",
     "set_bounds",
     "set_tables",
@@ -231,3 +235,49 @@ def set_tables(explanation: Explanation, tables: Mapping[str, npt.NDArray[np.obj
         tracked = Obj(np.empty((0,) * table.ndim))
         tracked.o = table
         setattr(explanation._s, name, tracked)
+
+
+def resolved_order(order: Any, values: Explanation | FloatArray) -> npt.NDArray[np.intp]:
+    """Return the indices that an `order` of shap's plots gives for values.
+
+    shap's plots import matplotlib, which is needed when a plot is drawn only.
+    """
+    from shap.plots._utils import convert_ordering
+
+    return np.asarray(convert_ordering(order, values))
+
+
+def order_by_clusters(
+    distances: FloatArray,
+    tree: FloatArray,
+    sizes: FloatArray,
+    cutoff: float,
+    order: npt.NDArray[np.intp],
+) -> npt.NDArray[np.intp]:
+    """Return an order of features that keeps clusters together, as shap's bar plots do."""
+    from shap.plots._utils import get_sort_order, sort_inds
+
+    return np.asarray(get_sort_order(distances, sort_inds(tree, sizes), cutoff, order))
+
+
+def merged_nodes(sizes: FloatArray, tree: FloatArray) -> tuple[FloatArray, int, int]:
+    """Merge the two features of a clustering that shap merges first.
+
+    Returns
+    -------
+    tree : array
+        The clustering with one feature less.
+    kept, merged : int
+        The feature that stands for both, and the one that is removed.
+    """
+    from shap.plots._utils import merge_nodes
+
+    new_tree, kept, merged = merge_nodes(sizes, tree)
+    return new_tree, int(kept), int(merged)
+
+
+def encoded_features(features: npt.NDArray[Any]) -> FloatArray:
+    """Return the positions of feature values on the x axis of scatter plots."""
+    from shap.utils._general import encode_array_if_needed
+
+    return np.asarray(encode_array_if_needed(features), dtype=np.float64)

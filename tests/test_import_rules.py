@@ -60,6 +60,7 @@ FLOORS = {
         {"games"},
         {"explainers"},
         {"aggregates"},
+        {"plots"},
         {"criteria", "registration"},
     ],
     "captum_ext": [

@@ -75,6 +75,10 @@ class CheckpointError(InvalidArgumentError):
     """Results on disk are damaged, or belong to another model, other data or another call."""
 
 
+class PlotError(ShapleyExtError, RuntimeError):
+    """A host drew a plot in a form in which the values of its parts are not recognised."""
+
+
 class MissingPackageError(ShapleyExtError, ModuleNotFoundError):
     """A package is not installed that this part of shapley-ext needs."""
 

@@ -1,0 +1,29 @@
+"""shap's plots with error bars, for Explanations that have bounds.
+
+Each function takes the arguments of the plot of shap with the same name, calls it, and draws the
+intervals on its axes. The Explanation needs bounds: `explainer(X, error_bounds=True)`.
+
+An Explanation has an interval for each attribution, but not how their errors correlate. Sums over
+features, and means over rows, have the largest error that any correlation allows: the sum, or
+the mean, of the errors. So their intervals are never too narrow, and often too wide.
+"""
+
+from .bar_plot import bar
+from .beeswarm_plot import beeswarm
+from .decision_plot import decision
+from .heatmap_plot import heatmap
+from .interaction_plot import interactions
+from .scatter_plot import scatter
+from .text_plot import text
+from .waterfall_plot import waterfall
+
+__all__ = [
+    "bar",
+    "beeswarm",
+    "decision",
+    "heatmap",
+    "interactions",
+    "scatter",
+    "text",
+    "waterfall",
+]

@@ -1,0 +1,133 @@
+"""Bar plots with error bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import shap
+
+from shapley_adapters.errors import InvalidArgumentError
+
+from .feature_order import lines_of_features, order_of_bars
+from .host_plots import HostPlot, check_drawn
+from .intervals import Intervals, intervals_of, percent
+from .room import BAR_COLOUR, make_room, make_room_for_labels, move_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SHAPES = {1: "(features)", 2: "(rows, features)"}
+_REMEDY = "Choose one output, such as explanation[..., 0]."
+
+
+def bar(
+    *arguments: Any, level: float = 0.95, independent_rows: bool = False, **options: Any
+) -> Axes | None:
+    """Draw shap's bar plot with an error bar on each bar.
+
+    Parameters
+    ----------
+    *arguments, **options
+        Those of `shap.plots.bar`: an Explanation with bounds of one row or of several rows, of
+        which the mean |attribution| is drawn, or a dict of them; `max_display`, `order`,
+        `clustering`, `ax`, `show` and all others.
+    level : float
+        The share of cases in which an interval shall contain the value with unlimited evaluations.
+    independent_rows : bool
+        Whether each row has random draws of its own, as with the estimators' option of this name.
+        The errors of the rows then cancel in the mean. By default they do not.
+
+    Returns
+    -------
+    Axes or None
+        The axes with `show=False`, else None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the Explanation has no bounds, or several outputs.
+
+    Notes
+    -----
+    The error bars say how far the attributions are known that the rows have. They do not say how
+    other rows would differ. Where several features share a bar, such as in "Sum of 5 other
+    features", their errors are added, because an Explanation does not store correlations. The same
+    holds for the mean over rows, unless `independent_rows`. So these bars are never too short,
+    and often too long.
+    """
+    plot = HostPlot.of("bar", arguments, options)
+    cohorts = [
+        _sizes(explanation, level, independent_rows)
+        for explanation in _explanations(plot.arguments["shap_values"])
+    ]
+    members = _members(plot, cohorts)
+    drawing = plot.draw()
+    _draw_errors(drawing, [cohort.sums(members) for cohort in cohorts])
+    label = drawing.axes.get_xlabel()
+    drawing.axes.set_xlabel(f"{label}\nError bars: {percent(level)} intervals", fontsize=13)
+    return plot.finish(drawing.axes)
+
+
+def _explanations(argument: Any) -> list[Any]:
+    """Return the Explanations of the cohorts, in shap's order."""
+    if isinstance(argument, shap.Cohorts):
+        return list(argument.cohorts.values())
+    return list(argument.values()) if isinstance(argument, dict) else [argument]
+
+
+def _sizes(explanation: Any, level: float, independent_rows: bool) -> Intervals:
+    """Return the intervals of one row, or of the mean |attributions| over rows."""
+    intervals = intervals_of(explanation, level, "bar", _SHAPES, _REMEDY)
+    if intervals.values.ndim == 1:
+        return intervals
+    return intervals.mean_sizes(independent_rows=independent_rows)
+
+
+def _members(plot: HostPlot, cohorts: list[Intervals]) -> list[list[int]]:
+    """Return the features of each bar."""
+    if len({len(cohort.values) for cohort in cohorts}) != 1:
+        raise InvalidArgumentError(
+            "plots.bar needs the same features in all Explanations; got "
+            f"{', '.join(str(len(cohort.values)) for cohort in cohorts)} features."
+        )
+    tree = plot.arguments["clustering"]
+    if tree is None:
+        tree = getattr(_first_averaged(plot), "clustering", None)
+    n_lines = plot.arguments["max_display"]
+    order = order_of_bars(
+        np.array([cohort.values for cohort in cohorts]),
+        plot.arguments["order"],
+        n_lines,
+        None if tree is False else tree,
+        plot.arguments["clustering_cutoff"],
+    )
+    return lines_of_features(order, n_lines)
+
+
+def _first_averaged(plot: HostPlot) -> Any:
+    """Return what shap draws of the first Explanation; means over rows keep a common clustering."""
+    first = _explanations(plot.arguments["shap_values"])[0]
+    return first.abs.mean(0) if np.ndim(first.values) > 1 else first
+
+
+def _draw_errors(drawing: Any, lines: list[Intervals]) -> None:
+    """Draw the error bars of all cohorts, and move the labels of the bars behind them."""
+    from matplotlib.patches import Rectangle
+    from matplotlib.text import Text
+
+    axes = drawing.axes
+    bars = drawing.of_type(Rectangle)
+    values, below, above = (
+        np.concatenate([getattr(line, name) for line in lines])
+        for name in ("values", "below", "above")
+    )
+    check_drawn(np.array([patch.get_width() for patch in bars]), values, "bar", "bars")
+    heights = [patch.get_y() + patch.get_height() / 2 for patch in bars]
+    axes.errorbar(
+        values, heights, xerr=[below, above], fmt="none", ecolor=BAR_COLOUR, capsize=3, zorder=4
+    )
+    labels = drawing.of_type(Text)
+    move_labels(labels, below, above)
+    make_room(axes, values - below, values + above)
+    make_room_for_labels(axes, labels)

@@ -1,0 +1,106 @@
+"""Heat maps with hatched cells where the sign of an attribution is not known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import shap
+from shap.utils import OpChain
+
+from shapley_adapters.array_types import BoolArray, FloatArray
+
+from ..shap_internals import resolved_order
+from .feature_order import lines_of_features
+from .host_plots import HostPlot, check_drawn
+from .intervals import intervals_of, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_REMEDY = "Choose one output, such as explanation[..., 0]; plots.bar draws one row."
+HATCH: dict[str, Any] = {
+    "hatch": "/////",
+    "edgecolor": "#9a9a9a",
+    "facecolor": "none",
+    "linewidth": 0.0,
+}
+"""The look of cells whose interval contains 0."""
+
+
+def heatmap(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None:
+    """Draw shap's heat map, and hatch the cells whose interval contains 0.
+
+    Parameters
+    ----------
+    *arguments, **options
+        Those of `shap.plots.heatmap`: an Explanation with bounds of several rows; `instance_order`,
+        `feature_order`, `max_display`, `cmap`, `show` and all others.
+    level : float
+        The share of cases in which an interval shall contain the value with unlimited evaluations.
+
+    Returns
+    -------
+    Axes or None
+        The axes with `show=False`, else None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the Explanation has no bounds, or several outputs.
+
+    Notes
+    -----
+    "Sum of 5 other features" has the summed width of the five intervals: the error of the sum is at
+    most that, however the errors correlate.
+    """
+    plot = HostPlot.of("heatmap", arguments, options)
+    explanation = plot.arguments["shap_values"]
+    shapes = {2: "(rows, features)"}
+    intervals = intervals_of(explanation, level, "heatmap", shapes, _REMEDY)
+    rows = resolved_order(plot.arguments["instance_order"], explanation)
+    order = _feature_order(plot, intervals.values)
+    sums = intervals.sums(lines_of_features(order, plot.arguments["max_display"]))
+    drawing = plot.draw(instance_order=rows, feature_order=order)
+    image: Any = drawing.axes.images[-1].get_array()
+    check_drawn(np.ma.filled(image, np.nan), sums.values[rows].T, "heatmap", "cells")
+    _hatch(drawing.axes, sums.contain_zero[rows].T)
+    _add_legend(drawing.axes, level)
+    return plot.finish(drawing.axes)
+
+
+def _feature_order(plot: HostPlot, values: FloatArray) -> Any:
+    """Return the features from the top, by shap's rules."""
+    order = plot.arguments["feature_order"]
+    if isinstance(order, OpChain):
+        order = order.apply(shap.Explanation(values))
+    if order is None:
+        sizes = plot.arguments["feature_values"]
+        if isinstance(sizes, OpChain):
+            sizes = sizes.apply(shap.Explanation(values))
+        order = np.argsort(-np.asarray(getattr(sizes, "values", sizes)))
+    return np.asarray(getattr(order, "values", order))
+
+
+def _hatch(axes: Axes, are_hatched: BoolArray) -> None:
+    """Hatch cells; neighbours in a line together, so that the hatching has no seams."""
+    for line, cells in enumerate(are_hatched):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], cells.astype(int), [0]])))
+        starts, ends = edges[::2], edges[1::2]
+        runs = [(start - 0.5, end - start) for start, end in zip(starts, ends, strict=True)]
+        if runs:
+            axes.broken_barh(runs, (line - 0.5, 1.0), **HATCH)
+
+
+def _add_legend(axes: Axes, level: float) -> None:
+    """Say below the plot what the hatching means."""
+    from matplotlib.patches import Patch
+
+    patch = Patch(**HATCH, label=f"{percent(level)} interval contains 0")
+    axes.legend(
+        handles=[patch],
+        loc="upper right",
+        bbox_to_anchor=(1.0, -0.06),
+        frameon=False,
+        fontsize=11,
+    )

@@ -1,0 +1,128 @@
+"""Calls of shap's plots, and the artists that they draw."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import shap
+
+from shapley_adapters.errors import InvalidArgumentTypeError, PlotError, required_packages
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Artist = TypeVar("Artist")
+
+
+def pyplot() -> Any:
+    """Return `matplotlib.pyplot`, which is imported when a plot is drawn."""
+    with required_packages("shap_ext.plots needs matplotlib", extra="plots"):
+        import matplotlib.pyplot as plt
+
+    return plt
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The axes of a plot and what shap drew on them.
+
+    Attributes
+    ----------
+    axes : Axes
+        The axes.
+    artists : sequence of artists
+        Those that were not there before, in the order in which they were drawn.
+    """
+
+    axes: Axes
+    artists: Sequence[Any]
+
+    def of_type(self, kind: type[Artist]) -> list[Artist]:
+        """Return the new artists of a type; the background of the axes is not one of them."""
+        return [
+            artist
+            for artist in self.artists
+            if isinstance(artist, kind) and artist is not self.axes.patch
+        ]
+
+
+@dataclass(frozen=True)
+class HostPlot:
+    """A plot of shap and the arguments of one call.
+
+    Attributes
+    ----------
+    name : str
+        Its name in `shap.plots`.
+    function : callable
+        The plot.
+    arguments : mapping
+        All its arguments, with shap's defaults.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, name: str, positional: Sequence[Any], options: Mapping[str, Any]) -> HostPlot:
+        """Return the call of a plot; arguments that shap does not have are refused."""
+        pyplot()
+        function = getattr(shap.plots, name)
+        try:
+            bound = inspect.signature(function).bind(*positional, **options)
+        except TypeError as error:
+            raise InvalidArgumentTypeError(
+                f"shap_ext.plots.{name} takes the arguments of shap.plots.{name} of shap "
+                f"{shap.__version__}: {error}."
+            ) from error
+        bound.apply_defaults()
+        return cls(name, function, bound.arguments)
+
+    def draw(self, *, on_current_axes: bool = True, **changes: Any) -> Drawing:
+        """Draw shap's plot without showing it.
+
+        Parameters
+        ----------
+        on_current_axes : bool
+            Whether shap draws on the current axes if the call names none; else it makes a figure.
+        **changes
+            Arguments of shap that replace those of the call.
+        """
+        plt = pyplot()
+        axes = self.arguments.get("ax")
+        if axes is None and on_current_axes:
+            axes = plt.gca()
+        before = set() if axes is None else {id(artist) for artist in axes.get_children()}
+        is_interactive = plt.isinteractive()
+        drawn_axes = self.function(**{**self.arguments, **changes, "show": False})
+        if is_interactive:  # shap switches it off
+            plt.ion()
+        axes = drawn_axes if axes is None else axes
+        new = [artist for artist in axes.get_children() if id(artist) not in before]
+        return Drawing(axes, new)
+
+    def finish(self, axes: Axes) -> Axes | None:
+        """Show the figure, or return its axes with `show=False`, as shap does."""
+        if not self.arguments.get("show", True):
+            return axes
+        pyplot().show()
+        return None
+
+
+def check_drawn(drawn: npt.NDArray[Any], expected: npt.NDArray[Any], plot: str, what: str) -> None:
+    """Refuse to draw error bars at other values than those that shap drew."""
+    scale = max(float(np.abs(expected).max(initial=0.0)), np.finfo(np.float64).tiny)
+    if np.shape(drawn) != np.shape(expected) or not np.allclose(
+        drawn, expected, rtol=0, atol=1e-6 * scale, equal_nan=True
+    ):
+        raise PlotError(
+            f"shap {shap.__version__} drew other {what} in plots.{plot} than expected, so that "
+            f"error bars would be at the wrong places. Call shap.plots.{plot} for a plot without "
+            "error bars, and please report the arguments of this call."
+        )

@@ -1,0 +1,176 @@
+"""Heat maps of the interactions of pairs, with their intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.errors import InvalidArgumentError
+
+from ..argument_types import Explanation
+from .heatmap_plot import HATCH
+from .host_plots import pyplot
+from .intervals import Intervals, intervals_of, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SHAPES = {2: "(features, features)", 3: "(rows, features, features)"}
+_REMEDY = (
+    "explainer(X, interactions=True, error_bounds=True) returns interactions; choose one output, "
+    "such as explanation[..., 0]."
+)
+_INCHES_PER_CELL = 0.62
+_STRONG = 0.6  # share of the largest value from which a cell is so dark that its number is white
+_PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
+
+
+def interactions(
+    explanation: Explanation,
+    max_display: int | None = 10,
+    *,
+    level: float = 0.95,
+    independent_rows: bool = False,
+    cmap: Any = None,
+    ax: Axes | None = None,
+    show: bool = True,
+) -> Axes | None:
+    """Draw a heat map of interactions, and hatch the pairs whose interval contains 0.
+
+    A cell off the diagonal has the interaction of a pair, which is twice the value in the
+    Explanation: both entries of a pair have half of it. The diagonal has the main effects.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Interactions with bounds, from `explainer(X, interactions=True, error_bounds=True)`. Of one
+        row, the interactions are drawn; of several rows, their mean absolute values.
+    max_display : int or None
+        The largest number of features, those with the largest sum of absolute values first; None
+        for all.
+    level : float
+        The share of cases in which an interval shall contain the value with unlimited evaluations.
+    independent_rows : bool
+        Whether each row has random draws of its own, as with the estimators' option of this name.
+        The errors of the rows then cancel in the mean. By default they do not.
+    cmap : colour map, optional
+        By default shap's from blue over white to red, and from white to red for mean absolute
+        values.
+    ax : Axes, optional
+        The axes; by default the current ones.
+    show : bool
+        Whether to show the figure.
+
+    Returns
+    -------
+    Axes or None
+        The axes with `show=False`, else None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the Explanation has no interactions, no bounds or several outputs.
+    """
+    intervals = intervals_of(explanation, level, "interactions", _SHAPES, _REMEDY)
+    _check_square(intervals.values)
+    pairs = _of_pairs(intervals)
+    is_mean = pairs.values.ndim == 3
+    if is_mean:
+        pairs = pairs.mean_sizes(independent_rows=independent_rows)
+    features = np.argsort(-np.abs(pairs.values).sum(axis=0), kind="stable")[:max_display]
+    shown = Intervals(*(getattr(pairs, name)[np.ix_(features, features)] for name in _FIELDS))
+    axes = _axes(ax, len(features))
+    _draw_cells(axes, shown, cmap, is_mean)
+    _add_names(axes, explanation, features)
+    axes.set_xlabel(f"Hatched: the {percent(level)} interval contains 0", fontsize=11)
+    if not show:
+        return axes
+    pyplot().show()
+    return None
+
+
+_FIELDS = ("values", "below", "above")
+
+
+def _check_square(values: FloatArray) -> None:
+    if values.shape[-1] != values.shape[-2]:
+        raise InvalidArgumentError(
+            f"plots.interactions needs a square of features for each row; got the shape "
+            f"{values.shape}. {_REMEDY}"
+        )
+
+
+def _of_pairs(intervals: Intervals) -> Intervals:
+    """Return whole interactions in place of the halves that both entries of a pair have."""
+    n_features = intervals.values.shape[-1]
+    shares = 2.0 - np.eye(n_features)
+    return Intervals(*(getattr(intervals, name) * shares for name in _FIELDS))
+
+
+def _axes(ax: Axes | None, n_features: int) -> Axes:
+    """Return the axes; a figure that the call did not name gets the size of the matrix."""
+    plt = pyplot()
+    if ax is not None:
+        return ax
+    axes: Axes = plt.gca()
+    side = n_features * _INCHES_PER_CELL
+    plt.gcf().set_size_inches(side + 3.2, side + 2.0)
+    return axes
+
+
+def _draw_cells(axes: Axes, shown: Intervals, cmap: Any, is_mean: bool) -> None:
+    """Draw the matrix with numbers, hatching and a colour bar."""
+    from matplotlib.patches import Rectangle
+    from shap.plots import colors
+
+    limit = max(float(np.nanmax(np.abs(shown.values), initial=0.0)), np.finfo(float).tiny)
+    default = "Reds" if is_mean else colors.red_white_blue
+    colour_map = default if cmap is None else cmap
+    image = axes.imshow(shown.values, cmap=colour_map, vmin=0.0 if is_mean else -limit, vmax=limit)
+    digits = max(0, 2 - int(np.floor(np.log10(limit))))
+    for (row, column), value in np.ndenumerate(shown.values):
+        is_strong = abs(value) > _STRONG * limit
+        axes.text(
+            column,
+            row,
+            _number(value, digits, is_mean),
+            ha="center",
+            va="center",
+            fontsize=9,
+            color="white" if is_strong else "#333333",
+            bbox=_PLATE if shown.contain_zero[row, column] else None,
+        )
+        if shown.contain_zero[row, column]:
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **HATCH))
+    label = "mean |interaction|" if is_mean else "interaction"
+    axes.figure.colorbar(image, ax=axes, label=label, fraction=0.046, pad=0.03)
+
+
+def _number(value: float, digits: int, is_mean: bool) -> str:
+    """Return a number with its sign, except for means of absolute values; never minus zero."""
+    rounded = round(float(value), digits) + 0.0
+    number = f"{rounded:.{digits}f}" if is_mean else f"{rounded:+.{digits}f}"
+    return number.replace("-", "\N{MINUS SIGN}")
+
+
+def _add_names(axes: Axes, explanation: Explanation, features: IntArray) -> None:
+    """Write the names of the features at both sides."""
+    names = _names(explanation, len(explanation.values[0]))
+    ticks = np.arange(len(features))
+    labels = [names[feature] for feature in features]
+    axes.set_xticks(ticks, labels, rotation=45, ha="right", rotation_mode="anchor", fontsize=11)
+    axes.set_yticks(ticks, labels, fontsize=11)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _names(explanation: Explanation, n_features: int) -> list[str]:
+    """Return the names of the features; shap may have one list for each axis."""
+    names = explanation.feature_names
+    if names is not None and len(names) == 2 and not isinstance(names[0], str):
+        names = names[0]
+    if names is None:
+        return [f"Feature {feature}" for feature in range(n_features)]
+    return [str(name) for name in names]

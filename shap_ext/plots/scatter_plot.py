@@ -1,0 +1,110 @@
+"""Scatter plots with vertical error bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shapley_adapters.errors import InvalidArgumentError
+
+from ..argument_types import Explanation
+from ..shap_internals import encoded_features
+from .dots import Dots, rows_of_dots
+from .host_plots import Drawing, HostPlot, check_drawn, pyplot
+from .intervals import Intervals, intervals_of, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SHAPES = {1: "(rows) of one feature", 2: "(rows, features)"}
+_REMEDY = "Choose features and one output, such as explanation[:, 'age', 0]."
+_OPACITY = 0.6
+_WIDTH = 1.2  # points
+
+
+def scatter(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None:
+    """Draw shap's scatter plot with a vertical error bar for each dot.
+
+    Parameters
+    ----------
+    *arguments, **options
+        Those of `shap.plots.scatter`: a column of an Explanation with bounds, such as
+        `explanation[:, "age"]`, or several columns; `color`, `x_jitter`, `ax`, `show` and all
+        others.
+    level : float
+        The share of cases in which an interval shall contain the value with unlimited evaluations.
+
+    Returns
+    -------
+    Axes or None
+        The axes with `show=False`, those of the last column if there are several; else None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the Explanation has no bounds, or several outputs.
+    """
+    plot = HostPlot.of("scatter", arguments, options)
+    explanation = plot.arguments["shap_values"]
+    intervals = intervals_of(explanation, level, "scatter", _SHAPES, _REMEDY)
+    is_one = isinstance(explanation.feature_names, str)
+    if intervals.values.ndim == 1 and not is_one:
+        raise InvalidArgumentError(
+            "plots.scatter needs columns of features, but got one row. Choose a feature: "
+            "explanation[:, 'age']; plots.bar draws a row."
+        )
+    if is_one:
+        drawing = plot.draw(on_current_axes=False)
+        _draw_errors(drawing, explanation, intervals)
+        _add_level(drawing.axes, level)
+        return plot.finish(drawing.axes)
+    return plot.finish(_draw_columns(plot, explanation, intervals, level))
+
+
+def _draw_columns(
+    plot: HostPlot, explanation: Explanation, intervals: Intervals, level: float
+) -> Axes:
+    """Draw one plot beside the other, as shap does for several columns."""
+    plt = pyplot()
+    plot.function(**{**plot.arguments, "show": False})
+    axes_of_columns: list[Axes] = plt.gcf().axes[: intervals.values.shape[1]]
+    for feature, axes in enumerate(axes_of_columns):
+        drawing = Drawing(axes, axes.get_children())
+        _draw_errors(drawing, explanation[:, feature], intervals.of_features(feature))
+    _add_level(axes_of_columns[0], level)
+    return axes_of_columns[-1]
+
+
+def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Intervals) -> None:
+    """Draw the interval of each dot at the place of the dot, which shap may have moved sideways."""
+    from matplotlib.collections import PathCollection
+
+    dots = Dots.of(drawing.of_type(PathCollection))
+    dots = dots.where(~np.isnan(dots.x))
+    # Rows without a feature value are drawn last, at the left end.
+    features = encoded_features(np.asarray(explanation.data))
+    n_known = int((~np.isnan(features)).sum())
+    is_known = np.arange(len(dots.x)) < n_known
+    for are_dots, are_rows in ((is_known, ~np.isnan(features)), (~is_known, np.isnan(features))):
+        of_dots = dots.where(are_dots)
+        values = intervals.values[are_rows]
+        dot_order, row_order = rows_of_dots(
+            [of_dots.y, of_dots.x], [values, np.nan_to_num(features[are_rows])]
+        )
+        rows = np.flatnonzero(are_rows)[row_order]
+        check_drawn(of_dots.y[dot_order], intervals.values[rows], "scatter", "dots")
+        drawing.axes.vlines(
+            of_dots.x[dot_order],
+            intervals.lower[rows],
+            intervals.upper[rows],
+            colors=of_dots.colours[dot_order],
+            alpha=_OPACITY,
+            linewidth=_WIDTH,
+            zorder=0.9,
+        )
+
+
+def _add_level(axes: Axes, level: float) -> None:
+    """Say on the y axis what the error bars are."""
+    axes.set_ylabel(f"{axes.get_ylabel()}\n(bars: {percent(level)} intervals)")

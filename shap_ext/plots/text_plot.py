@@ -1,0 +1,117 @@
+"""Texts with the interval of each word."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import shap
+
+from shapley_adapters.errors import InvalidArgumentError, PlotError, required_packages
+
+from .host_plots import HostPlot
+from .intervals import Intervals, intervals_of, percent
+
+_REMEDY = "Choose one output, such as explanation[..., 0]."
+_WORD = re.compile(r"<div id='_tp_\w+_ind_\d+'\s+style='")
+_FADED = "opacity: 0.45; border-bottom: 1px dotted #555; "
+
+
+def text(*arguments: Any, level: float = 0.95, **options: Any) -> str | None:
+    """Show shap's text plot with the interval of each word, and fade words of unknown sign.
+
+    A word whose interval contains 0 is faded and has a dotted line below. The interval appears
+    while the mouse is over a word.
+
+    Parameters
+    ----------
+    *arguments, **options
+        Those of `shap.plots.text`: an Explanation with bounds of one text or of several;
+        `num_starting_labels`, `cmax`, `display` and all others.
+    level : float
+        The share of cases in which an interval shall contain the value with unlimited evaluations.
+
+    Returns
+    -------
+    str or None
+        The HTML with `display=False`; else None, and the notebook shows it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the Explanation has no bounds, or several outputs.
+    """
+    plot = HostPlot.of("text", arguments, options)
+    explanation = plot.arguments["shap_values"]
+    words = [
+        (interval, label) for row in _rows(explanation) for interval, label in _of_words(row, level)
+    ]
+    html = plot.function(**{**plot.arguments, "display": False})
+    if len(_WORD.findall(html)) != len(words):
+        raise PlotError(
+            f"shap {shap.__version__} wrote its text plot in a form that plots.text does not "
+            "know. Call shap.plots.text for a plot without intervals, and please report this."
+        )
+    marks = iter(words)
+    marked = _WORD.sub(lambda match: _marked(match[0], *next(marks)), html) + _legend(level)
+    if not plot.arguments["display"]:
+        return marked
+    _show(marked)
+    return None
+
+
+def _rows(explanation: Any) -> list[Any]:
+    """Return the Explanations of the texts, each with one axis."""
+    if not isinstance(explanation, shap.Explanation):
+        return [explanation]  # refused with the checks of a row
+    values = explanation.values
+    has_outputs = np.ndim(values) == 2 and isinstance(explanation.output_names, (list, np.ndarray))
+    is_row = np.ndim(values) == 1 and np.asarray(values).dtype.kind != "O"
+    if is_row or has_outputs:
+        return [explanation]
+    return [explanation[row] for row in range(len(values))]
+
+
+def _of_words(row: Any, level: float) -> list[tuple[bool, str]]:
+    """Return for each word whether its interval contains 0, and the text that the mouse shows."""
+    intervals = intervals_of(row, level, "text", {1: "(words) of each text"}, _REMEDY)
+    if len(intervals.values) != len(row.data):
+        raise InvalidArgumentError(
+            f"plots.text needs one attribution for each word; got {len(intervals.values)} for "
+            f"{len(row.data)} words."
+        )
+    return list(zip(intervals.contain_zero, _labels(intervals, level), strict=True))
+
+
+def _labels(intervals: Intervals, level: float) -> list[str]:
+    """Return a text for each word: its value and interval."""
+    return [
+        f"{value:+.3g}; {percent(level)} interval: {lower:+.3g} to {upper:+.3g}"
+        for value, lower, upper in zip(
+            intervals.values, intervals.lower, intervals.upper, strict=True
+        )
+    ]
+
+
+def _marked(tag: str, contains_zero: bool, label: str) -> str:
+    """Return the opening tag of a word with its label, and with the look of faded words."""
+    start = tag.removesuffix("style='")
+    return f"{start}title='{label}' style='{_FADED if contains_zero else ''}"
+
+
+def _legend(level: float) -> str:
+    """Return a line that says what fading means."""
+    return (
+        "<div align='center' style='color: rgb(120,120,120); font-size: 12px; margin-top: 6px;'>"
+        f"Faded, with a dotted line: the {percent(level)} interval contains 0. "
+        "Hold the mouse over a word for its interval.</div>"
+    )
+
+
+def _show(html: str) -> None:
+    """Show HTML in a notebook."""
+    with required_packages("plots.text with display=True needs IPython", extra="plots"):
+        from IPython.display import HTML, display
+
+    display(HTML(html))  # type: ignore[no-untyped-call] # IPython is untyped
