@@ -34,6 +34,7 @@ from .attributions.surrogate import Surrogate
 from .attributions.svarm import SVARM
 from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.graph_networks import StackedGraphs
+from .captum_tools.image_errors import visualize_image_attr_with_error
 from .captum_tools.language_models import LLMAttribution
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared
@@ -74,4 +75,5 @@ __all__ = [
     "combine",
     "criteria",
     "draw_graph",
+    "visualize_image_attr_with_error",
 ]

@@ -127,7 +127,7 @@ def _draw_errors(drawing: Any, lines: list[Intervals]) -> None:
     axes.errorbar(
         values, heights, xerr=[below, above], fmt="none", ecolor=BAR_COLOUR, capsize=3, zorder=4
     )
-    labels = drawing.of_type(Text)
+    labels = drawing.of_type(Text)[: len(bars)]  # the next one belongs to the clustering
     move_labels(labels, below, above)
     make_room(axes, values - below, values + above)
     make_room_for_labels(axes, labels)

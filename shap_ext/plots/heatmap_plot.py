@@ -8,7 +8,8 @@ import numpy as np
 import shap
 from shap.utils import OpChain
 
-from shapley_adapters.array_types import BoolArray, FloatArray
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.hatching import hatch_cells, hatch_style
 
 from ..shap_internals import resolved_order
 from .feature_order import lines_of_features
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _REMEDY = "Choose one output, such as explanation[..., 0]; plots.bar draws one row."
-HATCH: dict[str, Any] = {
-    "hatch": "/////",
-    "edgecolor": "#9a9a9a",
-    "facecolor": "none",
-    "linewidth": 0.0,
-}
-"""The look of cells whose interval contains 0."""
 
 
 def heatmap(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None:
@@ -64,7 +58,7 @@ def heatmap(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
     drawing = plot.draw(instance_order=rows, feature_order=order)
     image: Any = drawing.axes.images[-1].get_array()
     check_drawn(np.ma.filled(image, np.nan), sums.values[rows].T, "heatmap", "cells")
-    _hatch(drawing.axes, sums.contain_zero[rows].T)
+    hatch_cells(drawing.axes, sums.contain_zero[rows].T)
     _add_legend(drawing.axes, level)
     return plot.finish(drawing.axes)
 
@@ -82,21 +76,11 @@ def _feature_order(plot: HostPlot, values: FloatArray) -> Any:
     return np.asarray(getattr(order, "values", order))
 
 
-def _hatch(axes: Axes, are_hatched: BoolArray) -> None:
-    """Hatch cells; neighbours in a line together, so that the hatching has no seams."""
-    for line, cells in enumerate(are_hatched):
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], cells.astype(int), [0]])))
-        starts, ends = edges[::2], edges[1::2]
-        runs = [(start - 0.5, end - start) for start, end in zip(starts, ends, strict=True)]
-        if runs:
-            axes.broken_barh(runs, (line - 0.5, 1.0), **HATCH)
-
-
 def _add_legend(axes: Axes, level: float) -> None:
     """Say below the plot what the hatching means."""
     from matplotlib.patches import Patch
 
-    patch = Patch(**HATCH, label=f"{percent(level)} interval contains 0")
+    patch = Patch(**hatch_style(), label=f"{percent(level)} interval contains 0")
     axes.legend(
         handles=[patch],
         loc="upper right",

@@ -8,9 +8,9 @@ import numpy as np
 
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.hatching import hatch_cells
 
 from ..argument_types import Explanation
-from .heatmap_plot import HATCH
 from .host_plots import pyplot
 from .intervals import Intervals, intervals_of, percent
 
@@ -122,7 +122,6 @@ def _axes(ax: Axes | None, n_features: int) -> Axes:
 
 def _draw_cells(axes: Axes, shown: Intervals, cmap: Any, is_mean: bool) -> None:
     """Draw the matrix with numbers, hatching and a colour bar."""
-    from matplotlib.patches import Rectangle
     from shap.plots import colors
 
     limit = max(float(np.nanmax(np.abs(shown.values), initial=0.0)), np.finfo(float).tiny)
@@ -142,8 +141,7 @@ def _draw_cells(axes: Axes, shown: Intervals, cmap: Any, is_mean: bool) -> None:
             color="white" if is_strong else "#333333",
             bbox=_PLATE if shown.contain_zero[row, column] else None,
         )
-        if shown.contain_zero[row, column]:
-            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **HATCH))
+    hatch_cells(axes, shown.contain_zero)
     label = "mean |interaction|" if is_mean else "interaction"
     axes.figure.colorbar(image, ax=axes, label=label, fraction=0.046, pad=0.03)
 

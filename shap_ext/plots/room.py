@@ -19,6 +19,8 @@ BAR_COLOUR = "#333333"
 _MARGIN = 0.03
 """The smallest distance from error bars to the ends of the axis, as a share of its length."""
 
+_LABEL_MARGIN = 0.005
+
 _ROUNDS = 3
 """Labels keep their size in points while the axis becomes longer, so that room is made again."""
 
@@ -42,7 +44,11 @@ def make_room_for_labels(axes: Axes, labels: Sequence[Text]) -> None:
         if not boxes:
             return
         left, right = axes.get_xlim()
-        axes.set_xlim(min(left, *(box.x0 for box in boxes)), max(right, *(box.x1 for box in boxes)))
+        margin = _LABEL_MARGIN * (right - left)
+        first, last = min(box.x0 for box in boxes), max(box.x1 for box in boxes)
+        axes.set_xlim(
+            first - margin if first < left else left, last + margin if last > right else right
+        )
 
 
 def move_labels(labels: Sequence[Text], below: FloatArray, above: FloatArray) -> None:

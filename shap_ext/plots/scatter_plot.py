@@ -47,8 +47,9 @@ def scatter(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
     """
     plot = HostPlot.of("scatter", arguments, options)
     explanation = plot.arguments["shap_values"]
-    intervals = intervals_of(explanation, level, "scatter", _SHAPES, _REMEDY)
-    is_one = isinstance(explanation.feature_names, str)
+    is_one = isinstance(getattr(explanation, "feature_names", None), str)
+    shapes = {1: _SHAPES[1]} if is_one else _SHAPES
+    intervals = intervals_of(explanation, level, "scatter", shapes, _REMEDY)
     if intervals.values.ndim == 1 and not is_one:
         raise InvalidArgumentError(
             "plots.scatter needs columns of features, but got one row. Choose a feature: "

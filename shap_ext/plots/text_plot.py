@@ -47,7 +47,8 @@ def text(*arguments: Any, level: float = 0.95, **options: Any) -> str | None:
     words = [
         (interval, label) for row in _rows(explanation) for interval, label in _of_words(row, level)
     ]
-    html = plot.function(**{**plot.arguments, "display": False})
+    with np.printoptions(legacy="1.25"):  # shap 0.51 writes NumPy's numbers into colours
+        html = plot.function(**{**plot.arguments, "display": False})
     if len(_WORD.findall(html)) != len(words):
         raise PlotError(
             f"shap {shap.__version__} wrote its text plot in a form that plots.text does not "

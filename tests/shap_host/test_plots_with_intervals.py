@@ -1,0 +1,657 @@
+"""shap_ext.plots draw error bars at the Explanation's bounds; shap's arguments pass through."""
+
+import re
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import shap
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+
+import shap_ext
+from shap_ext import plots
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    MissingPackageError,
+    PlotError,
+    ShapleyExtWarning,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:PendingDeprecationWarning")
+
+NAMES = ["age", "bmi", "bp", "sex", "pulse", "hours"]
+N_ROWS, M = 30, len(NAMES)
+
+
+def explanation(n_rows=N_ROWS, seed=0, **fields):
+    """Return an Explanation whose intervals differ in width between rows and features."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n_rows, M)) * [3, 2, 1, 0.5, 0.3, 0.2]
+    errors = rng.uniform(0.05, 0.6, size=values.shape)
+    data = rng.normal(size=values.shape)
+    data[:, 3] = rng.integers(0, 2, n_rows)
+    arguments = {
+        "base_values": np.full(n_rows, 1.5),
+        "data": data,
+        "feature_names": NAMES,
+        "lower_bounds": values - 2.5 * errors,
+        "upper_bounds": values + 2.5 * errors,
+        "error_std": errors,
+    }
+    return shap.Explanation(values, **(arguments | fields))
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    np.random.seed(0)  # noqa: NPY002  shap's jitter uses it
+    yield
+    plt.close("all")
+
+
+def segments(axes):
+    """Return the ends of all error bars and bands drawn as lines, (n, 2, 2)."""
+    parts = [c.get_segments() for c in axes.collections if isinstance(c, LineCollection)]
+    return np.array([segment for part in parts for segment in part])
+
+
+def labels(axes):
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+def circles(axes):
+    """Return the collections of dots."""
+    return [c for c in axes.collections if isinstance(c, PathCollection) and len(offsets(c))]
+
+
+def offsets(collection):
+    """Return the positions of dots, NaN where a dot is not drawn."""
+    return np.ma.filled(np.ma.asarray(collection.get_offsets(), dtype=float), np.nan)
+
+
+def dots_of(axes):
+    return np.concatenate([offsets(c) for c in circles(axes)])
+
+
+def points_of(collection):
+    """Return the corners of the first polygon of a collection."""
+    return np.asarray(collection.get_paths()[0].vertices)
+
+
+class TestBar:
+    def test_bars_of_a_row(self):
+        row = explanation()[3]
+        axes = plots.bar(row, max_display=None, show=False)
+        order = np.argsort(-np.abs(row.values))
+        drawn = segments(axes)
+        np.testing.assert_allclose(drawn[:, 0, 0], row.lower_bounds[order])
+        np.testing.assert_allclose(drawn[:, 1, 0], row.upper_bounds[order])
+        np.testing.assert_allclose(drawn[:, 0, 1], np.arange(M, 0, -1))
+
+    def test_the_bar_of_other_features_has_the_sum_of_their_widths(self):
+        row = explanation()[3]
+        axes = plots.bar(row, max_display=3, show=False)
+        rest = np.argsort(-np.abs(row.values))[2:]
+        (low, high) = segments(axes)[-1, :, 0]
+        assert high - low == pytest.approx((row.upper_bounds - row.lower_bounds)[rest].sum())
+        assert (low + high) / 2 == pytest.approx(row.values[rest].sum())
+        assert "Sum of 4 other features" in labels(axes)
+
+    @pytest.mark.parametrize("independent", [False, True])
+    def test_bars_of_mean_sizes(self, independent):
+        many = explanation()
+        axes = plots.bar(many, show=False, independent_rows=independent)
+        sizes = np.abs(many.values).mean(axis=0)
+        order = np.argsort(-sizes)
+        errors = (many.upper_bounds - many.lower_bounds) / 2
+        widths = np.sqrt((errors**2).sum(0)) / N_ROWS if independent else errors.mean(0)
+        drawn = segments(axes)[:, :, 0]
+        np.testing.assert_allclose(drawn[:, 1], (sizes + widths)[order])
+        np.testing.assert_allclose(drawn[:, 0], np.maximum(sizes - widths, 0)[order], atol=1e-12)
+
+    def test_the_mean_size_of_the_truth_is_inside(self):
+        """The mean of the errors bounds the error of the mean size, whatever the errors are."""
+        many = explanation()
+        rng = np.random.default_rng(1)
+        ends = np.where(rng.random(many.shape) < 0.5, many.lower_bounds, many.upper_bounds)
+        axes = plots.bar(many, show=False)
+        drawn, order = segments(axes)[:, :, 0], np.argsort(-np.abs(many.values).mean(0))
+        truth = np.abs(ends).mean(axis=0)[order]
+        assert (drawn[:, 0] - 1e-9 <= truth).all()
+        assert (truth <= drawn[:, 1] + 1e-9).all()
+
+    def test_order_axes_and_cohorts_pass_through(self):
+        many = explanation()
+        _, axes = plt.subplots()
+        order = np.array([5, 4, 3, 2, 1, 0])
+        drawn = plots.bar({"first": many[:10], "second": many[10:]}, 10, order, ax=axes, show=False)
+        assert drawn is axes
+        assert labels(axes)[:M] == NAMES[::-1]
+        assert axes.get_legend().get_texts()[0].get_text().startswith("first")
+        sizes = np.abs(many.values[10:]).mean(0)[order]
+        widths = ((many.upper_bounds - many.lower_bounds)[10:] / 2).mean(0)[order]
+        np.testing.assert_allclose(segments(axes)[M:, 1, 0], sizes + widths)
+
+    def test_cohorts_of_shap(self):
+        axes = plots.bar(explanation().cohorts(2), show=False)
+        assert len(segments(axes)) == 2 * M
+
+    def test_merged_clusters_have_the_sum_of_their_widths(self):
+        row = explanation(1)[0]
+        rng = np.random.default_rng(2)
+        column = rng.normal(size=(200, 1))
+        data = np.hstack([column + 1e-3 * rng.normal(size=(200, 4)), rng.normal(size=(200, 2))])
+        tree = shap.utils.hclust(data, metric="correlation")
+        row.values[:4] = [0.1, -0.2, 0.3, 0.15]
+        row.values[4:] = [2.0, 1.0]
+        row.upper_bounds[:], row.lower_bounds[:] = row.values + 0.25, row.values - 0.25
+        axes = plots.bar(row, max_display=3, clustering=tree, show=False)
+        widths = np.diff(segments(axes)[:3, :, 0])[:, 0]
+        # Four features of a cluster share one bar.
+        assert sorted(np.round(widths, 6)) == [0.5, 0.5, 2.0]
+
+    def test_labels_are_behind_the_error_bars_and_inside_the_axes(self):
+        row = explanation()[3]
+        axes = plots.bar(row, show=False)
+        axes.figure.canvas.draw()
+        bars = segments(axes)
+        for text, (low, high) in zip(axes.texts, bars[:, :, 0], strict=True):
+            box = axes.transData.inverted().transform_bbox(text.get_window_extent())
+            assert box.x0 > high or box.x1 < low
+            left, right = axes.get_xlim()
+            assert left - 1e-9 <= box.x0
+            assert box.x1 <= right + 1e-9
+
+
+class TestBeeswarm:
+    def check(self, axes, many, members):
+        dots, bands = dots_of(axes), segments(axes)
+        assert len(bands) == len(dots) == N_ROWS * len(members)
+        for line, features in enumerate(reversed(members)):
+            of_line = np.round(dots[:, 1]) == line
+            is_band = np.round(bands[:, 0, 1]) == line
+            at_dots = {tuple(dot) for dot in np.round(dots[of_line], 9)}
+            values = many.values[:, features].sum(1)
+            widths = (many.upper_bounds - many.values)[:, features].sum(1)
+            row_of = {round(value, 9): row for row, value in enumerate(values)}
+            for (low, y), (high, _) in bands[is_band]:
+                centre = round((low + high) / 2, 9)
+                assert (centre, round(y, 9)) in at_dots  # at the height of its dot
+                row = row_of[centre]
+                assert (high - low) / 2 == pytest.approx(widths[row])
+
+    def test_each_band_is_centred_on_its_dot(self):
+        many = explanation()
+        order = np.argsort(-np.abs(many.values).mean(0))
+        axes = plots.beeswarm(many, max_display=None, show=False)
+        self.check(axes, many, [[feature] for feature in order])
+
+    def test_other_features_have_the_sum_of_their_widths(self):
+        many = explanation()
+        order = np.argsort(-np.abs(many.values).mean(0))
+        axes = plots.beeswarm(many, max_display=4, show=False)
+        self.check(axes, many, [[order[0]], [order[1]], [order[2]], list(order[3:])])
+        assert labels(axes)[0] == "Sum of 3 other features"
+
+    def test_equal_attributions_are_told_apart_by_their_colours(self):
+        """All rows have the same attribution; each band has the width of the row of its colour."""
+        many = explanation()
+        values = np.tile([2.0, 1.0, 0.5, 0.4, 0.3, 0.2], (N_ROWS, 1))
+        widths = np.abs(many.data) + 0.1
+        same = explanation(
+            lower_bounds=values - widths, upper_bounds=values + widths, error_std=None
+        )
+        same.values[:] = values
+        same.data = np.abs(many.data) * [1, 1, 1, 1, 1, 1]
+        axes = plots.beeswarm(same, color=plt.get_cmap("viridis"), show=False)
+        (collection,) = (
+            c
+            for c in circles(axes)
+            if round(offsets(c)[0, 1]) == M - 1 and c.get_array() is not None
+        )
+        heights, shades = offsets(collection)[:, 1], np.asarray(collection.get_array())
+        low, high = collection.get_clim()
+        bands = {y: (right - left) / 2 for (left, y), (right, _) in segments(axes)}
+        inside = (shades > low) & (shades < high)
+        assert inside.sum() > 20
+        expected = shades + 0.1
+        drawn = np.array([bands[y] for y in heights])
+        np.testing.assert_allclose(drawn[inside], expected[inside])
+
+    def test_missing_and_categorical_features(self):
+        many = explanation()
+        data = many.data.astype(object)
+        data[::3, 0] = np.nan
+        data[:, 1] = np.where(many.data[:, 1].astype(float) > 0, "yes", "no")
+        many.data = data
+        order = np.argsort(-np.abs(many.values).mean(0))
+        axes = plots.beeswarm(many, show=False)
+        self.check(axes, many, [[feature] for feature in order])
+
+    def test_without_feature_values(self):
+        many = explanation(data=None)
+        axes = plots.beeswarm(many, order=np.arange(M), log_scale=True, show=False)
+        self.check(axes, many, [[feature] for feature in range(M)])
+        assert axes.get_xscale() == "symlog"
+
+
+class TestScatter:
+    def check(self, axes, column):
+        dots, bars = dots_of(axes), segments(axes)
+        dots = dots[~np.isnan(dots[:, 0])]
+        assert len(bars) == len(dots) == N_ROWS
+        places = {tuple(dot) for dot in np.round(dots, 9)}
+        row_of = {round(value, 9): row for row, value in enumerate(column.values)}
+        for (x, low), (_, high) in bars:
+            centre = round((low + high) / 2, 9)
+            assert (round(x, 9), centre) in places
+            row = row_of[centre]
+            assert (high - low) / 2 == pytest.approx((column.upper_bounds - column.values)[row])
+
+    @pytest.mark.parametrize("name", ["age", "sex"])
+    def test_each_bar_is_at_its_dot(self, name):
+        column = explanation()[:, name]
+        self.check(plots.scatter(column, show=False), column)
+
+    def test_colours_and_axes_pass_through(self):
+        many = explanation()
+        _, axes = plt.subplots()
+        drawn = plots.scatter(many[:, "bmi"], color=many, ax=axes, title="a title", show=False)
+        assert drawn is axes
+        assert axes.get_title() == "a title"
+        self.check(axes, many[:, "bmi"])
+
+    def test_rows_without_the_feature(self):
+        many = explanation()
+        many.data[::4, 0] = np.nan
+        self.check(plots.scatter(many[:, "age"], show=False), many[:, "age"])
+
+    def test_several_columns(self):
+        many = explanation()
+        plots.scatter(many[:, ["age", "bmi"]], show=False)
+        for axes, name in zip(plt.gcf().axes, ["age", "bmi"], strict=False):
+            self.check(axes, many[:, name])
+
+    def test_a_row_is_refused(self):
+        with pytest.raises(InvalidArgumentError, match=r"explanation\[:, 'age'\]"):
+            plots.scatter(explanation()[0], show=False)
+
+
+class TestHeatmap:
+    def hatched(self, axes, n_lines):
+        """Return which cells are hatched, from the drawn polygons."""
+        cells = np.zeros((n_lines, N_ROWS), dtype=bool)
+        for collection in axes.collections:
+            for path in collection.get_paths():
+                (left, bottom), (right, _) = path.get_extents().get_points()
+                assert collection.get_hatch()
+                start, end = round(left + 0.5), round(right + 0.5)
+                cells[round(bottom + 0.5), start:end] = True
+        return cells
+
+    def test_cells_whose_interval_contains_zero_are_hatched(self):
+        many = explanation()
+        rows, features = np.arange(N_ROWS)[::-1], np.array([1, 0, 2, 5, 4, 3])
+        axes = plots.heatmap(many, instance_order=rows, feature_order=features, show=False)
+        contain = (many.lower_bounds <= 0) & (many.upper_bounds >= 0)
+        expected = contain[rows][:, features].T
+        assert 0.1 < expected.mean() < 0.9
+        np.testing.assert_array_equal(self.hatched(axes, M), expected)
+        assert "95 % interval contains 0" in axes.get_legend().get_texts()[0].get_text()
+
+    def test_other_features_and_shap_s_own_orders(self):
+        many = explanation()
+        axes = plots.heatmap(many, max_display=3, show=False)
+        order = np.argsort(-np.abs(many.values).mean(0))
+        rows = shap.utils.hclust_ordering(many.values)
+        members = [[order[0]], [order[1]], list(order[2:])]
+        lower, upper = (
+            np.array([bound[rows][:, group].sum(1) for group in members])
+            for bound in (many.lower_bounds, many.upper_bounds)
+        )
+        np.testing.assert_array_equal(self.hatched(axes, 3), (lower <= 0) & (upper >= 0))
+
+
+class TestDecision:
+    def bands(self, axes, n_rows):
+        polygons = [c for c in axes.collections if isinstance(c, PolyCollection)]
+        assert len(polygons) == n_rows
+        return [
+            {
+                y: (points[points[:, 1] == y, 0].min(), points[points[:, 1] == y, 0].max())
+                for y in np.unique(points[:, 1])
+            }
+            for points in map(points_of, polygons)
+        ]
+
+    @pytest.mark.parametrize("efficient", [False, True])
+    def test_bands_have_the_summed_widths(self, efficient):
+        many = explanation()[:4]
+        axes = plots.decision(many, efficient=efficient, show=False)
+        order = np.argsort(np.abs(many.values).sum(0))
+        for row, band in enumerate(self.bands(axes, 4)):
+            widths = (many.upper_bounds - many.values)[row, order]
+            for y, (low, high) in band.items():
+                below, above = widths[: int(y)].sum(), widths[int(y) :].sum()
+                width = min(below, above) if efficient else below
+                centre = 1.5 + many.values[row, order[: int(y)]].sum()
+                assert (low, high) == pytest.approx((centre - width, centre + width))
+
+    def test_part_of_the_features_another_base_and_order(self):
+        many = explanation()[:3]
+        axes = plots.decision(
+            many,
+            feature_order=[5, 4, 3, 2, 1, 0],
+            feature_display_range=slice(4, 1, -1),
+            new_base_value=0.0,
+            xlim=(-20, 20),
+            show=False,
+        )
+        assert axes.get_xlim() == (-20, 20)
+        assert labels(axes) == ["sex", "bp", "bmi"]
+        widths = (many.upper_bounds - many.values)[0, ::-1]
+        (low, high) = self.bands(axes, 3)[0][0.0]
+        assert (high - low) / 2 == pytest.approx(widths[:2].sum())
+
+    def test_probabilities(self):
+        many = explanation()[:3]
+        axes = plots.decision(many, link="logit", show=False)
+        (low, high) = self.bands(axes, 3)[0][float(M)]
+        total = 1.5 + many.values[0].sum()
+        width = (many.upper_bounds - many.values)[0].sum()
+        ends = 1 / (1 + np.exp(-np.array([total - width, total + width])))
+        assert (low, high) == pytest.approx(tuple(ends))
+
+    def test_one_row_with_its_features(self):
+        axes = plots.decision(explanation()[2], show=False)
+        assert len(self.bands(axes, 1)) == 1
+        assert len(axes.texts) == M
+
+    def test_bands_fit_into_the_axes(self):
+        axes = plots.decision(explanation(), show=False)
+        left, right = axes.get_xlim()
+        ends = np.array([end for band in self.bands(axes, N_ROWS) for end in band.values()])
+        assert left <= ends.min()
+        assert ends.max() <= right
+
+    def test_different_base_values_are_refused(self):
+        many = explanation(base_values=np.arange(N_ROWS, dtype=float))
+        with pytest.raises(InvalidArgumentError, match="one base value"):
+            plots.decision(many, show=False)
+
+
+class TestWaterfall:
+    def test_bars_are_at_the_ends_of_the_arrows(self):
+        row = explanation()[3]
+        axes = plots.waterfall(row, max_display=4, show=False)
+        order = np.argsort(-np.abs(row.values))
+        members = [[order[0]], [order[1]], [order[2]], list(order[3:])]
+        end = 1.5 + row.values.sum()
+        drawn = segments(axes)
+        assert len(drawn) == 4
+        for (low, high), group in zip(drawn[:, :, 0], members, strict=True):
+            width = (row.upper_bounds - row.values)[group].sum()
+            assert (low, high) == pytest.approx((end - width, end + width))
+            end -= row.values[group].sum()
+
+    def test_labels_do_not_touch_the_error_bars(self):
+        for number in range(8):
+            axes = plots.waterfall(explanation()[number], show=False)
+            axes.figure.canvas.draw()
+            texts = sorted(axes.texts, key=lambda text: -text.get_position()[1])
+            for text, (low, high) in zip(texts, segments(axes)[:, :, 0], strict=True):
+                box = axes.transData.inverted().transform_bbox(text.get_window_extent())
+                assert box.x0 >= high or box.x1 <= low
+            plt.close("all")
+
+    def test_a_table_is_refused(self):
+        with pytest.raises(InvalidArgumentError, match=r"explanation\[0\]"):
+            plots.waterfall(explanation(), show=False)
+
+
+class TestText:
+    def texts(self):
+        words = [["a ", "fine ", "film"], ["not ", "bad"]]
+        values = np.empty(2, dtype=object)
+        values[:] = [np.array([0.01, 2.0, -0.5]), np.array([1.0, -0.02])]
+        bounds = [[v - 0.1 for v in values], [v + 0.1 for v in values]]
+        data = np.empty(2, dtype=object)
+        data[:] = [np.array(row, dtype=object) for row in words]
+        return shap.Explanation(
+            values,
+            base_values=np.zeros(2),
+            data=data,
+            lower_bounds=bounds[0],
+            upper_bounds=bounds[1],
+        )
+
+    def test_words_have_their_intervals_and_uncertain_ones_are_faded(self):
+        html = str(plots.text(self.texts(), display=False))
+        titles = re.findall(r"title='([^']*)' style='(opacity)?", html)
+        assert [title for title, _ in titles] == [
+            "+0.01; 95 % interval: -0.09 to +0.11",
+            "+2; 95 % interval: +1.9 to +2.1",
+            "-0.5; 95 % interval: -0.6 to -0.4",
+            "+1; 95 % interval: +0.9 to +1.1",
+            "-0.02; 95 % interval: -0.12 to +0.08",
+        ]
+        assert [bool(faded) for _, faded in titles] == [True, False, False, False, True]
+        assert "95 % interval contains 0" in html
+        assert "np.float64" not in html
+
+    def test_one_text_and_the_notebook(self, monkeypatch):
+        display = pytest.importorskip("IPython.display")
+        shown = []
+        monkeypatch.setattr(display, "display", shown.append)
+        assert plots.text(self.texts()[1], num_starting_labels=1) is None
+        assert "not " in shown[0].data
+
+    def test_an_unknown_form_of_shap_s_text_is_refused(self, monkeypatch):
+        monkeypatch.setattr(
+            shap.plots, "text", lambda shap_values, display=True: "<p>another form</p>"
+        )
+        with pytest.raises(PlotError, match=r"Call shap\.plots\.text"):
+            plots.text(self.texts(), display=False)
+
+    def test_several_outputs_are_refused(self):
+        values = np.zeros((3, 2))
+        two = shap.Explanation(
+            values,
+            base_values=np.zeros(2),
+            data=np.array(["a", "b", "c"]),
+            output_names=["u", "v"],
+            lower_bounds=values,
+            upper_bounds=values,
+        )
+        with pytest.raises(InvalidArgumentError, match=r"explanation\[\.\.\., 0\]"):
+            plots.text(two, display=False)
+
+
+def cells_of(axes):
+    return np.asarray(axes.images[0].get_array())
+
+
+class TestInteractions:
+    def pairs(self, n_rows=5):
+        rng = np.random.default_rng(0)
+        half = rng.normal(size=(n_rows, M, M)) * np.linspace(3, 0.1, M)[:, None]
+        values = half + half.transpose(0, 2, 1)
+        widths = np.full(values.shape, 0.8)
+        return shap.Explanation(
+            values,
+            base_values=np.zeros(n_rows),
+            feature_names=NAMES,
+            lower_bounds=values - widths,
+            upper_bounds=values + widths,
+        )
+
+    def test_pairs_are_doubled_and_uncertain_ones_hatched(self):
+        row = self.pairs()[0]
+        axes = plots.interactions(row, max_display=4, show=False)
+        whole = row.values * (2 - np.eye(M))
+        order = np.argsort(-np.abs(whole).sum(0))[:4]
+        expected = whole[np.ix_(order, order)]
+        np.testing.assert_allclose(cells_of(axes), expected)
+        assert labels(axes) == [NAMES[feature] for feature in order]
+        contain = (row.lower_bounds <= 0) & (row.upper_bounds >= 0)
+        drawn = sum(
+            round(np.ptp(path.get_extents().get_points()[:, 0]))
+            for collection in axes.collections
+            for path in collection.get_paths()
+        )
+        assert drawn == contain[np.ix_(order, order)].sum() > 0
+
+    def test_means_over_rows(self):
+        many = self.pairs()
+        axes = plots.interactions(many, None, show=False)
+        whole = np.abs(many.values * (2 - np.eye(M))).mean(0)
+        order = np.argsort(-whole.sum(0))
+        np.testing.assert_allclose(cells_of(axes), whole[np.ix_(order, order)])
+
+    def test_interactions_of_an_explainer(self):
+        background = np.random.default_rng(0).normal(size=(3, 4))
+        explainer = shap.Explainer(
+            lambda x: x[:, 0] * x[:, 1] + x[:, 2], background, algorithm="oddgp", seed=0
+        )
+        found = explainer(background[:2], interactions=True, error_bounds=True)
+        assert plots.interactions(found, show=False).images
+        assert plots.interactions(found[0], show=False).images
+
+    def test_attributions_are_refused(self):
+        with pytest.raises(InvalidArgumentError, match="interactions=True"):
+            plots.interactions(explanation(), show=False)
+
+
+PLOTS = {
+    "bar": lambda e, **o: plots.bar(e, show=False, **o),
+    "beeswarm": lambda e, **o: plots.beeswarm(e, show=False, **o),
+    "scatter": lambda e, **o: plots.scatter(e[:, "age"], show=False, **o),
+    "heatmap": lambda e, **o: plots.heatmap(e, show=False, **o),
+    "decision": lambda e, **o: plots.decision(e, show=False, **o),
+    "waterfall": lambda e, **o: plots.waterfall(e[0], show=False, **o),
+    "text": lambda e, **o: plots.text(e[0], display=False, **o),
+}
+
+
+@pytest.mark.parametrize("name", PLOTS)
+class TestAllPlots:
+    def test_bounds_are_required(self, name):
+        without = explanation(lower_bounds=None, upper_bounds=None, error_std=None)
+        with pytest.raises(InvalidArgumentError, match="error_bounds=True"):
+            PLOTS[name](without)
+
+    def test_several_outputs_are_refused_with_a_remedy(self, name):
+        values = np.zeros((4, M, 2))
+        two = shap.Explanation(
+            values,
+            base_values=np.zeros((4, 2)),
+            data=np.zeros((4, M)),
+            feature_names=NAMES,
+            output_names=["u", "v"],
+            lower_bounds=values,
+            upper_bounds=values,
+        )
+        with pytest.raises(InvalidArgumentError, match=r"one output.*explanation\["):
+            PLOTS[name](two)
+
+    def test_arguments_that_shap_does_not_have_are_refused(self, name):
+        with pytest.raises(InvalidArgumentTypeError, match="nonsense"):
+            PLOTS[name](explanation(), nonsense=1)
+
+    def test_levels_outside_0_and_1_are_refused(self, name):
+        with pytest.raises(InvalidArgumentError, match="level"):
+            PLOTS[name](explanation(), level=95)
+
+    def test_unknown_errors_are_refused(self, name):
+        unknown = np.full((N_ROWS, M), np.nan)
+        nan = explanation(lower_bounds=unknown, upper_bounds=unknown, error_std=unknown)
+        with pytest.raises(InvalidArgumentError, match="max_evals"):
+            PLOTS[name](nan)
+
+    def test_what_is_no_explanation_is_refused(self, name):
+        function = getattr(plots, name)
+        with pytest.raises(InvalidArgumentTypeError, match=r"shap\.Explanation"):
+            function(np.zeros((3, 2)))
+
+    def test_matplotlib_is_named_if_it_is_missing(self, name, monkeypatch):
+        monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+        with pytest.raises(MissingPackageError, match=r"shapley-ext\[plots\]"):
+            PLOTS[name](explanation())
+
+
+def test_some_unknown_errors_are_drawn_without_bars_and_with_a_warning():
+    row = explanation()[0]
+    for array in (row.lower_bounds, row.upper_bounds, row.error_std):
+        array[np.argmin(np.abs(row.values))] = np.nan
+    with pytest.warns(ShapleyExtWarning, match="1 of 6 attributions have no standard error"):
+        axes = plots.bar(row, show=False)
+    (bars,) = (c for c in axes.collections if isinstance(c, LineCollection))
+    are_drawn = [bool(len(bar) and np.isfinite(bar).all()) for bar in bars.get_segments()]
+    assert are_drawn == [True] * (M - 1) + [False]
+    assert np.isfinite(axes.get_xlim()).all()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.99])
+def test_other_levels_are_student_s(level):
+    """The widths at other levels are those of the estimate, from the bounds at 95 % alone."""
+    background = np.random.default_rng(0).normal(size=(1, 8))
+    explainer = shap.Explainer(
+        lambda x: np.tanh(x).prod(1) + x[:, 0] * x[:, 1],
+        background,
+        algorithm="randomorder",
+        seed=0,
+    )
+    rows = np.random.default_rng(1).normal(size=(3, 8))
+    found = explainer(rows, max_evals=40, error_bounds=True)
+    assert np.isfinite(explainer.last_estimate.degrees_of_freedom).all()
+    lower, upper = explainer.last_estimate.interval(level)
+    axes = plots.bar(found[1], level=level, max_display=None, show=False)
+    order = np.argsort(-np.abs(found.values[1]))
+    drawn = segments(axes)[:, :, 0]
+    np.testing.assert_allclose(drawn[:, 0], lower[1, order, 0], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(drawn[:, 1], upper[1, order, 0], rtol=1e-6, atol=1e-9)
+    assert f"{100 * level:.4g} %" in axes.get_xlabel()
+
+
+def test_standard_errors_alone_give_normal_intervals():
+    """shap's own permutation explainer returns error_std without bounds."""
+    many = explanation(lower_bounds=None, upper_bounds=None)
+    drawn = segments(plots.bar(many[0], show=False, max_display=None))
+    order = np.argsort(-np.abs(many.values[0]))
+    widths = 1.959963984540054 * many.error_std[0, order]
+    np.testing.assert_allclose(np.diff(drawn[:, :, 0])[:, 0], 2 * widths)
+
+
+def test_values_that_shap_draws_otherwise_are_noticed(monkeypatch):
+    drawn = shap.plots.waterfall
+    monkeypatch.setattr(
+        shap.plots,
+        "waterfall",
+        lambda shap_values, max_display=10, show=True: drawn(shap_values * 2, max_display, show),
+    )
+    with pytest.raises(PlotError, match=r"Call shap\.plots\.waterfall"):
+        plots.waterfall(explanation()[0], show=False)
+
+
+def test_figures_are_shown_by_default(monkeypatch):
+    shown = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gcf()))
+    assert plots.bar(explanation()[0]) is None
+    assert plots.waterfall(explanation()[0]) is None
+    assert plots.interactions(TestInteractions().pairs()[0]) is None
+    assert len(shown) == 3
+
+
+def test_interactive_mode_stays_on(monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda: None)
+    with mpl.rc_context():
+        plt.ion()
+        plots.waterfall(explanation()[0])
+        assert plt.isinteractive()
+        plt.ioff()
+
+
+def test_the_module_is_public():
+    assert shap_ext.plots is plots
+    assert set(plots.__all__) >= {"bar", "beeswarm", "decision", "heatmap", "scatter", "text"}
