@@ -60,8 +60,7 @@ FLOORS = {
         {"results"},
         {"games"},
         {"explainers"},
-        {"aggregates"},
-        {"plots"},
+        {"aggregates", "plots"},
         {"criteria", "registration"},
     ],
     "captum_ext": [

@@ -103,7 +103,8 @@ class HostPlot:
         drawn_axes = self.function(**{**self.arguments, **changes, "show": False})
         if is_interactive:  # shap switches it off
             plt.ion()
-        axes = drawn_axes if axes is None else axes
+        if axes is None:  # shap 0.46 returns no axes from scatter
+            axes = plt.gca() if drawn_axes is None else drawn_axes
         new = [artist for artist in axes.get_children() if id(artist) not in before]
         return Drawing(axes, new)
 

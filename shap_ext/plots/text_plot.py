@@ -47,7 +47,7 @@ def text(*arguments: Any, level: float = 0.95, **options: Any) -> str | None:
     words = [
         (interval, label) for row in _rows(explanation) for interval, label in _of_words(row, level)
     ]
-    with np.printoptions(legacy="1.25"):  # shap 0.51 writes NumPy's numbers into colours
+    with np.printoptions(legacy="1.21"):  # shap 0.51 writes NumPy's numbers into colours
         html = plot.function(**{**plot.arguments, "display": False})
     if len(_WORD.findall(html)) != len(words):
         raise PlotError(

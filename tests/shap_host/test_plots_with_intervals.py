@@ -204,7 +204,7 @@ class TestBeeswarm:
         )
         same.values[:] = values
         same.data = np.abs(many.data) * [1, 1, 1, 1, 1, 1]
-        axes = plots.beeswarm(same, color=plt.get_cmap("viridis"), show=False)
+        axes = plots.beeswarm(same, show=False)
         (collection,) = (
             c
             for c in circles(axes)
@@ -231,7 +231,8 @@ class TestBeeswarm:
 
     def test_without_feature_values(self):
         many = explanation(data=None)
-        axes = plots.beeswarm(many, order=np.arange(M), log_scale=True, show=False)
+        options = {"order": np.arange(M), "color": "shap_blue", "log_scale": True}
+        axes = plots.beeswarm(many, show=False, **options)
         self.check(axes, many, [[feature] for feature in range(M)])
         assert axes.get_xscale() == "symlog"
 
