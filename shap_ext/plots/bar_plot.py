@@ -10,7 +10,7 @@ import shap
 from shapley_adapters.errors import InvalidArgumentError
 
 from .feature_order import lines_of_features, order_of_bars
-from .host_plots import HostPlot, check_drawn
+from .host_plots import HostPlot, check_values
 from .intervals import Intervals, intervals_of, percent
 from .room import BAR_COLOUR, make_room, make_room_for_labels, move_labels
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SHAPES = {1: "(features)", 2: "(rows, features)"}
+_AXES_OF_CLUSTERING = 2
 _REMEDY = "Choose one output, such as explanation[..., 0]."
 
 
@@ -30,7 +31,7 @@ def bar(
     ----------
     *arguments, **options
         Those of `shap.plots.bar`: an Explanation with bounds of one row or of several rows, of
-        which the mean |attribution| is drawn, or a dict of them; `max_display`, `order`,
+        which the mean absolute attributions are drawn, or a dict of them; `max_display`, `order`,
         `clustering`, `ax`, `show` and all others.
     level : float
         The share of cases in which an interval shall contain the value with unlimited evaluations.
@@ -55,6 +56,18 @@ def bar(
     features", their errors are added, because an Explanation does not store correlations. The same
     holds for the mean over rows, unless `independent_rows`. So these bars are never too short,
     and often too long.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import shap_ext
+    >>> model = lambda x: np.sin(x).sum(axis=1) ** 2
+    >>> explainer = shap_ext.OddGPExplainer(model, np.zeros((1, 12)), seed=0)
+    >>> explanation = explainer(np.ones((3, 12)), max_evals=60, error_bounds=True)
+    >>> axes = shap_ext.plots.bar(explanation, max_display=5, level=0.9, show=False)
+    >>> print(axes.get_xlabel())
+    mean(|SHAP value|)
+    Error bars: 90 % intervals
     """
     plot = HostPlot.of("bar", arguments, options)
     cohorts = [
@@ -77,7 +90,7 @@ def _explanations(argument: Any) -> list[Any]:
 
 
 def _sizes(explanation: Any, level: float, independent_rows: bool) -> Intervals:
-    """Return the intervals of one row, or of the mean |attributions| over rows."""
+    """Return the intervals of one row, or of the mean absolute attributions over rows."""
     intervals = intervals_of(explanation, level, "bar", _SHAPES, _REMEDY)
     if intervals.values.ndim == 1:
         return intervals
@@ -91,24 +104,26 @@ def _members(plot: HostPlot, cohorts: list[Intervals]) -> list[list[int]]:
             "plots.bar needs the same features in all Explanations; got "
             f"{', '.join(str(len(cohort.values)) for cohort in cohorts)} features."
         )
-    tree = plot.arguments["clustering"]
-    if tree is None:
-        tree = getattr(_first_averaged(plot), "clustering", None)
     n_lines = plot.arguments["max_display"]
     order = order_of_bars(
         np.array([cohort.values for cohort in cohorts]),
         plot.arguments["order"],
         n_lines,
-        None if tree is False else tree,
+        _clustering(plot),
         plot.arguments["clustering_cutoff"],
     )
     return lines_of_features(order, n_lines)
 
 
-def _first_averaged(plot: HostPlot) -> Any:
-    """Return what shap draws of the first Explanation; means over rows keep a common clustering."""
-    first = _explanations(plot.arguments["shap_values"])[0]
-    return first.abs.mean(0) if np.ndim(first.values) > 1 else first
+def _clustering(plot: HostPlot) -> Any:
+    """Return the clustering that shap uses: that of the call, or the one that all rows share."""
+    tree = plot.arguments["clustering"]
+    if tree is None:
+        first = _explanations(plot.arguments["shap_values"])[0]
+        averaged = first.abs.mean(0) if np.ndim(first.values) > 1 else first
+        tree = getattr(averaged, "clustering", None)
+    # shap refuses what is no clustering of all features, such as that of a column.
+    return tree if np.ndim(tree) == _AXES_OF_CLUSTERING else None
 
 
 def _draw_errors(drawing: Any, lines: list[Intervals]) -> None:
@@ -122,7 +137,7 @@ def _draw_errors(drawing: Any, lines: list[Intervals]) -> None:
         np.concatenate([getattr(line, name) for line in lines])
         for name in ("values", "below", "above")
     )
-    check_drawn(np.array([patch.get_width() for patch in bars]), values, "bar", "bars")
+    check_values(np.array([patch.get_width() for patch in bars]), values, "bar", "bars")
     heights = [patch.get_y() + patch.get_height() / 2 for patch in bars]
     axes.errorbar(
         values, heights, xerr=[below, above], fmt="none", ecolor=BAR_COLOUR, capsize=3, zorder=4

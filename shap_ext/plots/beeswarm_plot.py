@@ -12,7 +12,7 @@ from ..argument_types import Explanation
 from ..shap_internals import resolved_order
 from .dots import Dots, rows_of_dots
 from .feature_order import lines_of_features
-from .host_plots import HostPlot, check_drawn
+from .host_plots import HostPlot, check_values
 from .intervals import Intervals, intervals_of, percent
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _draw_bands(
     limits = [c.get_clim() for c in collections if c.get_array() is not None]
     shades = _shades(explanation.data, feature, limits) if limits else np.full(len(values), np.nan)
     of_dots, of_rows = rows_of_dots([dots.x, dots.shades], [values, shades])
-    check_drawn(dots.x[of_dots], values[of_rows], "beeswarm", "dots")
+    check_values(dots.x[of_dots], values[of_rows], "beeswarm", "dots")
     axes.hlines(
         dots.y[of_dots],
         interval.lower[of_rows, 0],

@@ -13,7 +13,7 @@ from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError
 
 from ..argument_types import Explanation
-from .host_plots import HostPlot, check_drawn
+from .host_plots import HostPlot, check_values
 from .intervals import Intervals, intervals_of, percent
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def decision(
         The share of cases in which an interval shall contain the value with unlimited evaluations.
     efficient : bool
         Whether attributions and base value sum to the model's output exactly. Then the end of a
-        path has no error, and the band closes there. It holds for all our estimators with
-        Shapley values except `unbiased=True` without `efficient=True`, as long as no
+        path has no error, and the band closes there. It holds for our estimators unless you
+        passed `efficient=False`, except `lshapley`, `cshapley` and aggregates, and as long as no
         feature was cut out of the Explanation. If it does not hold, the bands are too narrow.
 
     Returns
@@ -213,7 +213,7 @@ def _draw_bands(drawing: Any, paths: _Paths) -> None:
 
     lines = drawing.of_type(Line2D)[-len(paths.centres) :]
     drawn = np.array([line.get_xdata() for line in lines])
-    check_drawn(drawn, paths.centres, "decision", "paths")
+    check_values(drawn, paths.centres, "decision", "paths")
     for line, lower, upper in zip(lines, paths.lower, paths.upper, strict=True):
         drawing.axes.fill_betweenx(
             line.get_ydata(),

@@ -13,7 +13,7 @@ from shapley_adapters.hatching import hatch_cells, hatch_style
 
 from ..shap_internals import resolved_order
 from .feature_order import lines_of_features
-from .host_plots import HostPlot, check_drawn
+from .host_plots import HostPlot, check_values
 from .intervals import intervals_of, percent
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def heatmap(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
     sums = intervals.sums(lines_of_features(order, plot.arguments["max_display"]))
     drawing = plot.draw(instance_order=rows, feature_order=order)
     image: Any = drawing.axes.images[-1].get_array()
-    check_drawn(np.ma.filled(image, np.nan), sums.values[rows].T, "heatmap", "cells")
+    check_values(np.ma.filled(image, np.nan), sums.values[rows].T, "heatmap", "cells")
     hatch_cells(drawing.axes, sums.contain_zero[rows].T)
     _add_legend(drawing.axes, level)
     return plot.finish(drawing.axes)
@@ -77,7 +77,7 @@ def _feature_order(plot: HostPlot, values: FloatArray) -> Any:
 
 
 def _add_legend(axes: Axes, level: float) -> None:
-    """Say below the plot what the hatching means."""
+    """Explain the hatching below the plot."""
     from matplotlib.patches import Patch
 
     patch = Patch(**hatch_style(), label=f"{percent(level)} interval contains 0")

@@ -29,7 +29,7 @@ def pyplot() -> Any:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The axes of a plot and what shap drew on them.
+    """The axes of a plot, and the artists that shap drew on them.
 
     Attributes
     ----------
@@ -116,14 +116,16 @@ class HostPlot:
         return None
 
 
-def check_drawn(drawn: npt.NDArray[Any], expected: npt.NDArray[Any], plot: str, what: str) -> None:
+def check_values(
+    plotted: npt.NDArray[Any], expected: npt.NDArray[Any], plot: str, artists: str
+) -> None:
     """Refuse to draw error bars at other values than those that shap drew."""
     scale = max(float(np.abs(expected).max(initial=0.0)), np.finfo(np.float64).tiny)
-    if np.shape(drawn) != np.shape(expected) or not np.allclose(
-        drawn, expected, rtol=0, atol=1e-6 * scale, equal_nan=True
+    if np.shape(plotted) != np.shape(expected) or not np.allclose(
+        plotted, expected, rtol=0, atol=1e-6 * scale, equal_nan=True
     ):
         raise PlotError(
-            f"shap {shap.__version__} drew other {what} in plots.{plot} than expected, so that "
-            f"error bars would be at the wrong places. Call shap.plots.{plot} for a plot without "
+            f"shap {shap.__version__} drew other {artists} in plots.{plot} than expected, so that "
+            f"error bars would show other values. Call shap.plots.{plot} for a plot without "
             "error bars, and please report the arguments of this call."
         )

@@ -80,9 +80,9 @@ def interactions(
     if is_mean:
         pairs = pairs.mean_sizes(independent_rows=independent_rows)
     features = np.argsort(-np.abs(pairs.values).sum(axis=0), kind="stable")[:max_display]
-    shown = Intervals(*(getattr(pairs, name)[np.ix_(features, features)] for name in _FIELDS))
+    cells = Intervals(*(getattr(pairs, name)[np.ix_(features, features)] for name in _FIELDS))
     axes = _axes(ax, len(features))
-    _draw_cells(axes, shown, cmap, is_mean)
+    _draw_cells(axes, cells, cmap, is_mean)
     _add_names(axes, explanation, features)
     axes.set_xlabel(f"Hatched: the {percent(level)} interval contains 0", fontsize=11)
     if not show:
@@ -120,16 +120,16 @@ def _axes(ax: Axes | None, n_features: int) -> Axes:
     return axes
 
 
-def _draw_cells(axes: Axes, shown: Intervals, cmap: Any, is_mean: bool) -> None:
+def _draw_cells(axes: Axes, cells: Intervals, cmap: Any, is_mean: bool) -> None:
     """Draw the matrix with numbers, hatching and a colour bar."""
     from shap.plots import colors
 
-    limit = max(float(np.nanmax(np.abs(shown.values), initial=0.0)), np.finfo(float).tiny)
+    limit = max(float(np.nanmax(np.abs(cells.values), initial=0.0)), np.finfo(float).tiny)
     default = "Reds" if is_mean else colors.red_white_blue
     colour_map = default if cmap is None else cmap
-    image = axes.imshow(shown.values, cmap=colour_map, vmin=0.0 if is_mean else -limit, vmax=limit)
+    image = axes.imshow(cells.values, cmap=colour_map, vmin=0.0 if is_mean else -limit, vmax=limit)
     digits = max(0, 2 - int(np.floor(np.log10(limit))))
-    for (row, column), value in np.ndenumerate(shown.values):
+    for (row, column), value in np.ndenumerate(cells.values):
         is_strong = abs(value) > _STRONG * limit
         axes.text(
             column,
@@ -139,9 +139,9 @@ def _draw_cells(axes: Axes, shown: Intervals, cmap: Any, is_mean: bool) -> None:
             va="center",
             fontsize=9,
             color="white" if is_strong else "#333333",
-            bbox=_PLATE if shown.contain_zero[row, column] else None,
+            bbox=_PLATE if cells.contain_zero[row, column] else None,
         )
-    hatch_cells(axes, shown.contain_zero)
+    hatch_cells(axes, cells.contain_zero)
     label = "mean |interaction|" if is_mean else "interaction"
     axes.figure.colorbar(image, ax=axes, label=label, fraction=0.046, pad=0.03)
 

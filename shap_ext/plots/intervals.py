@@ -107,7 +107,7 @@ def intervals_of(
     shapes : dict of int to str
         The numbers of axes that the plot accepts, and a description of each.
     remedy : str
-        What to pass instead of values with other axes.
+        The advice for values with other axes.
     """
     checked_probability("level", level)
     if not isinstance(explanation, shap.Explanation):

@@ -11,7 +11,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from ..argument_types import Explanation
 from ..shap_internals import encoded_features
 from .dots import Dots, rows_of_dots
-from .host_plots import Drawing, HostPlot, check_drawn, pyplot
+from .host_plots import Drawing, HostPlot, check_values, pyplot
 from .intervals import Intervals, intervals_of, percent
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Interval
             [of_dots.y, of_dots.x], [values, np.nan_to_num(features[are_rows])]
         )
         rows = np.flatnonzero(are_rows)[row_order]
-        check_drawn(of_dots.y[dot_order], intervals.values[rows], "scatter", "dots")
+        check_values(of_dots.y[dot_order], intervals.values[rows], "scatter", "dots")
         drawing.axes.vlines(
             of_dots.x[dot_order],
             intervals.lower[rows],
@@ -107,5 +107,5 @@ def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Interval
 
 
 def _add_level(axes: Axes, level: float) -> None:
-    """Say on the y axis what the error bars are."""
+    """Name the level of the error bars on the y axis."""
     axes.set_ylabel(f"{axes.get_ylabel()}\n(bars: {percent(level)} intervals)")

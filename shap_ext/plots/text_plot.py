@@ -102,7 +102,7 @@ def _marked(tag: str, contains_zero: bool, label: str) -> str:
 
 
 def _legend(level: float) -> str:
-    """Return a line that says what fading means."""
+    """Return a line that explains the fading."""
     return (
         "<div align='center' style='color: rgb(120,120,120); font-size: 12px; margin-top: 6px;'>"
         f"Faded, with a dotted line: the {percent(level)} interval contains 0. "

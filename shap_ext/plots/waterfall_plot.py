@@ -12,7 +12,7 @@ from shapley_adapters.array_types import FloatArray
 
 from ..shap_internals import set_bounds
 from .feature_order import lines_of_features
-from .host_plots import Drawing, HostPlot, check_drawn, pyplot
+from .host_plots import Drawing, HostPlot, check_values, pyplot
 from .intervals import Intervals, intervals_of, percent
 from .room import BAR_COLOUR, make_room, make_room_for_labels
 
@@ -124,4 +124,4 @@ def _check_arrows(drawing: Drawing, starts: FloatArray) -> None:
         points[np.argmin(np.abs(points[:, 0] - start)), 0]
         for points, start in zip(corners, starts, strict=False)
     ]
-    check_drawn(np.array(drawn), starts, "waterfall", "arrows")
+    check_values(np.array(drawn), starts, "waterfall", "arrows")

@@ -1,6 +1,9 @@
 """shap_ext.plots draw error bars at the Explanation's bounds; shap's arguments pass through."""
 
 import re
+import subprocess
+import sys
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -151,6 +154,12 @@ class TestBar:
         # Four features of a cluster share one bar.
         assert sorted(np.round(widths, 6)) == [0.5, 0.5, 2.0]
 
+    def test_a_clustering_of_other_features_is_refused_by_shap(self):
+        tree = shap.utils.hclust(np.random.default_rng(0).normal(size=(20, M)))
+        column = explanation(clustering=np.tile(tree, (N_ROWS, 1, 1)))[:, "age"]
+        with pytest.raises(TypeError, match="partition tree"):
+            plots.bar(column, show=False)
+
     def test_labels_are_behind_the_error_bars_and_inside_the_axes(self):
         row = explanation()[3]
         axes = plots.bar(row, show=False)
@@ -231,7 +240,7 @@ class TestBeeswarm:
 
     def test_without_feature_values(self):
         many = explanation(data=None)
-        options = {"order": np.arange(M), "color": "shap_blue", "log_scale": True}
+        options: dict[str, Any] = {"order": np.arange(M), "color": "shap_blue", "log_scale": True}
         axes = plots.beeswarm(many, show=False, **options)
         self.check(axes, many, [[feature] for feature in range(M)])
         assert axes.get_xscale() == "symlog"
@@ -576,7 +585,7 @@ class TestAllPlots:
             function(np.zeros((3, 2)))
 
     def test_matplotlib_is_named_if_it_is_missing(self, name, monkeypatch):
-        monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+        monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
         with pytest.raises(MissingPackageError, match=r"shapley-ext\[plots\]"):
             PLOTS[name](explanation())
 
@@ -651,6 +660,26 @@ def test_interactive_mode_stays_on(monkeypatch):
         plots.waterfall(explanation()[0])
         assert plt.isinteractive()
         plt.ioff()
+
+
+WITHOUT_MATPLOTLIB = """
+import sys
+
+sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
+import shap_ext
+
+try:
+    shap_ext.plots.bar(None)
+except shap_ext.plots.host_plots.MissingPackageError as error:
+    print(error)
+"""
+
+
+def test_the_package_works_without_matplotlib_until_a_plot_is_drawn():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_MATPLOTLIB], capture_output=True, text=True, check=False
+    )
+    assert "pip install 'shapley-ext[plots]'" in done.stdout, done.stderr
 
 
 def test_the_module_is_public():
