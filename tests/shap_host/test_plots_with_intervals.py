@@ -670,7 +670,7 @@ import shap_ext
 
 try:
     shap_ext.plots.bar(None)
-except shap_ext.plots.host_plots.MissingPackageError as error:
+except ModuleNotFoundError as error:
     print(error)
 """
 
