@@ -48,7 +48,7 @@ def decision(
     efficient : bool
         Whether attributions and base value sum to the model's output exactly. Then the end of a
         path has no error, and the band closes there. It holds for our estimators unless you
-        passed `efficient=False`, except `lshapley`, `cshapley` and aggregates, and as long as no
+        passed `efficient=False`, except methods on graphs and aggregates, and as long as no
         feature was cut out of the Explanation. If it does not hold, the bands are too narrow.
 
     Returns
