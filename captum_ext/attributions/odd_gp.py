@@ -15,15 +15,15 @@ from .shared_parameters import documented
 class OddGP(SamplingAttribution):
     """Shapley values as the posterior of a Gaussian process on the odd part of the game.
 
-    The most accurate estimator of this package for budgets of at least four evaluations per
-    feature, for any model. It evaluates pairs of complementary coalitions, selected so that they
-    leave little posterior variance. A prior over interactions of all odd sizes predicts the other
-    coalitions. The strengths of the prior and the weight of each feature are learned from the
-    example's values. The values sum exactly to the difference of the outputs. They are exact when
-    all coalitions are evaluated. Otherwise the estimate is biased: it shrinks interactions that the
-    evaluations do not determine. Standard errors are posterior standard deviations. Works with any
-    budget of at least 4 evaluations. Learning takes about 3 milliseconds per example and output at
-    200 evaluations, and 17 at 800.
+    The most accurate estimator of this package on all models and games of its benchmarks, for
+    budgets of at least four evaluations per feature. It evaluates pairs of complementary
+    coalitions, selected so that they leave little posterior variance. A prior over interactions of
+    all odd sizes predicts the other coalitions. The strengths of the prior and the weight of each
+    feature are learned from the example's values. The values sum exactly to the difference of the
+    outputs. They are exact when all coalitions are evaluated. Otherwise the estimate is biased: it
+    shrinks interactions that the evaluations do not determine. Standard errors are posterior
+    standard deviations. Works with any budget of at least 4 evaluations. Learning takes about 3
+    milliseconds per example and output at 200 evaluations, and 17 at 800.
 
     Parameters
     ----------

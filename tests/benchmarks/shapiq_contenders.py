@@ -17,6 +17,9 @@ from coalition_games import BoolArray, FloatArray
 
 _WORKER = Path(__file__).with_name("shapiq_worker.py")
 
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OMP_THREAD_LIMIT": "1"}
+"""LightGBM starts a thread per core in spite of the first variable; on busy cores they wait."""
+
 ValuesOf = Callable[[BoolArray], FloatArray]
 """Coalitions of one row, (C, M), to values, (C,)."""
 
@@ -136,7 +139,7 @@ class ShapiqWorker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""},
+            env={**os.environ, **_ONE_THREAD, "PYTHONPATH": ""},
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

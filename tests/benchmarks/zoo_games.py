@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
 
 Maker = Callable[[int, np.random.Generator], FloatArray]
 """Number of players and random numbers to the values of all coalitions, (2^M,)."""
@@ -72,9 +73,14 @@ def _unanimity(n_games: int, fewest: int, most: int) -> Maker:
 
 def _vote(n_players: int, rng: np.random.Generator) -> FloatArray:
     """Return a vote of random shares that needs more than half of all."""
-    shares = rng.integers(1, 10, size=n_players)
+    shares = shares_of_vote(n_players, rng)
     values: FloatArray = (all_coalitions(n_players) @ shares > shares.sum() / 2).astype(float)
     return values
+
+
+def shares_of_vote(n_players: int, rng: np.random.Generator) -> IntArray:
+    """Return random shares, (M,)."""
+    return rng.integers(1, 10, size=n_players).astype(np.intp)
 
 
 def _parity(size: int) -> Maker:

@@ -536,6 +536,14 @@ def test_intervals_of_games_with_interactions_of_all_sizes(n_players, per_player
     assert min(inside) > 0.75
 
 
+@pytest.mark.parametrize(("name", "largest"), [("argmax", 1.8), ("unanimity, 15 of 4 to 8", 0.56)])
+def test_two_evaluations_a_player_leave_room_for_interactions(name, largest):
+    """Where the best prior is almost additive, the values of single players are not all."""
+    errors, inside = np.mean([zoo_errors(name, 10, 2, seed) for seed in range(3)], axis=0)
+    assert errors < largest
+    assert inside > 0.97
+
+
 @pytest.mark.parametrize(
     ("name", "per_player", "n_players"),
     [

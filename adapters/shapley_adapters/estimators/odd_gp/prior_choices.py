@@ -22,6 +22,11 @@ _EQUAL_ALONE = ((1.0, (1.0, 10.0)), (1.7, (0.1,)))
 _COST_OF_FITTING, _COST_OF_HALF = 0.5, 0.35
 """Each fitted strength lowers the logarithm of the prior probability of a choice by this much."""
 
+_FEW_PAIRS, _MORE_INTERACTIONS = 2, 10.0
+"""With at most so many pairs per player, there is also a choice with so many times the variance of
+interactions. So few values hardly show interactions: the prior that explains them best may be
+almost additive, and its errors too small."""
+
 _LEAST_CHANCE, _MOST_CHOICES = 1e-3, 2
 """With many values, only the likeliest choices given the first values are used: at most so many,
 whose probability is at least this share of that of the likeliest choice."""
@@ -61,11 +66,13 @@ def choices_around(
     kernel = OddKernel.at(signs, half_way.strengths)
     log_chance = -0.25 * cost - _COST_OF_HALF * n_players
     yield from _with_levels(kernel, half_way, _HALF_WAY, log_chance)
+    yield from _with_more_interactions(signs, start)
 
 
 def choices_of_equal(kernel: OddKernel, start: Prior) -> Iterator[PriorChoice]:
     """Return choices for games with equal strengths."""
     yield from _with_levels(kernel, start, _EQUAL_ALONE, 0.0)
+    yield from _with_more_interactions(kernel.signs, start)
 
 
 def _with_levels(
@@ -80,6 +87,14 @@ def _with_levels(
         moved_kernel = kernel if level == 1.0 else OddKernel.at(kernel.signs, strengths)
         moved = Prior(strengths, prior.interactions, prior.noise)
         yield PriorChoice(moved_kernel, moved, noise_factors, log_chance)
+
+
+def _with_more_interactions(signs: FloatArray, start: Prior) -> Iterator[PriorChoice]:
+    """Return a choice with more interactions than the start has, if there are few values."""
+    n_pairs, n_players = len(signs) - 1, signs.shape[1]
+    if n_pairs <= _FEW_PAIRS * n_players:
+        prior = Prior(start.strengths, start.interactions * _MORE_INTERACTIONS, start.noise)
+        yield PriorChoice(OddKernel.at(signs, start.strengths), prior)
 
 
 def likely_choices(
