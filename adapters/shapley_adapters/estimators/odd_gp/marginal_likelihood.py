@@ -11,6 +11,7 @@ import scipy.linalg
 from ...array_types import FloatArray
 from .kernels import OddKernel, Prior, bounded_strengths
 from .stacked_lapack import LowerFactors
+from .upper_kernel import UpperKernel
 
 JITTER = 1e-10
 """Added to every variance, of a kernel of variance 1, so that factorisations succeed."""
@@ -75,9 +76,12 @@ def noise_of(
 
 
 def covariance_of(
-    kernel: OddKernel, prior: Prior, of_features: FloatArray | None = None
+    kernel: OddKernel | UpperKernel, prior: Prior, of_features: FloatArray | None = None
 ) -> FloatArray:
-    """Return the covariance of the values, (..., n, n), including their noise."""
+    """Return the covariance of the values, (..., n, n), including their noise.
+
+    That of an `UpperKernel` is for `factored` only.
+    """
     matrix = kernel.combined(prior)
     noise, _ = noise_of(prior, matrix.shape[-1], of_features)
     if of_features is not None:
@@ -116,8 +120,8 @@ def half_log_determinants(factors: FloatArray) -> FloatArray:
 def factored(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the factors L of covariances L Lᵀ, (..., n, n), and L⁻¹ times the columns.
 
-    The covariances of a stack are overwritten, and the entries of its factors above the diagonals
-    have no meaning.
+    The covariances of a stack are overwritten. Their entries below the diagonals are not read, and
+    the entries of their factors above the diagonals have no meaning.
     """
     if covariances.ndim > 2:
         return _factored_stack(covariances, columns)

@@ -38,9 +38,9 @@ class LowerFactors:
 
     @classmethod
     def of(cls, covariances: FloatArray) -> LowerFactors:
-        """Factor symmetric matrices; the memory of the array is overwritten.
+        """Factor symmetric matrices, of which the part below the diagonals is not read.
 
-        An array that is not contiguous is copied.
+        The memory of the array is overwritten. An array that is not contiguous is copied.
         """
         matrices = np.ascontiguousarray(covariances, dtype=np.float64)
         n, factor = _number(matrices.shape[-1]), _function("dpotrf")
