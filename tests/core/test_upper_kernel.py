@@ -35,3 +35,13 @@ def test_slabs_of_a_kernel_make_the_whole():
     for game, of_game in enumerate(strengths):
         others = OddKernel.at(signs, of_game, signs[150:]).interactions
         np.testing.assert_allclose(kernel.interactions[game, :, 150:], others, atol=1e-13)
+
+
+def test_games_of_the_same_strengths_share_a_kernel():
+    rng = np.random.default_rng(0)
+    signs = np.where(rng.random((20, 5)) < 0.5, 1.0, -1.0)
+    same, other = np.full((3, 5), 0.3), np.full((1, 5), 0.4)
+    for strengths in (same, np.concatenate([same, other])):
+        found = OddKernel.of_stack(signs, strengths).interactions
+        np.testing.assert_array_equal(found, OddKernel.at(signs, strengths).interactions)
+    assert OddKernel.of_stack(signs, same).interactions.strides[0] == 0

@@ -158,6 +158,15 @@ class OddKernel:
         return cls._of_halves(signs, strengths, other_signs)[0]
 
     @classmethod
+    def of_stack(cls, signs: FloatArray, strengths: FloatArray) -> OddKernel:
+        """Compute the kernels of a stack; games of the same strengths throughout share one."""
+        if (strengths[1:] != strengths[:1]).any():
+            return cls.at(signs, strengths)
+        kernel = cls.at(signs, strengths[:1])
+        shared = np.broadcast_to(kernel.interactions, (len(strengths), *kernel.degree_one.shape))
+        return cls(signs, strengths, kernel.degree_one, shared)
+
+    @classmethod
     def with_even(cls, signs: FloatArray, strengths: FloatArray) -> tuple[OddKernel, FloatArray]:
         """Return the kernels, and the sum over all even sets by the norm, which gradients need."""
         return cls._of_halves(signs, strengths, None, is_even_needed=True)
