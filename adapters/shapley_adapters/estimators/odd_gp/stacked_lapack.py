@@ -119,10 +119,9 @@ def _function(name: str) -> Any:
     """Return a function of BLAS or LAPACK, which lets other threads run."""
     module = cython_blas if name == "dtrsm" else cython_lapack
     capsule = module.__pyx_capi__[name]
-    python = ctypes.pythonapi
-    python.PyCapsule_GetName.restype = ctypes.c_char_p
-    python.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    address = python.PyCapsule_GetPointer(capsule, python.PyCapsule_GetName(capsule))
+    # Prototypes of our own: those of ctypes.pythonapi belong to the whole process.
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
+    address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    signature = name_of(("PyCapsule_GetName", ctypes.pythonapi))(capsule)
+    address = address_of(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, signature)
     return ctypes.CFUNCTYPE(None)(address)
