@@ -53,14 +53,9 @@ class TimedEstimator:
         self.design_seconds = 0.0
         self.solve_seconds = 0.0
 
-    @property
-    def score_source(self) -> Any:
-        """Return how the estimator's scores are computed."""
-        return self.estimator.score_source
-
-    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the least budget of the estimator."""
-        return int(self.estimator.minimum_budget(n_players, with_errors))
+    def __getattr__(self, name: str) -> Any:
+        """Return any other member of the estimator."""
+        return getattr(self.estimator, name)
 
     def design(self, request: Any) -> Any:
         """Choose the coalitions."""

@@ -215,7 +215,7 @@ def test_the_evidence_is_that_of_the_normal_distribution(shape):
     scores, densities = [], []
     for prior in (Prior(strengths, 0.1, 0.3), Prior(0.5 * strengths, 1.0, 0.1)):
         covariance = covariance_of(signs, prior)
-        stacked = covariance.reshape(*shape, 12, 12), target.reshape(*shape, 12, 1)
+        stacked = covariance.copy().reshape(*shape, 12, 12), target.reshape(*shape, 12, 1)
         scores.append(log_evidence(*whiten(*stacked)).item())
         scale = target @ np.linalg.solve(covariance, target) / 12
         densities.append(multivariate_normal.logpdf(target, cov=scale * covariance))

@@ -18,6 +18,7 @@ game is the same as for this game alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,8 +40,8 @@ would be mostly rounding. At these bounds, interactions of five players are alre
 beside those of three."""
 
 
-_SLAB_NUMBERS = 64_000
-"""Numbers of a matrix that are computed together, for each game."""
+_SLAB_NUMBERS = 16_000
+"""Numbers of kernels that are computed together."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,15 @@ class OddKernel:
         return cls._of_halves(signs, strengths, other_signs)[0]
 
     @classmethod
+    def of_stack(cls, signs: FloatArray, strengths: FloatArray) -> OddKernel:
+        """Compute the kernels of a stack; games of the same strengths throughout share one."""
+        if (strengths[1:] != strengths[:1]).any():
+            return cls.at(signs, strengths)
+        kernel = cls.at(signs, strengths[:1])
+        shared = np.broadcast_to(kernel.interactions, (len(strengths), *kernel.degree_one.shape))
+        return cls(signs, strengths, kernel.degree_one, shared)
+
+    @classmethod
     def with_even(cls, signs: FloatArray, strengths: FloatArray) -> tuple[OddKernel, FloatArray]:
         """Return the kernels, and the sum over all even sets by the norm, which gradients need."""
         return cls._of_halves(signs, strengths, None, is_even_needed=True)
@@ -171,26 +181,28 @@ class OddKernel:
     ) -> tuple[OddKernel, FloatArray]:
         """Compute ½ Π (1 ± t z z′) by the norm: their difference is odd, their sum even.
 
-        Rows are computed in slabs that fit into the processor's cache.
+        Slabs of some rows, or of some games, fit into the processor's cache.
         """
         others = signs if other_signs is None else other_signs
-        scale = log_norm(strengths)
-        half = 0.5 * np.exp(0.5 * np.log1p(-(strengths**2)).sum(axis=-1) - scale)
-        half = half[..., None, None]
-        shares, exponents = strengths * np.exp(-scale)[..., None], np.arctanh(strengths)
-        odd = np.empty((*strengths.shape[:-1], len(signs), len(others)))
+        n, n_columns = len(signs), len(others)
+        shape = strengths.shape[:-1]
+        odd = np.empty((math.prod(shape), n, n_columns))
         even = np.empty_like(odd) if is_even_needed else odd
-        n_rows = max(1, _SLAB_NUMBERS // max(1, len(others)))
-        for start in range(0, len(signs), n_rows):
-            of_rows, raised = signs[start : start + n_rows], odd[..., start : start + n_rows, :]
-            np.matmul(of_rows * exponents[..., None, :], others.T, out=raised)
-            np.exp(raised, out=raised)
-            lowered = half / raised
-            raised *= half
-            if is_even_needed:
-                np.add(raised, lowered, out=even[..., start : start + n_rows, :])
-            raised -= lowered
-            raised -= np.matmul(of_rows * shares[..., None, :], others.T, out=lowered)
+        of_all = _Factors.of(strengths.reshape(-1, strengths.shape[-1]))
+        n_rows = min(n, max(1, _SLAB_NUMBERS // max(1, n_columns)))
+        n_games = max(1, _SLAB_NUMBERS // max(1, n * n_columns))
+        memory, columns = np.empty((n_games, n_rows, n_columns)), np.ascontiguousarray(others.T)
+        for game in range(0, len(odd), n_games):
+            games = slice(game, game + n_games)
+            for start in range(0, n, n_rows):
+                slab = games, slice(start, start + n_rows)
+                factors, of_rows = of_all.of_games(games), signs[start : start + n_rows]
+                lowered = memory[: len(odd[games]), : len(of_rows)]
+                factors.compute(of_rows, columns, odd[slab], lowered)
+                if is_even_needed:
+                    np.add(odd[slab], lowered, out=even[slab])
+                factors.subtract(of_rows, columns, odd[slab], lowered)
+        odd, even = (kernel.reshape(*shape, n, n_columns) for kernel in (odd, even))
         return cls(signs, strengths, signs @ others.T / signs.shape[1], odd), even
 
     def of_games(self, games: int | IntArray | BoolArray) -> OddKernel:
@@ -216,3 +228,40 @@ class OddKernel:
     def variance(self, prior: Prior) -> Any:
         """Return the value of that covariance where both coalitions are the same."""
         return 1.0 + prior.interactions * (self.signs.shape[1] >= FEWEST_PLAYERS)
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """What the kernels of a stack of games are made of, (R, 1, 1) or (R, 1, M)."""
+
+    half: FloatArray
+    exponents: FloatArray
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, strengths: FloatArray) -> _Factors:
+        """Return those for strengths, (R, M)."""
+        scale = log_norm(strengths)
+        half = 0.5 * np.exp(0.5 * np.log1p(-(strengths**2)).sum(axis=-1) - scale)
+        shares = strengths * np.exp(-scale)[:, None]
+        return cls(half[:, None, None], np.arctanh(strengths)[:, None], shares[:, None])
+
+    def of_games(self, games: slice) -> _Factors:
+        """Return those of some games."""
+        return _Factors(self.half[games], self.exponents[games], self.shares[games])
+
+    def compute(
+        self, signs: FloatArray, columns: FloatArray, raised: FloatArray, lowered: FloatArray
+    ) -> None:
+        """Write ½ Π (1 + t z z′) and ½ Π (1 − t z z′), by the norm, into two arrays, (r, n, m)."""
+        np.matmul(signs * self.exponents, columns, out=raised)
+        np.exp(raised, out=raised)
+        np.divide(self.half, raised, out=lowered)
+        raised *= self.half
+
+    def subtract(
+        self, signs: FloatArray, columns: FloatArray, raised: FloatArray, lowered: FloatArray
+    ) -> None:
+        """Subtract the second array, which is overwritten, and degree 1 from the first one."""
+        raised -= lowered
+        raised -= np.matmul(signs * self.shares, columns, out=lowered)

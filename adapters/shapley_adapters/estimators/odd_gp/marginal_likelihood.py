@@ -10,6 +10,8 @@ import scipy.linalg
 
 from ...array_types import FloatArray
 from .kernels import OddKernel, Prior, bounded_strengths
+from .stacked_lapack import LowerFactors
+from .upper_kernel import UpperKernel
 
 JITTER = 1e-10
 """Added to every variance, of a kernel of variance 1, so that factorisations succeed."""
@@ -32,9 +34,6 @@ _MOST_GRID_LEVEL = 0.9
 
 TINY = 1e-300
 """Added to the energies of values, which may be 0."""
-
-_SMALL = 16
-"""Triangular matrices of at most so many rows are inverted like general matrices."""
 
 _WIDTH = 32
 """The columns of a block: a multiple of what the usual kernels of BLAS compute together. For
@@ -77,9 +76,12 @@ def noise_of(
 
 
 def covariance_of(
-    kernel: OddKernel, prior: Prior, of_features: FloatArray | None = None
+    kernel: OddKernel | UpperKernel, prior: Prior, of_features: FloatArray | None = None
 ) -> FloatArray:
-    """Return the covariance of the values, (..., n, n), including their noise."""
+    """Return the covariance of the values, (..., n, n), including their noise.
+
+    That of an `UpperKernel` is for `factored` only.
+    """
     matrix = kernel.combined(prior)
     noise, _ = noise_of(prior, matrix.shape[-1], of_features)
     if of_features is not None:
@@ -95,8 +97,8 @@ def whiten(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, Fl
     Parameters
     ----------
     covariances : array, (..., n, n)
+        Those of a stack are overwritten.
     columns : array, (..., n, k)
-        Few, for a stack.
 
     Returns
     -------
@@ -116,7 +118,11 @@ def half_log_determinants(factors: FloatArray) -> FloatArray:
 
 
 def factored(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the factors L of covariances L Lᵀ, (..., n, n), and L⁻¹ times the columns."""
+    """Return the factors L of covariances L Lᵀ, (..., n, n), and L⁻¹ times the columns.
+
+    The covariances of a stack are overwritten. Their entries below the diagonals are not read, and
+    the entries of their factors above the diagonals have no meaning.
+    """
     if covariances.ndim > 2:
         return _factored_stack(covariances, columns)
     factor = scipy.linalg.cholesky(covariances, lower=True, check_finite=False)
@@ -124,37 +130,10 @@ def factored(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, 
 
 
 def _factored_stack(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Whiten by the factors of larger matrices, [[K, C], [Cᵀ, cI]].
-
-    Their last rows are (L⁻¹C)ᵀ for any large number c. NumPy factors a whole stack in one
-    operation, beside which other threads run; it has no such operation for triangular equations.
-    """
-    n_games, n, n_columns = columns.shape
-    bordered = np.empty((n_games, n + n_columns, n + n_columns))
-    bordered[:, :n, :n], bordered[:, n:, :n] = covariances, columns.swapaxes(1, 2)
-    # No eigenvalue of K is below JITTER, so that this leaves the larger matrix positive definite.
-    large = 1.0 + 2.0 / JITTER * (columns**2).sum(axis=(1, 2))
-    bordered[:, n:, n:] = large[:, None, None] * np.eye(n_columns)
-    factors = np.linalg.cholesky(bordered)  # it reads the lower triangles only
-    return factors[:, :n, :n], factors[:, n:, :n].swapaxes(1, 2)
-
-
-def inverse_factors(covariances: FloatArray) -> FloatArray:
-    """Return L⁻¹ for each of the covariances L Lᵀ, (R, n, n)."""
-    return inverses_of_lower(np.asarray(np.linalg.cholesky(covariances), dtype=np.float64))
-
-
-def inverses_of_lower(factors: FloatArray) -> FloatArray:
-    """Return the inverses of lower triangular matrices, (..., n, n), by halves."""
-    n = factors.shape[-1]
-    if n <= _SMALL:
-        return np.asarray(np.linalg.inv(factors), dtype=np.float64)
-    half = n // 2
-    inverses = np.zeros_like(factors)
-    first = inverses[..., :half, :half] = inverses_of_lower(factors[..., :half, :half])
-    second = inverses[..., half:, half:] = inverses_of_lower(factors[..., half:, half:])
-    inverses[..., half:, :half] = -second @ (factors[..., half:, :half] @ first)
-    return inverses
+    """Factor the covariances of a stack, whose memory is overwritten."""
+    factors = LowerFactors.of(covariances)
+    whitened = factors.whitened(columns.swapaxes(1, 2))
+    return factors.transposed.swapaxes(1, 2), whitened.swapaxes(1, 2)
 
 
 def whitened_by(factor: FloatArray, columns: FloatArray) -> FloatArray:

@@ -32,6 +32,7 @@ from .marginal_likelihood import (
     whitened_by,
 )
 from .sparse_triples import SparseInteractions
+from .upper_kernel import UpperKernel
 
 _SPARSE_JITTER = 1e-8
 """Least variance of a value given the first ones, where that of a kernel is 1."""
@@ -63,7 +64,7 @@ class PriorChoice:
 
     Attributes
     ----------
-    kernel : OddKernel
+    kernel : OddKernel or UpperKernel
         Between all coalitions, at the strengths of the prior.
     prior : Prior
         The strengths, the variance of interactions, and the noise.
@@ -73,7 +74,7 @@ class PriorChoice:
         Logarithm of the prior probability of each choice, without `log_prior`.
     """
 
-    kernel: OddKernel
+    kernel: OddKernel | UpperKernel
     prior: Prior
     noise_factors: tuple[float, ...] = (1.0,)
     log_chance: Any = 0.0
@@ -94,8 +95,8 @@ class PriorChoice:
         return PriorChoice(self.kernel.of_games(games), prior, noise_factors, log_chance)
 
     def at(self, signs: FloatArray) -> PriorChoice:
-        """Return the choice with the kernel between other coalitions."""
-        return replace(self, kernel=OddKernel.at(signs, self.prior.strengths))
+        """Return the choice of a stack with the kernel between other coalitions, often many."""
+        return replace(self, kernel=UpperKernel(signs, self.prior.strengths))
 
 
 @dataclass

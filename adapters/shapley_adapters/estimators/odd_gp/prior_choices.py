@@ -59,7 +59,7 @@ def choices_around(
     off = (logarithms - level - centres) / expectation.spread
     cost, n_players = 0.5 * (off**2).sum(axis=-1), signs.shape[1]
     yield from _with_levels(kernel, fitted, _FITTED, -cost - _COST_OF_FITTING * n_players)
-    kernel = OddKernel.at(signs, start.strengths)
+    kernel = OddKernel.of_stack(signs, start.strengths)
     yield from _with_levels(kernel, start, _EQUAL, 0.0)
     halves = np.exp(level + 0.5 * (logarithms - level + centres))
     half_way = Prior(bounded_strengths(halves), fitted.interactions, fitted.noise)

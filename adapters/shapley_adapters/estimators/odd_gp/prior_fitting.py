@@ -9,6 +9,7 @@ hyperparameters limit the steps.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import scipy.special
@@ -22,9 +23,9 @@ from .marginal_likelihood import (
     STRENGTH_SPREAD,
     TINY,
     covariance_of,
-    inverse_factors,
     log_level_centre,
 )
+from .stacked_lapack import LowerFactors
 
 _SPREAD_WHERE_KNOWN = 0.7
 """Prior standard deviation of the logarithm of a player's strength around a known centre."""
@@ -122,25 +123,29 @@ class FixedPoint:
     The components are the interactions that each player takes part in, all interactions, and noise.
     The expected energy of a component with covariance A is tr(K⁻¹A). The observed energy is
     (n/E) yᵀK⁻¹AK⁻¹y, with E = yᵀK⁻¹y.
+
+    `half_inverse` is the part of K⁻¹ above the diagonal, and half of the diagonal. K⁻¹ is the sum
+    of it and its transpose.
     """
 
     prior: Prior
     kernel: OddKernel
     even: FloatArray
-    inverse: FloatArray
+    half_inverse: FloatArray
     expected: FloatArray
 
     @classmethod
     def of(cls, signs: FloatArray, prior: Prior) -> FixedPoint:
         """Compute the expected energies under a prior."""
         kernel, even = OddKernel.with_even(signs, prior.strengths)
-        roots = inverse_factors(covariance_of(kernel, prior))
-        inverse = roots.swapaxes(1, 2) @ roots
-        of_even = _quadratic(inverse * even, signs)
-        of_all = _inner(inverse, kernel.interactions)
-        trace = np.trace(inverse, axis1=1, axis2=2) - inverse[:, 0, 0]
-        expected = _energies(prior, _quadratic(inverse, signs), of_even, of_all, trace)
-        return cls(prior, kernel, even, inverse, expected)
+        half_inverse = LowerFactors.of(covariance_of(kernel, prior)).upper_inverses()
+        half_inverse *= _above_and_half_the_diagonal(len(signs))
+        of_even = 2 * _quadratic(half_inverse * even, signs)
+        of_all = 2 * _inner(half_inverse, kernel.interactions)
+        trace = 2 * (np.trace(half_inverse, axis1=1, axis2=2) - half_inverse[:, 0, 0])
+        of_signs = 2 * _quadratic(half_inverse, signs)
+        expected = _energies(prior, of_signs, of_even, of_all, trace)
+        return cls(prior, kernel, even, half_inverse, expected)
 
     def for_games(self, n_games: int) -> FixedPoint:
         """Return the fixed point of one game for several games, without copies of its matrices."""
@@ -173,7 +178,8 @@ class FixedPoint:
     def energies(self, targets: FloatArray) -> FloatArray:
         """Return the observed energies of the components in the targets, (R, n)."""
         signs, kernel = self.kernel.signs, self.kernel
-        solved = (self.inverse @ targets[:, :, None])[:, :, 0]
+        solved = (self.half_inverse @ targets[:, :, None])[:, :, 0]
+        solved += (targets[:, None] @ self.half_inverse)[:, 0]
         scale = targets.shape[1] / ((targets * solved).sum(axis=1) + TINY)
         of_even = _quadratic(self.even, signs * solved[:, :, None])
         column = solved[:, :, None]
@@ -251,6 +257,13 @@ def log_moves(
     inner = scipy.special.wrightomega(np.log(energies / (slope * overrelaxation)) + level)
     moves: FloatArray = np.clip(overrelaxation * (inner - level), -_LIMIT, _LIMIT)
     return moves
+
+
+@lru_cache(maxsize=8)
+def _above_and_half_the_diagonal(n: int) -> FloatArray:
+    """Return 1 above the diagonal of a matrix, 1/2 on it and 0 below, (n, n)."""
+    shares: FloatArray = np.tri(n).T - 0.5 * np.eye(n)
+    return shares
 
 
 def _quadratic(matrices: FloatArray, columns: FloatArray) -> FloatArray:

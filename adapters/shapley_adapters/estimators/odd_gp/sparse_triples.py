@@ -16,7 +16,8 @@ import numpy as np
 
 from ...array_types import FloatArray, IntArray
 from .kernels import OddKernel, Prior
-from .marginal_likelihood import covariance_of, inverse_factors, log_evidence, whiten
+from .marginal_likelihood import covariance_of, log_evidence, whiten
+from .stacked_lapack import LowerFactors
 from .variances_of_features import variances_of_their_own
 
 _CANDIDATES = 600
@@ -137,17 +138,18 @@ def _look(
 ) -> list[SparseInteractions]:
     """Return the sparse interactions; the ones from an earlier search are candidates again."""
     triples = players[:, _all_triples(players.shape[1])]  # (R, T, 3)
-    roots = inverse_factors(covariance_of(kernel, prior))  # (R, n, n)
-    values = (roots @ targets[:, :, None])[:, :, 0]
+    factors = LowerFactors.of(covariance_of(kernel, prior))
+    values = factors.whitened(targets[:, None])[:, 0]
     of_players, n_triples = np.ascontiguousarray(kernel.signs.T), triples.shape[1]
     if n_triples <= _CANDIDATES and players.shape[1] == len(of_players):
         # All triples of all players are candidates, in all games.
         candidates, products = triples, _products(of_players, triples[0])
+        products = np.broadcast_to(products, (len(targets), *products.shape))
     else:
-        energies = _energies(kernel, roots, values, players, triples, earlier)
+        energies = _energies(kernel, factors, values, players, triples, earlier)
         candidates = _of_most_energy(energies, triples)
         products = _products(of_players, candidates)
-    features = products @ roots.swapaxes(1, 2)  # (R, k, n)
+    features = factors.whitened(products)  # (R, k, n)
     variances = variances_of_their_own(features, values, n_triples)
     return [
         SparseInteractions(players_of_game[positive > 0], positive[positive > 0])
@@ -164,7 +166,7 @@ def _of_most_energy(energies: FloatArray, triples: IntArray) -> IntArray:
 
 def _energies(
     kernel: OddKernel,
-    roots: FloatArray,
+    factors: LowerFactors,
     values: FloatArray,
     players: IntArray,
     triples: IntArray,
@@ -175,13 +177,12 @@ def _energies(
     Infinite for the sparse interactions of an earlier search, which are candidates again.
     """
     signs = kernel.signs
-    beside = np.stack(
-        [
-            _without(value, root @ of_game.features(signs)) if len(of_game.players) else value
-            for value, root, of_game in zip(values, roots, earlier, strict=True)
-        ]
-    )
-    unexplained = (beside[:, None] @ roots)[:, 0]
+    beside = values.copy()
+    of_earlier = factors.whitened(SparseInteractions.stack(earlier).features(signs).swapaxes(1, 2))
+    for game, of_game in enumerate(earlier):
+        if len(of_game.players):
+            beside[game] = _without(values[game], of_earlier[game, : len(of_game.players)].T)
+    unexplained = factors.whitened(beside[:, None], by_transpose=True)[:, 0]
     expected = np.take_along_axis(kernel.strengths[:, None], triples, axis=2).prod(axis=2)
     of_players = np.ascontiguousarray(signs.T)[players]
     energies: FloatArray = expected * _forms(of_players, unexplained) ** 2

@@ -209,6 +209,7 @@ class Steps:
         self.games = np.arange(n_games)
         self.rows = np.empty((n_games, _STEPS, n_features))
         self.factors = np.empty((n_games, _STEPS))
+        self.kept: list[dict[int, FloatArray]] = [{} for _ in range(n_games)]
 
     def take(self, indices: IntArray, added: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Add to the variance of one feature of each game.
@@ -223,8 +224,8 @@ class Steps:
         n_games, n = len(indices), self.n
         games = np.arange(n_games)
         diagonals = self.diagonals[games, indices]
-        features, rows = self.features[:n_games], self.rows[:n_games, :n]
-        shared = (features @ features[games, indices][:, :, None])[:, :, 0]
+        rows = self.rows[:n_games, :n]
+        shared = self._products(indices)
         before = self.factors[:n_games, :n] * rows[games, :, indices]
         shared -= (before[:, None] @ rows)[:, 0]
         shared[games, indices] = diagonals
@@ -238,6 +239,20 @@ class Steps:
         self.n += 1
         return shared, factors
 
+    def _products(self, indices: IntArray) -> FloatArray:
+        """Return the products of a feature of each game with all its features, (r, k).
+
+        Half of the steps correct a variance, for which the products are those of an earlier step.
+        """
+        products = np.empty((len(indices), self.features.shape[1]))
+        for game, index in enumerate(indices.tolist()):
+            kept = self.kept[game]
+            if index not in kept:
+                features = self.features[game]
+                kept[index] = features @ features[index]
+            products[game] = kept[index]
+        return products
+
     def keep(self, is_open: BoolArray) -> IntArray:
         """Go on with some of the games, and return their old indices in the new order.
 
@@ -248,6 +263,7 @@ class Steps:
         order[gaps] = last = n_open + np.flatnonzero(is_open[n_open:])
         self.features[gaps] = self.features[last]
         self.rows[gaps, : self.n] = self.rows[last, : self.n]
+        self.kept = [self.kept[index] for index in order.tolist()]
         self.factors[gaps, : self.n] = self.factors[last, : self.n]
         self.diagonals, self.games = self.diagonals[order], self.games[order]
         return order

@@ -1,0 +1,132 @@
+"""Factors and triangular equations of stacks of matrices, by LAPACK.
+
+NumPy factors a stack of matrices with two copies of each, and solves no triangular equations. The
+wrappers of SciPy do both without copies, but no other thread runs meanwhile. So this module calls
+the functions that SciPy offers to compiled code (`scipy.linalg.cython_lapack`) through ctypes,
+which lets other threads run. Each matrix has calls of its own, so that its result does not depend
+on the rest of the stack.
+
+LAPACK stores columns one after the other. So a symmetric matrix is the same for NumPy and for
+LAPACK, the factor L is stored as its transpose, and the rows of an array are columns to LAPACK.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cython_blas, cython_lapack
+
+from ...array_types import FloatArray
+
+
+@dataclass(frozen=True)
+class LowerFactors:
+    """The factors L of covariances L Lᵀ, (R, n, n).
+
+    Attributes
+    ----------
+    transposed : array, (R, n, n)
+        The transpose of each factor. Entries below its diagonal have no meaning.
+    """
+
+    transposed: FloatArray
+
+    @classmethod
+    def of(cls, covariances: FloatArray) -> LowerFactors:
+        """Factor symmetric matrices, of which the part below the diagonals is not read.
+
+        The memory of the array is overwritten. An array that is not contiguous is copied.
+        """
+        matrices = np.ascontiguousarray(covariances, dtype=np.float64)
+        n, factor = _number(matrices.shape[-1]), _function("dpotrf")
+        for pointer in _pointers(matrices):
+            info = ctypes.c_int()
+            factor(b"L", n, pointer, n, ctypes.byref(info))
+            if info.value:
+                raise np.linalg.LinAlgError("A covariance is not positive definite.")
+        return cls(matrices)
+
+    def half_log_determinants(self) -> FloatArray:
+        """Return half the logarithms of the determinants of the covariances, (R,)."""
+        diagonals = np.diagonal(self.transposed, axis1=-2, axis2=-1)
+        halves: FloatArray = np.log(diagonals).sum(axis=-1)
+        return halves
+
+    def whitened(self, rows: FloatArray, by_transpose: bool = False) -> FloatArray:
+        """Return L⁻¹, or L⁻ᵀ, times each of the rows, (R, k, n)."""
+        whitened = np.array(rows, dtype=np.float64, order="C")
+        if not whitened.size:
+            return whitened
+        n, n_rows = _number(rows.shape[-1]), _number(rows.shape[-2])
+        one = ctypes.byref(ctypes.c_double(1.0))
+        solve, operation = _function("dtrsm"), b"T" if by_transpose else b"N"
+        for factor, columns in zip(_pointers(self.transposed), _pointers(whitened), strict=True):
+            solve(b"L", b"L", operation, b"N", n, n_rows, one, factor, n, columns, n)
+        return whitened
+
+    def upper_inverses(self) -> FloatArray:
+        """Return the inverses of the covariances, (R, n, n); only the upper triangles have meaning.
+
+        The factors are overwritten.
+        """
+        n, invert = _number(self.transposed.shape[-1]), _function("dpotri")
+        for pointer in _pointers(self.transposed):
+            info = ctypes.c_int()
+            invert(b"L", n, pointer, n, ctypes.byref(info))
+            if info.value:
+                raise np.linalg.LinAlgError("A covariance is singular.")
+        return self.transposed
+
+
+def inverses_of_lower(factors: FloatArray) -> FloatArray:
+    """Return the inverses of lower triangular matrices, (..., n, n).
+
+    Entries above the diagonals are not read.
+    """
+    n = factors.shape[-1]
+    inverses = np.array(factors.swapaxes(-1, -2), order="C").reshape(-1, n, n)
+    size, invert = _number(n), _function("dtrtri")
+    for pointer in _pointers(inverses):
+        info = ctypes.c_int()
+        invert(b"L", b"N", size, pointer, size, ctypes.byref(info))
+        if info.value:
+            raise np.linalg.LinAlgError("The factor of a covariance is singular.")
+    inverses[..., np.tri(n, k=-1, dtype=bool)] = 0.0  # what was not read may be no number
+    return inverses.reshape(factors.shape).swapaxes(-1, -2)
+
+
+def _pointers(matrices: FloatArray) -> Iterator[ctypes.c_void_p]:
+    """Yield a pointer to each matrix of a contiguous stack."""
+    if not matrices.flags.c_contiguous:
+        raise ValueError("LAPACK needs contiguous matrices.")
+    first, step = matrices.ctypes.data, matrices.strides[0]
+    for index in range(len(matrices)):
+        yield ctypes.c_void_p(first + index * step)
+
+
+def _number(value: int) -> Any:
+    """Return a pointer to an integer."""
+    return ctypes.byref(ctypes.c_int(value))
+
+
+@lru_cache(maxsize=8)
+def _function(name: str) -> Any:
+    """Return a function of BLAS or LAPACK, which lets other threads run."""
+    module = cython_blas if name == "dtrsm" else cython_lapack
+    capsule = module.__pyx_capi__[name]
+    # Prototypes of our own: those of ctypes.pythonapi belong to the whole process.
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
+    address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    signature = name_of(("PyCapsule_GetName", ctypes.pythonapi))(capsule)
+    if b", int *" not in signature:
+        raise RuntimeError(
+            f"SciPy's {name} takes {signature.decode()}; shapley-ext needs integers of C's type "
+            "int. Install another build of SciPy."
+        )
+    address = address_of(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, signature)
+    return ctypes.CFUNCTYPE(None)(address)
