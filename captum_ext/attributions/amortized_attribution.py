@@ -9,13 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shapley_adapters import Game
-from shapley_adapters.arguments import checked_flag, checked_seed
+from shapley_adapters import Game, Settings
+from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.pipeline.tolerance import checked_tolerance
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
-from shapley_adapters.surrogates.training_arguments import AmortizedArguments
+from shapley_adapters.surrogates.training_arguments import (
+    AmortizedArguments,
+    check_refinement,
+    refinement,
+)
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
 from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
@@ -114,7 +119,16 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         call = self.checked_call(
             tensors, baselines, None, additional_forward_args, feature_mask, None
         )
-        n_real = call.game.n_rows
+        n_real, real_tensors = call.game.n_rows, call.game.inputs
+        are_alike = not (
+            call.game.groups.differ_by_example or call.game.baselines.differ_by_example
+        )
+
+        def shifted() -> tuple[Game, Any]:
+            return self._shifted_rows(
+                real_tensors, baselines, additional_forward_args, feature_mask
+            )
+
         if self.n_mixed_rows > 0:
             tensors = self._with_mixed_rows(call.game)
             call = self.checked_call(
@@ -131,6 +145,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             n_real,
             Progress(self.get_name(), delay),
             self.n_jobs,
+            shifted if are_alike else None,
         )
         shape = list((call.valued or call.game).output_shape)
         layout = layout_of(call.game.inputs)
@@ -184,6 +199,25 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             checked_seed(self.seed),
         )
         return torch.cat([real, torch.as_tensor(mixed).to(real)])
+
+    def _shifted_rows(
+        self,
+        inputs: tuple[Tensor, ...],
+        baselines: Baselines,
+        additional: object,
+        feature_mask: FeatureMask,
+    ) -> tuple[Game, Any]:
+        """Return the games and the inputs of examples unlike the training examples."""
+        from shapley_adapters.amortized.shifted_rows import n_shifted_rows, shifted_rows
+
+        n_shifted, seed = n_shifted_rows(len(inputs[0])), checked_seed(self.seed)
+        shifted = tuple(
+            torch.as_tensor(shifted_rows(readable(tensor).numpy(), n_shifted, seed)).to(tensor)
+            for tensor in inputs
+        )
+        call = self.checked_call(shifted, baselines, None, additional, feature_mask, None)
+        game: Game = call.game if call.valued is None else call.valued
+        return game, network_inputs(call.game.inputs, self.network)
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `load_trained` reads.
@@ -246,8 +280,11 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         target: Target = None,
         additional_forward_args: object = None,
         feature_mask: FeatureMask = None,
+        n_samples: int | None = None,
         *,
         return_input_shape: bool = True,
+        return_standard_error: bool = False,
+        tolerance: float | str | None = None,
     ) -> Any:
         """Attribute outputs of the forward function to its inputs, by one pass of the network.
 
@@ -260,13 +297,24 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             compared. With `efficient`, there is a warning for examples unlike the training
             examples: the network's sum differs from the model's output by far more than on
             held-out examples.
+        n_samples : int, optional
+            The number of coalitions evaluated per example to improve the network's attributions.
+            They are the prior mean of `OddGP`'s regression. By default, as with 0, the network
+            alone explains. Needs `efficient`.
         return_input_shape : bool
             Whether attributions have the shape of the inputs. False returns one number for each
             feature of `feature_mask`, as captum's KernelShap does.
+        return_standard_error : bool
+            Whether to return standard errors, too. Those of the network are stated from its errors
+            on held-out examples, the distance of an example to the training examples, and the
+            example's efficiency gap.
+        tolerance : float or str, optional
+            The standard error above which coalitions are evaluated for an example, until it is met.
+            Examples that meet it by the network alone cost nothing more. Needs `efficient`.
 
         Returns
         -------
-        Tensor or tuple of Tensors
+        Tensor or tuple of Tensors, or a pair of them with standard errors
             Attributions with the shape, type and device of the inputs; outputs come first where no
             target was given and there are several. With `return_input_shape=False`, one tensor
             whose last dimension has a column for each id of the feature mask.
@@ -283,21 +331,45 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         if call.valued is not None:
             _refuse_target(target, call.valued.value_function.kind)
         game: Game = call.game if call.valued is None else call.valued
+        check_refinement(self.efficient, n_samples=bool(n_samples), tolerance=tolerance)
+        settings = Settings(
+            seed=checked_seed(self.seed),
+            budget=checked_count("n_samples", n_samples) if n_samples else None,
+            tolerance=None if tolerance is None else checked_tolerance(tolerance),
+            with_errors=checked_flag("return_standard_error", return_standard_error),
+            independent_rows=checked_flag("independent_rows", self.independent_rows),
+            n_jobs=self.n_jobs,
+            name=self.get_name(),
+            budget_name="n_samples",
+        )
+        inputs_of_network = network_inputs(tensors, fitted.saved.description.network)
         explained = fitted.explain(
-            game, network_inputs(tensors, fitted.saved.description.network), self.efficient
+            game, inputs_of_network, self.efficient, refinement=refinement(settings)
         )
         self.last_estimate = explained.estimate
         self.last_efficiency_gaps = explained.efficiency_gaps
         self.last_unlike_rows = explained.unlike_rows
-        shape = tuple(fitted.saved.description.host["output_shape"])
-        values = explained.estimate.values
-        if target is not None:
-            values, shape = _of_targets(values, target, shape)
-        arguments = values, call.game.groups, call.game.inputs, shape, torch.get_default_dtype()
-        if not return_input_shape:
-            return as_group_tensor(*arguments)
-        attributions = as_tensors(*arguments)
-        return attributions if isinstance(inputs, tuple) else attributions[0]
+
+        def formatted(per_player: AttributionArray) -> Any:
+            shape = tuple(fitted.saved.description.host["output_shape"])
+            if target is not None:
+                per_player, shape = _of_targets(per_player, target, shape)
+            arguments = (
+                per_player,
+                call.game.groups,
+                call.game.inputs,
+                shape,
+                torch.get_default_dtype(),
+            )
+            if not return_input_shape:
+                return as_group_tensor(*arguments)
+            tensors_of_inputs = as_tensors(*arguments)
+            return tensors_of_inputs if isinstance(inputs, tuple) else tensors_of_inputs[0]
+
+        attributions = formatted(explained.estimate.values)
+        if not return_standard_error:
+            return attributions
+        return attributions, formatted(explained.estimate.standard_errors)
 
     attribute_future = future_method(attribute)
 

@@ -85,6 +85,14 @@ class Baselines:
     are_drawn: tuple[bool, ...]
     n_draws: int = 1
 
+    @property
+    def differ_by_example(self) -> bool:
+        """Whether an input has baselines of its own for each example."""
+        return any(
+            len(tensor) > 1 and not is_drawn
+            for tensor, is_drawn in zip(self.tensors, self.are_drawn, strict=True)
+        )
+
     def differ_from(self, inputs: Tensor, index: int) -> npt.NDArray[np.bool_]:
         """Return which numbers of an input differ from any of their baselines, (B, size).
 

@@ -16,7 +16,11 @@ from shapley_adapters.array_types import AttributionArray, BoolArray, FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
-from shapley_adapters.surrogates.training_arguments import AmortizedArguments
+from shapley_adapters.surrogates.training_arguments import (
+    AmortizedArguments,
+    check_refinement,
+    refinement,
+)
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Rows, Table
@@ -108,6 +112,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             n_real,
             Progress(str(self.name), delay),
             self.n_jobs,
+            lambda: self._shifted_rows(data[:n_real]),
         )
         n_kept = len(trained.saved.fingerprint.inputs)
         rows_json = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
@@ -149,6 +154,22 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             frame = pd.DataFrame(mixed, columns=data.columns).astype(data.dtypes)
             return pd.concat([data, frame], ignore_index=True)
         return np.concatenate([values, mixed])
+
+    def _shifted_rows(self, data: Table) -> tuple[Game, Any]:
+        """Return the games and the inputs of rows unlike the training rows."""
+        from shapley_adapters.amortized.shifted_rows import (
+            n_shifted_rows,
+            shifted_frame,
+            shifted_rows,
+        )
+
+        seed, n_shifted = checked_seed(self.seed), n_shifted_rows(len(data))
+        shifted: Any
+        if isinstance(data, pd.DataFrame):
+            shifted = shifted_frame(data, n_shifted, seed)
+        else:
+            shifted = shifted_rows(np.asarray(data), n_shifted, seed)
+        return self._valued(self.explained_rows((shifted,))), self._inputs(shifted)
 
     def save_trained(self, path: str | Path) -> None:
         """Write the trained network to a file, which `trained=` reads.
@@ -213,9 +234,19 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         ----------
         *args : array or DataFrame, (R, …)
             The rows.
-        max_evals, error_bounds, tolerance, max_seconds, interactions
-            Not for networks: a pass has no budget, and returns neither standard errors nor
-            interactions.
+        max_evals : int or "auto"
+            The number of coalitions evaluated per row to improve the network's attributions. They
+            are the prior mean of `oddgp`'s regression. By default, as with 0, the network alone
+            explains. Needs `efficient`.
+        error_bounds : bool
+            Whether to return standard errors and 95 % intervals. Those of the network are stated
+            from its errors on held-out rows, the distance of a row to the training rows, and the
+            row's efficiency gap.
+        tolerance : float or str, optional
+            The standard error above which coalitions are evaluated for a row, until it is met. Rows
+            that meet it by the network alone cost nothing more. Needs `efficient`.
+        max_seconds, interactions
+            Not for networks.
         **options
             `batch_size`, `outputs`, `silent` and `check_additivity`, as of all explainers.
 
@@ -231,24 +262,26 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             model's output by far more than on held-out rows. `last_unlike_rows` holds them.
         """
         for name, value, neutral in (
-            ("max_evals", max_evals, "auto"),
-            ("error_bounds", error_bounds, False),
-            ("tolerance", tolerance, None),
             ("max_seconds", max_seconds, None),
             ("interactions", interactions, False),
         ):
             if value != neutral:
                 raise InvalidArgumentError(
                     f"{name}={value!r} means nothing to a network that explains in one pass. "
-                    "Its accuracy is that of its training: plot_history shows it."
+                    "Pass max_evals or tolerance, or use oddgp."
                 )
+        if isinstance(max_evals, int) and not isinstance(max_evals, bool) and max_evals == 0:
+            max_evals = "auto"
+        check_refinement(self.efficient, max_evals=max_evals != "auto", tolerance=tolerance)
         if self.surrogate is not None and not self.surrogate.is_fitted:
             self.fit(silent=options.get("silent", False))
-        return super().__call__(*args, **options)
+        return super().__call__(
+            *args, max_evals=max_evals, error_bounds=error_bounds, tolerance=tolerance, **options
+        )
 
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
         explained = self._fitted(settings.progress_delay is None).explain(
-            game, self._inputs(args[0]), self.efficient, settings.batch_size
+            game, self._inputs(args[0]), self.efficient, settings.batch_size, refinement(settings)
         )
         self.last_efficiency_gaps = explained.efficiency_gaps
         self.last_unlike_rows = explained.unlike_rows

@@ -226,7 +226,8 @@ def test_null_players_and_rows_at_the_reference_get_nothing():
     assert (found.values[~game.active_players()] == 0).all()
     total = found.values.sum(axis=1) - (found.grand_values - found.empty_values)
     np.testing.assert_allclose(total, 0, atol=1e-10)
-    assert np.isnan(found.standard_errors).all()
+    assert (found.standard_errors[~game.active_players()] == 0).all()
+    assert (found.standard_errors[game.active_players()] > 0).all()
     # v(∅) is the same for all, and known: it is looked at once.
     np.testing.assert_array_equal(found.evaluations, [2] + [1] * 79)
 

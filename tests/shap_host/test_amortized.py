@@ -315,7 +315,7 @@ def test_wrong_options(options, words):
 
 
 def test_wrong_calls(explainer):
-    for options in ({"max_evals": 100}, {"error_bounds": True}, {"tolerance": 0.1}):
+    for options in ({"max_seconds": 1.0}, {"interactions": True}):
         with pytest.raises(InvalidArgumentError, match=next(iter(options))):
             explainer(X[:2], **options)
     with pytest.raises(InvalidArgumentError, match="training_data"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from torch import nn
 
 from ..array_types import AttributionArray, BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, warn_user
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..pipeline.result import Estimate
+from ..pipeline.settings import Settings
 from .checkpoints import network_digest
 from .efficiency_gaps import warn_of_rows
 from .explainer_network import ExplainerNetwork, check_finite
@@ -25,6 +26,7 @@ from .fitting import outside_inference_mode, seeded
 from .networks import build
 from .objectives import TARGETS
 from .progress import Progress
+from .refinement import Prediction, refined
 from .storage import Description, SavedExplainer, load, save
 from .training import TrainedNetwork, Training, train
 from .training_rows import SomeRows, TrainingRows
@@ -89,6 +91,7 @@ class AmortizedShapley:
         n_real: int | None = None,
         progress: Progress | None = None,
         n_jobs: int | None = 1,
+        shifted: Callable[[], tuple[Game, Any]] | None = None,
     ) -> AmortizedShapley:
         """Train a network on the games of rows and on its inputs for these rows, (R, …).
 
@@ -111,6 +114,14 @@ class AmortizedShapley:
             Progress bars of the training; none by default.
         n_jobs : int, optional
             The number of workers that evaluate the coalitions of labels.
+        shifted : callable, optional
+            Makes the games and the network's inputs of rows unlike the training rows, from which
+            the growth of errors is learned. They cost two evaluations each.
+
+        Warns
+        -----
+        ShapleyExtWarning
+            If the model cannot be evaluated for these rows.
 
         Raises
         ------
@@ -121,7 +132,8 @@ class AmortizedShapley:
         check_finite(inputs)
         with outside_inference_mode():
             rows = TrainingRows(game, inputs, n_real, progress or Progress(), n_jobs)
-            return cls._fitted(rows, training, network, dict(options or {}))
+            outside = None if shifted is None else _shifted_rows(shifted, rows.progress)
+            return cls._fitted(rows, training, network, dict(options or {}), outside)
 
     @classmethod
     def _fitted(
@@ -130,6 +142,7 @@ class AmortizedShapley:
         training: Training,
         network: str | nn.Module,
         options: dict[str, Any],
+        shifted: TrainingRows | None,
     ) -> AmortizedShapley:
         n_players = rows.game.n_players
         shape, n_outputs = list(rows.inputs.shape[1:]), rows.grand_minus_empty.shape[1]
@@ -143,7 +156,7 @@ class AmortizedShapley:
             )
         explainer = ExplainerNetwork.around(module, rows.inputs, rows.grand_minus_empty, rows.empty)
         _check_shape(explainer, rows, n_players)
-        trained = train(rows, explainer, training, network_digest(name, options, module))
+        trained = train(rows, explainer, training, network_digest(name, options, module), shifted)
         about = Description(
             name, options, shape, n_players, n_outputs, training.target, training.seed
         )
@@ -159,9 +172,14 @@ class AmortizedShapley:
         return AmortizedShapley(replace(self.saved, description=about))
 
     def explain(
-        self, game: Game, inputs: Any, efficient: bool, batch_size: int | None = None
+        self,
+        game: Game,
+        inputs: Any,
+        efficient: bool,
+        batch_size: int | None = None,
+        refinement: Settings | None = None,
     ) -> NetworkExplanation:
-        """Explain all rows of `game`; there are no standard errors.
+        """Explain all rows of `game`; with `refinement`, evaluate coalitions to improve the rows.
 
         Raises
         ------
@@ -182,18 +200,22 @@ class AmortizedShapley:
         self._check_reference(empty)
         gaps = np.full_like(empty, np.nan)
         unlike: IntArray = np.zeros(0, dtype=np.intp)
+        trained = self.trained
+        distances = trained.reference.distances(trained.network, inputs)
         if efficient:
             gaps = grand - empty - values.sum(axis=1)
+            errors = trained.errors.of_rows(distances, gaps, active)
             unlike = self.trained.gaps.rows_beyond(gaps)
             warn_of_rows(unlike, gaps, self.trained.gaps)
             values = with_residual(values, gaps, active)
         else:
+            errors = trained.errors.of_raw_rows(distances, active)
             grand = empty + values.sum(axis=1)
         n_rows = game.n_rows
         estimate = Estimate(
             values=values,
-            standard_errors=np.full(values.shape, np.nan),
-            degrees_of_freedom=np.full(values.shape, np.inf),
+            standard_errors=errors,
+            degrees_of_freedom=np.full(values.shape, trained.errors.freedom),
             empty_values=empty,
             grand_values=grand,
             evaluations=n_evaluations,
@@ -205,6 +227,9 @@ class AmortizedShapley:
             seed=self.saved.description.seed,
             method="trained network",
         )
+        if refinement is not None:
+            known = Prediction(values, errors, trained.errors.freedom, empty, grand)
+            estimate = refined(game, estimate, known, refinement)
         return NetworkExplanation(estimate, gaps, unlike)
 
     def stream(
@@ -282,6 +307,22 @@ class AmortizedShapley:
                 f"{training_empty[output]:.6g} in training. Pass the same baselines (captum) or "
                 "masker (shap), or train again."
             )
+
+
+def _shifted_rows(make: Callable[[], tuple[Game, Any]], progress: Progress) -> TrainingRows | None:
+    """Return rows unlike the training rows; None, with a warning, if the model fails on them."""
+    try:
+        game, inputs = make()
+        check_finite(inputs)
+        return TrainingRows(game, inputs, progress=progress)
+    except Exception as error:  # the user's code, called with rows that are not the user's
+        warn_user(
+            "The model cannot be evaluated for artificial rows unlike the training rows "
+            f"({type(error).__name__}: {error!s:.200}). Standard errors of rows outside the "
+            "training data are therefore a guess: they grow with the square of the distance. "
+            "Nothing else is affected."
+        )
+        return None
 
 
 def _table_of(coalition: BoolArray) -> CoalitionTable:

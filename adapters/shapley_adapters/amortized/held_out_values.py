@@ -16,7 +16,7 @@ from .training_rows import SomeRows, TrainingRows
 if TYPE_CHECKING:
     from .training import Training
 
-_SHARE = 0.25
+_SHARE = 0.1
 """Evaluations for held-out rows, as a share of those for training rows."""
 
 _EXACT_PLAYERS = 12
@@ -36,12 +36,15 @@ class HeldOutValues:
         The rows that have values.
     values : array, (n, M, K)
         Exact or estimated values.
+    standard_errors : array, (n, M, K)
+        Their standard errors; 0 for exact values.
     evaluations : int
         Number of evaluations for them.
     """
 
     rows: IntArray
     values: ValueArray
+    standard_errors: ValueArray
     evaluations: int
 
 
@@ -67,7 +70,12 @@ def held_out_values(
         is_for_training=True,
     )
     estimated = estimate(SomeRows(rows.game, selected), estimator, settings)
-    return HeldOutValues(selected, estimated.values, int(estimated.evaluations.sum()))
+    return HeldOutValues(
+        selected,
+        estimated.values,
+        estimated.standard_errors,
+        int(estimated.evaluations.sum()),
+    )
 
 
 def _affordable(total: float, n_players: int, n_held_out: int) -> tuple[int, int]:

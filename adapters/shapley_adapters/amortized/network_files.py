@@ -23,7 +23,7 @@ from torch import Tensor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from .header_fields import Fields
 
-FORMAT = 2
+FORMAT = 3
 
 _MOST_HEADER_BYTES = 2**23
 _MOST_VALUES = 500_000
@@ -224,7 +224,7 @@ def _check_format(version: Any, path: Path | str, kind: str) -> None:
     if version < FORMAT:
         raise InvalidArgumentError(
             f"{path} was written by an older version (format {version}; this one reads format "
-            f"{FORMAT}), without a checksum. Train and save again."
+            f"{FORMAT}). Train and save again."
         )
 
 

@@ -5,13 +5,14 @@ The files contain no code: networks are built by name, or passed by the user who
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import InvalidArgumentError
 from .efficiency_gaps import HeldOutGaps
@@ -20,10 +21,15 @@ from .fingerprints import PROBES, Fingerprint
 from .header_fields import Fields
 from .network_files import NetworkFile, read_file, write_file
 from .objectives import TARGETS, method_of
+from .reference_rows import MOST_ROWS, ReferenceRows
+from .stated_errors import StatedErrors
 from .stored_weights import Blueprint, loaded_network, state_of
 from .training import EpochMetrics, TrainedNetwork
 
 _BUFFERS = ("centre", "spread", "scale", "empty")
+
+_OF_ERRORS = ("reference_rows", "error_sizes")
+"""Tensors beside the network's, from which its standard errors are computed."""
 
 _REMEDIES = {
     "simshap": "algorithm='simshap' (shap) or SimShap (captum)",
@@ -90,6 +96,8 @@ def save(path: Path | str, saved: SavedExplainer) -> None:
     """Write a trained explainer to a file."""
     trained = saved.trained
     tensors = {f"explainer.{k}": v for k, v in trained.network.state_dict().items()}
+    tensors["explainer.reference_rows"] = trained.reference.rows
+    tensors["explainer.error_sizes"] = torch.as_tensor(trained.errors.sizes, dtype=torch.float64)
     tensors["probe.inputs"] = saved.fingerprint.inputs
     tensors["probe.values"] = torch.as_tensor(saved.fingerprint.values, dtype=torch.float64)
     about = {
@@ -99,6 +107,7 @@ def save(path: Path | str, saved: SavedExplainer) -> None:
         "evaluations": trained.evaluations,
         "validation_evaluations": trained.validation_evaluations,
         "gaps": asdict(trained.gaps),
+        "errors": {name: getattr(trained.errors, name) for name in _names_of_errors()},
     }
     write_file(path, "explainer", tensors, about)
 
@@ -115,7 +124,9 @@ def load(
         than `targets`, or its weights do not fit `network`.
     """
     file = read_file(path, "explainer")
-    header = file.fields(_names_of(TrainedNetwork, "method", "description", without=["network"]))
+    header = file.fields(
+        _names_of(TrainedNetwork, "method", "description", without=["network", "reference"])
+    )
     description = Description.of(header.part("description", _names_of(Description)))
     method = header.text("method", [method_of(description.target)])
     if description.target not in targets:
@@ -130,15 +141,18 @@ def load(
     ]
     evaluations = header.whole_number("evaluations"), header.whole_number("validation_evaluations")
     gaps = _gaps(header.part("gaps", _names_of(HeldOutGaps)), description.n_outputs)
-    explainer, fingerprint = _network(file, description, network)
-    return SavedExplainer(
-        TrainedNetwork(explainer, history, *evaluations, gaps), description, fingerprint
+    explainer, state, fingerprint = _network(file, description, network)
+    errors = _errors(
+        header.part("errors", _names_of_errors()), state["error_sizes"], description.n_outputs
     )
+    reference = ReferenceRows(state["reference_rows"])
+    trained = TrainedNetwork(explainer, history, *evaluations, gaps, errors, reference)
+    return SavedExplainer(trained, description, fingerprint)
 
 
 def _network(
     file: NetworkFile, about: Description, user_module: nn.Module | None
-) -> tuple[ExplainerNetwork, Fingerprint]:
+) -> tuple[ExplainerNetwork, dict[str, Tensor], Fingerprint]:
     """Return the network and the stored rows, after checking all shapes by the description."""
     row, n_outputs = tuple(about.input_shape), about.n_outputs
     file.probe_shape(row, (2, n_outputs), PROBES)
@@ -146,12 +160,33 @@ def _network(
     file.check_tensor("explainer.spread", [centre], [torch.float32])
     file.check_tensor("explainer.scale", [(n_outputs,)], [torch.float32])
     file.check_tensor("explainer.empty", [(n_outputs,)], [torch.float64])
+    size = math.prod(row)
+    shapes = [(n, size) for n in range(1, MOST_ROWS + 1)]
+    file.check_tensor("explainer.reference_rows", shapes, [torch.float32])
+    file.check_tensor("explainer.error_sizes", [(about.n_players, n_outputs)], [torch.float64])
     blueprint = Blueprint(about.network, about.options, row, about.n_players, n_outputs)
-    bare, tensors = loaded_network(file, "explainer", _BUFFERS, blueprint, user_module)
+    bare, tensors = loaded_network(
+        file, "explainer", (*_BUFFERS, *_OF_ERRORS), blueprint, user_module
+    )
     state = state_of(tensors, "explainer.")
     explainer = ExplainerNetwork(bare, *(state[name] for name in _BUFFERS)).eval()
     fingerprint = Fingerprint(tensors["probe.inputs"], tensors["probe.values"].numpy())
-    return explainer, fingerprint
+    return explainer, state, fingerprint
+
+
+def _errors(header: Fields, sizes: Tensor, n_outputs: int) -> StatedErrors:
+    if not (sizes > 0).all():
+        header.refuse("error_sizes", "positive numbers")
+    gap_sizes = header.numbers("gap_sizes")
+    if len(gap_sizes) != n_outputs:
+        header.refuse("gap_sizes", f"{n_outputs} numbers")
+    numbers = {name: header.number(name, 0.0) for name in _names_of_errors() if name != "gap_sizes"}
+    return StatedErrors(sizes=sizes.double().numpy(), gap_sizes=tuple(gap_sizes), **numbers)
+
+
+def _names_of_errors() -> list[str]:
+    """Return the fields of `StatedErrors` that the header holds."""
+    return _names_of(StatedErrors, without=["sizes"])
 
 
 def _record(header: Fields) -> EpochMetrics:

@@ -25,7 +25,10 @@ from .efficiency_gaps import HeldOutGaps
 from .explainer_network import ExplainerNetwork
 from .fitting import FittedModule, Schedule, fit
 from .held_out_values import HeldOutValues, held_out_values
+from .network_errors import stated_errors
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
+from .reference_rows import ReferenceRows
+from .stated_errors import StatedErrors
 from .training_rows import SomeRows, TrainingRows
 
 
@@ -65,7 +68,7 @@ class Training(Schedule):
     paired : bool
         Whether the complement of each drawn coalition is evaluated too.
     validation_evaluations : int, optional
-        Budget of each held-out row. By default, all held-out rows together cost at most a quarter
+        Budget of each held-out row. By default, all held-out rows together cost at most a tenth
         of the training's evaluations. Each row gets at most all coalitions (32 per player for more
         than 12 players), and at least 8 per player and 64. If this is too much for all rows, only
         random rows get values, at least 16.
@@ -152,6 +155,10 @@ class TrainedNetwork:
         Evaluations for the training rows and for the held-out rows, including v(∅) and v(N).
     gaps : HeldOutGaps
         Efficiency gaps of the network on held-out rows.
+    errors : StatedErrors
+        How large the network's errors are.
+    reference : ReferenceRows
+        Training rows, from which the distance of other rows is measured.
     """
 
     network: ExplainerNetwork
@@ -159,15 +166,22 @@ class TrainedNetwork:
     evaluations: int
     validation_evaluations: int
     gaps: HeldOutGaps
+    errors: StatedErrors
+    reference: ReferenceRows
 
 
 def train(
-    rows: TrainingRows, network: ExplainerNetwork, training: Training, described: str
+    rows: TrainingRows,
+    network: ExplainerNetwork,
+    training: Training,
+    described: str,
+    shifted: TrainingRows | None = None,
 ) -> TrainedNetwork:
     """Train `network`, and return it with the weights of its best epoch.
 
     Costs v(∅) and v(N) of each row, the evaluations of `Training.evaluations`, and those of
     validation. `described` is a digest of the network, by which checkpoints are recognised.
+    `shifted` are rows unlike the training rows, from which the growth of errors is learned.
     """
     held_out, training_rows = training.split(rows.n_real or rows.game.n_rows, rows.game.n_rows)
     valued = held_out_values(rows, held_out, training, len(training_rows))
@@ -183,8 +197,13 @@ def train(
     module = _Module(rows, network, training, training_rows, valued, fingerprint)
     fit(module, rows.progress)
     gaps = HeldOutGaps.of(network, rows, held_out)
-    n_validation = valued.evaluations + 2 * len(held_out)
-    return TrainedNetwork(network, module.history, module.evaluations, n_validation, gaps)
+    reference = ReferenceRows.of(network, rows.inputs, training_rows, training.seed)
+    errors = stated_errors(network, reference, rows, valued, shifted)
+    n_shifted = 0 if shifted is None else shifted.game.n_rows
+    n_validation = valued.evaluations + 2 * (len(held_out) + n_shifted)
+    return TrainedNetwork(
+        network, module.history, module.evaluations, n_validation, gaps, errors, reference
+    )
 
 
 class _Module(FittedModule):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,11 @@ class Estimate:
             getattr(self, name)[start:stop] = getattr(estimate, name)
         if self.interactions is not None and estimate.interactions is not None:
             self.interactions.set_rows(start, stop, estimate.interactions)
+
+    def of_row(self, row: int) -> Estimate:
+        """Return the estimate of one row, without interactions."""
+        arrays = {name: getattr(self, name)[row : row + 1] for name in _ARRAYS}
+        return replace(self, interactions=None, **arrays)
 
     def to_shapiq(self, row: int = 0, output: int = 0) -> Any:
         """Return the interactions of a row as `shapiq.InteractionValues`.

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..constructors import write_constructor
+from ..errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from ..pipeline.settings import Settings
 
 Network: TypeAlias = "str | nn.Module"
 """The name of a network, or a module of the user."""
@@ -56,3 +59,26 @@ class AmortizedArguments(TrainingArguments):
         checked_flag("paired", self.paired)
         self.n_mixed_rows = checked_count("n_mixed_rows", self.n_mixed_rows, minimum=0)
         checked_flag("efficient", self.efficient)
+
+
+def check_refinement(efficient: bool, **refinements: object) -> None:
+    """Refuse arguments that refine a network's attributions if these are not made efficient.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If one is given without `efficient`.
+    """
+    for name, value in refinements.items():
+        if value and not efficient:
+            raise InvalidArgumentError(
+                f"{name} needs efficient=True: attributions are improved by evaluations of the "
+                f"model, but efficient=False asks for none. Leave out {name}, or set "
+                "efficient=True."
+            )
+
+
+def refinement(settings: Settings) -> Settings | None:
+    """Return how to refine a network's attributions; None without a budget or a tolerance."""
+    is_refined = settings.budget is not None or settings.tolerance is not None
+    return settings if is_refined else None

@@ -1,0 +1,190 @@
+"""Attributions of a network, refined by evaluations of the model.
+
+The network's attributions are the prior mean of the additive part in Gaussian-process regression:
+the values of the game less the additive game of the prediction are regressed, and the prediction is
+added to the result. The stated errors of the network decide how far it is used. A prediction whose
+error is as large as itself is not used at all, and the result is averaged with the prediction as
+long as the evaluations are too few to be better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..array_types import (
+    AttributionArray,
+    BoolArray,
+    CoalitionArray,
+    FloatArray,
+    IntArray,
+    ValueArray,
+)
+from ..estimators.odd_gp.estimator import OddGP
+from ..estimators.protocol import Solution
+from ..games.game import Game
+from ..pipeline.estimate import estimate
+from ..pipeline.result import Estimate
+from ..pipeline.settings import Settings
+
+_TRUSTED = 0.25
+"""Up to this ratio of the squared error to the square of the prediction, all of it is used."""
+
+_LEAST_VARIANCE = 0.8
+"""The variance of an average, relative to the smaller one of its two parts, is at least this."""
+
+
+@dataclass(frozen=True)
+class RefiningGP(OddGP):
+    """The regression for differences from a prediction: any number of evaluations is useful."""
+
+    def useful_budget(self, n_players: int) -> int:
+        """Return 0: without evaluations, the prediction remains."""
+        del n_players
+        return 0
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted attributions of the rows of a game, with standard errors.
+
+    Attributes
+    ----------
+    values, standard_errors : arrays, (R, M, K)
+        The attributions, which sum to v(N) − v(∅), and their errors.
+    freedom : float
+        Degrees of freedom of the errors.
+    empty, grand : arrays, (R, K)
+        v(∅) and v(N), which are not evaluated again.
+    """
+
+    values: AttributionArray
+    standard_errors: AttributionArray
+    freedom: float
+    empty: ValueArray
+    grand: ValueArray
+
+    def of_rows(self, rows: IntArray) -> Prediction:
+        """Return the prediction for some rows."""
+        arrays = self.values, self.standard_errors, self.empty, self.grand
+        values, errors, empty, grand = (array[rows] for array in arrays)
+        return Prediction(values, errors, self.freedom, empty, grand)
+
+
+class RemainingGame:
+    """Some rows of a game, less the additive games of attributions, (R, M, K)."""
+
+    def __init__(
+        self, game: Game, rows: IntArray, additive: AttributionArray, prediction: Prediction
+    ) -> None:
+        self._game, self._rows, self._additive, self._known = game, rows, additive, prediction
+        self._active = game.active_players()[rows]
+        self.n_rows, self.n_players = len(rows), game.n_players
+        self.evaluations_per_batch = game.evaluations_per_batch
+        self.batch_bounds = getattr(game, "batch_bounds", None)
+        self.rounding = getattr(game, "rounding", 0.0)
+
+    def active_players(self) -> BoolArray:
+        """Return which players can change the value."""
+        return self._active
+
+    def row_fingerprints(self) -> list[bytes]:
+        """Return the fingerprints of the rows, for random draws of their own."""
+        game: Any = self._game
+        fingerprints = game.row_fingerprints()
+        return [fingerprints[row] for row in self._rows]
+
+    def __call__(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        """Return values, (P, K); those of no and of all players are known."""
+        players = coalitions & self._active[rows]
+        is_empty = ~players.any(axis=1)
+        is_full = (players == self._active[rows]).all(axis=1) & ~is_empty
+        values = np.where(is_full[:, None], self._known.grand[rows], self._known.empty[rows])
+        others = np.flatnonzero(~is_empty & ~is_full)
+        if len(others):
+            values[others] = self._game(self._rows[rows[others]], coalitions[others])
+        additive = np.einsum("pm,pmk->pk", players.astype(float), self._additive[rows])
+        remaining: ValueArray = values - additive
+        return remaining
+
+
+def refined(
+    game: Game, predicted: Estimate, prediction: Prediction, settings: Settings
+) -> Estimate:
+    """Return the estimate of all rows, refined within the budget of `settings`.
+
+    With a tolerance, rows whose predictions meet it are not evaluated any further.
+    """
+    needs_more = np.ones(game.n_rows, dtype=bool)
+    if settings.tolerance is not None:
+        solution = Solution(
+            predicted.values, predicted.standard_errors, predicted.degrees_of_freedom
+        )
+        needs_more = ~settings.tolerance.is_met(solution)
+    rows = np.flatnonzero(needs_more)
+    if not len(rows):
+        return predicted
+    part = prediction.of_rows(rows)
+    additive = _used_share(part)[:, None] * part.values
+    estimated = estimate(RemainingGame(game, rows, additive, part), RefiningGP(), settings)
+    return _joined(predicted, rows, _averaged(estimated, additive, part), settings)
+
+
+def _used_share(prediction: Prediction) -> FloatArray:
+    """Return how much of each prediction is used, (R, K): 1 unless its errors are large."""
+    sizes = (prediction.values**2).sum(axis=1)
+    errors = (prediction.standard_errors**2).sum(axis=1)
+    ratios = np.divide(errors, sizes, out=np.ones_like(sizes), where=sizes > 0)
+    share: FloatArray = np.clip((1 - ratios) / (1 - _TRUSTED), 0.0, 1.0)
+    return share
+
+
+def _averaged(estimated: Estimate, additive: AttributionArray, prediction: Prediction) -> Estimate:
+    """Return the average of the refined attributions and of the prediction.
+
+    The mean square error of a weighted mean is the weighted mean of the two errors, less the
+    product of the weights and the squared distance between the two (Krogh & Vedelsby, 1995).
+    """
+    values = estimated.values + additive
+    difference = values - prediction.values
+    own, other = estimated.standard_errors**2, prediction.standard_errors**2
+    squared = (difference**2).sum(axis=1)
+    expected = prediction.freedom / (prediction.freedom - 2) * other.sum(axis=1)
+    # The regression starts at the prediction. With few values it states too large errors, but
+    # values do not make it worse than the prediction.
+    own_sum = np.minimum(own.sum(axis=1), expected)
+    # If the values show that the prediction is worse than stated, they are right.
+    other_sum = np.maximum(expected, squared - own_sum)
+    weight = np.ones_like(squared)
+    np.divide(other_sum + squared - own_sum, 2 * squared, out=weight, where=squared > 0)
+    weight = np.where(estimated.enumerated[:, None], 1.0, np.clip(weight, 0.0, 1.0))[:, None]
+    variances = (1 - weight) * other + weight * own - weight * (1 - weight) * difference**2
+    variances = np.maximum(variances, _LEAST_VARIANCE * np.minimum(own, other))
+    variances = np.where(weight == 1, own, variances)
+    return replace(
+        estimated,
+        values=np.where(weight == 1, values, prediction.values + weight * difference),
+        standard_errors=np.sqrt(variances),
+        degrees_of_freedom=np.where(weight < 0.5, prediction.freedom, estimated.degrees_of_freedom),
+        empty_values=prediction.empty,
+        grand_values=prediction.grand,
+        prior_shares=np.zeros(len(values)),
+    )
+
+
+def _joined(
+    predicted: Estimate, rows: IntArray, refined_rows: Estimate, settings: Settings
+) -> Estimate:
+    """Return the prediction with the estimates of the refined rows in their places."""
+    for position, row in enumerate(rows):
+        predicted.set_rows(row, row + 1, refined_rows.of_row(position))
+    return replace(
+        predicted,
+        seed=settings.seed,
+        budget=settings.budget,
+        check_evaluations=refined_rows.check_evaluations,
+        rounding=refined_rows.rounding,
+        method="trained network, refined by OddGP",
+    )

@@ -1,0 +1,110 @@
+"""Artificial rows unlike the training rows, to learn how errors grow outside the training data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ..array_types import BoolArray, FloatArray
+
+_SMALLEST_SHIFT, _LARGEST_SHIFT = 0.25, 4.0
+"""Shifts in standard deviations of a column."""
+
+
+_FEWEST, _MOST = 16, 128
+
+
+def n_shifted_rows(n_training: int) -> int:
+    """Return how many artificial rows to evaluate for a number of training rows."""
+    return int(np.clip(n_training // 8, _FEWEST, _MOST))
+
+
+def shifted_rows(rows: npt.NDArray[Any], n_shifted: int, seed: int) -> npt.NDArray[Any]:
+    """Return rows, (n, …), that are shifted away from the training rows.
+
+    Some or all numbers of a row are moved: by noise, by a constant, or away from their mean. Whole
+    numbers may be codes of categories, which a model may refuse if it does not know them. Columns
+    of whole numbers, and of objects that are no numbers, are therefore never moved. They get values
+    of other rows. Positive numbers stay positive, and shares between 0 and 1 within their range.
+
+    Parameters
+    ----------
+    rows : array, (R, …)
+        The training rows.
+    n_shifted : int
+        Number of rows to return.
+    seed : int
+        Seed of the shifts.
+    """
+    rng = np.random.default_rng([seed, 7])
+    flat = rows.reshape(len(rows), -1)
+    base, others = flat[rng.integers(0, len(flat), size=(2, n_shifted))]
+    affected = _affected(base.shape, rng)
+    shifted = np.where(affected & (rng.random(base.shape) < 0.5), others, base)
+    columns = np.flatnonzero(_are_fractions(flat))
+    if len(columns):
+        numbers = flat[:, columns].astype(np.float64)
+        moved = _moved(base[:, columns].astype(np.float64), numbers, rng)
+        shifted[:, columns] = np.where(affected[:, columns], moved, base[:, columns])
+    reshaped: npt.NDArray[Any] = shifted.reshape(n_shifted, *rows.shape[1:])
+    return reshaped
+
+
+def shifted_frame(rows: pd.DataFrame, n_shifted: int, seed: int) -> pd.DataFrame:
+    """Return a frame of shifted rows with the columns and types of `rows`."""
+    values = shifted_rows(rows.to_numpy(dtype=object), n_shifted, seed)
+    return pd.DataFrame(values, columns=rows.columns).astype(rows.dtypes)
+
+
+def _affected(shape: tuple[int, ...], rng: np.random.Generator) -> BoolArray:
+    """Return which numbers of each row are moved: all of them, or a random part."""
+    shares = np.where(rng.random(shape[0]) < 0.5, 1.0, rng.random(shape[0]))
+    affected = rng.random(shape) < shares[:, None]
+    affected[np.arange(shape[0]), rng.integers(0, shape[1], size=shape[0])] = True
+    return affected
+
+
+def _moved(base: FloatArray, numbers: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return the rows of `base`, (n, D), moved by noise, by a constant, or away from the mean."""
+    n = len(base)
+    centre, spread = numbers.mean(axis=0), numbers.std(axis=0)
+    logarithms = rng.uniform(np.log(_SMALLEST_SHIFT), np.log(_LARGEST_SHIFT), size=(n, 1))
+    factor, kind = np.exp(logarithms), rng.integers(0, 3, size=(n, 1))
+    noise = rng.normal(size=base.shape) * spread
+    constant = rng.choice([-1.0, 1.0], size=(n, 1)) * spread
+    moved = base + factor * np.choose(kind, [noise, constant, base - centre])
+    return _within_domain(moved, numbers)
+
+
+def _within_domain(moved: FloatArray, numbers: FloatArray) -> FloatArray:
+    """Return numbers that are nowhere negative, or above 1, where the training rows are not.
+
+    A model may take their logarithms, or read them as probabilities.
+    """
+    lowest, highest = numbers.min(axis=0), numbers.max(axis=0)
+    are_positive = lowest >= 0
+    are_shares = are_positive & (highest <= 1)
+    bounded: FloatArray = np.clip(
+        moved, np.where(are_positive, lowest, -np.inf), np.where(are_shares, highest, np.inf)
+    )
+    return bounded
+
+
+def _are_fractions(flat: npt.NDArray[Any]) -> BoolArray:
+    """Return which columns, (D,), are numbers that are not all whole."""
+    if flat.dtype.kind != "O":
+        if flat.dtype.kind != "f":
+            return np.zeros(flat.shape[1], dtype=bool)
+        are_fractions: BoolArray = (flat != np.round(flat)).any(axis=0)
+        return are_fractions
+    return np.array([_is_fraction(column) for column in flat.T], dtype=bool)
+
+
+def _is_fraction(column: npt.NDArray[Any]) -> bool:
+    if not all(isinstance(entry, (float, np.floating)) for entry in column):
+        return False
+    numbers = column.astype(np.float64)
+    return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())

@@ -1,0 +1,64 @@
+"""Errors that networks state, and attributions of networks refined by evaluations, in captum."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from captum_ext import Exact, SimShap
+from shapley_adapters.errors import InvalidArgumentError
+from tests.captum_host.networks import examples, network
+
+pytest.importorskip("lightning")
+pytest.importorskip("safetensors")
+
+N = 6
+FEW: dict[str, Any] = {"epochs": 15, "seed": 0, "rows_per_step": 32}
+
+
+@pytest.fixture(scope="module")
+def net():
+    return network(N, 3)
+
+
+@pytest.fixture(scope="module")
+def fitted(net):
+    return SimShap(net, **FEW).fit(examples(300, N))
+
+
+@pytest.mark.parametrize("target", [None, 1])
+def test_standard_errors_have_the_shape_of_the_inputs_and_hold(net, fitted, target):
+    x = examples(60, N, seed=5)
+    values, errors = fitted.attribute(x, target=target, return_standard_error=True)
+    assert errors.shape == values.shape
+    truth = Exact(net).attribute(x, target=target)
+    assert ((values - truth).abs() <= 2.5 * errors).double().mean() > 0.88
+    doubled = fitted.attribute(1.5 * x, target=target, return_standard_error=True)[1]
+    assert doubled.mean() > errors.mean()
+
+
+def test_refined_by_some_and_by_all_coalitions(net, fitted):
+    x = examples(40, N, seed=6)
+    truth = Exact(net).attribute(x, target=0)
+    alone = (fitted.attribute(x, target=0) - truth).abs().sum(dim=1).mean()
+    refined = (fitted.attribute(x, target=0, n_samples=14) - truth).abs().sum(dim=1).mean()
+    assert refined < 0.8 * alone
+    exact, errors = fitted.attribute(x, target=0, n_samples=2**N, return_standard_error=True)
+    torch.testing.assert_close(exact, truth, atol=1e-5, rtol=1e-5)
+    assert (errors == 0).all()
+
+
+def test_tolerance_and_zero(fitted):
+    x = examples(40, N, seed=6)
+    _, errors = fitted.attribute(x, return_standard_error=True)
+    tolerance = float(errors.amax(dim=(1, 2)).median())
+    _, refined = fitted.attribute(x, tolerance=tolerance, return_standard_error=True)
+    assert refined.max() <= tolerance * 1.0001
+    assert (fitted.last_estimate.evaluations <= 2).sum() >= 20
+    torch.testing.assert_close(fitted.attribute(x, n_samples=0), fitted.attribute(x))
+
+
+def test_refinement_needs_evaluations(net):
+    made = SimShap(net, efficient=False, **{**FEW, "epochs": 1}).fit(examples(40, N))
+    with pytest.raises(InvalidArgumentError, match="n_samples needs efficient=True"):
+        made.attribute(examples(3, N), n_samples=20)
