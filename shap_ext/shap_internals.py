@@ -41,6 +41,7 @@ __all__ = [
     "masks_neighbours",
     "names_of_summary",
     "needed_evaluations",
+    "operations_of",
     "own_copy",
     "prepared_attributes",
     "row_output_names",
@@ -204,6 +205,12 @@ def saver_of(value: object, saver: str | Callable[..., Any]) -> Any:
     shap 0.46 assumes that it has one.
     """
     return "auto" if saver == ".save" and not hasattr(value, "save") else saver
+
+
+def operations_of(explanation: Explanation) -> list[str]:
+    """Return the names of the operations that have changed an Explanation, in their order."""
+    history = explanation.op_history  # of dicts in shap 0.46, later of records
+    return [item["name"] if isinstance(item, dict) else item.name for item in history]
 
 
 def set_bounds(

@@ -116,13 +116,23 @@ def explanations(
                 error_std=errors,
                 clustering=clustering,
                 compute_time=compute_time,
+                seeds=frozenset([estimate.seed]),
             )
         )
     return results[0] if len(results) == 1 else results
 
 
-def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> Any:
-    """Return an Explanation of shap: a `BoundedExplanation` if there are bounds."""
+def explanation(
+    values: Table,
+    *,
+    lower_bounds: Any = None,
+    seeds: frozenset[int] | None = None,
+    **fields: Any,
+) -> Any:
+    """Return an Explanation of shap: a `BoundedExplanation` if there are bounds.
+
+    `seeds` are those of its random draws, where they are known.
+    """
     kind = shap.Explanation if lower_bounds is None else BoundedExplanation
     tables = {
         name: field
@@ -132,6 +142,8 @@ def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> An
     shapes = {name: np.broadcast_to(0, table.shape) for name, table in tables.items()}
     result = kind(values, lower_bounds=lower_bounds, **(fields | shapes))
     set_tables(result, tables)
+    if isinstance(result, BoundedExplanation):
+        result.seeds = seeds
     return result
 
 
