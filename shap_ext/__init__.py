@@ -12,7 +12,7 @@ with required_packages("shap_ext needs shap", extra="shap"):
 
 from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
-from . import criteria
+from . import criteria, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.combine import combine
 from .explainers import (
@@ -40,6 +40,7 @@ from .registration import (
     unregister,
     unregister_estimator,
 )
+from .reports import report
 from .results.interaction_ranking import rank_interactions
 from .results.streamed_explanations import StreamedExplanations
 
@@ -72,9 +73,11 @@ __all__ = [
     "combine",
     "criteria",
     "draw_graph",
+    "plots",
     "rank_interactions",
     "register",
     "register_estimator",
+    "report",
     "unregister",
     "unregister_estimator",
 ]

@@ -37,6 +37,7 @@ from ..inputs.datasets import table_of_row
 from ..inputs.fitted_models import warn_of_classes
 from ..inputs.models import inner_model, prediction_function
 from ..inputs.player_layouts import PlayerLayout
+from ..results.call_records import with_record
 from ..results.explanations import explanations
 from ..results.interaction_explanations import interaction_explanation
 from ..shap_internals import background_of, is_op_chain
@@ -223,7 +224,7 @@ class CoalitionExplainer(StreamExplainer):
                 output_names=output_names,
                 compute_time=time.time() - started,
             )
-            return results if row is None else results[0]
+            return with_record(results if row is None else results[0], self, started, result)
         results = explanations(
             result,
             explained.parts,
@@ -233,7 +234,7 @@ class CoalitionExplainer(StreamExplainer):
             clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
-        return results if row is None else results[0]
+        return with_record(results if row is None else results[0], self, started, result)
 
     def shap_interaction_values(
         self,

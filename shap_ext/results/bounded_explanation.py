@@ -13,6 +13,7 @@ import shap
 
 from shapley_adapters.errors import warn_user
 from shapley_adapters.errors_of_means import errors_of_sums
+from shapley_adapters.reports.call_record import CallRecord
 
 from ..argument_types import Table
 from ..shap_internals import operations_of, set_bounds
@@ -41,10 +42,14 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         The relative rounding error of the model's outputs; 0 where it is unknown.
     seeds : frozenset of int, or None
         The seeds of all random draws behind the values; None where they are unknown.
+    call : CallRecord, or None
+        The call that made the explanation: model, method, options, evaluations, warnings. None for
+        sums and differences of several explanations.
     """
 
     rounding = 0.0
     seeds: frozenset[int] | None = None
+    call: CallRecord | None = None
     __array_priority__ = 1000  # NumPy's numbers and arrays leave their products to this class
 
     @property
@@ -75,7 +80,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
             _warn_of_removal("The joined explanation", "one part has none, or rows differ in size")
         else:
             set_bounds(joined, *(np.hstack(pair) for pair in zip(*fields, strict=True)))
-        joined.seeds = _joined_seeds(self, other)
+        joined.seeds, joined.call = _joined_seeds(self, other), None
         return joined
 
     def __neg__(self) -> Any:
@@ -106,6 +111,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         """Return an Explanation that shap made of this one, in this class."""
         explanation.__class__ = type(self)
         explanation.rounding, explanation.seeds = self.rounding, self.seeds
+        explanation.call = self.call
         return explanation
 
     def _changed_by(self, name: str, other: object) -> Any:
@@ -118,7 +124,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         operator = getattr(shap.Explanation, name)
         changed = self._values_changed_by(operator, other)
         if isinstance(other, shap.Explanation):
-            changed.seeds = _joined_seeds(self, other)
+            changed.seeds, changed.call = _joined_seeds(self, other), None
         if self.lower_bounds is None:
             return changed
         obstacle = self._obstacle(name, other, np.shape(changed.values))

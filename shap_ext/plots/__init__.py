@@ -1,0 +1,5 @@
+"""Plots of Explanations with bounds."""
+
+from .comparison_plot import comparison
+
+__all__ = ["comparison"]
