@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -32,6 +32,7 @@ __all__ = [
     "arguments_of",
     "background_of",
     "chosen_by",
+    "copy_tracked",
     "image_shape",
     "inner_masker",
     "inpaints",
@@ -44,9 +45,12 @@ __all__ = [
     "operations_of",
     "own_copy",
     "prepared_attributes",
+    "remove_tracked",
     "row_output_names",
     "set_bounds",
     "set_tables",
+    "set_tracked",
+    "tracked_of",
 ]
 
 BUILT_IN_ALGORITHMS = frozenset(
@@ -238,3 +242,27 @@ def set_tables(explanation: Explanation, tables: Mapping[str, npt.NDArray[np.obj
         tracked = Obj(np.empty((0,) * table.ndim))
         tracked.o = table
         setattr(explanation._s, name, tracked)
+
+
+def set_tracked(explanation: Explanation, name: str, array: Any, n_axes: int) -> None:
+    """Store an array that is sliced with the explanation along its first axes."""
+    setattr(explanation._s, name, Obj(array, list(range(n_axes))))
+
+
+def tracked_of(explanation: Explanation, name: str) -> Any:
+    """Return an array that `set_tracked` stored, as it has been sliced; None if there is none."""
+    return getattr(explanation._s, name) if name in explanation._s._objects else None
+
+
+def copy_tracked(source: Explanation, target: Explanation, names: Sequence[str]) -> None:
+    """Store in a copy the arrays that `set_tracked` stored in the original."""
+    for name in names:
+        if name in source._s._objects:
+            setattr(target._s, name, source._s._objects[name])
+
+
+def remove_tracked(explanation: Explanation, names: Sequence[str]) -> None:
+    """Remove arrays that `set_tracked` stored."""
+    for name in names:
+        if name in explanation._s._objects:
+            set_tracked(explanation, name, None, 0)

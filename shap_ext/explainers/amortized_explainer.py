@@ -205,6 +205,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         tolerance: float | str | None = None,
         max_seconds: float | None = None,
         interactions: bool | str = False,
+        trace: bool = False,
         **options: Any,
     ) -> Any:
         """Explain rows by the network, after training it where that has not been done.
@@ -213,7 +214,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         ----------
         *args : array or DataFrame, (R, …)
             The rows.
-        max_evals, error_bounds, tolerance, max_seconds, interactions
+        max_evals, error_bounds, tolerance, max_seconds, interactions, trace
             Not for networks: a pass has no budget, and returns neither standard errors nor
             interactions.
         **options
@@ -236,6 +237,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             ("tolerance", tolerance, None),
             ("max_seconds", max_seconds, None),
             ("interactions", interactions, False),
+            ("trace", trace, False),
         ):
             if value != neutral:
                 raise InvalidArgumentError(

@@ -102,6 +102,7 @@ class CoalitionExplainer(StreamExplainer):
         max_seconds: float | None = None,
         check_additivity: bool = False,
         interactions: bool | str = False,
+        trace: bool = False,
     ) -> Any:
         """Explain the model's output for each row.
 
@@ -145,6 +146,10 @@ class CoalitionExplainer(StreamExplainer):
             Whether to return the interactions of all pairs of features instead, and by which index;
             True is `"shapley"`. They need no further evaluations. See the page "Interactions" for
             the methods that have them.
+        trace : bool
+            Whether to store what the first evaluations alone would give, for
+            `shap_ext.plots.convergence`. This needs no further evaluations, and includes the error
+            bounds.
 
         Returns
         -------
@@ -185,6 +190,13 @@ class CoalitionExplainer(StreamExplainer):
         checked_flag("silent", silent)
         checked_flag("check_additivity", check_additivity)
         index = None if interactions is False else checked_index("interactions", interactions)
+        if checked_flag("trace", trace):
+            error_bounds = True
+            if index is not None:
+                raise InvalidArgumentError(
+                    "trace=True stores the convergence of attributions, not of interactions; ask "
+                    "for one of trace and interactions in a call."
+                )
         row = self._table_of_row(args)
         args = args if row is None else (row,)
         explained = self.explained_rows(args)
@@ -198,6 +210,7 @@ class CoalitionExplainer(StreamExplainer):
             max_seconds=max_seconds,
             independent_rows=self.independent_rows,
             interactions=index,
+            trace=trace,
             n_jobs=self.n_jobs,
             progress_delay=None if silent else BAR_DELAY,
             name=self.name,

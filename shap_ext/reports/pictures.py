@@ -62,6 +62,13 @@ def _heat_map(values: FloatArray, names: list[str]) -> None:
     plt.gcf().colorbar(shown, ax=axes, label="mean |interaction|", shrink=0.7)
 
 
+def draw_convergence(explanation: Any) -> None:
+    """Draw the attributions of a row with a trace on the current figure."""
+    import matplotlib.pyplot as plt
+
+    plots.convergence(explanation, ax=plt.gca(), show=False)
+
+
 def draw_image(values: FloatArray) -> bytes:
     """Draw the attributions of an image, summed over its channels."""
     return as_png(lambda: _image(values))

@@ -19,6 +19,7 @@ from shapley_adapters.reports.html_page import (
 )
 
 from ..results.bounded_explanation import removed_bounds
+from ..results.traces import trace_of
 from . import pictures
 from .tables import interval, overall_table, pair_table, row_table
 from .views import View
@@ -34,7 +35,21 @@ def table_sections(view: View, rows: Sequence[int], max_display: int) -> list[Se
     sections = []
     if view.n_rows > 1:
         sections += [_importance(view, max_display), _beeswarm(view, max_display)]
-    return [*sections, _single_rows(view, rows, max_display)]
+    sections.append(_single_rows(view, rows, max_display))
+    trace = trace_of(view.explanation[rows[0]])
+    if trace is not None and len(trace.evaluations) > 1:
+        sections.append(_convergence(view, rows[0]))
+    return sections
+
+
+def _convergence(view: View, row: int) -> Section:
+    how = (
+        "Where the lines have become level and the bands narrow, more evaluations of the model "
+        "would change little."
+    )
+    png = pictures.as_png(lambda: pictures.draw_convergence(view.explanation[row]))
+    about = f"The attributions of row {row} and their intervals against the evaluations"
+    return Section(f"Were there enough evaluations? (row {row})", how, [picture(png, about)])
 
 
 def _importance(view: View, max_display: int) -> Section:

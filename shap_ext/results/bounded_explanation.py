@@ -16,7 +16,8 @@ from shapley_adapters.errors_of_means import errors_of_sums
 from shapley_adapters.reports.call_record import CallRecord
 
 from ..argument_types import Table
-from ..shap_internals import operations_of, set_bounds
+from ..shap_internals import copy_tracked, operations_of, remove_tracked, set_bounds
+from .traces import TRACKED
 
 _SHIFTS = frozenset(["__add__", "__radd__", "__sub__", "__rsub__"])
 
@@ -61,6 +62,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     def values(self, values: Table) -> None:
         shap.Explanation.values.fset(self, values)
         set_bounds(self, None, None, None)
+        remove_tracked(self, TRACKED)
 
     def __copy__(self) -> Any:
         return self._as_own(super().__copy__())
@@ -112,6 +114,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         explanation.__class__ = type(self)
         explanation.rounding, explanation.seeds = self.rounding, self.seeds
         explanation.call = self.call
+        copy_tracked(self, explanation, TRACKED)
         return explanation
 
     def _changed_by(self, name: str, other: object) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..argument_types import Outputs, Table
 from ..inputs.datasets import ragged
 from ..shap_internals import chosen_by, is_op_chain, set_tables
 from .bounded_explanation import BoundedExplanation
+from .traces import store_trace
 
 
 @dataclass(frozen=True)
@@ -103,23 +105,29 @@ def explanations(
     for part in parts:
         part_values = part.of(values)
         errors, lower, upper = map(part.of, bounds) if bounds else (None, None, None)
-        results.append(
-            explanation(
-                part_values,
-                base_values=packed(empty),
-                data=part.data,
-                display_data=part.display_data,
-                feature_names=part.feature_names,
-                output_names=selection.names,
-                lower_bounds=lower,
-                upper_bounds=upper,
-                error_std=errors,
-                clustering=clustering,
-                compute_time=compute_time,
-                seeds=frozenset([estimate.seed]),
-            )
+        result = explanation(
+            part_values,
+            base_values=packed(empty),
+            data=part.data,
+            display_data=part.display_data,
+            feature_names=part.feature_names,
+            output_names=selection.names,
+            lower_bounds=lower,
+            upper_bounds=upper,
+            error_std=errors,
+            clustering=clustering,
+            compute_time=compute_time,
+            seeds=frozenset([estimate.seed]),
         )
+        if estimate.trace is not None:
+            store_trace(result, estimate.trace, partial(_of_part, part, selection))
+        results.append(result)
     return results[0] if len(results) == 1 else results
+
+
+def _of_part(part: Part, selection: OutputSelection, per_player: FloatArray) -> Any:
+    """Return numbers of all players and outputs, (R, M, K), in the form of a part's values."""
+    return part.of(selection.values(per_player))
 
 
 def explanation(

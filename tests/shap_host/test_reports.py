@@ -226,6 +226,11 @@ def test_texts_are_coloured_words(model):
     assert page_of(e[1] if model is length else e[:, :, 0][1:2]).of("h2")[0].startswith("One text")
 
 
+def test_traces_show_whether_there_were_enough_evaluations():
+    titles = page_of(explained(max_evals=200, trace=True), rows=[2]).of("h2")
+    assert titles[-2:] == ["Were there enough evaluations? (row 2)", "How it was computed"]
+
+
 def test_images_and_tables_of_categories():
     values = rows(2, 48).reshape(2, 4, 4, 3)
     image = shap.Explanation(values, np.zeros(2), values)
