@@ -147,7 +147,7 @@ class CoalitionExplainer(StreamExplainer):
             True is `"shapley"`. They need no further evaluations. See the page "Interactions" for
             the methods that have them.
         trace : bool
-            Whether to store what the first evaluations alone would give, for
+            Whether to store the estimates of the first evaluations alone, for
             `shap_ext.plots.convergence`. This needs no further evaluations, and includes the error
             bounds.
 

@@ -25,13 +25,13 @@ _MOST_DOTS = 20_000
 
 def draw(name: str, explanation: Any, max_display: int) -> bytes:
     """Draw a plot of shap, with error bars where the explanation has bounds; return it as PNG."""
-    drawn = copy.copy(explanation)
-    names = drawn.feature_names
+    explanation_copy = copy.copy(explanation)
+    names = explanation_copy.feature_names
     if names is not None:
-        drawn.feature_names = [name_in_picture(str(one)) for one in names]
+        explanation_copy.feature_names = [name_in_picture(str(one)) for one in names]
     has_own = explanation.lower_bounds is not None and hasattr(plots, name)
     plot = getattr(plots if has_own else shap.plots, name)
-    return as_png(lambda: plot(drawn, max_display=max_display, show=False))
+    return as_png(lambda: plot(explanation_copy, max_display=max_display, show=False))
 
 
 def evenly_chosen(n_rows: int, n_features: int) -> list[int]:
@@ -51,7 +51,7 @@ def _heat_map(values: FloatArray, names: list[str]) -> None:
     side = 2.5 + 0.55 * len(names)
     plt.gcf().set_size_inches(side + 1, side)
     axes = plt.gca()
-    shown = axes.imshow(values, cmap="Reds", vmin=0)
+    image = axes.imshow(values, cmap="Reds", vmin=0)
     axes.set_xticks(range(len(names)), names, rotation=60, ha="right")
     axes.set_yticks(range(len(names)), names)
     limit = float(values.max(initial=0.0))
@@ -59,7 +59,7 @@ def _heat_map(values: FloatArray, names: list[str]) -> None:
         colour = "white" if value > 0.6 * limit else "black"
         text = f"{value:.2g}" if value > 1e-3 * limit else "0"
         axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=8)
-    plt.gcf().colorbar(shown, ax=axes, label="mean |interaction|", shrink=0.7)
+    plt.gcf().colorbar(image, ax=axes, label="mean |interaction|", shrink=0.7)
 
 
 def draw_convergence(explanation: Any) -> None:
@@ -80,9 +80,9 @@ def _image(values: FloatArray) -> None:
     sums = values if values.ndim == 2 else values.reshape(*values.shape[:2], -1).sum(axis=2)
     limit = float(np.abs(sums).max(initial=0.0)) or 1.0
     axes = plt.gca()
-    shown = axes.imshow(sums, cmap=shap.plots.colors.red_transparent_blue, vmin=-limit, vmax=limit)
+    image = axes.imshow(sums, cmap=shap.plots.colors.red_transparent_blue, vmin=-limit, vmax=limit)
     axes.set_axis_off()
-    plt.gcf().colorbar(shown, ax=axes, label="attribution", shrink=0.7)
+    plt.gcf().colorbar(image, ax=axes, label="attribution", shrink=0.7)
 
 
 def name_in_picture(name: str) -> str:
@@ -93,7 +93,7 @@ def name_in_picture(name: str) -> str:
 
 
 def as_png(plot: Callable[[], object]) -> bytes:
-    """Return what a function draws on a new figure, and close the figure."""
+    """Return the drawing of a function on a new figure, and close the figure."""
     with required_packages("a report needs matplotlib", extra="plots"):
         import matplotlib.pyplot as plt
 
@@ -102,7 +102,7 @@ def as_png(plot: Callable[[], object]) -> bytes:
         figure = plt.figure(figsize=(8, 5))
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # shap's plots use what matplotlib deprecates
+                warnings.simplefilter("ignore")  # shap's plots use deprecated parts of matplotlib
                 plot()
                 figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, bbox_inches="tight")
         finally:

@@ -123,12 +123,12 @@ def _sections(view: View, rows: int | Sequence[int], max_display: int) -> list[S
     """Return the sections of one output."""
     if view.kind == "interactions":
         return interaction_sections(view)
-    chosen = _chosen_rows(view, rows)
+    row_indices = _chosen_rows(view, rows)
     if view.kind == "words":
-        return word_sections(view, chosen)
+        return word_sections(view, row_indices)
     if view.kind == "images":
-        return image_sections(view, chosen)
-    return table_sections(view, chosen, max_display)
+        return image_sections(view, row_indices)
+    return table_sections(view, row_indices, max_display)
 
 
 def _of_interactions(explanation: Explanation) -> list[Section]:
@@ -179,8 +179,6 @@ def _summary(views: Sequence[View], n_outputs: int, record: CallRecord | None) -
         "output; the attributions of a row and the mean output sum to the output."
     )
     if n_outputs > len(views):
-        shown = ", ".join(view.output for view in views)
-        text += (
-            f" Of the {n_outputs} outputs, those with the largest attributions are shown: {shown}."
-        )
+        output_names = ", ".join(view.output for view in views)
+        text += f" Of the {n_outputs} outputs, those with the largest attributions follow: {output_names}."
     return text

@@ -1,4 +1,4 @@
-"""The sections of a report: what each shows, and how to read it."""
+"""The sections of a report: their contents, and how to read them."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def _beeswarm(view: View, max_display: int) -> Section:
         "Each dot is a row: right of the middle the feature raises the output of the model, left "
         "of it the feature lowers it, and the colour shows whether the feature's value is high."
     )
-    chosen = pictures.evenly_chosen(view.n_rows, min(max_display, len(view.names)))
-    png = pictures.draw("beeswarm", view.explanation[chosen], max_display)
+    row_indices = pictures.evenly_chosen(view.n_rows, min(max_display, len(view.names)))
+    png = pictures.draw("beeswarm", view.explanation[row_indices], max_display)
     parts = [picture(png, f"The attributions of the rows{_of(view)}")]
-    if len(chosen) < view.n_rows:
-        note = f"{len(chosen):,} of the {view.n_rows:,} rows are drawn, at equal distances."
+    if len(row_indices) < view.n_rows:
+        note = f"{len(row_indices):,} of the {view.n_rows:,} rows are drawn, at equal distances."
         parts.append(paragraph(note, quiet=True))
     return Section(f"How the features act{_of(view)}", how, parts)
 
@@ -97,14 +97,14 @@ def _single_rows(view: View, rows: Sequence[int], max_display: int) -> Section:
 def interaction_sections(view: View) -> list[Section]:
     """Return the section of interactions with one output."""
     how = (
-        "The darker the cell, the more two features act together, beyond what each does alone; "
-        "the diagonal has what each feature does alone."
+        "The darker the cell, the more two features act together, beyond their effects alone; "
+        "the diagonal has the effect of each feature alone."
     )
     sizes = np.abs(view.explanation.values).mean(axis=0)
-    whole = sizes * (2 - np.eye(len(sizes)))  # each of the two entries of a pair has half of it
+    pair_sizes = sizes * (2 - np.eye(len(sizes)))  # two entries share a pair
     order = np.argsort(-sizes.sum(axis=1), kind="stable")[:_MOST_PAIRS]
     names = [view.names[feature] for feature in order]
-    png = pictures.draw_interactions(whole[np.ix_(order, order)], names)
+    png = pictures.draw_interactions(pair_sizes[np.ix_(order, order)], names)
     parts = [picture(png, f"Mean sizes of the interactions{_of(view)}"), pair_table(view)]
     return [Section(f"Which features act together{_of(view)}", how, parts)]
 
@@ -151,7 +151,7 @@ def image_sections(view: View, rows: Sequence[int]) -> list[Section]:
 
 
 def error_text(view: View) -> str:
-    """Return what error bars mean, or why there are none."""
+    """Return the meaning of error bars, or why there are none."""
     if view.has_bounds:
         return _BARS
     removed = removed_bounds(view.explanation)

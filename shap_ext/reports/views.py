@@ -89,9 +89,9 @@ def views_of(explanation: Explanation, n_outputs: int) -> tuple[list[View], int]
     if n_all is None:
         return [View(rows, kind, "")], 1
     sizes = [np.mean([np.abs(row[..., k]).sum() for row in rows.values]) for k in range(n_all)]
-    chosen = sorted(np.argsort(sizes)[::-1][:n_outputs].tolist())
+    indices = sorted(np.argsort(sizes)[::-1][:n_outputs].tolist())
     names = _output_names(rows, n_all)
-    return [View(_of_output(rows, k), kind, names[k]) for k in chosen], n_all
+    return [View(_of_output(rows, k), kind, names[k]) for k in indices], n_all
 
 
 def _with_rows(explanation: Explanation) -> Any:
@@ -146,7 +146,7 @@ def _one_row(data: Any) -> Any:
 
 
 def _kind(rows: Any) -> str:
-    """Return what the features are."""
+    """Return the kind of the features."""
     values = rows.values
     if values.dtype == object or _holds_words(rows.feature_names) or _holds_words(rows.data):
         return "words"

@@ -68,7 +68,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         return self._as_own(super().__copy__())
 
     def __repr__(self) -> str:
-        """Return shap's text, with the standard errors or what removed them."""
+        """Return shap's text, with the standard errors or the reason why there are none."""
         removed = removed_bounds(self)
         errors = repr(self.error_std) if removed is None else f"None: {removed}"
         return f"{super().__repr__()}\n\n.error_std =\n{errors}"
@@ -205,7 +205,7 @@ def _is_numeric(data: Any) -> bool:
 
 
 def removed_bounds(explanation: Any) -> str | None:
-    """Return what removed the bounds of an explanation; None if it has bounds or never had any."""
+    """Return the operation that removed the bounds; None if there are bounds, or never were any."""
     if not isinstance(explanation, BoundedExplanation) or explanation.lower_bounds is not None:
         return None
     names = [name.strip("_") for name in operations_of(explanation) if name != "__getitem__"]
@@ -227,14 +227,14 @@ def _fields_of(explanation: Any) -> tuple[Any, Any, Any]:
 
 def _joined_seeds(first: Any, second: Any) -> frozenset[int] | None:
     """Return the seeds of both; None if those of one are unknown."""
-    seeds, others = getattr(first, "seeds", None), getattr(second, "seeds", None)
-    return None if seeds is None or others is None else seeds | others
+    seeds, second_seeds = getattr(first, "seeds", None), getattr(second, "seeds", None)
+    return None if seeds is None or second_seeds is None else seeds | second_seeds
 
 
 def have_independent_draws(first: Any, second: Any) -> bool:
     """Return whether two explanations are known, by their seeds, to have independent draws."""
-    seeds, others = getattr(first, "seeds", None), getattr(second, "seeds", None)
-    return seeds is not None and others is not None and seeds.isdisjoint(others)
+    seeds, second_seeds = getattr(first, "seeds", None), getattr(second, "seeds", None)
+    return seeds is not None and second_seeds is not None and seeds.isdisjoint(second_seeds)
 
 
 def _half_widths(explanation: Any) -> list[Any]:
