@@ -180,5 +180,6 @@ def _summary(views: Sequence[View], n_outputs: int, record: CallRecord | None) -
     )
     if n_outputs > len(views):
         output_names = ", ".join(view.output for view in views)
-        text += f" Of the {n_outputs} outputs, those with the largest attributions follow: {output_names}."
+        text += f" Of the {n_outputs} outputs, those with the largest attributions follow: "
+        text += f"{output_names}."
     return text
