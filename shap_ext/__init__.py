@@ -40,6 +40,7 @@ from .registration import (
     unregister,
     unregister_estimator,
 )
+from .reports import report
 from .results.interaction_ranking import rank_interactions
 from .results.streamed_explanations import StreamedExplanations
 
@@ -76,6 +77,7 @@ __all__ = [
     "rank_interactions",
     "register",
     "register_estimator",
+    "report",
     "unregister",
     "unregister_estimator",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -32,6 +32,7 @@ __all__ = [
     "arguments_of",
     "background_of",
     "chosen_by",
+    "copy_tracked",
     "encoded_features",
     "image_shape",
     "inner_masker",
@@ -43,13 +44,17 @@ __all__ = [
     "merged_nodes",
     "names_of_summary",
     "needed_evaluations",
+    "operations_of",
     "order_by_clusters",
     "own_copy",
     "prepared_attributes",
+    "remove_tracked",
     "resolved_order",
     "row_output_names",
     "set_bounds",
     "set_tables",
+    "set_tracked",
+    "tracked_of",
 ]
 
 BUILT_IN_ALGORITHMS = frozenset(
@@ -210,6 +215,12 @@ def saver_of(value: object, saver: str | Callable[..., Any]) -> Any:
     return "auto" if saver == ".save" and not hasattr(value, "save") else saver
 
 
+def operations_of(explanation: Explanation) -> list[str]:
+    """Return the names of the operations that have changed an Explanation, in their order."""
+    history = explanation.op_history  # of dicts in shap 0.46, later of records
+    return [item["name"] if isinstance(item, dict) else item.name for item in history]
+
+
 def set_bounds(
     explanation: Explanation,
     lower: npt.NDArray[Any] | None,
@@ -281,3 +292,27 @@ def encoded_features(features: npt.NDArray[Any]) -> FloatArray:
     from shap.utils._general import encode_array_if_needed
 
     return np.asarray(encode_array_if_needed(features), dtype=np.float64)
+
+
+def set_tracked(explanation: Explanation, name: str, array: Any, n_axes: int) -> None:
+    """Store an array that is sliced with the explanation along its first axes."""
+    setattr(explanation._s, name, Obj(array, list(range(n_axes))))
+
+
+def tracked_of(explanation: Explanation, name: str) -> Any:
+    """Return an array that `set_tracked` stored, as it has been sliced; None if there is none."""
+    return getattr(explanation._s, name) if name in explanation._s._objects else None
+
+
+def copy_tracked(source: Explanation, target: Explanation, names: Sequence[str]) -> None:
+    """Store in a copy the arrays that `set_tracked` stored in the original."""
+    for name in names:
+        if name in source._s._objects:
+            setattr(target._s, name, source._s._objects[name])
+
+
+def remove_tracked(explanation: Explanation, names: Sequence[str]) -> None:
+    """Remove arrays that `set_tracked` stored."""
+    for name in names:
+        if name in explanation._s._objects:
+            set_tracked(explanation, name, None, 0)

@@ -7,7 +7,10 @@ already catch.
 from __future__ import annotations
 
 import sys
+import threading
+import time
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -110,6 +113,21 @@ class ShapleyExtWarning(UserWarning):
 _PASSED_OVER = frozenset(["shapley_adapters", "shap_ext", "captum_ext", "shap", "captum"])
 
 
+class _Latest(threading.local):
+    """The latest warnings of a thread, with their times."""
+
+    def __init__(self) -> None:
+        self.messages: deque[tuple[float, str]] = deque(maxlen=100)
+
+
+_latest = _Latest()
+
+
+def warnings_since(started: float) -> tuple[str, ...]:
+    """Return the texts of our warnings in this thread since a time, in seconds since 1970."""
+    return tuple(message for moment, message in _latest.messages if moment >= started)
+
+
 _subjects: ContextVar[set[str] | None] = ContextVar("subjects", default=None)
 
 
@@ -133,6 +151,7 @@ def warn_user(message: str, subject: str | None = None) -> None:
         return
     if subjects is not None:
         subjects.add(subject)
+    _latest.messages.append((time.time(), message))
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
         level, frame = level + 1, frame.f_back

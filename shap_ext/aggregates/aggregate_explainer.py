@@ -23,6 +23,7 @@ from ..explainers.coalition_explainer import CoalitionExplainer, count_or_auto
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import plain_array_of, table_of_row
+from ..results.call_records import with_record
 from ..results.explanations import explanation
 from ..results.output_axes import folded, has_outputs
 from ..shap_internals import is_op_chain
@@ -194,7 +195,7 @@ class AggregateExplainer(ModelExplainer):
         if is_summed:
             self._check_sums(combination, rows)
         answer = self._explanation(combination, rows, outputs, time.time() - started)
-        return answer if row is None else answer[0]
+        return with_record(answer if row is None else answer[0], self, started, None)
 
     def explain_row(self, *row_args: Rows, **arguments: Any) -> dict[str, Any]:
         """Explain one row and return a dict, as shap's own explainers do."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import ExplainerLike, Explanation, Table
 from ..explainers.coalition_explainer import CoalitionExplainer
+from ..global_generator import restored_generator, state_of
 from ..inputs.models import inner_model, is_torch_module, prediction_function
 from ..results.output_axes import has_outputs
 from ..shap_internals import needed_evaluations
@@ -106,7 +106,7 @@ class BaseExplainer:
 
             return attributions_of_rows(self.explainer, np.asarray(rows), arguments)
         if self.random_state is not None:
-            with _global_generator_kept():
+            with restored_generator():
                 np.random.set_state(self.random_state)  # noqa: NPY002 # as shap left it
                 return self.explainer(rows, **arguments)
         return self.explainer(rows, **arguments)
@@ -202,28 +202,13 @@ def base_explainer_of(
         model = inner_model(arguments["model"])
         if spec in _ON_ARRAYS and (is_torch_module(model) or not callable(model)):
             arguments["model"] = prediction_function(model)
-        with _global_generator_kept():
-            np.random.set_state(_state_of(arguments.get("seed")))  # noqa: NPY002
+        with restored_generator():
+            np.random.set_state(state_of(arguments.get("seed")))  # noqa: NPY002
             explainer = shap.Explainer(algorithm=spec, **arguments)
             if isinstance(explainer, CoalitionExplainer):  # shap's own know no workers
                 explainer.n_jobs = n_jobs
             return BaseExplainer(spec, explainer, np.random.get_state())  # noqa: NPY002
     return BaseExplainer(name_of(spec), spec)
-
-
-@contextmanager
-def _global_generator_kept() -> Iterator[None]:
-    """Restore NumPy's global generator afterwards, because shap's explainers seed it."""
-    state = np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
-
-
-def _state_of(seed: int | None) -> Any:
-    """Return the state of a global generator of a seed."""
-    return np.random.RandomState(np.random.MT19937(seed)).get_state()
 
 
 def _without_single_output(values: FloatArray, rows: Table) -> FloatArray:

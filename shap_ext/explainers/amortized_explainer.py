@@ -226,6 +226,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         tolerance: float | str | None = None,
         max_seconds: float | None = None,
         interactions: bool | str = False,
+        trace: bool = False,
         **options: Any,
     ) -> Any:
         """Explain rows by the network, after training it where that has not been done.
@@ -245,7 +246,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         tolerance : float or str, optional
             The standard error above which coalitions are evaluated for a row, until it is met. Rows
             that meet it by the network alone cost nothing more. Needs `efficient`.
-        max_seconds, interactions
+        max_seconds, interactions, trace
             Not for networks.
         **options
             `batch_size`, `outputs`, `silent` and `check_additivity`, as of all explainers.
@@ -264,6 +265,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         for name, value, neutral in (
             ("max_seconds", max_seconds, None),
             ("interactions", interactions, False),
+            ("trace", trace, False),
         ):
             if value != neutral:
                 raise InvalidArgumentError(

@@ -37,6 +37,7 @@ from ..inputs.datasets import table_of_row
 from ..inputs.fitted_models import warn_of_classes
 from ..inputs.models import inner_model, prediction_function
 from ..inputs.player_layouts import PlayerLayout
+from ..results.call_records import with_record
 from ..results.explanations import explanations
 from ..results.interaction_explanations import interaction_explanation
 from ..shap_internals import background_of, is_op_chain
@@ -101,6 +102,7 @@ class CoalitionExplainer(StreamExplainer):
         max_seconds: float | None = None,
         check_additivity: bool = False,
         interactions: bool | str = False,
+        trace: bool = False,
     ) -> Any:
         """Explain the model's output for each row.
 
@@ -144,6 +146,10 @@ class CoalitionExplainer(StreamExplainer):
             Whether to return the interactions of all pairs of features instead, and by which index;
             True is `"shapley"`. They need no further evaluations. See the page "Interactions" for
             the methods that have them.
+        trace : bool
+            Whether to store the estimates of the first evaluations alone, for
+            `shap_ext.plots.convergence`. This needs no further evaluations, and includes the error
+            bounds.
 
         Returns
         -------
@@ -184,6 +190,13 @@ class CoalitionExplainer(StreamExplainer):
         checked_flag("silent", silent)
         checked_flag("check_additivity", check_additivity)
         index = None if interactions is False else checked_index("interactions", interactions)
+        if checked_flag("trace", trace):
+            error_bounds = True
+            if index is not None:
+                raise InvalidArgumentError(
+                    "trace=True stores the convergence of attributions, not of interactions; ask "
+                    "for one of trace and interactions in a call."
+                )
         row = self._table_of_row(args)
         args = args if row is None else (row,)
         explained = self.explained_rows(args)
@@ -197,6 +210,7 @@ class CoalitionExplainer(StreamExplainer):
             max_seconds=max_seconds,
             independent_rows=self.independent_rows,
             interactions=index,
+            trace=trace,
             n_jobs=self.n_jobs,
             progress_delay=None if silent else BAR_DELAY,
             name=self.name,
@@ -223,7 +237,7 @@ class CoalitionExplainer(StreamExplainer):
                 output_names=output_names,
                 compute_time=time.time() - started,
             )
-            return results if row is None else results[0]
+            return with_record(results if row is None else results[0], self, started, result)
         results = explanations(
             result,
             explained.parts,
@@ -233,7 +247,7 @@ class CoalitionExplainer(StreamExplainer):
             clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
-        return results if row is None else results[0]
+        return with_record(results if row is None else results[0], self, started, result)
 
     def shap_interaction_values(
         self,

@@ -1,7 +1,8 @@
 """shap's plots with error bars, for Explanations that have bounds.
 
-Each function takes the arguments of the plot of shap with the same name, calls it, and draws the
-intervals on its axes. The Explanation needs bounds: `explainer(X, error_bounds=True)`.
+A function with the name of a plot of shap takes its arguments, calls it, and draws the intervals on
+its axes. `interactions`, `comparison` and `convergence` are plots of our own. The Explanation needs
+bounds: `explainer(X, error_bounds=True)`.
 
 An Explanation has an interval for each attribution, but not how their errors correlate. Sums over
 features, and means over rows, have the largest error that any correlation allows: the sum, or
@@ -10,6 +11,8 @@ the mean, of the errors. So their intervals are never too narrow, and often too 
 
 from .bar_plot import bar
 from .beeswarm_plot import beeswarm
+from .comparison_plot import comparison
+from .convergence_plot import convergence
 from .decision_plot import decision
 from .heatmap_plot import heatmap
 from .interaction_plot import interactions
@@ -20,6 +23,8 @@ from .waterfall_plot import waterfall
 __all__ = [
     "bar",
     "beeswarm",
+    "comparison",
+    "convergence",
     "decision",
     "heatmap",
     "interactions",

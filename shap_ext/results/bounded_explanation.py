@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from numbers import Real
+from functools import partial
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
 import shap
 
+from shapley_adapters.errors import warn_user
+from shapley_adapters.errors_of_means import errors_of_sums
+from shapley_adapters.reports.call_record import CallRecord
+
 from ..argument_types import Table
-from ..shap_internals import set_bounds
+from ..shap_internals import copy_tracked, operations_of, remove_tracked, set_bounds
+from .traces import TRACKED
 
 _SHIFTS = frozenset(["__add__", "__radd__", "__sub__", "__rsub__"])
 
@@ -19,18 +26,32 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     """An Explanation with standard errors and intervals.
 
     shap copies `lower_bounds`, `upper_bounds` and `error_std` unchanged when it changes `values`.
-    Here they follow the values. Numbers and arrays that scale or shift the values scale and shift
-    the bounds. Selecting rows, features or outputs selects their bounds. All other operations
-    remove them: the error of a mean, or of a difference of two explanations, depends on the
-    correlation of errors, which an Explanation does not store.
+    Here they follow the values:
+
+    - Numbers and arrays that scale or shift the values scale and shift the bounds.
+    - Selecting rows, features or outputs selects their bounds.
+    - A sum or difference of two explanations has the root of the sum of squared errors if their
+      random draws are independent, which is known from their seeds. Otherwise it has the sum of
+      their errors, which is the largest error that any correlation allows.
+    - All other operations remove them, because the error of a mean or of a product depends on
+      correlations that an Explanation does not store. Sums, differences, products and `hstack`
+      warn where they remove bounds; `repr` names the operation in all cases.
 
     Attributes
     ----------
     rounding : float
         The relative rounding error of the model's outputs; 0 where it is unknown.
+    seeds : frozenset of int, or None
+        The seeds of all random draws behind the values; None where they are unknown.
+    call : CallRecord, or None
+        The call that made the explanation: model, method, options, evaluations, warnings. None for
+        sums and differences of several explanations.
     """
 
     rounding = 0.0
+    seeds: frozenset[int] | None = None
+    call: CallRecord | None = None
+    __array_priority__ = 1000  # NumPy's numbers and arrays leave their products to this class
 
     @property
     def values(self) -> Any:
@@ -41,18 +62,31 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     def values(self, values: Table) -> None:
         shap.Explanation.values.fset(self, values)
         set_bounds(self, None, None, None)
+        remove_tracked(self, TRACKED)
 
-    def __copy__(self) -> BoundedExplanation:
-        copied = super().__copy__()  # of shap's class
-        copied.__class__ = type(self)
-        copied.rounding = self.rounding
-        return copied  # type: ignore[no-any-return]
+    def __copy__(self) -> Any:
+        return self._as_own(super().__copy__())
+
+    def __repr__(self) -> str:
+        """Return shap's text, with the standard errors or the reason why there are none."""
+        removed = removed_bounds(self)
+        errors = repr(self.error_std) if removed is None else f"None: {removed}"
+        return f"{super().__repr__()}\n\n.error_std =\n{errors}"
 
     def hstack(self, other: object) -> Any:
-        """Join the features of two explanations of the same rows; the bounds are removed."""
-        joined = super().hstack(other)
-        set_bounds(joined, None, None, None)
+        """Join the features of two explanations of the same rows, with their bounds."""
+        joined = self._as_own(super().hstack(other))
+        fields = [_fields_of(one) for one in (self, other)]
+        if not all(isinstance(field, np.ndarray) for one in fields for field in one):
+            set_bounds(joined, None, None, None)
+            _warn_of_removal("The joined explanation", "one part has none, or rows differ in size")
+        else:
+            set_bounds(joined, *(np.hstack(pair) for pair in zip(*fields, strict=True)))
+        joined.seeds, joined.call = _joined_seeds(self, other), None
         return joined
+
+    def __neg__(self) -> Any:
+        return self * -1
 
     def __add__(self, other: object) -> Any:
         return self._changed_by("__add__", other)
@@ -75,20 +109,82 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     def __truediv__(self, other: object) -> Any:
         return self._changed_by("__truediv__", other)
 
+    def _as_own(self, explanation: Any) -> Any:
+        """Return an Explanation that shap made of this one, in this class."""
+        explanation.__class__ = type(self)
+        explanation.rounding, explanation.seeds = self.rounding, self.seeds
+        explanation.call = self.call
+        copy_tracked(self, explanation, TRACKED)
+        return explanation
+
     def _changed_by(self, name: str, other: object) -> Any:
-        """Apply shap's operator to the values, and to the bounds if `other` is a constant."""
+        """Apply shap's operator to the values, and to the bounds where their errors are known."""
         if name.startswith("__r") and isinstance(other, shap.Explanation):
             # Python calls a subclass on the right first; shap's result would have the wrong sign.
+            if self.lower_bounds is not None:
+                _warn_of_removal("The result", "the explanation on the left has none")
             return NotImplemented
         operator = getattr(shap.Explanation, name)
-        changed = operator(self, other)
-        has_bounds = self.lower_bounds is not None
-        keeps_shape = np.shape(changed.values) == np.shape(self.values)
-        if has_bounds and keeps_shape and _is_constant(other, self.lower_bounds):
+        changed = self._values_changed_by(operator, other)
+        if isinstance(other, shap.Explanation):
+            changed.seeds, changed.call = _joined_seeds(self, other), None
+        if self.lower_bounds is None:
+            return changed
+        obstacle = self._obstacle(name, other, np.shape(changed.values))
+        if obstacle is not None:
+            _warn_of_removal("The result", obstacle)
+        elif isinstance(other, shap.Explanation):
+            set_bounds(changed, *self._bounds_of_sum(other, changed.values, name))
+        else:
             set_bounds(
                 changed, *self._bounds_under(lambda bound: operator(bound, other).values, name)
             )
         return changed
+
+    def _values_changed_by(self, operator: Callable[..., Any], other: object) -> Any:
+        """Apply shap's operator; data that are not numbers, such as words, remain as they are."""
+        of_other = other.data if isinstance(other, shap.Explanation) else 0
+        if _is_numeric(self.data) and _is_numeric(of_other):
+            return operator(self, other)
+        without_data = copy.copy(self)
+        without_data.data = None
+        changed = operator(without_data, other)
+        changed.data = self.data
+        return changed
+
+    def _obstacle(self, name: str, other: object, shape: tuple[int, ...]) -> str | None:
+        """Return why the bounds of a result are unknown; None where they are known."""
+        if isinstance(other, shap.Explanation):
+            if name not in _SHIFTS:
+                return "the error of a product or quotient of explanations is not computed"
+            if other.lower_bounds is None:
+                return "the explanation on the right has none"
+        elif not _is_constant(other, self.lower_bounds):
+            return f"they cannot be scaled or shifted by a {type(other).__name__} such as this one"
+        if shape != np.shape(self.values):
+            return "the operands have different shapes"
+        return None
+
+    def _bounds_of_sum(self, other: Any, values: Any, name: str) -> tuple[Any, Any, Any]:
+        """Return the bounds and errors of a sum or difference of explanations."""
+        are_independent = have_independent_draws(self, other)
+        sides = [_half_widths(one) for one in (self, other)]
+        if name == "__sub__":
+            sides[1].reverse()  # the upper end of a difference comes from the lower end
+        below, above = (
+            _by_row(partial(errors_of_sums, are_independent=are_independent), *pair)
+            for pair in zip(*sides, strict=True)
+        )
+        errors = _by_row(
+            partial(errors_of_sums, are_independent=are_independent),
+            _as_values(self.error_std),
+            _as_values(other.error_std),
+        )
+        return (
+            _by_row(np.subtract, values, _as_values(below)),
+            _by_row(np.add, values, _as_values(above)),
+            errors,
+        )
 
     def _bounds_under(self, change: Callable[[Any], Any], name: str) -> tuple[Any, Any, Any]:
         """Return lower bounds, upper bounds and standard errors under a linear change."""
@@ -102,6 +198,50 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
             _by_row(np.maximum, *ends),
             _by_row(np.abs, errors),
         )
+
+
+def _is_numeric(data: Any) -> bool:
+    return isinstance(data, Number) or (isinstance(data, np.ndarray) and data.dtype.kind in "biufc")
+
+
+def removed_bounds(explanation: Any) -> str | None:
+    """Return the operation that removed the bounds; None if there are bounds, or never were any."""
+    if not isinstance(explanation, BoundedExplanation) or explanation.lower_bounds is not None:
+        return None
+    names = [name.strip("_") for name in operations_of(explanation) if name != "__getitem__"]
+    cause = ", ".join(names) or "new values"
+    return f"the error bounds were removed by an operation ({cause}) after which they are unknown"
+
+
+def _warn_of_removal(subject: str, reason: str) -> None:
+    warn_user(
+        f"{subject} has no error bounds: {reason}. Use explanations that are made with "
+        "error_bounds=True, and numbers, sums and differences.",
+        "removed bounds",
+    )
+
+
+def _fields_of(explanation: Any) -> tuple[Any, Any, Any]:
+    return explanation.lower_bounds, explanation.upper_bounds, explanation.error_std
+
+
+def _joined_seeds(first: Any, second: Any) -> frozenset[int] | None:
+    """Return the seeds of both; None if those of one are unknown."""
+    seeds, second_seeds = getattr(first, "seeds", None), getattr(second, "seeds", None)
+    return None if seeds is None or second_seeds is None else seeds | second_seeds
+
+
+def have_independent_draws(first: Any, second: Any) -> bool:
+    """Return whether two explanations are known, by their seeds, to have independent draws."""
+    seeds, second_seeds = getattr(first, "seeds", None), getattr(second, "seeds", None)
+    return seeds is not None and second_seeds is not None and seeds.isdisjoint(second_seeds)
+
+
+def _half_widths(explanation: Any) -> list[Any]:
+    """Return the distances of the values from the lower and from the upper bounds."""
+    lower, upper = _as_values(explanation.lower_bounds), _as_values(explanation.upper_bounds)
+    values = explanation.values
+    return [_as_values(_by_row(np.subtract, *pair)) for pair in ((values, lower), (upper, values))]
 
 
 def _is_constant(other: object, bounds: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..argument_types import Outputs, Table
 from ..inputs.datasets import ragged
 from ..shap_internals import chosen_by, is_op_chain, set_tables
 from .bounded_explanation import BoundedExplanation
+from .traces import store_trace
 
 
 @dataclass(frozen=True)
@@ -103,26 +105,42 @@ def explanations(
     for part in parts:
         part_values = part.of(values)
         errors, lower, upper = map(part.of, bounds) if bounds else (None, None, None)
-        results.append(
-            explanation(
-                part_values,
-                base_values=packed(empty),
-                data=part.data,
-                display_data=part.display_data,
-                feature_names=part.feature_names,
-                output_names=selection.names,
-                lower_bounds=lower,
-                upper_bounds=upper,
-                error_std=errors,
-                clustering=clustering,
-                compute_time=compute_time,
-            )
+        result = explanation(
+            part_values,
+            base_values=packed(empty),
+            data=part.data,
+            display_data=part.display_data,
+            feature_names=part.feature_names,
+            output_names=selection.names,
+            lower_bounds=lower,
+            upper_bounds=upper,
+            error_std=errors,
+            clustering=clustering,
+            compute_time=compute_time,
+            seeds=frozenset([estimate.seed]),
         )
+        if estimate.trace is not None:
+            store_trace(result, estimate.trace, partial(_of_part, part, selection))
+        results.append(result)
     return results[0] if len(results) == 1 else results
 
 
-def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> Any:
-    """Return an Explanation of shap: a `BoundedExplanation` if there are bounds."""
+def _of_part(part: Part, selection: OutputSelection, per_player: FloatArray) -> Any:
+    """Return numbers of all players and outputs, (R, M, K), in the form of a part's values."""
+    return part.of(selection.values(per_player))
+
+
+def explanation(
+    values: Table,
+    *,
+    lower_bounds: Any = None,
+    seeds: frozenset[int] | None = None,
+    **fields: Any,
+) -> Any:
+    """Return an Explanation of shap: a `BoundedExplanation` if there are bounds.
+
+    `seeds` are those of its random draws, where they are known.
+    """
     kind = shap.Explanation if lower_bounds is None else BoundedExplanation
     tables = {
         name: field
@@ -132,6 +150,8 @@ def explanation(values: Table, *, lower_bounds: Any = None, **fields: Any) -> An
     shapes = {name: np.broadcast_to(0, table.shape) for name, table in tables.items()}
     result = kind(values, lower_bounds=lower_bounds, **(fields | shapes))
     set_tables(result, tables)
+    if isinstance(result, BoundedExplanation):
+        result.seeds = seeds
     return result
 
 

@@ -59,6 +59,7 @@ def interaction_explanation(
         upper_bounds=upper if error_bounds else None,
         error_std=errors if error_bounds else None,
         compute_time=compute_time,
+        seeds=frozenset([estimate.seed]),
     )
     if isinstance(result, BoundedExplanation):
         result.rounding = estimate.rounding  # `rank_interactions` needs it

@@ -78,6 +78,7 @@ class StreamedExplanations(StreamedValues):
             lower_bounds=arrays.get("lower_bounds"),
             upper_bounds=arrays.get("upper_bounds"),
             error_std=arrays.get("standard_errors"),
+            seeds=frozenset([self.seed]),
         )
 
     def _data(self, start: int, stop: int) -> Any:

@@ -34,6 +34,12 @@ class OwenDesign(UnitDesign):
 
     unit_fields: ClassVar[tuple[str, ...]] = ("positions", "levels")
 
+    @property
+    def fewest_coalitions(self) -> int:
+        """Those of two draws of each level, which standard errors need."""
+        n_draws = 2 * self.n_levels  # in rounds of one draw for each level
+        return int(self.positions[:n_draws].max()) + 1 if len(self.positions) >= n_draws else 0
+
 
 @dataclass(frozen=True)
 class Owen(Estimator[OwenDesign]):

@@ -55,6 +55,15 @@ class FoldedDraws(CoalitionDraws):
         return replace(smaller, blocks=blocks, expected=self.expected[:n_blocks])
 
     @property
+    def fewest_coalitions(self) -> int:
+        """Those of two complete blocks, which standard errors need."""
+        in_two_blocks = (self.blocks >= 0) & (self.blocks < 2)
+        if len(self.expected) < 2 or not in_two_blocks.any():
+            return int(self.table.counts.max())
+        last = int(np.flatnonzero(in_two_blocks)[-1])
+        return int(self.positions[: last + 1].max()) + 1
+
+    @property
     def n_folds(self) -> int:
         """The number of folds."""
         return min(_FOLDS, len(self.expected))

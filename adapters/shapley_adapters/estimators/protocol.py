@@ -123,6 +123,11 @@ class Design:
     A whole design is the same for all random streams.
     """
 
+    @property
+    def fewest_coalitions(self) -> int:
+        """The fewest first coalitions that make a design, beside the estimator's minimum."""
+        return 0
+
     def within(self, n_coalitions: int) -> Self:
         """Return the smaller design of the first coalitions of each row."""
         raise NotImplementedError

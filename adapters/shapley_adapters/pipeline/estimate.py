@@ -58,7 +58,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         seconds = (perf_counter() - started) / max(1, 2 * game.n_rows)
         run.largest = largest_magnitude(ends)
         method = type(estimator).__name__
-        result = blank_estimate(ends, game.n_players, settings.seed, method, settings.interactions)
+        index, limit = settings.interactions, run.traced_limit
+        result = blank_estimate(ends, game.n_players, settings.seed, method, index, limit)
         if jobs.n_workers == 1:
             for rows in run.blocks(0, game.n_rows, ends.shape[2]):
                 run.estimate_block(rows, ends[rows], evaluate, result)

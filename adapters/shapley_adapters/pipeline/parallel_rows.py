@@ -201,7 +201,12 @@ class _Worker:
         name = type(run.estimator).__name__
         settings = run.settings
         result = blank_estimate(
-            ends, run.game.n_players, settings.seed, name, settings.interactions
+            ends,
+            run.game.n_players,
+            settings.seed,
+            name,
+            settings.interactions,
+            run.traced_limit,
         )
         try:
             for rows in run.blocks(start, stop, ends.shape[2]):

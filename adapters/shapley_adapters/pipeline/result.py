@@ -16,6 +16,7 @@ from ..errors import InvalidArgumentError
 from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
 from ..interactions.result import PairInteractions, freedom_of_pairs
 from ..interactions.shapiq_values import interaction_values
+from .traces import Trace
 
 _ARRAYS = (
     "values",
@@ -108,6 +109,8 @@ class Estimate:
         players'.
     rounding : float
         The relative rounding error of the model's outputs; 0 where it is unknown.
+    trace : Trace, optional
+        The estimates from the first evaluations, where the call asked for them.
     """
 
     values: AttributionArray
@@ -128,6 +131,7 @@ class Estimate:
     method: str = ""
     interactions: PairInteractions | None = None
     rounding: float = 0.0
+    trace: Trace | None = None
 
     def __repr__(self) -> str:
         """Summarize in one line; the arrays are long."""
@@ -166,6 +170,8 @@ class Estimate:
             getattr(self, name)[start:stop] = getattr(estimate, name)
         if self.interactions is not None and estimate.interactions is not None:
             self.interactions.set_rows(start, stop, estimate.interactions)
+        if self.trace is not None and estimate.trace is not None:
+            self.trace.set_rows(start, stop, estimate.trace)
 
     def of_row(self, row: int) -> Estimate:
         """Return the estimate of one row, without interactions."""
@@ -255,11 +261,17 @@ class Estimate:
 
 
 def blank_estimate(
-    ends: ValueArray, n_players: int, seed: int, method: str, index: str | None = None
+    ends: ValueArray,
+    n_players: int,
+    seed: int,
+    method: str,
+    index: str | None = None,
+    traced_limit: int | None = None,
 ) -> Estimate:
     """Return a result without attributions, for the values of the end points, (R, 2, K).
 
-    With the name of an index of interaction, the result has interactions, too.
+    With the name of an index of interaction, the result has interactions, too; with the limit of
+    evaluations of a row, a trace.
     """
     n_rows, _, n_outputs = ends.shape
     shape = (n_rows, n_players, n_outputs)
@@ -278,6 +290,7 @@ def blank_estimate(
         seed=seed,
         method=method,
         interactions=None if index is None else PairInteractions.blank(index, shape),
+        trace=None if traced_limit is None else Trace.blank(traced_limit, shape),
     )
 
 

@@ -32,6 +32,7 @@ from .row_groups import PendingRows, RowGroup, group_rows, group_rows_on_graphs
 from .run_warnings import RunWarnings
 from .scoring import Scoring
 from .settings import Settings
+from .traces import Trace
 
 _BLOCK_BYTES = 2**28
 """Bound on the coalitions and values in memory at a time; a block has at least one row."""
@@ -311,9 +312,36 @@ class Run:
         if group.sources is not None and group.backward_passes is not None:
             result.cooperators[rows] = group.sources[indices]
             result.backward_passes[rows] = group.backward_passes[indices]
+        if result.trace is not None and len(group.rows[indices]):
+            self._record_trace(result.trace, first_row, pending, indices, solution)
         if result.interactions is not None:
             pairs = result.interactions
             record_pairs(self.estimator, pairs, first_row, pending, indices, solution)
+
+    def _record_trace(
+        self,
+        trace: Trace,
+        first_row: int,
+        pending: PendingRows,
+        indices: IntArray | slice,
+        solution: Solution,
+    ) -> None:
+        """Write the estimates from the first evaluations of some rows into the trace."""
+        if not isinstance(indices, slice):
+            pending = pending.of_rows(indices)
+        freedom = np.broadcast_to(solution.degrees_of_freedom, solution.values.shape)
+        last = Solution(
+            solution.values[indices], solution.standard_errors[indices], freedom[indices]
+        )
+        minimum = self.budgets[pending.group.n_players].minimum
+        trace.record(first_row, self.estimator, pending, last, minimum)
+
+    @property
+    def traced_limit(self) -> int | None:
+        """The most evaluations of a row, if the run is traced."""
+        if not self.settings.trace:
+            return None
+        return int(self.most_evaluations().max(initial=0))
 
 
 def largest_magnitude(values: ValueArray) -> float:

@@ -39,6 +39,8 @@ class Settings:
         deterministic.
     interactions : str, optional
         The index of the interactions of pairs to compute from the same evaluations.
+    trace : bool
+        Whether to estimate from the first evaluations, too, for a plot of convergence.
     n_jobs : int, optional
         The number of workers of joblib that share the rows; None for joblib's configuration.
     progress_delay : float, optional
@@ -59,6 +61,7 @@ class Settings:
     independent_rows: bool = False
     is_for_training: bool = False
     interactions: str | None = None
+    trace: bool = False
     n_jobs: int | None = 1
     progress_delay: float | None = None
     name: str = "the estimator"
@@ -80,4 +83,4 @@ class Settings:
     @property
     def needs_errors(self) -> bool:
         """Whether the estimate needs standard errors."""
-        return self.with_errors or self.tolerance is not None
+        return self.with_errors or self.trace or self.tolerance is not None

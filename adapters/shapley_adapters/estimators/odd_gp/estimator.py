@@ -90,6 +90,11 @@ class OddDesign(Design):
     draws: CoalitionDraws
     log_weights: FloatArray | None
 
+    @property
+    def fewest_coalitions(self) -> int:
+        """Those that the pairs need, if the estimate is unbiased."""
+        return self.draws.fewest_coalitions
+
     def within(self, n_coalitions: int) -> OddDesign:
         """Return the design that the first coalitions make."""
         draws = self.draws.within(n_coalitions)

@@ -69,6 +69,12 @@ class ShearDesign(Design):
     shares: FloatArray
     is_random: bool
 
+    @property
+    def fewest_coalitions(self) -> int:
+        """Those of one draw of each stratum and a second draw for each player."""
+        n_units = min(self.draws.shape[1] + self.shares.shape[1], self.positions.shape[1])
+        return int(self.positions[:, :n_units].max()) + 1
+
     def within(self, n_coalitions: int) -> ShearDesign:
         """Return the units whose coalitions are among the first of each row."""
         n_units = np.minimum(self.n_units, units_within(self.positions, n_coalitions))

@@ -1,0 +1,1 @@
+"""Reports of explanations as HTML pages, and the records of calls that they show."""

@@ -1,0 +1,5 @@
+"""Reports of Explanations as HTML pages."""
+
+from .report import report
+
+__all__ = ["report"]

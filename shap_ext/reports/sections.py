@@ -1,0 +1,207 @@
+"""The sections of a report: their contents, and how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shapley_adapters.reports.call_record import CallRecord, used_versions
+from shapley_adapters.reports.html_page import (
+    Section,
+    bullets,
+    coloured_words,
+    heading,
+    paragraph,
+    picture,
+    table,
+)
+
+from ..results.bounded_explanation import removed_bounds
+from ..results.traces import trace_of
+from . import pictures
+from .tables import interval, overall_table, pair_table, row_table
+from .views import View
+
+_BARS = "Error bars and intervals hold 95 % of the values that unlimited evaluations would give."
+_NO_BARS = "There are no error bars: call the explainer with error_bounds=True to get them."
+_MOST_PAIRS = 12
+"""Features of a heat map."""
+
+
+def table_sections(view: View, rows: Sequence[int], max_display: int) -> list[Section]:
+    """Return the sections of a table with one output."""
+    sections = []
+    if view.n_rows > 1:
+        sections += [_importance(view, max_display), _beeswarm(view, max_display)]
+    sections.append(_single_rows(view, rows, max_display))
+    trace = trace_of(view.explanation[rows[0]])
+    if trace is not None and len(trace.evaluations) > 1:
+        sections.append(_convergence(view, rows[0]))
+    return sections
+
+
+def _convergence(view: View, row: int) -> Section:
+    how = (
+        "Where the lines have become level and the bands narrow, more evaluations of the model "
+        "would change little."
+    )
+    png = pictures.as_png(lambda: pictures.draw_convergence(view.explanation[row]))
+    about = f"The attributions of row {row} and their intervals against the evaluations"
+    return Section(f"Were there enough evaluations? (row {row})", how, [picture(png, about)])
+
+
+def _importance(view: View, max_display: int) -> Section:
+    how = (
+        "The longer the bar, the more the feature changes the output of the model: each bar is the "
+        f"mean size of its attributions over {view.n_rows:,} rows."
+    )
+    png = pictures.draw("bar", view.explanation, max_display)
+    about = f"Mean sizes of the attributions of the most important features{_of(view)}"
+    return Section(
+        f"Which features matter{_of(view)}", how, [picture(png, about), overall_table(view)]
+    )
+
+
+def _beeswarm(view: View, max_display: int) -> Section:
+    how = (
+        "Each dot is a row: right of the middle the feature raises the output of the model, left "
+        "of it the feature lowers it, and the colour shows whether the feature's value is high."
+    )
+    row_indices = pictures.evenly_chosen(view.n_rows, min(max_display, len(view.names)))
+    png = pictures.draw("beeswarm", view.explanation[row_indices], max_display)
+    parts = [picture(png, f"The attributions of the rows{_of(view)}")]
+    if len(row_indices) < view.n_rows:
+        note = f"{len(row_indices):,} of the {view.n_rows:,} rows are drawn, at equal distances."
+        parts.append(paragraph(note, quiet=True))
+    return Section(f"How the features act{_of(view)}", how, parts)
+
+
+def _single_rows(view: View, rows: Sequence[int], max_display: int) -> Section:
+    how = (
+        "Read from below: the model's mean output is at the bottom, each arrow adds one feature, "
+        "and the top is the output for this row."
+    )
+    parts = []
+    for row in rows:
+        output = float(view.base_values[row] + np.sum(view.explanation.values[row]))
+        if view.n_rows > 1:
+            parts.append(heading(f"Row {row}: output {output:.4g}"))
+        png = pictures.draw("waterfall", view.explanation[row], max_display)
+        about = f"The attributions of row {row}, which lead from the mean output to {output:.4g}"
+        parts += [picture(png, about), row_table(view, row, view.names)]
+    return Section(f"{_rows_title(rows)}{_of(view)}", how, parts)
+
+
+def interaction_sections(view: View) -> list[Section]:
+    """Return the section of interactions with one output."""
+    how = (
+        "The darker the cell, the more two features act together, beyond their effects alone; "
+        "the diagonal has the effect of each feature alone."
+    )
+    sizes = np.abs(view.explanation.values).mean(axis=0)
+    pair_sizes = sizes * (2 - np.eye(len(sizes)))  # two entries share a pair
+    order = np.argsort(-sizes.sum(axis=1), kind="stable")[:_MOST_PAIRS]
+    names = [view.names[feature] for feature in order]
+    png = pictures.draw_interactions(pair_sizes[np.ix_(order, order)], names)
+    parts = [picture(png, f"Mean sizes of the interactions{_of(view)}"), pair_table(view)]
+    return [Section(f"Which features act together{_of(view)}", how, parts)]
+
+
+def word_sections(view: View, rows: Sequence[int]) -> list[Section]:
+    """Return the section of texts with one output."""
+    how = (
+        "Words on red raise the output of the model, words on blue lower it, and the stronger the "
+        "colour, the more."
+    )
+    parts = []
+    for row in rows:
+        values, lower, upper, _ = view.row(row)
+        words = [str(word) for word in _words(view, row)]
+        output = float(view.base_values[row] + np.sum(values))
+        notes = [f"{value:.4g}" for value in values]
+        if view.has_bounds:
+            ends = zip(notes, lower, upper, strict=True)
+            notes = [f"{note} ({interval(low, up)})" for note, low, up in ends]
+        limit = float(np.abs(values).max(initial=0.0))
+        parts += [
+            heading(f"Text {row}: output {output:.4g}"),
+            coloured_words([*zip(words, map(float, values), notes, strict=True)], limit),
+            row_table(view, row, words),
+        ]
+    return [Section(f"{_rows_title(rows, 'text')}{_of(view)}", how, parts)]
+
+
+def _words(view: View, row: int) -> Sequence[Any]:
+    names, data = view.explanation.feature_names, view.explanation.data
+    words: Sequence[Any] = names[row] if names is not None else data[row]
+    return words
+
+
+def image_sections(view: View, rows: Sequence[int]) -> list[Section]:
+    """Return the section of images with one output."""
+    how = "Red pixels raise the output of the model, and blue pixels lower it."
+    parts = []
+    for row in rows:
+        about = f"The attributions of the pixels of image {row}"
+        png = pictures.draw_image(np.asarray(view.explanation.values[row]))
+        parts += [heading(f"Image {row}"), picture(png, about)]
+    return [Section(f"{_rows_title(rows, 'image')}{_of(view)}", how, parts)]
+
+
+def error_text(view: View) -> str:
+    """Return the meaning of error bars, or why there are none."""
+    if view.has_bounds:
+        return _BARS
+    removed = removed_bounds(view.explanation)
+    return _NO_BARS if removed is None else f"There are no error bars: {removed}."
+
+
+def computation_section(record: CallRecord | None, texts_of_errors: str) -> Section:
+    """Return the section that says how the numbers were computed, to repeat them."""
+    how = "With the same model, data, seed and versions, the same call gives the same numbers."
+    facts = _facts(record)
+    parts = [paragraph(texts_of_errors), table(["", ""], facts)]
+    messages = () if record is None else record.warnings
+    parts.append(heading("Warnings"))
+    none = "There were none." if record else "They are not known."
+    parts.append(bullets(messages) if messages else paragraph(none))
+    return Section("How it was computed", how, parts)
+
+
+def _facts(record: CallRecord | None) -> list[list[str | float]]:
+    versions = used_versions() if record is None else record.versions
+    of_versions = ", ".join(f"{name} {version}" for name, version in versions.items())
+    if record is None:
+        unknown = (
+            "not recorded in this explanation. The explanation that the explainer returns has the "
+            "record, and so do its parts if it has error bounds"
+        )
+        return [["The call", unknown], ["Versions now", of_versions]]
+    facts: list[list[str | float]] = [
+        ["Model", record.model],
+        ["Method", f"{record.method} ({record.explainer})"],
+        ["Options", ", ".join(f"{k}={v}" for k, v in record.options.items()) or "the defaults"],
+        ["Evaluations", _evaluations(record.evaluations)],
+        ["Seed", "none" if record.seed is None else str(record.seed)],
+        ["Date", f"{record.date}, in {record.seconds:.3g} seconds"],
+        ["Versions", of_versions],
+    ]
+    return facts
+
+
+def _evaluations(counts: tuple[int, int, int] | None) -> str:
+    if counts is None:
+        return "not counted"
+    least, most, total = counts
+    per_row = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{per_row} for each row, {total:,} in all"
+
+
+def _rows_title(rows: Sequence[int], noun: str = "row") -> str:
+    return f"One {noun}" if len(rows) == 1 else f"Some {noun}s, one by one"
+
+
+def _of(view: View) -> str:
+    return f" ({view.output})" if view.output else ""
