@@ -29,8 +29,8 @@ def draw(name: str, explanation: Any, max_display: int) -> bytes:
     names = explanation_copy.feature_names
     if names is not None:
         explanation_copy.feature_names = [name_in_picture(str(one)) for one in names]
-    has_own = explanation.lower_bounds is not None and hasattr(plots, name)
-    plot = getattr(plots if has_own else shap.plots, name)
+    has_bounds = explanation.lower_bounds is not None
+    plot = getattr(plots if has_bounds else shap.plots, name)
     return as_png(lambda: plot(explanation_copy, max_display=max_display, show=False))
 
 
