@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from . import neighbours, shear
+from . import (
+    everybody,
+    neighbours,
+    shear,
+)
 
-ITEMS = (*shear.ITEMS, *neighbours.ITEMS)
+ITEMS = (
+    *shear.ITEMS,
+    *neighbours.ITEMS,
+    *everybody.ITEMS,
+)
