@@ -6,10 +6,12 @@ from . import (
     everybody,
     neighbours,
     shear,
+    shear_criteo,
 )
 
 ITEMS = (
     *shear.ITEMS,
+    *shear_criteo.ITEMS,
     *neighbours.ITEMS,
     *everybody.ITEMS,
 )
