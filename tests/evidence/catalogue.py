@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     everybody,
     neighbours,
+    poster,
     shear,
     shear_criteo,
 )
@@ -13,5 +14,6 @@ ITEMS = (
     *shear.ITEMS,
     *shear_criteo.ITEMS,
     *neighbours.ITEMS,
+    *poster.ITEMS,
     *everybody.ITEMS,
 )
