@@ -5,6 +5,8 @@ from __future__ import annotations
 from . import (
     everybody,
     neighbours,
+    neighbours_people,
+    neighbours_pictures,
     poster,
     shear,
     shear_criteo,
@@ -14,6 +16,8 @@ ITEMS = (
     *shear.ITEMS,
     *shear_criteo.ITEMS,
     *neighbours.ITEMS,
+    *neighbours_pictures.ITEMS,
+    *neighbours_people.ITEMS,
     *poster.ITEMS,
     *everybody.ITEMS,
 )

@@ -206,7 +206,8 @@ def _figure(is_ranking: bool, setting: Setting) -> Outcome:
     note = (
         "The paper computes all coalitions of 39 features, 2³⁹ a row, which is not possible; ours "
         "are converged values. Our estimators, each coalition paid for once; SHEAR learns its "
-        "cooperators from the same evaluations. APS reverses every order: with that it leads here, too."
+        "cooperators from the same evaluations. APS reverses every order: with that it leads here, "
+        "too."
     )
     return Outcome(comparisons, settings, table, (note,), partial(_draw, scores, metric))
 
