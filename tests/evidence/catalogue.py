@@ -10,6 +10,7 @@ from . import (
     poster,
     shear,
     shear_criteo,
+    simshap_figure_2,
 )
 
 ITEMS = (
@@ -18,6 +19,7 @@ ITEMS = (
     *neighbours.ITEMS,
     *neighbours_pictures.ITEMS,
     *neighbours_people.ITEMS,
+    *simshap_figure_2.ITEMS,
     *poster.ITEMS,
     *everybody.ITEMS,
 )
