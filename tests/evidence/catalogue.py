@@ -10,11 +10,13 @@ from . import (
     poster,
     shear,
     shear_criteo,
+    shear_throughput,
     simshap_figure_2,
 )
 
 ITEMS = (
     *shear.ITEMS,
+    *shear_throughput.ITEMS,
     *shear_criteo.ITEMS,
     *neighbours.ITEMS,
     *neighbours_pictures.ITEMS,
