@@ -260,8 +260,7 @@ def _draw(scores: Mapping[str, Mapping[_Cell, _Score]], path: Path) -> None:
     names = list(scores)
     for panel, cell in zip(np.atleast_1d(panels), cells, strict=True):
         scale = np.nanmean(scores[_OWN][cell].errors)
-        ratios = [np.nanmean(scores[n][cell].errors) / scale if scores[n][cell].is_complete
-                  else np.nan for n in names]  # fmt: skip
+        ratios = np.array([np.mean(scores[name][cell].errors) for name in names]) / scale
         colours = ["C0" if "(ours)" in name else "C7" for name in names]
         panel.barh(names, np.maximum(ratios, 1e-3), color=colours)
         panel.axvline(1, color="black", linewidth=0.8)

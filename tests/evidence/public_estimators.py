@@ -113,7 +113,7 @@ def public_estimators() -> Sequence[PublicEstimator]:
         PublicEstimator(f"{name} (ours)", partial(_by_ours, name))
         for name in ("oddgp", "shear", "leastsquares", "randomorder")
     ]
-    of_shap = {
+    of_shap: dict[str, Explain] = {
         "shap permutation": _by_shap_permutation,
         "shap kernel": partial(_by_shap_kernel, {}),
         "shap kernel, l1_reg=False": partial(_by_shap_kernel, {"l1_reg": False}),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -24,7 +25,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 _PER_PLAYER = (4, 8, 16, 32)
-_ESTIMATORS = {
+_ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "KernelSHAP": ("leastsquares", {"paired": False}),
     "KernelSHAP, paired": ("leastsquares", {"paired": True}),
     "permutations": ("randomorder", {"antithetic": False}),
@@ -90,7 +91,7 @@ def _run(name: str, setting: Setting) -> _Run:
     return _Run(of_table, settings, errors, training, inference)
 
 
-def _networks() -> dict[str, tuple[type[AmortizedExplainer], dict[str, object]]]:
+def _networks() -> dict[str, tuple[type[AmortizedExplainer], dict[str, Any]]]:
     as_printed = {"targets": "simsemivalue", "efficient": False}
     return {
         _SIM: (shap_ext.SimShapExplainer, as_printed),
