@@ -12,6 +12,7 @@ from . import (
     shear_criteo,
     shear_throughput,
     simshap_figure_2,
+    simshap_iris,
 )
 
 ITEMS = (
@@ -22,6 +23,7 @@ ITEMS = (
     *neighbours_pictures.ITEMS,
     *neighbours_people.ITEMS,
     *simshap_figure_2.ITEMS,
+    *simshap_iris.ITEMS,
     *poster.ITEMS,
     *everybody.ITEMS,
 )
