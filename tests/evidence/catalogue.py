@@ -12,6 +12,7 @@ from . import (
     shear_criteo,
     shear_throughput,
     simshap_figure_2,
+    simshap_images,
     simshap_iris,
 )
 
@@ -24,6 +25,7 @@ ITEMS = (
     *neighbours_people.ITEMS,
     *simshap_figure_2.ITEMS,
     *simshap_iris.ITEMS,
+    *simshap_images.ITEMS,
     *poster.ITEMS,
     *everybody.ITEMS,
 )
