@@ -14,6 +14,7 @@ from . import (
     simshap_figure_2,
     simshap_images,
     simshap_iris,
+    simshap_settings,
 )
 
 ITEMS = (
@@ -24,6 +25,7 @@ ITEMS = (
     *neighbours_pictures.ITEMS,
     *neighbours_people.ITEMS,
     *simshap_figure_2.ITEMS,
+    *simshap_settings.ITEMS,
     *simshap_iris.ITEMS,
     *simshap_images.ITEMS,
     *poster.ITEMS,
