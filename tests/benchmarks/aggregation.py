@@ -81,7 +81,7 @@ def main() -> None:
     for name in arguments.sets:
         started = time.perf_counter()
         explained = SETS[name](arguments)
-        answers, judge = _all_answers(explained, arguments)
+        answers, judge = all_answers(explained, arguments)
         scores = {one.name: judge(one) for one in answers}
         _print_table(explained, scores, arguments, time.perf_counter() - started)
         _print_claims(scores)
@@ -117,9 +117,10 @@ class Judge:
         return UnfaithfulnessLoss.of(candidates, subsets, losses[:, 0])
 
 
-def _all_answers(
+def all_answers(
     explained: ExplainedSet, arguments: argparse.Namespace
 ) -> tuple[list[Answers], Judge]:
+    """Return what all explainers and aggregates say of a set, and what judges them."""
     rows, classes = explained.rows, explained.classes
     flat = rows.reshape(len(rows), -1).astype(np.float64)
     near, _ = explained.neighbourhood(arguments.draws).around(flat, arguments.seed)
@@ -296,14 +297,15 @@ def _print_claims(scores: dict[str, FloatArray]) -> None:
         if name.startswith("AVA"):
             for place in (0, 1):
                 _print_claim(f"{name} − {BASE}: {COLUMNS[place]}", of_rows[place] - base[place])
-    members = [of_rows[3] for name, of_rows in scores.items() if name in _members(scores)]
+    members = [of_rows[3] for name, of_rows in scores.items() if name in members(scores)]
     for method in ("descent", "shrinking"):
         difference = scores[f"low complexity, {method}"][3] - np.min(members, axis=0)
         _print_claim(f"{method} − simplest explainer: complexity", difference)
         print(f"    never above it: {bool((difference <= 1e-12).all())}")
 
 
-def _members(scores: dict[str, FloatArray]) -> list[str]:
+def members(scores: dict[str, FloatArray]) -> list[str]:
+    """Return the names of the explainers that are combined."""
     names = list(scores)
     return names[: next(place for place, name in enumerate(names) if name.startswith("AVA"))]
 

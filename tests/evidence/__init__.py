@@ -9,6 +9,10 @@ From the folder `tests`:
 
 `run` writes one file of numbers and one picture for each item, and skips items whose file is there
 already. `page` writes docs/evidence.md from these files.
+
+The item `everybody` runs the packages that are installed: `pip install --no-deps lightshap fastshap
+shapley-regression`, and shapiq by tests/benchmarks/requirements-shapiq.txt in a Python of its own,
+which the environment variable SHAPLEY_EXT_SHAPIQ_PYTHON names.
 """
 
 import sys

@@ -2,6 +2,32 @@
 
 from __future__ import annotations
 
-from . import neighbours, shear
+from . import (
+    everybody,
+    neighbours,
+    neighbours_people,
+    neighbours_pictures,
+    poster,
+    shear,
+    shear_criteo,
+    shear_throughput,
+    simshap_figure_2,
+    simshap_images,
+    simshap_iris,
+    simshap_settings,
+)
 
-ITEMS = (*shear.ITEMS, *neighbours.ITEMS)
+ITEMS = (
+    *shear.ITEMS,
+    *shear_throughput.ITEMS,
+    *shear_criteo.ITEMS,
+    *neighbours.ITEMS,
+    *neighbours_pictures.ITEMS,
+    *neighbours_people.ITEMS,
+    *simshap_figure_2.ITEMS,
+    *simshap_settings.ITEMS,
+    *simshap_iris.ITEMS,
+    *simshap_images.ITEMS,
+    *poster.ITEMS,
+    *everybody.ITEMS,
+)

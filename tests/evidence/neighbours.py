@@ -70,7 +70,7 @@ def _contenders(case: Case) -> dict[str, Contender]:
     }
     if case.is_text:
         return {"L-Shapley": ours(captum_ext.LShapley, order=1), **of_all, "LIME": _lime}
-    return {**of_all, "Saliency": _saliency}
+    return {**of_all, "Saliency": explain_by_saliency}
 
 
 def _lime(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[FloatArray, int]:
@@ -89,7 +89,9 @@ def _lime(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[FloatA
     return np.asarray(fitted.coef_), budget
 
 
-def _saliency(model: nn.Module, item: Input, budget: int, seed: int) -> tuple[FloatArray, int]:
+def explain_by_saliency(
+    model: nn.Module, item: Input, budget: int, seed: int
+) -> tuple[FloatArray, int]:
     """Explain by the absolute gradient, the largest over channels."""
     del budget, seed
     target = _target(model, item)
@@ -213,8 +215,4 @@ ITEMS: Sequence[Item] = (
     _item("yahoo", "Masked words of questions", "2 right", 50, 3),
     _item("mnist", "Masked pixels of digits", "3 left", 25, 2),
     _item("cifar10", "Masked pixels of deers and horses", "3 middle", 25, 4),
-    Item(
-        "neighbours-people", "Words that people judge by", f"{_PAPER}, human evaluation",
-        reason="people read masked reviews; there are none here.",
-    ),
 )  # fmt: skip

@@ -10,6 +10,11 @@ from .results import Result, load, path
 
 _HEAD = f"""# Evidence: published numbers beside ours
 
+**First, the finding that matters most.** SHEAR's published lead over antithetic permutation
+sampling comes from an off-by-one in the authors' baseline: of the N orders, two have no reverse.
+With their indices the lead is there; with every order reversed, antithetic sampling has about two
+thirds of SHEAR's error. See [the numbers](#shear-2a) and the [errata](errata.md).
+
 This page is written by `python -m evidence page` (from the folder `tests`) from the saved results
 of `python -m evidence run all`. Each verdict follows from the numbers by one rule:
 

@@ -1,0 +1,96 @@
+"""The claims of the poster on evaluating and aggregating explanations (Bhatt et al., 2020)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from aggregation import BASE, COLUMNS, all_answers, members
+from aggregation_sets import SETS
+from coalition_games import FloatArray
+
+from .items import Comparison, Item, Outcome, Setting
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+_COMPLEXITY = COLUMNS.index("complexity")
+
+
+def _claims(setting: Setting) -> Outcome:
+    """Compare AVA with what it averages, and both simpler aggregates with the simplest member."""
+    n_rows, n_draws, n_pool = (4, 2, 30) if setting.is_quick else (30, 4, 150)
+    arguments = argparse.Namespace(
+        data=setting.data, cache=setting.cache, activation="elu", explain="margin", seed=0,
+        rows=n_rows, draws=n_draws, pool=n_pool, evaluations=106,
+    )  # fmt: skip
+    explained = SETS["adult"](arguments)
+    answers, judge = all_answers(explained, arguments)
+    scores = {one.name: judge(one) for one in answers}
+    settings = {
+        "data": f"{explained.name} network, accuracy {explained.accuracy:.3f}",
+        "rows": str(n_rows),
+        "neighbours of each": str(n_draws),
+        "evaluations": str(arguments.evaluations),
+        "rows in which AVA looks": str(n_pool),
+    }
+    table = {"": list(COLUMNS)}
+    for name, of_rows in scores.items():
+        table[name] = [f"{np.nanmean(one):.3g}" for one in of_rows]
+    note = (
+        "The poster has no numbers. AVA is a mean of the values of similar rows: its "
+        "sensitivity is lower, and so is its faithfulness to the row itself. Ranks (Kemeny–Young) "
+        "are not in the picture."
+    )
+    draw = partial(_draw, scores)
+    return Outcome(_comparisons(scores), settings, table, (note,), draw)
+
+
+def _comparisons(scores: Mapping[str, FloatArray]) -> list[Comparison]:
+    comparisons = []
+    for name, of_rows in scores.items():
+        if name.startswith("AVA"):
+            for column in (0, 1):
+                gap = of_rows[column] - scores[BASE][column]
+                comparisons.append(_below(f"{COLUMNS[column]} of {name} less that of it", gap))
+    simplest = np.min([scores[name][_COMPLEXITY] for name in members(dict(scores))], axis=0)
+    for method in ("descent", "shrinking"):
+        gap = scores[f"low complexity, {method}"][_COMPLEXITY] - simplest
+        comparisons.append(_below(f"complexity by {method} less that of the simplest member", gap))
+    return comparisons
+
+
+def _below(quantity: str, gap: FloatArray) -> Comparison:
+    known = gap[~np.isnan(gap)]
+    error = float(known.std(ddof=1) / np.sqrt(len(known)))
+    return Comparison(quantity, None, float(known.mean()), 0.0, "below", False, error)
+
+
+def _draw(scores: Mapping[str, FloatArray], path: Path) -> None:
+    figure, panel = plt.subplots(figsize=(8, 5), layout="constrained")
+    shown = [name for name in scores if "ranks" not in name]  # ranks have units of their own
+    for index, name in enumerate(shown):
+        of_rows = scores[name]
+        sensitivity, simplicity = np.nanmean(of_rows[1]), np.nanmean(of_rows[_COMPLEXITY])
+        panel.scatter(
+            sensitivity, simplicity, s=40, alpha=0.8, marker="osD^v"[index // 4], label=name
+        )
+    panel.set_xlabel("average sensitivity")
+    panel.set_ylabel("complexity")
+    panel.grid(alpha=0.3)
+    panel.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.savefig(path, dpi=90)
+    plt.close(figure)
+
+
+ITEMS = (
+    Item(
+        "poster", "Lower sensitivity and lower complexity by aggregates",
+        "Evaluating and aggregating explanations (Bhatt et al., 2020), poster",
+        ("adult/adult.csv.gz",), 2, _claims,
+    ),
+)  # fmt: skip
