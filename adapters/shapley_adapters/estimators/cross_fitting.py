@@ -67,7 +67,7 @@ def _variances(draws: FoldedDraws, residuals: FloatArray) -> tuple[FloatArray, F
     is_drawn = draws.blocks >= 0
     of_sizes = [_of_size(draws, residuals, size) for size in np.unique(draws.sizes[is_drawn])]
     variances, fourths = np.sum(of_sizes, axis=0)
-    freedom = freedom_of_sums(variances, fourths, np.count_nonzero(is_drawn))
+    freedom = freedom_of_sums(variances, fourths, int(np.count_nonzero(is_drawn)))
     n_folds = draws.n_folds
     return variances * (1 + SHARED / n_folds if n_folds > 1 else 1.0), freedom
 

@@ -83,7 +83,7 @@ class UnitDraws:
     @property
     def n_folds(self) -> int:
         """The number of folds."""
-        return min(_FOLDS, self.members.shape[1])
+        return min(_FOLDS, int(self.members.shape[1]))
 
     @cached_property
     def first_equal(self) -> IntArray:
@@ -105,7 +105,8 @@ class UnitDraws:
         weights = np.where(members, 2 / np.maximum(sizes, 1), -2 / np.maximum(n_absent, 1))
         numbers = self._expected_numbers(is_of_fold, members)
         numbers += self._expected_numbers(is_of_fold, ~members)
-        return weights / numbers[:, None]
+        coefficients: FloatArray = weights / numbers[:, None]
+        return coefficients
 
     def _expected_numbers(self, is_of_fold: BoolArray, members: CoalitionArray) -> FloatArray:
         """Return the expected numbers of draws times the numbers of coalitions of the sizes, (n,).
