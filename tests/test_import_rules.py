@@ -81,6 +81,7 @@ SHARED_BY_ESTIMATORS = {
     "efficiency",
     "kernel_draws",
     "linear_algebra",
+    "odd_gp",  # its regression, whose errors SHEAR estimates
     "pair_folds",
     "protocol",
     "registered",

@@ -24,12 +24,14 @@ class ShearExplainer(SamplingExplainer):
     Parameters
     ----------
     {parameters}
-    cooperators : {"auto", "hessian", "gradient", "difference", "random"} or array
+    cooperators : {"auto", "hessian", "gradient", "difference", "random", "learned"} or array
         How the strongest cooperators are found. `"hessian"`: second derivatives (Eq. 11) of a torch
         module, 1 + M backward passes. `"gradient"`: differences of first derivatives, M + 1
         backward passes, suited to ReLU networks. `"difference"`: M + M (M − 1) / 2 evaluations, for
         any model. `"auto"`: the first of these that gives scores other than zero for the row;
-        differences only if they cost at most half the budget, otherwise at random. An array, (M, M)
+        differences only if they cost at most half the budget, otherwise at random. `"learned"`: a
+        regression learns the interactions from all values, for any model; the draws, of which each
+        serves all players, estimate only what it leaves. The most accurate. An array, (M, M)
         or (R, M, M), holds your scores. Backward passes are reported, and are not part of the
         budget.
     complement : {"posterior", "uniform", "none"}

@@ -26,21 +26,49 @@ if TYPE_CHECKING:
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 """Whole numbers of as many bits, by the bytes of a number."""
 
+_BLOCK_BYTES = 2**17
+"""Masked rows are made in blocks of this size, so that temporary arrays stay in the cache."""
 
-def _where(condition: BoolArray, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return `np.where(condition, x, y)`, which for random conditions takes several times as long.
 
-    Bits that differ are kept where the condition holds, without a branch for each number, so that
-    missing values and signed zeros stay as they are.
+def masked_by_background(
+    rows: npt.NDArray[Any],
+    background: npt.NDArray[Any],
+    of_rows: IntArray,
+    coalitions: CoalitionArray,
+    players: IntArray,
+) -> npt.NDArray[Any]:
+    """Return rows whose absent columns have the values of the background, (P, B, D).
+
+    Equals `np.where`, which takes several times as long. Bits that differ from the background are
+    kept where a column is present, so that missing values and signed zeros stay as they are.
+
+    Parameters
+    ----------
+    rows, background : arrays, (R, D) and (B, D)
+        The values of present and of absent columns.
+    of_rows : array, (P,)
+        Index of each row.
+    coalitions : array, (P, M)
+        The present players.
+    players : array, (D,)
+        The player of each column.
     """
-    bits = _BITS.get(x.dtype.itemsize)
-    if x.dtype.hasobject or x.dtype != y.dtype or bits is None:
-        return np.where(condition, x, y)
-    y_bits = y.view(bits)
-    result: npt.NDArray[Any] = x.view(bits) ^ y_bits
-    result *= condition
-    result ^= y_bits
-    return result.view(x.dtype)
+    bits = _BITS.get(rows.dtype.itemsize)
+    if rows.dtype.hasobject or rows.dtype != background.dtype or bits is None:
+        present = coalitions.take(players, axis=1)[:, None]
+        return np.where(present, rows.take(of_rows, axis=0)[:, None], background)
+    (n_background, n_columns), n_pairs = background.shape, len(of_rows)
+    row_bits, background_bits = rows.view(bits), background.view(bits)
+    masked = np.empty((n_pairs, n_background, n_columns), bits)
+    n_of_block = max(1, _BLOCK_BYTES // max(1, masked[:1].nbytes))
+    for start in range(0, n_pairs, n_of_block):
+        block = slice(start, start + n_of_block)
+        present = np.negative(coalitions[block].view(np.int8)).astype(bits)  # all bits, or none
+        result = masked[block]
+        np.bitwise_xor(row_bits.take(of_rows[block], axis=0)[:, None], background_bits, out=result)
+        result &= present.take(players, axis=1)[:, None]
+        result ^= background_bits
+    return masked.view(rows.dtype)
 
 
 @dataclass(kw_only=True)
@@ -91,8 +119,7 @@ class TabularGame(MaskedTable):
         return [fingerprint(row) for row in self.rows]
 
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
-        present = coalitions.take(self.players, axis=1)
-        masked = _where(present[:, None], self.rows.take(rows, axis=0)[:, None], self.background)
+        masked = masked_by_background(self.rows, self.background, rows, coalitions, self.players)
         return masked.reshape(-1, self.background.shape[1])
 
     # The members below make this a DifferentiableGame. Derivatives are those of the averaged output

@@ -64,13 +64,17 @@ def print_summary(per_player: int, cells: Sequence[ZooCell]) -> None:
 
 
 def argument_parser(
-    description: str | None, per_player: list[int], n_seeds: int
+    description: str | None,
+    per_player: list[int],
+    n_seeds: int,
+    more_kinds: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
     """Return the parser of the sizes of a run, with these defaults."""
+    kinds = [*GAMES, *more_kinds]
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--players", type=int, default=10)
     parser.add_argument("--per-player", type=int, nargs="+", default=per_player)
     parser.add_argument("--games", type=int, default=10, help="games of each kind")
     parser.add_argument("--seeds", type=int, default=n_seeds)
-    parser.add_argument("--kinds", nargs="+", choices=list(GAMES), help="all where none is named")
+    parser.add_argument("--kinds", nargs="+", choices=kinds, help="all where none is named")
     return parser

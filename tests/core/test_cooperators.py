@@ -60,7 +60,9 @@ def test_nobody_cooperates_with_itself():
     assert not (strongest(scores, 4) == np.arange(5)[:, None]).any()
 
 
-@pytest.mark.parametrize("cooperators", ["auto", "hessian", "gradient", "difference", "random"])
+@pytest.mark.parametrize(
+    "cooperators", ["auto", "hessian", "gradient", "difference", "random", "learned"]
+)
 def test_named_ways_are_taken(cooperators):
     assert checked_cooperators(cooperators) == cooperators
 

@@ -350,6 +350,18 @@ ESTIMATORS = [
     _shear("shear, auto", is_in_matrix=True),
     _shear("shear", options={"cooperators": "difference"}),
     _shear("shear, random", options={"cooperators": "random"}, keeps_null_players=False),
+    Row(
+        "shear, learned",
+        core.Shear,
+        shap_ext.ShearExplainer,
+        captum_ext.Shear,
+        {"cooperators": "learned"},
+        keeps_null_players=False,
+        is_linear=False,
+        rounding=1e-6,  # noise of a kernel keeps its matrices invertible
+        least=lambda m: 4 * m + 2,
+        error_ratio=(0.9, 1.6),  # folds are taken to err alike, more than they do here
+    ),
     _shear(
         "shear, not efficient",
         options={"cooperators": "difference", "efficient": False},

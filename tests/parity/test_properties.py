@@ -41,7 +41,7 @@ def budget_of(row):
 
 def with_cooperators(row, cooperators):
     """Return the row with cooperators that do not depend on the game's values."""
-    if row.cooperators is None:
+    if row.cooperators in (None, "learned"):
         return row
     return replace(row, options={**row.options, "cooperators": cooperators})
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shap_ext
-from shap_ext.games.dense_game import _where
+from shap_ext.games.dense_game import masked_by_background
 from shapley_adapters.errors import ShapleyExtWarning
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import nn, torch
@@ -80,15 +80,21 @@ def test_models_see_the_type_that_rows_and_background_share(dtype):
 @pytest.mark.parametrize(
     "dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c16", "M8[s]", "O"]
 )
-def test_masked_numbers_are_those_of_row_and_background_bit_by_bit(dtype):
+@pytest.mark.parametrize("n_background", [1, 4])
+def test_masked_numbers_are_those_of_row_and_background_bit_by_bit(
+    dtype, n_background, monkeypatch
+):
     """Zeros keep their sign, missing numbers their bits, and whole numbers do not overflow."""
+    monkeypatch.setattr("shap_ext.games.dense_game._BLOCK_BYTES", 100)
     rng = np.random.default_rng(0)
     table = rng.integers(-128, 128, size=(9, 5)).astype(dtype)
     if table.dtype.kind in "fc":
         table[[0, 2, 4, 6], [0, 1, 2, 3]] = -0.0, np.nan, np.inf, -np.inf
-    present = rng.random((20, 1, 5)) < 0.5
-    taken = table.take(rng.integers(9, size=20), axis=0)[:, None]
-    masked, expected = _where(present, taken, table), np.where(present, taken, table)
+    players, coalitions = np.array([0, 2, 1, 0, 1]), rng.random((20, 3)) < 0.5
+    rows, present = rng.integers(9, size=20), coalitions[:, None, players]
+    background = table[:n_background]
+    masked = masked_by_background(table, background, rows, coalitions, players)
+    expected = np.where(present, table[rows][:, None], background)
     assert masked.dtype == expected.dtype
     assert masked.tobytes() == expected.tobytes()
 

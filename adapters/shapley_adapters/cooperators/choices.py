@@ -10,7 +10,10 @@ from ..arguments import check_unmasked, checked_choice
 from ..array_types import ScoreArray
 from ..errors import InvalidArgumentError
 
-COOPERATORS = ("auto", "hessian", "gradient", "difference", "random")
+LEARNED = "learned"
+"""Cooperators at random, and interactions that a regression learns from the values."""
+
+COOPERATORS = ("auto", "hessian", "gradient", "difference", "random", LEARNED)
 
 DERIVATIVES = "derivatives"
 """As "auto", but rows without usable derivatives get no scores instead of differences or draws."""

@@ -18,7 +18,7 @@ from ..array_types import AttributionArray, FloatArray, IntArray
 from .pair_folds import FoldedDraws, pair_counts
 from .protocol import Solution
 
-_SHARED = 2.0
+SHARED = 2.0
 """Covariances between folds add this multiple of a fold's part to the variance. Measured on 19
 kinds of games with 10 players: mostly 1 to 2, more where errors are tiny."""
 
@@ -61,19 +61,32 @@ def cross_fitted(draws: FoldedDraws, targets: FloatArray, fit: Fit) -> Solution:
 def _variances(draws: FoldedDraws, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the variances of the mean over the folds, and their degrees of freedom, (R, M, K).
 
-    Folds whose regressions share most of their pairs err alike, which adds `_SHARED` of a fold's
+    Folds whose regressions share most of their pairs err alike, which adds `SHARED` of a fold's
     part. A variance of few large squares has few degrees of freedom.
     """
     is_drawn = draws.blocks >= 0
     of_sizes = [_of_size(draws, residuals, size) for size in np.unique(draws.sizes[is_drawn])]
     variances, fourths = np.sum(of_sizes, axis=0)
-    at_least = variances**2 / max(1, np.count_nonzero(is_drawn))
-    beyond = np.maximum(fourths - at_least, _LEAST_SPREAD * at_least)
-    is_something = beyond > 0
-    freedom = np.full_like(variances, np.inf)
-    np.divide(2 * variances**2, beyond, out=freedom, where=is_something)
+    freedom = freedom_of_sums(variances, fourths, int(np.count_nonzero(is_drawn)))
     n_folds = draws.n_folds
-    return variances * (1 + _SHARED / n_folds if n_folds > 1 else 1.0), freedom
+    return variances * (1 + SHARED / n_folds if n_folds > 1 else 1.0), freedom
+
+
+def freedom_of_sums(variances: FloatArray, fourths: FloatArray, number: int) -> FloatArray:
+    """Return the degrees of freedom of variances that are sums of squares.
+
+    Parameters
+    ----------
+    variances, fourths : arrays of one shape
+        The sums of the squares, and of their squares.
+    number : int
+        The number of squares.
+    """
+    at_least = variances**2 / max(1, number)
+    beyond = np.maximum(fourths - at_least, _LEAST_SPREAD * at_least)
+    freedom = np.full_like(variances, np.inf)
+    np.divide(2 * variances**2, beyond, out=freedom, where=beyond > 0)
+    return freedom
 
 
 def _of_size(draws: FoldedDraws, residuals: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..array_types import IntArray, ScoreArray
 from ..coalitions.tables import CoalitionTable
-from ..cooperators.choices import DERIVATIVES
+from ..cooperators.choices import DERIVATIVES, LEARNED
 from ..cooperators.scores import (
     Scores,
     difference_coalitions,
@@ -78,7 +78,9 @@ class Scoring:
             shape = (len(group.rows), group.n_players, group.n_players)
             return group.scored(np.zeros(shape), "", passes)
         if not self._differences_fit(group.n_players):
-            return group.scored(self._random_scores(group), "random", passes)
+            is_learned = isinstance(self.cooperators, str) and self.cooperators == LEARNED
+            source = LEARNED if is_learned else "random"
+            return group.scored(self._random_scores(group), source, passes)
         coalitions = difference_coalitions(group.n_players)
         table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
         (values,) = evaluate([group.request(table)])

@@ -205,6 +205,26 @@ class OddGP(Estimator[OddDesign]):
         freedom = np.minimum(results.freedom, most_freedom)
         return Solution(results.means, errors, freedom, prior_shares(results.means, errors))
 
+    def predict(
+        self,
+        members: CoalitionArray,
+        total: FloatArray,
+        targets: FloatArray,
+        other_members: CoalitionArray,
+    ) -> Posterior:
+        """Return the posterior of all rows and outputs, (R, ..., K), without scores.
+
+        Parameters
+        ----------
+        members : array, (n, M)
+            Distinct coalitions, without the complements of each other.
+        total, targets : arrays, (R, 1, K) and (R, n, K)
+            The odd part of the game at all players together, and at these coalitions.
+        other_members : array, (m, M)
+            Other coalitions, whose values are predicted.
+        """
+        return self._solved(members, total, targets, None, other_members)
+
     def pair_interactions(
         self, design: OddDesign, values: ValueArray, errors: AttributionArray, index: str
     ) -> PairSolution:

@@ -20,10 +20,11 @@ from ...array_types import (
     WordArray,
 )
 from ...coalitions.tables import pack, select_units, units_within
-from ...cooperators.choices import checked_cooperators
+from ...cooperators.choices import LEARNED, checked_cooperators
 from ...errors import InvalidArgumentError
 from ..efficiency import share_residual
 from ..protocol import Design, DesignRequest, Estimator, Solution
+from .residual_draws import UnitDraws
 from .shrunken_variances import shrink_variances
 
 COMPLEMENTS = ("posterior", "uniform", "none")
@@ -57,6 +58,8 @@ class ShearDesign(Design):
         Number of units in each row: the first ones.
     shares : array, (R, M)
         The share of the efficiency residual that each player gets; 0 without this correction.
+    cooperators : array, (R, M, K)
+        The cooperators of each player.
     is_random : bool
         Whether the design contains random draws.
     """
@@ -67,6 +70,7 @@ class ShearDesign(Design):
     draws: IntArray
     n_units: IntArray
     shares: FloatArray
+    cooperators: IntArray
     is_random: bool
 
     @property
@@ -99,7 +103,15 @@ class ShearDesign(Design):
             draws=self.draws[indices],
             n_units=self.n_units[indices],
             shares=self.shares[indices],
+            cooperators=self.cooperators[indices],
         )
+
+    def draws_of_row(self, row: int) -> UnitDraws:
+        """Return the pairs of complements that the units of a row have evaluated."""
+        n_units = self.n_units[row]
+        players = self.strata[:n_units] // len(self.stratum_weights)
+        coalitions, positions = self.table.coalitions[row], self.positions[row, :n_units]
+        return UnitDraws.of_units(players, self.cooperators[row], coalitions, positions)
 
 
 @dataclass(frozen=True)
@@ -119,9 +131,11 @@ class Shear(Estimator[ShearDesign]):
     efficient : bool
         Add the efficiency residual v(N) − v(∅) − Σφ to the players, in proportion to their scores.
         The scores do not depend on the draws, so this adds no bias.
-    cooperators : {"auto", "hessian", "gradient", "difference", "random"} or array
+    cooperators : {"auto", "hessian", "gradient", "difference", "random", "learned"} or array
         How the scores are computed, by which each player's cooperators are selected; or the
-        scores as an array, (M, M) or (R, M, M).
+        scores as an array, (M, M) or (R, M, M). `"learned"`: a regression learns the interactions
+        from the values. The draws, with random cooperators, estimate only what it leaves, and each
+        of them serves all players; see `residual_draws`. This is unbiased and efficient.
     """
 
     complement: str = "posterior"
@@ -133,7 +147,17 @@ class Shear(Estimator[ShearDesign]):
         checked_choice("complement", self.complement, COMPLEMENTS)
         checked_flag("antithetic", self.antithetic)
         checked_flag("efficient", self.efficient)
-        checked_cooperators(self.cooperators)
+        if self._learns and not (self.complement == "posterior" and self.antithetic):
+            raise InvalidArgumentError(
+                "cooperators='learned' needs draws of known distribution in pairs of complements: "
+                f"complement='posterior' and antithetic=True; got complement={self.complement!r} "
+                f"and antithetic={self.antithetic!r}."
+            )
+
+    @property
+    def _learns(self) -> bool:
+        checked = checked_cooperators(self.cooperators)
+        return isinstance(checked, str) and checked == LEARNED
 
     @property
     def score_source(self) -> str | ScoreArray:
@@ -177,11 +201,14 @@ class Shear(Estimator[ShearDesign]):
             draws=_draws(strata, selection.n_units, n_players * len(weights)),
             n_units=selection.n_units,
             shares=self._shares(request, cooperators),
+            cooperators=cooperators,
             is_random=self.complement != "none",
         )
 
     def solve(self, design: ShearDesign, values: ValueArray) -> Solution:
         """Weight the marginal contributions; errors from their spread within strata."""
+        if self._learns:
+            return _solved_by_rows(design, values)
         contributions = _contributions(design, values)  # (R, U, K)
         n_rows, n_players = design.shares.shape
         n_strata = len(design.stratum_weights)
@@ -274,6 +301,19 @@ class Shear(Estimator[ShearDesign]):
         has_shares = has_scores[:, None] & (total > 0)
         shares: FloatArray = random_scores / np.where(total > 0, total, 1.0)
         return np.where(has_shares, shares, 1.0 / n_players)
+
+
+def _solved_by_rows(design: ShearDesign, values: ValueArray) -> Solution:
+    """Return the estimates by learned interactions: rows of equal cooperators together."""
+    n_rows, n_players, _ = design.cooperators.shape
+    results = np.empty((3, n_rows, n_players, values.shape[2]))
+    _, kinds = np.unique(design.cooperators.reshape(n_rows, -1), axis=0, return_inverse=True)
+    for kind in range(kinds.max() + 1):
+        rows = np.flatnonzero(kinds == kind)
+        solution = design.draws_of_row(rows[0]).solution(values[rows])
+        results[0][rows], results[1][rows] = solution.values, solution.standard_errors
+        results[2][rows] = solution.degrees_of_freedom
+    return Solution(*results)
 
 
 def cooperator_count(n_players: int, n_evaluations: int) -> int:

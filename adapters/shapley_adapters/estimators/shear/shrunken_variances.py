@@ -57,12 +57,19 @@ def shrink_variances(
 
     centre = mean(logs)
     scatter = mean((logs - centre) ** 2) * n / (n - 1)
-    excess = scatter - mean(scipy.special.polygamma(1, half))
+    excess = scatter - mean(_trigamma(half))
     half_prior = _inverse_trigamma(np.maximum(excess, _MIN_EXCESS))
     prior_scale = np.exp(centre + scipy.special.digamma(half_prior) - np.log(half_prior))
     posterior_freedom = freedom + 2 * half_prior
     posterior = (2 * half_prior * prior_scale + freedom * variances) / posterior_freedom
     return np.where(is_known, posterior, variances), np.where(is_known, posterior_freedom, freedom)
+
+
+def _trigamma(values: FloatArray) -> FloatArray:
+    """Return the trigamma function; it is computed once for each distinct value."""
+    distinct, indices = np.unique(values, return_inverse=True)
+    of_distinct: FloatArray = scipy.special.polygamma(1, distinct)
+    return of_distinct[indices].reshape(values.shape)
 
 
 def _inverse_trigamma(values: FloatArray) -> FloatArray:

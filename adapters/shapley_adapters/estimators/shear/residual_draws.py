@@ -1,0 +1,183 @@
+"""SHEAR's draws of what a regression leaves, where each draw serves all players.
+
+SHEAR's units are divided into folds: a fold has all units of some players. For each fold, a
+Gaussian-process regression is fitted to the pairs of complements of all other folds, and the fold
+gives an unbiased estimate of the Shapley values of its errors, as in `cross_fitting`.
+
+A unit of SHEAR estimates the contribution of one player. Here it counts for all: the design gives
+the expected number of draws of each pair of complements, by which its error is divided (the balance
+heuristic of multiple importance sampling, Veach and Guibas, 1995). The strata of a single player
+together have all pairs, so that no pair of a fold has the expected number 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+from ...array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from ...coalitions.tables import first_occurrences, pack
+from ..cross_fitting import SHARED, freedom_of_sums
+from ..odd_gp.estimator import OddGP
+from ..protocol import Solution
+
+_FOLDS = 5
+"""Number of folds, if there are as many players. Each takes a fit; ten err as much as five."""
+
+
+@dataclass(frozen=True)
+class UnitDraws:
+    """The pairs of complements that some units have evaluated, two for each unit.
+
+    Attributes
+    ----------
+    players : array, (U,)
+        The player of each unit.
+    members : array, (2 U, M)
+        A coalition of each pair: of a unit's first context without the player, then with it.
+    positions : array, (2 U, 2)
+        Indices of the coalition and of its complement in the table.
+    present, absent : arrays, (U, M)
+        The cooperators that are in the first context of each unit, and those that are not.
+    """
+
+    players: IntArray
+    members: CoalitionArray
+    positions: IntArray
+    present: CoalitionArray
+    absent: CoalitionArray
+
+    @classmethod
+    def of_units(
+        cls,
+        players: IntArray,
+        cooperators: IntArray,
+        coalitions: CoalitionArray,
+        positions: IntArray,
+    ) -> UnitDraws:
+        """Return the draws of units whose second contexts are complements of the first.
+
+        Parameters
+        ----------
+        players : array, (U,)
+            The player of each unit.
+        cooperators : array, (M, K)
+            The cooperators of each player.
+        coalitions : array, (C, M)
+            The table.
+        positions : array, (U, 4)
+            Indices in the table: two contexts, without and with the player.
+        """
+        n_players = coalitions.shape[1]
+        cooperates = np.zeros((n_players, n_players), dtype=bool)
+        np.put_along_axis(cooperates, cooperators, True, axis=1)
+        of_unit, first_context = cooperates[players], coalitions[positions[:, 0]]
+        # The complement of the first context with the player is the second one without it.
+        pairs = positions[:, [[0, 3], [1, 2]]].reshape(-1, 2)
+        present, absent = of_unit & first_context, of_unit & ~first_context
+        return cls(players, coalitions[pairs[:, 0]], pairs, present, absent)
+
+    @property
+    def n_folds(self) -> int:
+        """The number of folds."""
+        return min(_FOLDS, int(self.members.shape[1]))
+
+    @cached_property
+    def first_equal(self) -> IntArray:
+        """Return the index of the first equal pair, (2 U,); −1 for that of no and all players."""
+        members = self.members
+        one_of_pair = np.where(members[:, :1], ~members, members)
+        indices = first_occurrences(pack(one_of_pair)[None])[0]
+        return np.where(one_of_pair.any(axis=1), indices, -1)
+
+    def coefficients(self, fold: int) -> FloatArray:
+        """Return the weights of the pairs of a fold in the Shapley values, (2 U', M).
+
+        They are divided by the expected numbers of draws.
+        """
+        is_of_fold = self.players % self.n_folds == fold
+        members = self.members[np.repeat(is_of_fold, 2)]
+        sizes = members.sum(axis=1)[:, None]
+        n_absent = members.shape[1] - sizes
+        weights = np.where(members, 2 / np.maximum(sizes, 1), -2 / np.maximum(n_absent, 1))
+        numbers = self._expected_numbers(is_of_fold, members)
+        numbers += self._expected_numbers(is_of_fold, ~members)
+        coefficients: FloatArray = weights / numbers[:, None]
+        return coefficients
+
+    def _expected_numbers(self, is_of_fold: BoolArray, members: CoalitionArray) -> FloatArray:
+        """Return the expected numbers of draws times the numbers of coalitions of the sizes, (n,).
+
+        The draws are those of the units of a fold whose first context, with or without its player,
+        is the given coalition.
+        """
+        n_players = members.shape[1]
+        present, absent = self.present[is_of_fold], self.absent[is_of_fold]
+        players = self.players[is_of_fold]
+        missing = (~members).astype(float) @ present.T + members.astype(float) @ absent.T
+        sizes, n_present, n_absent = members.sum(axis=1), present.sum(axis=1), absent.sum(axis=1)
+        n_random = n_players - 1 - n_present - n_absent
+        n_drawn = np.clip(sizes[:, None] - n_present - members[:, players], 0, n_random)
+        logs = betaln(n_present + 1 + n_drawn, n_absent + 1 + n_random - n_drawn)
+        logs -= betaln(n_present + 1, n_absent + 1)
+        logs += _log_counts(n_players)[sizes][:, None]
+        numbers: FloatArray = np.where(missing == 0, np.exp(logs), 0.0).sum(axis=1)
+        return numbers
+
+    def solution(self, values: ValueArray) -> Solution:
+        """Return the estimates of rows that have these draws, from their values, (R, C, K)."""
+        total = (values[:, 1] - values[:, 0])[:, None] / 2
+        first, second = (np.take(values, self.positions[:, side], axis=1) for side in (0, 1))
+        targets = (first - second) / 2  # the odd part of the games
+        n_players = self.members.shape[1]
+        results = np.zeros((3, len(values), n_players, values.shape[2]))
+        for fold in range(self.n_folds):
+            is_of_fold = np.repeat(self.players % self.n_folds == fold, 2)
+            share = len(range(fold, n_players, self.n_folds)) / n_players
+            others = np.unique(self.first_equal[~is_of_fold])
+            others = others[others >= 0]
+            fit = OddGP().predict(
+                self.members[others], total, targets[:, others], self.members[is_of_fold]
+            )
+            is_known = np.isin(self.first_equal[is_of_fold], [-1, *others])[:, None]
+            errors = np.where(is_known, 0.0, targets[:, is_of_fold] - fit.predictions)
+            sums = _sums_of_units(self.coefficients(fold), errors)
+            sums[0] += fit.means
+            results += np.array([share, share**2, share**4])[:, None, None, None] * sums
+        estimates, variances, fourths = results
+        freedom = freedom_of_sums(variances, fourths, len(self.players))
+        return Solution(estimates, np.sqrt(variances * (1 + SHARED / self.n_folds)), freedom)
+
+
+def _log_counts(n_players: int) -> FloatArray:
+    """Return the logarithms of the numbers of coalitions of each size, (M + 1,)."""
+    sizes = np.arange(n_players + 1)
+    logs: FloatArray = gammaln(n_players + 1) - gammaln(sizes + 1) - gammaln(n_players - sizes + 1)
+    return logs
+
+
+def _sums_of_units(coefficients: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return the sums over the units of their terms, of the squares and of the fourth powers.
+
+    Parameters
+    ----------
+    coefficients : array, (2 U, M)
+        The weights of the pairs, two for each unit.
+    errors : array, (R, 2 U, K)
+        The errors of the regression.
+
+    Returns
+    -------
+    array, (3, R, M, K)
+    """
+    n_pairs, n_players = coefficients.shape
+    weights = coefficients.reshape(n_pairs // 2, 2, n_players, 1)
+    sums = np.empty((3, len(errors), n_players, errors.shape[2]))
+    for row, of_row in enumerate(errors):  # one by one, to bound the memory
+        terms = (weights * of_row.reshape(n_pairs // 2, 2, 1, -1)).sum(axis=1)  # (U, M, K)
+        for index, power in enumerate((1, 2, 4)):
+            sums[index, row] = (terms**power).sum(axis=0)
+    return sums

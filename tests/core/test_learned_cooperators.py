@@ -1,0 +1,149 @@
+"""SHEAR with learned cooperators: draws of what a regression leaves, for all players at once."""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+import shap
+from sklearn.ensemble import RandomForestRegressor
+
+import shap_ext  # noqa: F401 # it makes shap know the algorithms
+import shapley_adapters as core
+from shapley_adapters.coalitions.tables import all_coalitions, end_points
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.estimators.odd_gp.posterior import Posterior
+from shapley_adapters.estimators.protocol import DesignRequest
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.reference_games import TableGame, random_game, smooth_game
+
+LEARNED = core.Shear(cooperators="learned")
+
+
+def estimates(game, n_seeds, budget):
+    """Return the values and the standard errors, (2, seeds, R, M, K)."""
+    settings = [core.Settings(seed=seed, budget=budget) for seed in range(n_seeds)]
+    found = [core.estimate(game, LEARNED, of_seed) for of_seed in settings]
+    return np.array([[one.values for one in found], [one.standard_errors for one in found]])
+
+
+def draws(n_players, budget, seed=0):
+    """Return the draws of a design with random cooperators."""
+    rng = np.random.default_rng(seed)
+    request = DesignRequest(
+        n_players=n_players,
+        budget=budget,
+        planned=budget,
+        rng=rng,
+        known=end_points(n_players),
+        scores=rng.random((1, n_players, n_players)),
+        has_scores=np.zeros(1, dtype=bool),
+    )
+    return LEARNED.design(request).draws_of_row(0)
+
+
+def test_forests_without_derivatives_err_less_than_by_random_orders_or_plain_shear():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 9))
+    target = np.sin(2 * x[:, 0]) * x[:, 1] + np.maximum(x[:, 2], x[:, 3]) + x[:, 4:].mean(axis=1)
+    model = RandomForestRegressor(20, random_state=0).fit(x, target)
+    exact = shap.Explainer(model.predict, x[:10], algorithm="enumeration")(x[-3:]).values
+
+    def error(algorithm, **options):
+        explainer = shap.Explainer(model.predict, x[:10], algorithm=algorithm, seed=0, **options)
+        values = explainer(x[-3:], max_evals=16 * 9 + 2, silent=True).values
+        assert explainer.last_estimate.evaluations.max() <= 16 * 9 + 2
+        return np.abs(values - exact).sum()
+
+    others = error("shear"), error("randomorder"), error("leastsquares")
+    assert error("shear", cooperators="learned") < 0.8 * min(others)
+
+
+@pytest.mark.parametrize(("n_players", "budget"), [(4, 18), (5, 40), (6, 60)])
+def test_expected_numbers_of_draws_are_those_of_many_designs(n_players, budget):
+    """The numbers are for fixed units; the sum over all coalitions is that of the draws."""
+    some = draws(n_players, budget)
+    members = all_coalitions(n_players)
+    is_of_all = np.ones(len(some.players), dtype=bool)
+    counts = np.array([comb(n_players, size) for size in members.sum(axis=1)])
+    numbers = some._expected_numbers(is_of_all, members) / counts
+    assert numbers.sum() == pytest.approx(len(some.members))
+
+
+def test_each_fold_may_draw_each_pair():
+    some = draws(7, 90)
+    members = all_coalitions(7)
+    for fold in range(some.n_folds):
+        is_of_fold = some.players % some.n_folds == fold
+        numbers = some._expected_numbers(is_of_fold, members)
+        numbers += some._expected_numbers(is_of_fold, ~members)
+        assert (numbers > 0).all()
+
+
+def test_draws_are_unbiased_with_a_poor_regression(monkeypatch):
+    """It knows the pairs of the fit, and predicts 0 elsewhere. Hotelling's test over 400 seeds."""
+
+    def predict_nothing(_, members, total, targets, other_members):
+        sizes = members.sum(axis=1)[:, None]
+        weights = np.where(members, 2 / sizes, -2 / (6 - sizes)) / scipy.special.comb(6, sizes)
+        means = 2 * total / 6 + np.einsum("nm,rnk->rmk", weights, targets)
+        of_others = np.zeros((len(targets), len(other_members), targets.shape[2]))
+        return Posterior(means, means, of_others, of_others)
+
+    monkeypatch.setattr(core.OddGP, "predict", predict_nothing)
+    game = random_game(6)
+    off = (estimates(game, 400, 34)[0] - game_shapley_values(game))[:, 0, :, 0]
+    assert hotelling(off[:, :-1]) > 1e-3
+
+
+def hotelling(off):
+    """Return the p-value of a mean of 0 over the first axis of off, (S, p)."""
+    n, p = off.shape
+    mean = off.mean(axis=0)
+    squared = n * mean @ np.linalg.solve(np.cov(off.T), mean)
+    return scipy.stats.f.sf(squared * (n - p) / (p * (n - 1)), p, n - p)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [random_game, smooth_game])
+def test_estimates_are_unbiased_and_intervals_hold(make):
+    game = make(6)
+    exact = game_shapley_values(game)
+    values, errors = estimates(game, 300, 34)
+    off = (values - exact)[:, 0, :, 0]
+    assert hotelling(off[:, :-1]) > 1e-3
+    ratio = (errors**2).mean(axis=0).sum() / off.var(axis=0).sum()
+    assert 0.85 < ratio < 1.7
+
+
+def test_values_add_up_and_do_not_depend_on_other_rows():
+    game = random_game(7, n_rows=3, n_outputs=2)
+    game.values[1] = smooth_game(7, n_outputs=2).values[0]
+    settings = core.Settings(seed=1, budget=60)
+    together = core.estimate(game, LEARNED, settings)
+    total = game.values[:, -1] - game.values[:, 0]
+    np.testing.assert_allclose(together.values.sum(axis=1), total, atol=1e-12)
+    assert together.cooperators.tolist() == ["learned"] * 3
+    for row in range(3):
+        alone = core.estimate(TableGame(game.values[row : row + 1]), LEARNED, settings)
+        np.testing.assert_array_equal(alone.values[0], together.values[row])
+        np.testing.assert_array_equal(alone.standard_errors[0], together.standard_errors[row])
+
+
+def test_pairs_and_triples_are_learned_exactly():
+    """Once the other folds tell all interactions of a sparse game, nothing is left to draw."""
+    present = all_coalitions(9).astype(float)
+    values = present @ np.arange(9.0) + 2 * present[:, [0, 3, 6]].prod(axis=1)
+    for pair in list(combinations(range(9), 2))[::9]:
+        values += present[:, list(pair)].prod(axis=1)
+    game = TableGame(values[None, :, None])
+    found = core.estimate(game, LEARNED, core.Settings(seed=0, budget=300))
+    np.testing.assert_allclose(found.values, game_shapley_values(game), atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"complement": "uniform"}, {"antithetic": False}])
+def test_draws_of_unknown_distribution_are_refused(options):
+    with pytest.raises(InvalidArgumentError, match="cooperators='learned' needs"):
+        core.Shear(cooperators="learned", **options)
