@@ -11,7 +11,9 @@ import shap
 import shap_ext
 import shapley_adapters as core
 from shapley_adapters import memory_bounds
+from shapley_adapters.coalitions.sizes import size_weights
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
+from shapley_adapters.estimators.pair_folds import pair_counts
 from shapley_adapters.pipeline.designs import design_cache
 from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
@@ -64,6 +66,44 @@ def test_three_thousand_players_are_possible(estimator):
         assert values.sum() == pytest.approx(weights.sum())
     else:
         np.testing.assert_allclose(values[0, :, 0], weights, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"replacement": False}, {"sizes": "leverage"}])
+def test_least_squares_of_more_coalitions_than_a_number_holds(options):
+    """From about 1,030 players on, some sizes have more coalitions than the largest float."""
+    weights = np.random.default_rng(0).normal(size=1100)
+    explainer = shap.Explainer(
+        lambda x: x @ weights, np.zeros((1, 1100)), algorithm="leastsquares", seed=0, **options
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = explainer(np.ones((1, 1100)), max_evals=2400)
+    np.testing.assert_allclose(found.values[0], weights, atol=1e-9)
+    assert (explainer.last_estimate.standard_errors < 1e-9).all()
+
+
+@pytest.mark.parametrize("n_players", [60, 1100, 3000])
+def test_weights_of_coalitions_of_many_players(n_players):
+    """Against logarithms, also where a binomial coefficient is no floating-point number."""
+    log_factorial = np.concatenate([[0.0], np.log(np.arange(1, n_players + 1)).cumsum()])
+    sizes = np.arange(n_players + 1)
+    log_counts = log_factorial[-1] - log_factorial - log_factorial[::-1]
+    present, absent = size_weights(n_players)
+    np.testing.assert_allclose(
+        present[1:], np.exp(-log_counts[1:]) / sizes[1:], rtol=1e-9, atol=1e-300
+    )
+    np.testing.assert_allclose(
+        absent[:-1], np.exp(-log_counts[:-1]) / sizes[:0:-1], rtol=1e-9, atol=1e-300
+    )
+    assert present[0] == absent[-1] == 0
+    of_pairs = (
+        log_counts[1 : n_players // 2 + 1]
+        - np.log(1 + (2 * sizes == n_players))[1 : n_players // 2 + 1]
+    )
+    is_finite = of_pairs < np.log(1e300)
+    found = pair_counts(n_players)
+    np.testing.assert_allclose(np.log(found[is_finite]), of_pairs[is_finite], rtol=1e-9)
+    assert (np.isfinite(found) == is_finite).all()
 
 
 def test_the_limit_is_half_of_the_smaller_of_machine_and_container(monkeypatch, tmp_path):
