@@ -68,6 +68,70 @@ def test_three_thousand_players_are_possible(estimator):
         np.testing.assert_allclose(values[0, :, 0], weights, atol=1e-9)
 
 
+def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(monkeypatch):
+    """2^(M − 1) is no floating-point number from 1,025 players on."""
+    module = "shapley_adapters.estimators.odd_gp.estimator"
+    for name in ("_DENSE_PAIRS", "_FIRST_VALUES"):  # as with more than 4,096 evaluations
+        monkeypatch.setattr(f"{module}.{name}", 64)
+    weights = np.random.default_rng(0).normal(size=1030)
+    explainer = shap.Explainer(
+        lambda x: x @ weights, np.zeros((1, 1030)), algorithm="oddgp", seed=0
+    )
+    found = explainer(np.ones((1, 1030)), max_evals=2200)
+    differences = np.abs(found.values[0] - weights)
+    assert differences.mean() < 0.05  # of 0.8 on average
+    errors = explainer.last_estimate.standard_errors[0, :, 0]
+    assert (differences < 5 * errors + 0.02).mean() > 0.98
+
+
+# --- minutes of our own work ---
+
+
+@pytest.fixture
+def much_memory(monkeypatch):
+    monkeypatch.setattr("shapley_adapters.pipeline.budgets.memory_limit", lambda: 2**40)
+
+
+def wide_call(name, n_features, budget=None, **options):
+    rows = np.ones((1, n_features))
+    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm=name, seed=0, **options)
+    return explainer(rows, max_evals=budget or "auto")
+
+
+def test_rows_that_take_too_long_are_refused_before_any_evaluation(much_memory):
+    words = r"(?si)odd GP.* s for each row .*for 8000 players.*At most 600 s.*groups=.*"
+    started = time.perf_counter()
+    with pytest.raises(BudgetError, match=words + "lower max_evals"):
+        wide_call("oddgp", 8000)
+    x = torch.ones(1, 8000)
+    with pytest.raises(BudgetError, match=words + "lower n_samples"):
+        captum_ext.OddGP(must_not_be_called, seed=0).attribute(x)
+    assert time.perf_counter() - started < 60
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("oddgp", {}, r"about 1[0-9]0 s for each row and 0 s once for all rows, for 3000 players"),
+        ("oddgp", {"weights": "equal"}, r"about 0 s for each row .* 1[0-9]0 s once for all"),
+        ("leastsquares", {"paired": False}, r"about 0 s for each row .* 1[0-9]0 s once for all"),
+    ],
+)
+def test_minutes_of_our_own_work_are_said_before_they_begin(name, options, words, much_memory):
+    with (
+        pytest.warns(ShapleyExtWarning, match=f"(?s){words}.*Random orders.*lower max_evals"),
+        pytest.raises(AssertionError, match="must not be evaluated"),
+    ):
+        wide_call(name, 3000, **options)
+
+
+@pytest.mark.parametrize("name", ["oddgp", "randomorder", "owen"])
+def test_seconds_of_our_own_work_are_not_worth_a_warning(name, much_memory):
+    warnings.simplefilter("error")
+    with pytest.raises(AssertionError, match="must not be evaluated"):
+        wide_call(name, 3000, budget=6010)
+
+
 @pytest.mark.parametrize("options", [{}, {"replacement": False}, {"sizes": "leverage"}])
 def test_least_squares_of_more_coalitions_than_a_number_holds(options):
     """From about 1,030 players on, some sizes have more coalitions than the largest float."""

@@ -31,7 +31,7 @@ from ...coalitions.sizes import (
 from ...coalitions.tables import pack, select_units, units_within
 from ...interactions.result import PairSolution
 from ..linear_algebra import ConstrainedFit, fit_with_fixed_sum
-from ..protocol import Design, DesignRequest, Estimator, Solution
+from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 
 
@@ -148,6 +148,11 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
     def memory(self, n_players: int, budget: int) -> int:
         """Return the memory of the coalitions, of which more are drawn than evaluated."""
         return 26 * budget * n_players
+
+    def operations(self, n_players: int, budget: int) -> Operations:
+        """Return those of the matrix of the regression, its factor, and the influences."""
+        n_equations = budget / (2 if self.paired else 1)
+        return Operations(once=3.0 * n_equations * n_players**2 + n_players**3)
 
     def design(self, request: DesignRequest) -> LeastSquaresDesign:
         """Enumerate some sizes, and draw coalitions of the other sizes."""
