@@ -9,6 +9,9 @@ from ..estimators.protocol import Estimator
 from .budgets import FEWER_PLAYERS, RowBudget
 from .settings import Settings
 
+MANY_ENTRIES = 10**7
+"""No estimator computes for a minute where the coalitions have fewer entries than this."""
+
 _PER_SECOND = 1e10
 """Operations of one core in a second, as measured with products of large matrices."""
 

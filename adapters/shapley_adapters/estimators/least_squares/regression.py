@@ -321,7 +321,7 @@ def _plan_sizes(n_players: int, sizes: str, n_affordable: int, paired: bool) -> 
     n_enumerated = 0
     for size in range(1, n_players // 2 + 1):
         pair = np.unique([size, n_players - size]) - 1
-        n_units = _number_of_units(counts[pair], paired)
+        n_units = counts[pair].sum() / (2 if paired else 1)
         share = probability[pair].sum() / probability.sum()
         if n_units > n_free or (n_enumerated > 0 and n_free * share < n_units):
             break
