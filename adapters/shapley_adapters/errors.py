@@ -67,7 +67,10 @@ class ModelOutputError(ShapleyExtError, ValueError):
 
 
 class WorkerError(ShapleyExtError, RuntimeError):
-    """The model failed in a worker; the message names the row and the model's own error."""
+    """The model failed in a worker, or the worker ended.
+
+    The message names the row and the model's own error, where the worker could report them.
+    """
 
 
 class FutureError(ShapleyExtError, RuntimeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,33 @@ _MAX_EVALUATIONS = 256
 
 _MAX_ROWS_AT_ONCE = 64
 """Rows whose calls are made in one round by models that take one row at a time."""
+
+
+@dataclass(frozen=True)
+class MaskedPairs:
+    """Masked inputs of successive pairs of one row.
+
+    Attributes
+    ----------
+    pairs : array, (P,)
+        The indices of the pairs.
+    parts : tuple
+        Each input of the model, with the rows of one pair after another. Those of a single pair
+        may have one row for several of another part.
+    """
+
+    pairs: IntArray
+    parts: tuple[Any, ...]
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Rows of the model's input."""
+        return max(map(len, self.parts))
+
+    @property
+    def n_rows_each(self) -> int:
+        """Rows of the model's input for each pair."""
+        return self.n_rows // len(self.pairs)
 
 
 @dataclass
@@ -140,48 +168,46 @@ class MaskerGame(GameOfModel):
 
         The model is called as rarely as possible.
         """
-        masked = self._masked(rows, coalitions)
-        for pairs in self._group_by_call(rows, masked):
-            counts = np.array([max(map(len, masked[pair])) for pair in pairs])
-            outputs = self._call_model(rows, masked, pairs, counts)
+        for bundles in self._group_by_call(rows, self._masked(rows, coalitions)):
+            pairs = np.concatenate([bundle.pairs for bundle in bundles])
+            counts = np.repeat(
+                [bundle.n_rows_each for bundle in bundles], [len(one.pairs) for one in bundles]
+            )
+            outputs = self._call_model(int(rows[pairs[0]]), bundles, int(counts.sum()))
             starts = np.cumsum(counts) - counts
-            for count in np.unique(counts):
+            for count in sorted(set(counts.tolist())):
                 members = np.flatnonzero(counts == count)
-                yield np.array(pairs)[members], outputs[starts[members, None] + np.arange(count)]
+                yield pairs[members], outputs[starts[members, None] + np.arange(count)]
 
-    def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> list[tuple[Any, ...]]:
-        """Return the masked inputs of each pair."""
-        masked: list[tuple[Any, ...]] = []
+    def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> list[MaskedPairs]:
+        """Return the masked inputs of all pairs."""
+        masked: list[MaskedPairs] = []
         firsts = np.flatnonzero(np.diff(rows, prepend=-1))  # of the pairs of one row in succession
         for first, last in zip(firsts, [*firsts[1:], len(rows)], strict=True):
-            row = rows[first]
+            row, start = rows[first], first
             masks = coalitions[first:last].take(self.players_of_rows[row], axis=1)
-            masked += map(_as_arrays, self.rows[row].masked(masks))
+            for inputs in self.rows[row].masked(masks):
+                pairs = np.arange(start, start + inputs.n_masks)
+                masked.append(MaskedPairs(pairs, _as_arrays(inputs.parts)))
+                start += inputs.n_masks
         return masked
 
-    def _group_by_call(self, rows: IntArray, masked: Sequence[tuple[Any, ...]]) -> list[list[int]]:
+    def _group_by_call(
+        self, rows: IntArray, masked: Sequence[MaskedPairs]
+    ) -> list[list[MaskedPairs]]:
         """Group pairs for one call of the model: their arrays have the same shapes and kinds."""
-        groups: dict[Any, list[int]] = {}
-        for pair, parts in enumerate(masked):
-            groups.setdefault(tuple(map(_signature, parts)), []).append(pair)
+        groups: dict[Any, list[MaskedPairs]] = {}
+        for bundle in masked:
+            groups.setdefault(tuple(map(_signature, bundle.parts)), []).append(bundle)
         return list(groups.values())
 
-    def _call_model(
-        self,
-        rows: IntArray,
-        masked: Sequence[tuple[Any, ...]],
-        pairs: list[int],
-        counts: IntArray,
-    ) -> FloatArray:
+    def _call_model(self, row: int, bundles: Sequence[MaskedPairs], n_rows: int) -> FloatArray:
         """Call the model once; return the outputs of the pairs, one after another, (P·B, K)."""
         joined = [
-            _concatenated(
-                [_repeated(masked[pair][part], n) for pair, n in zip(pairs, counts, strict=True)]
-            )
-            for part in range(len(masked[pairs[0]]))
+            _concatenated([_repeated(bundle.parts[part], bundle.n_rows) for bundle in bundles])
+            for part in range(len(bundles[0].parts))
         ]
-        output = self._predict(int(rows[pairs[0]]), joined)
-        return as_outputs(output, int(counts.sum()), self._shape)
+        return as_outputs(self._predict(row, joined), n_rows, self._shape)
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:
         return self.predict(*inputs)
@@ -245,15 +271,18 @@ class TargetedTextGame(MaskerGame):
             )
         return super().reduced(rows, coalitions, reduce)
 
-    def _group_by_call(self, rows: IntArray, masked: Sequence[tuple[Any, ...]]) -> list[list[int]]:
-        groups: dict[Any, list[int]] = {}
-        for pair, parts in enumerate(masked):
-            groups.setdefault((rows[pair], *map(_signature, parts)), []).append(pair)
+    def _group_by_call(
+        self, rows: IntArray, masked: Sequence[MaskedPairs]
+    ) -> list[list[MaskedPairs]]:
+        groups: dict[Any, list[MaskedPairs]] = {}
+        for bundle in masked:
+            key = (rows[bundle.pairs[0]], *map(_signature, bundle.parts))
+            groups.setdefault(key, []).append(bundle)
         full = super().batch_bounds.largest
         return [
-            pairs[start : start + full]
-            for pairs in groups.values()
-            for start in range(0, len(pairs), full)
+            bundles[start : start + full]
+            for bundles in groups.values()
+            for start in range(0, len(bundles), full)
         ]
 
     def _predict(self, row: int, inputs: Sequence[Any]) -> Any:

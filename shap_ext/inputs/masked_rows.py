@@ -22,6 +22,22 @@ from .locks import lock_of
 Mask = npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class MaskedInputs:
+    """The model's inputs for successive masks of a row.
+
+    Attributes
+    ----------
+    parts : tuple
+        Each input, with the rows of one mask after another.
+    n_masks : int
+        The number of masks. If it is not 1, all masks have equally many rows in all parts.
+    """
+
+    parts: tuple[Any, ...]
+    n_masks: int = 1
+
+
 @dataclass
 class MaskedRow:
     """A row whose inputs are not masked, as with `shap.maskers.Fixed`.
@@ -67,9 +83,9 @@ class MaskedRow:
         """Return the masked inputs, each with any number of rows; they are not changed later."""
         return tuple([part] for part in self.inputs)
 
-    def masked(self, masks: Mask) -> list[tuple[Any, ...]]:
-        """Return the masked inputs of each mask, (n, length of a mask)."""
-        return [self(mask) for mask in masks]
+    def masked(self, masks: Mask) -> list[MaskedInputs]:
+        """Return the masked inputs of masks, (n, length of a mask), in their order."""
+        return [MaskedInputs(self(mask)) for mask in masks]
 
 
 @dataclass
@@ -136,19 +152,31 @@ class MaskerRow(MaskedRow):
 
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
         """Return the inputs as the masker masks them."""
-        return self.masked(mask[None])[0]
+        return self._checked(self._results(mask[None])[0])
 
-    def masked(self, masks: Mask) -> list[tuple[Any, ...]]:
-        """Return the inputs as the masker masks them, for each mask."""
+    def masked(self, masks: Mask) -> list[MaskedInputs]:
+        """Return the inputs as the masker masks them, joined where all masks give similar arrays.
+
+        Joined here, they are checked and grouped once for all masks.
+        """
+        results = self._results(masks)
+        if len(results) > 1 and _are_alike(results):
+            self._checked(results[0])
+            return [MaskedInputs((np.concatenate(results),), len(results))]
+        return [MaskedInputs(self._checked(result)) for result in results]
+
+    def _results(self, masks: Mask) -> list[Any]:
+        """Return what the masker returns for each mask; the masker does not change it later."""
         if self.is_own:
-            return [self._checked(self.masker(mask, *self.inputs)) for mask in masks]
-        results = []
+            return [self.masker(mask, *self.inputs) for mask in masks]
         keeps_results = getattr(self.masker, "immutable_outputs", False)
+        copies = [_copier(part) for part in self.inputs]
+        results = []
         with lock_of(self.masker):  # once for all masks, because it takes a microsecond
             for mask in masks:
                 # The masker may write into the row, and later into its result.
-                result = self.masker(mask, *map(_copied, self.inputs))
-                results.append(self._checked(result if keeps_results else _copied(result)))
+                result = self.masker(mask, *[copied() for copied in copies])
+                results.append(result if keeps_results else _copier(result)())
         return results
 
     @cached_property
@@ -301,11 +329,25 @@ class RowWithTarget(MaskedRow):
 
 
 def _copied(masked: Any) -> Any:
+    return _copier(masked)()
+
+
+def _copier(masked: Any) -> Callable[[], Any]:
+    """Return a function that returns a deep copy."""
     if isinstance(masked, tuple):
-        return tuple(map(_copied, masked))
+        return lambda: tuple(map(_copied, masked))
     if isinstance(masked, np.ndarray) and not masked.dtype.hasobject:
-        return masked.copy()  # deepcopy takes three times as long for small rows
-    return copy.deepcopy(masked)
+        return masked.copy  # deepcopy takes three times as long for small rows
+    return lambda: copy.deepcopy(masked)
+
+
+def _are_alike(results: list[Any]) -> bool:
+    """Return whether all results are arrays of one shape and type, with an axis for their rows."""
+    shape, dtype = getattr(results[0], "shape", ()), getattr(results[0], "dtype", None)
+    return len(shape) > 0 and all(
+        type(result) is np.ndarray and result.shape == shape and result.dtype == dtype
+        for result in results
+    )
 
 
 def _are_same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:

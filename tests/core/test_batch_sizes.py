@@ -125,6 +125,22 @@ def test_larger_sizes_that_cost_twice_as_much_are_not_tried_again(monkeypatch):
     assert sum(one > 64 for one in sizes[:-1]) == 1
 
 
+@pytest.mark.parametrize("factor", [1.12, 1.18, 1.24])
+def test_a_slower_size_takes_little_of_a_short_call(factor, monkeypatch):
+    """As convolutions over texts: 512 evaluations are slower than 256, and 2,000 are all."""
+    shares = {4: 2.0, 64: 1.10, 128: 1.045, 256: 1.0}
+    size, sizes = TimedBatchSize(BOUNDS), []
+    clock = Clock(monkeypatch)
+
+    def call(start, stop):
+        sizes.append(stop - start)
+        clock.now += 1e-4 * (stop - start) * shares.get(stop - start, factor)
+
+    in_batches_of(2_000, lambda _: size, call)
+    assert sum(one for one in sizes[:-1] if one > 256) <= 512
+    assert clock.now <= 1.09 * 1e-4 * 2_000
+
+
 def test_what_does_not_fit_into_memory_is_a_bound(monkeypatch):
     clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BOUNDS), []
 

@@ -166,6 +166,17 @@ class Locked:
         return model(x)
 
 
+def test_columns_that_are_not_there_or_there_twice_are_named():
+    with pytest.raises(InvalidArgumentError, match="example has no column 'key'"):
+        explainer().batch_function(table()[["id", *COLUMNS]], keep=["key"])
+    twice = table()[["age", "income", "income"]]
+    with pytest.raises(InvalidArgumentError, match="several columns of the name 'income'"):
+        explainer().batch_function(twice)
+    explain = explainer().batch_function(table(), features=COLUMNS)
+    with pytest.raises(InvalidArgumentError, match="batch has several columns of the name 'age'"):
+        explain(table()[["age", *COLUMNS]])
+
+
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_captum_explains_batches_of_a_table():
     generator = torch.Generator().manual_seed(0)

@@ -11,7 +11,9 @@ import shap
 import shap_ext
 import shapley_adapters as core
 from shapley_adapters import memory_bounds
+from shapley_adapters.coalitions.sizes import size_weights
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
+from shapley_adapters.estimators.pair_folds import pair_counts
 from shapley_adapters.pipeline.designs import design_cache
 from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
@@ -64,6 +66,108 @@ def test_three_thousand_players_are_possible(estimator):
         assert values.sum() == pytest.approx(weights.sum())
     else:
         np.testing.assert_allclose(values[0, :, 0], weights, atol=1e-9)
+
+
+def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(monkeypatch):
+    """2^(M − 1) is no floating-point number from 1,025 players on."""
+    module = "shapley_adapters.estimators.odd_gp.estimator"
+    for name in ("_DENSE_PAIRS", "_FIRST_VALUES"):  # as with more than 4,096 evaluations
+        monkeypatch.setattr(f"{module}.{name}", 64)
+    weights = np.random.default_rng(0).normal(size=1030)
+    explainer = shap.Explainer(
+        lambda x: x @ weights, np.zeros((1, 1030)), algorithm="oddgp", seed=0
+    )
+    found = explainer(np.ones((1, 1030)), max_evals=2200)
+    differences = np.abs(found.values[0] - weights)
+    assert differences.mean() < 0.05  # of 0.8 on average
+    errors = explainer.last_estimate.standard_errors[0, :, 0]
+    assert (differences < 5 * errors + 0.02).mean() > 0.98
+
+
+# --- minutes of our own work ---
+
+
+@pytest.fixture
+def much_memory(monkeypatch):
+    monkeypatch.setattr("shapley_adapters.pipeline.budgets.memory_limit", lambda: 2**40)
+
+
+def wide_call(name, n_features, budget=None, **options):
+    rows = np.ones((1, n_features))
+    explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm=name, seed=0, **options)
+    return explainer(rows, max_evals=budget or "auto")
+
+
+def test_rows_that_take_too_long_are_refused_before_any_evaluation(much_memory):
+    words = r"(?si)odd GP.* s for each row .*for 8000 players.*At most 600 s.*groups=.*"
+    started = time.perf_counter()
+    with pytest.raises(BudgetError, match=words + "lower max_evals"):
+        wide_call("oddgp", 8000)
+    x = torch.ones(1, 8000)
+    with pytest.raises(BudgetError, match=words + "lower n_samples"):
+        captum_ext.OddGP(must_not_be_called, seed=0).attribute(x)
+    assert time.perf_counter() - started < 60
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("oddgp", {}, r"about 1[0-9]0 s for each row and 0 s once for all rows, for 3000 players"),
+        ("oddgp", {"weights": "equal"}, r"about 0 s for each row .* 1[0-9]0 s once for all"),
+        ("leastsquares", {"paired": False}, r"about 0 s for each row .* 1[0-9]0 s once for all"),
+    ],
+)
+def test_minutes_of_our_own_work_are_said_before_they_begin(name, options, words, much_memory):
+    with (
+        pytest.warns(ShapleyExtWarning, match=f"(?s){words}.*Random orders.*lower max_evals"),
+        pytest.raises(AssertionError, match="must not be evaluated"),
+    ):
+        wide_call(name, 3000, **options)
+
+
+@pytest.mark.parametrize("name", ["oddgp", "randomorder", "owen"])
+def test_seconds_of_our_own_work_are_not_worth_a_warning(name, much_memory):
+    warnings.simplefilter("error")
+    with pytest.raises(AssertionError, match="must not be evaluated"):
+        wide_call(name, 3000, budget=6010)
+
+
+@pytest.mark.parametrize("options", [{}, {"replacement": False}, {"sizes": "leverage"}])
+def test_least_squares_of_more_coalitions_than_a_number_holds(options):
+    """From about 1,030 players on, some sizes have more coalitions than the largest float."""
+    weights = np.random.default_rng(0).normal(size=1100)
+    explainer = shap.Explainer(
+        lambda x: x @ weights, np.zeros((1, 1100)), algorithm="leastsquares", seed=0, **options
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = explainer(np.ones((1, 1100)), max_evals=2400)
+    np.testing.assert_allclose(found.values[0], weights, atol=1e-9)
+    assert (explainer.last_estimate.standard_errors < 1e-9).all()
+
+
+@pytest.mark.parametrize("n_players", [60, 1100, 3000])
+def test_weights_of_coalitions_of_many_players(n_players):
+    """Against logarithms, also where a binomial coefficient is no floating-point number."""
+    log_factorial = np.concatenate([[0.0], np.log(np.arange(1, n_players + 1)).cumsum()])
+    sizes = np.arange(n_players + 1)
+    log_counts = log_factorial[-1] - log_factorial - log_factorial[::-1]
+    present, absent = size_weights(n_players)
+    np.testing.assert_allclose(
+        present[1:], np.exp(-log_counts[1:]) / sizes[1:], rtol=1e-9, atol=1e-300
+    )
+    np.testing.assert_allclose(
+        absent[:-1], np.exp(-log_counts[:-1]) / sizes[:0:-1], rtol=1e-9, atol=1e-300
+    )
+    assert present[0] == absent[-1] == 0
+    of_pairs = (
+        log_counts[1 : n_players // 2 + 1]
+        - np.log(1 + (2 * sizes == n_players))[1 : n_players // 2 + 1]
+    )
+    is_finite = of_pairs < np.log(1e300)
+    found = pair_counts(n_players)
+    np.testing.assert_allclose(np.log(found[is_finite]), of_pairs[is_finite], rtol=1e-9)
+    assert (np.isfinite(found) == is_finite).all()
 
 
 def test_the_limit_is_half_of_the_smaller_of_machine_and_container(monkeypatch, tmp_path):

@@ -305,6 +305,27 @@ def test_an_error_in_a_stream_names_the_row_of_the_stream(backend, tmp_path):
         explainer.explain_stream(X, tmp_path / "out.npy", chunk_size=5, max_evals=40)
 
 
+class EndsItsProcess:
+    """A model that ends its process, as the system does where memory runs out."""
+
+    def __init__(self):
+        self.process = os.getpid()
+
+    def __call__(self, x):
+        if os.getpid() != self.process:
+            os._exit(3)
+        return smooth(x)
+
+
+def test_a_worker_that_ended_is_an_error_that_says_what_to_do():
+    with joblib.parallel_config(backend="loky"):
+        explainer = shap.Explainer(EndsItsProcess(), BACKGROUND, algorithm="oddgp", n_jobs=2)
+        with pytest.raises(WorkerError, match=r"(?s)process ended.*memory.*n_jobs=.*'threading'"):
+            explainer(X, max_evals=40)
+        explainer = shap.Explainer(smooth, BACKGROUND, algorithm="oddgp", n_jobs=2)
+        assert explainer(X, max_evals=40).shape == X.shape  # workers are started again
+
+
 class Locked:
     """A model that cannot be pickled."""
 

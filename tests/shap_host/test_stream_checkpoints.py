@@ -155,6 +155,13 @@ def test_a_finished_stream_with_more_rows_is_refused(tmp_path):
         explainer_of().explain_stream(X, out, checkpoint=True, **OPTIONS)
 
 
+def test_more_rows_than_in_the_last_chunk_are_refused(tmp_path):
+    out = tmp_path / "a.npy"
+    explainer_of().explain_stream(X[:7], out, **OPTIONS)
+    with pytest.raises(CheckpointError, match="Rows 5 to 6 were .* more than 7 rows"):
+        explainer_of().explain_stream(X, out, checkpoint=True, **OPTIONS)
+
+
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_weights_of_a_module_are_recognised(tmp_path):
     torch.manual_seed(0)

@@ -165,13 +165,14 @@ def make_batch_function(
             f"table.head(1); got {type(example).__name__}"
             f"{' without rows' if isinstance(frame, pd.DataFrame) else ''}."
         )
+    kept = _columns(frame, list(keep), "example")  # a wrong name would be taken for no feature
     if features is None:
         features = [name for name in frame.columns if name not in keep]
     rows = _columns(frame, list(features), "example").iloc[:1]
     with rows_counted_from(0):
         attributions = explain(rows)
     schema = schema_of(
-        _columns(frame, list(keep), "example"),
+        kept,
         attributions.players,
         attributions.outputs,
         prefix,
@@ -187,7 +188,14 @@ def _columns(frame: pd.DataFrame, names: list[str], argument: str) -> pd.DataFra
             f"{argument} has no column {missing[0]!r}; its columns are "
             f"{', '.join(map(str, frame.columns[:20]))}{', …' if len(frame.columns) > 20 else ''}."
         )
-    return frame[names]
+    columns = frame[names]
+    if columns.shape[1] > len(names):
+        twice = columns.columns[columns.columns.duplicated()][0]
+        raise InvalidArgumentError(
+            f"{argument} has several columns of the name {twice!r}. Rename them, so that each "
+            "column has a name of its own."
+        )
+    return columns
 
 
 def _by_output(array: Any) -> Any:

@@ -20,7 +20,7 @@ from .protocol import DesignRequest
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_FOLDS = 8
+FOLDS = 8
 """Number of folds. Each takes a fit; twice as many hardly lower the error."""
 
 _WORTH_COMPLETING = 0.7
@@ -66,7 +66,7 @@ class FoldedDraws(CoalitionDraws):
     @property
     def n_folds(self) -> int:
         """The number of folds."""
-        return min(_FOLDS, len(self.expected))
+        return min(FOLDS, len(self.expected))
 
     @property
     def sizes(self) -> IntArray:
@@ -138,7 +138,7 @@ def draw_folds(request: DesignRequest) -> FoldedDraws:
     n_listed = int(counts[is_complete].sum())
     n_first, drawn_shares = n_planned - n_listed, np.where(is_complete, 0.0, shares)
     # Each block has at least one pair of each size.
-    n_blocks = min(_FOLDS, n_first, *counts[~is_complete].tolist())
+    n_blocks = min(FOLDS, n_first, *counts[~is_complete].tolist())
     cycle = _expected_numbers(drawn_shares, n_first, int(n_blocks))
     numbers = _repeated(cycle, counts, n_pairs - n_listed)
     members, blocks = _pairs(request, is_complete, numbers)

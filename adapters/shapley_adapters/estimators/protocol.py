@@ -164,6 +164,22 @@ class Solution:
     prior_shares: FloatArray | None = None
 
 
+@dataclass(frozen=True)
+class Operations:
+    """Floating-point operations of an estimator's own work, about, where they may take minutes.
+
+    Attributes
+    ----------
+    once : float
+        Those that all rows share.
+    per_row : float
+        Those of each row.
+    """
+
+    once: float = 0.0
+    per_row: float = 0.0
+
+
 DesignT = TypeVar("DesignT", bound=Design)
 
 
@@ -215,6 +231,11 @@ class Estimator(Protocol[DesignT]):
     def memory(self, n_players: int, budget: int) -> int:
         """Return about how many bytes the design and the solution of a row need at most."""
         return 6 * budget * n_players
+
+    def operations(self, n_players: int, budget: int) -> Operations:
+        """Return about how many operations the design and the solution of a row take."""
+        del n_players, budget  # most estimators take seconds for thousands of players
+        return Operations()
 
     def design(self, request: DesignRequest) -> DesignT:
         """Choose the coalitions to evaluate."""

@@ -28,7 +28,8 @@ _LARGE_GAIN = 0.65
 four times as large."""
 
 _WORSE = 1.25
-"""A size that is slower than the best by this factor is not timed a second time."""
+"""A size that is slower than the best by this factor is not timed a second time; nor is one whose
+second batch may cost more than `_TRIAL_SHARE` of the time that remains."""
 
 _FIRST_PAUSE = 8
 """Batches of the best size before its neighbours are timed again; each pause is twice as long as
@@ -193,14 +194,21 @@ class TimedBatchSize:
             growth = 4 if ratio <= _LARGE_GAIN and is_short else 2
             # The previous best size may have been slow by chance: time it a second time.
             self._candidates = [growth * size, self.best] if is_larger else [size // 2]
+            if is_larger and not is_short and ratio > 1 - 2 * _GAIN:
+                self._candidates.pop(0)  # each doubling saves about half of what the last one did
             self.best = size
-        elif ratio <= _WORSE and len(self._seconds[size]) < 2:
+        elif self._deserves_repetition(size, ratio):
             return
         elif size > 2 * self.best:
             self._candidates.insert(0, size // 2)
         elif size < self.best and ratio > 1 + _GAIN:
             self._candidates.clear()  # even smaller sizes would be slower
         self._try_next()
+
+    def _deserves_repetition(self, size: int, ratio: float) -> bool:
+        """Return whether a size that was slower once is timed again, as it may be by chance."""
+        is_close = ratio <= _WORSE and len(self._seconds[size]) < 2
+        return is_close and (ratio - 1) * size <= _TRIAL_SHARE * self._n_left
 
     def _try_next(self) -> None:
         smallest = min(_FIRST_EVALUATIONS, self.bounds.first)

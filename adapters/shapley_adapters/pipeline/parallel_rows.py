@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, SupportsInt
@@ -121,7 +122,7 @@ def estimate_in_workers(
         n_jobs = jobs.n_workers
     parallel = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as=jobs.return_as)
     reported: set[RecordedWarning] = set()
-    for (start, stop), of_chunk in zip(chunks, parallel(tasks), strict=True):
+    for (start, stop), of_chunk in zip(chunks, _completed(parallel(tasks)), strict=True):
         result.set_rows(start, stop, of_chunk.estimate)
         run.warnings.add(of_chunk.warnings)
         run.largest = max(run.largest, of_chunk.largest)
@@ -130,6 +131,18 @@ def estimate_in_workers(
             if record not in reported:
                 reported.add(record)
                 record.show()
+
+
+def _completed(results: Iterable[ChunkResult]) -> Iterator[ChunkResult]:
+    """Yield the results of the chunks; say what to do where a process ended before its result."""
+    try:
+        yield from results
+    except BrokenExecutor as error:
+        raise WorkerError(
+            "A worker process ended before its rows were explained. Often memory ran out, or the "
+            "model's own libraries ended it. Pass a smaller n_jobs= or smaller batches, or use "
+            "threads, by joblib.parallel_config(backend='threading')."
+        ) from error
 
 
 def _chunk_function(run: Run, jobs: Jobs) -> Callable[..., Any]:

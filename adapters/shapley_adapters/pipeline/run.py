@@ -25,6 +25,7 @@ from ..row_numbers import first_row
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets
 from .designs import GroupDesign, GroupDesigns
+from .own_seconds import MANY_ENTRIES, check_own_seconds
 from .pair_interactions import check_interactions, record_pairs
 from .phase_seconds import Phase
 from .result import Estimate
@@ -94,6 +95,9 @@ class Run:
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
         self.budgets = checked_budgets(self.n_active, self.estimator, settings)
+        widest = self.budgets[max(self.budgets)]
+        if widest.limit * widest.n_players > MANY_ENTRIES:
+            check_own_seconds(widest, self.estimator, settings)
         if settings.interactions is not None:
             check_interactions(self.estimator, settings, self.budgets.values(), self.active.shape)
         self._designs = GroupDesigns(self.estimator, settings, self.budgets)

@@ -253,9 +253,10 @@ class _Loop:
         last = record.first + record.n_rows - 1
         if block is None or n_rows_of(block) != record.n_rows:
             n_rows = record.first + (0 if block is None else n_rows_of(block))
+            count = f"{n_rows} rows" if n_rows <= last else f"more than {last + 1} rows"
             raise CheckpointError(
                 f"checkpoint=True cannot go on with {self.out}: it was made of other data. Rows "
-                f"{record.first} to {last} were explained, but the stream has {n_rows} rows. Pass "
+                f"{record.first} to {last} were explained, but the stream has {count}. Pass "
                 "the same rows in the same order, or choose another out=."
             )
         if digest(*block) != record.data:

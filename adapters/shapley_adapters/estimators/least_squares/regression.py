@@ -31,7 +31,7 @@ from ...coalitions.sizes import (
 from ...coalitions.tables import pack, select_units, units_within
 from ...interactions.result import PairSolution
 from ..linear_algebra import ConstrainedFit, fit_with_fixed_sum
-from ..protocol import Design, DesignRequest, Estimator, Solution
+from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 
 
@@ -149,6 +149,11 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         """Return the memory of the coalitions, of which more are drawn than evaluated."""
         return 26 * budget * n_players
 
+    def operations(self, n_players: int, budget: int) -> Operations:
+        """Return those of the matrix of the regression, its factor, and the influences."""
+        n_equations = budget / (2 if self.paired else 1)
+        return Operations(once=3.0 * n_equations * n_players**2 + n_players**3)
+
     def design(self, request: DesignRequest) -> LeastSquaresDesign:
         """Enumerate some sizes, and draw coalitions of the other sizes."""
         n_players = request.n_players
@@ -196,7 +201,7 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
             if not self.paired or 2 * size <= n_players
         ]
         indices = [np.array(sizes) - 1 for sizes in strata]
-        n_units = np.array([plan.counts[i].sum() / (2 if self.paired else 1) for i in indices])
+        n_units = np.array([_number_of_units(plan.counts[i], self.paired) for i in indices])
         if n_draws == 0 or not strata:
             no_weights = np.zeros(0)
             return _Draws(np.zeros((0, n_players), dtype=bool), no_weights, no_weights)
@@ -330,6 +335,12 @@ def _plan_sizes(n_players: int, sizes: str, n_affordable: int, paired: bool) -> 
     drawn_sizes = np.flatnonzero(probability) + 1
     mass = kernel_mass(n_players)
     return _SizePlan(n_players, n_enumerated, mass, counts, probability, drawn_sizes)
+
+
+def _number_of_units(counts: FloatArray, paired: bool) -> float:
+    """Return how many coalitions or pairs some sizes have; infinite if too many for a float."""
+    with np.errstate(over="ignore"):
+        return float(counts.sum() / (2 if paired else 1))
 
 
 def _coalitions_of_small_sizes(n_players: int, n_sizes: int, paired: bool) -> CoalitionArray:

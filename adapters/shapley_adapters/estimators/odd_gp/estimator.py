@@ -22,8 +22,8 @@ from ...interactions.result import PairSolution
 from ...threads.row_threads import map_in_threads, n_threads_within_memory
 from ..cross_fitting import cross_fitted
 from ..kernel_draws import CoalitionDraws, select_draws
-from ..pair_folds import FoldedDraws, draw_folds
-from ..protocol import Design, DesignRequest, Estimator, Solution
+from ..pair_folds import FOLDS, FoldedDraws, draw_folds
+from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .attribution_covariances import shapley_weights
 from .design import spread_pairs
 from .even_part import even_memory, even_pair_solution
@@ -167,6 +167,16 @@ class OddGP(Estimator[OddDesign]):
         """Return the bytes of the coalitions, and of the kernels of all pairs solved exactly."""
         n_dense = min(budget // 2, _DENSE_PAIRS)
         return (10 * budget + 700 * n_dense) * n_players
+
+    def operations(self, n_players: int, budget: int) -> Operations:
+        """Return those of products of matrices where the prior goes through the first values."""
+        n_pairs = budget // 2
+        n_kept = n_players + _FIRST_VALUES
+        solution = 2.0 * n_pairs * n_kept * (n_kept + n_players) * (n_pairs > _DENSE_PAIRS)
+        if self.unbiased:
+            solution *= FOLDS
+        is_shared = self.weights == "equal"
+        return Operations(solution * is_shared, solution * (not is_shared))
 
     def interaction_memory(self, n_players: int, budget: int) -> int:
         """Return the bytes of the posterior of all pairs; further threads have a bound."""

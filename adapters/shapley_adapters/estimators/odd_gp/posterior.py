@@ -363,7 +363,7 @@ def _unknown(weights: FloatArray, alone: FloatArray, prior: Prior) -> FloatArray
     values, count with the share of these pairs among all pairs.
     """
     n, n_players = weights.shape
-    share = max(0.0, 1.0 - n / 2.0 ** (n_players - 1))
+    share = max(0.0, 1.0 - n * 2.0 ** (1 - n_players))  # a large power would overflow
     noise = squared_weights(n_players) - (weights[1:] ** 2).sum(axis=0)
     unknown: FloatArray = share * alone + prior.noise_variance * np.maximum(noise, 0.0)
     return unknown
