@@ -33,6 +33,7 @@ from .explainers import (
     SVARMExplainer,
 )
 from .explainers.surrogate import Surrogate
+from .importance import global_importance
 from .registration import (
     algorithms,
     register,
@@ -72,6 +73,7 @@ __all__ = [
     "combine",
     "criteria",
     "draw_graph",
+    "global_importance",
     "rank_interactions",
     "register",
     "register_estimator",

@@ -49,7 +49,7 @@ FLOORS = {
         {"batches", "cooperators", "criteria", "interactions"},
         {"aggregation", "estimators"},
         {"pipeline"},
-        {"amortized", "streams"},
+        {"amortized", "global_importance", "streams"},
         {"surrogates"},
     ],
     "shap_ext": [
@@ -60,7 +60,7 @@ FLOORS = {
         {"games"},
         {"explainers"},
         {"aggregates"},
-        {"criteria", "registration"},
+        {"criteria", "importance", "registration"},
     ],
     "captum_ext": [
         {"argument_types"},

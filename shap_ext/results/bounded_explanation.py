@@ -28,9 +28,12 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     ----------
     rounding : float
         The relative rounding error of the model's outputs; 0 where it is unknown.
+    errors_cancel : bool
+        Whether the errors of different rows are independent and have mean 0.
     """
 
     rounding = 0.0
+    errors_cancel = False
 
     @property
     def values(self) -> Any:
@@ -46,6 +49,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         copied = super().__copy__()  # of shap's class
         copied.__class__ = type(self)
         copied.rounding = self.rounding
+        copied.errors_cancel = self.errors_cancel
         return copied  # type: ignore[no-any-return]
 
     def hstack(self, other: object) -> Any:

@@ -103,21 +103,22 @@ def explanations(
     for part in parts:
         part_values = part.of(values)
         errors, lower, upper = map(part.of, bounds) if bounds else (None, None, None)
-        results.append(
-            explanation(
-                part_values,
-                base_values=packed(empty),
-                data=part.data,
-                display_data=part.display_data,
-                feature_names=part.feature_names,
-                output_names=selection.names,
-                lower_bounds=lower,
-                upper_bounds=upper,
-                error_std=errors,
-                clustering=clustering,
-                compute_time=compute_time,
-            )
+        result = explanation(
+            part_values,
+            base_values=packed(empty),
+            data=part.data,
+            display_data=part.display_data,
+            feature_names=part.feature_names,
+            output_names=selection.names,
+            lower_bounds=lower,
+            upper_bounds=upper,
+            error_std=errors,
+            clustering=clustering,
+            compute_time=compute_time,
         )
+        if isinstance(result, BoundedExplanation):
+            result.errors_cancel = estimate.errors_cancel  # `global_importance` needs it
+        results.append(result)
     return results[0] if len(results) == 1 else results
 
 

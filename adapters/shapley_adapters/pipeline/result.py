@@ -108,6 +108,9 @@ class Estimate:
         players'.
     rounding : float
         The relative rounding error of the model's outputs; 0 where it is unknown.
+    errors_cancel : bool
+        Whether the errors of different rows are independent and have mean 0, so that they cancel
+        in means over rows: an unbiased estimator with independent draws.
     """
 
     values: AttributionArray
@@ -128,6 +131,7 @@ class Estimate:
     method: str = ""
     interactions: PairInteractions | None = None
     rounding: float = 0.0
+    errors_cancel: bool = False
 
     def __repr__(self) -> str:
         """Summarize in one line; the arrays are long."""
