@@ -129,7 +129,7 @@ class ImportanceRun:
         self.n_available = int(game.n_rows)
         self.n_players = max(1, int(game.active_players().sum(axis=1).max(initial=0)))
         self.most_rows = min(plan.n_rows or self.n_available, self.n_available)
-        self._check_rows()
+        self._check_arguments()
 
     def run(self) -> ImportanceEstimate:
         """Draw rows until there are enough."""
@@ -151,11 +151,18 @@ class ImportanceRun:
             self.sampler.estimated[-1].budget,
         )
 
-    def _check_rows(self) -> None:
+    def _check_arguments(self) -> None:
         if self.most_rows < 2 and not self.plan.is_population:
             raise InvalidArgumentError(
                 f"global_importance needs at least 2 rows; got {self.most_rows}. One row has no "
                 "spread from which a standard error could be estimated."
+            )
+        is_chosen = self.plan.tolerance is not None or self.plan.total is not None
+        if self.estimator.needs_graph and self.budget is None and is_chosen:
+            raise InvalidArgumentError(
+                f"{self.settings.budget_name}= is missing: with another number of evaluations per "
+                f"row, {self.settings.name} may estimate other values, so that a pilot sample "
+                "cannot choose it."
             )
 
     def _known_parts(self) -> ErrorParts:

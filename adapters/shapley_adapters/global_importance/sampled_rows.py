@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,8 @@ def distinct_digests(digests: list[bytes]) -> list[bytes]:
 
 def random_order(digests: list[bytes], seed: int) -> IntArray:
     """Return the rows in a random order, which does not depend on their order in the table."""
-    keys = [fingerprint(seed, digest) for digest in digests]
+    of_seed = fingerprint(seed)
+    keys = [blake2b(digest, key=of_seed).digest() for digest in digests]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
 
 
