@@ -16,7 +16,7 @@ from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, Value
 from ..games.batch_sizes import BatchBounds
 from ..games.fingerprints import fingerprint
 from ..games.outputs import background_mean
-from .losses import Loss
+from .losses import LabelledLoss
 
 
 @dataclass
@@ -27,14 +27,14 @@ class LossGame:
     ----------
     game : OutputGame
         Returns the outputs.
-    loss : Loss
+    loss : LabelledLoss
         The loss, with the labels of all rows of the game.
     background_weights : array, (B,), optional
         Weight of each background row, 1 in all; by default they are equal.
     """
 
     game: Any
-    loss: Loss
+    loss: LabelledLoss
     background_weights: FloatArray | None = None
 
     derivative_obstacle = "the loss is not differentiated"

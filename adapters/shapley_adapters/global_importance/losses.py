@@ -24,7 +24,7 @@ LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
-class Loss:
+class LabelledLoss:
     """The loss of predictions against labels.
 
     Attributes
@@ -50,7 +50,7 @@ class Loss:
         return losses
 
 
-def checked_loss(loss: Any, labels: Any, n_rows: int, name: str = "y") -> Loss:
+def checked_loss(loss: Any, labels: Any, n_rows: int, name: str = "y") -> LabelledLoss:
     """Return the loss that a user names or passes, with the labels of all rows.
 
     `name` is that of the labels in the host.
@@ -77,15 +77,15 @@ def checked_loss(loss: Any, labels: Any, n_rows: int, name: str = "y") -> Loss:
             f"{name} has shape {array.shape}; one label is needed for each of the {n_rows} rows."
         )
     if callable(loss):
-        return Loss(loss, array)
+        return LabelledLoss(loss, array)
     if not isinstance(loss, str):
         raise InvalidArgumentTypeError(
             f"loss must be one of {', '.join(map(repr, LOSSES))}, or a function; got "
             f"{type(loss).__name__}."
         )
     if checked_choice("loss", loss, LOSSES) == "squared_error":
-        return Loss(squared_error, _checked_numbers(array))
-    return Loss(cross_entropy, _checked_classes(array))
+        return LabelledLoss(squared_error, _checked_numbers(array))
+    return LabelledLoss(cross_entropy, _checked_classes(array))
 
 
 def squared_error(predictions: FloatArray, labels: npt.NDArray[Any]) -> FloatArray:
