@@ -2,8 +2,8 @@
 
     python tests/benchmarks/global_accuracy.py [--seeds 10] [--rows 2000] [--quick]
 
-Three questions, on a boosted-trees classifier of eight features of scikit-learn's breast-cancer data
-and on a network of eight features:
+Three questions, on boosted trees for eight features of scikit-learn's breast-cancer data and on a
+network of eight features:
 
 - the mean absolute attribution: `global_importance` with random orders, odd GP and `total_evals=`,
   beside the mean |φ| of shap's permutation explainer, which its bar plot draws;
@@ -126,7 +126,7 @@ def contenders(kind):
     """Return the contenders of a kind by name: functions of case, total, sample, labels, seed."""
     found = {
         f"ours, {name}": lambda c, t, s, y, r, a=name: ours(c, a, kind, t, s, y, r)
-        for name in ("randomorder", "oddgp", "sim-semivalue")
+        for name in ("randomorder", "oddgp")
     }
     if kind == "mean_absolute":
         found["shap permutation, default"] = lambda c, t, s, y, r: shap_permutation(c, t, s, r)
@@ -150,6 +150,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--rows", type=int, default=2000, help="rows in a sample")
     parser.add_argument("--totals", type=int, nargs="+", default=[1000, 4000, 16000])
+    parser.add_argument("--kinds", nargs="+", default=["mean_absolute", "loss"])
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     seeds, totals = (2, [1000]) if options.quick else (options.seeds, options.totals)
@@ -158,7 +159,7 @@ def main():
         f"sage-importance {'is not installed' if sage is None else 'is installed'}; {seeds} seeds"
     )
     for case in cases():
-        for kind in ("mean_absolute", "loss"):
+        for kind in options.kinds:
             report(case, kind, totals, seeds, options.rows)
 
 

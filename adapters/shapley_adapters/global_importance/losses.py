@@ -95,8 +95,11 @@ def squared_error(predictions: FloatArray, labels: npt.NDArray[Any]) -> FloatArr
             f"The labels have {_per_row(labels)} for each row, but the model returns "
             f"{_per_row(predictions)}. The squared error needs one label for each output."
         )
-    squares = (predictions - labels) ** 2
-    return squares if squares.ndim == 1 else squares.sum(axis=1)
+    squares: FloatArray = (predictions - labels) ** 2
+    if squares.ndim == 1:
+        return squares
+    sums: FloatArray = squares.sum(axis=1)
+    return sums
 
 
 def cross_entropy(predictions: FloatArray, labels: npt.NDArray[Any]) -> FloatArray:
