@@ -18,11 +18,13 @@ Errors are Σ|estimate − exact| over the features, divided by Σ|exact|.
 """
 
 import argparse
+import importlib
+import importlib.util
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import shap
@@ -32,12 +34,19 @@ from sklearn.neural_network import MLPClassifier
 
 import shap_ext  # noqa: F401 - registers the algorithms
 
-try:
-    import sage
-except ModuleNotFoundError:
-    sage = None
+sage: Any = importlib.import_module("sage") if importlib.util.find_spec("sage") else None
 
 N_ROWS, N_FEATURES, N_BACKGROUND = 300, 8, 8
+
+OURS: dict[str, dict[str, Any]] = {
+    "ours, random orders": {"algorithm": "randomorder"},
+    "ours, single orders": {"algorithm": "randomorder", "antithetic": False},
+    "ours, oddgp": {"algorithm": "oddgp"},
+}
+
+Array: TypeAlias = Any
+Answer: TypeAlias = tuple[Array, tuple[Array, Array] | None, int]
+"""Values, the ends of their 95 % intervals if there are any, and evaluations."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +55,12 @@ class Case:
 
     name: str
     predict: Callable[[Any], Any]
-    rows: np.ndarray
-    labels: np.ndarray
-    background: np.ndarray
+    rows: Array
+    labels: Array
+    background: Array
 
 
-def cases():
+def cases() -> Iterator[Case]:
     """Yield the models; each takes 8 features and returns the probability of class 1."""
     rows, labels = load_breast_cancer(return_X_y=True)
     rows, labels = rows[:N_ROWS, :N_FEATURES], labels[:N_ROWS]
@@ -65,7 +74,7 @@ def cases():
     yield _case("network", network, rows, labels)
 
 
-def _case(name, model, rows, labels):
+def _case(name: str, model: Any, rows: Array, labels: Array) -> Case:
     background = rows[np.random.default_rng(0).integers(len(rows), size=N_BACKGROUND)]
     return Case(name, lambda x: model.predict_proba(x)[:, 1], rows, labels, background)
 
@@ -73,9 +82,11 @@ def _case(name, model, rows, labels):
 # --- contenders: each returns values, standard errors or None, and evaluations ---
 
 
-def ours(case, algorithm, kind, total, sample, labels, seed):
+def ours(
+    case: Case, options: Any, kind: str, total: int, sample: Array, labels: Array, seed: int
+) -> Answer:
     """Return the result of `global_importance`."""
-    explainer = shap.Explainer(case.predict, case.background, algorithm=algorithm, seed=seed)
+    explainer = shap.Explainer(case.predict, case.background, seed=seed, **options)
     of_loss = {"y": labels, "loss": "cross_entropy"} if kind == "loss" else {}
     found = explainer.global_importance(
         sample, kind=kind, total_evals=total, silent=True, **of_loss
@@ -83,7 +94,7 @@ def ours(case, algorithm, kind, total, sample, labels, seed):
     return found.values, found.interval(), found.evaluations
 
 
-def shap_permutation(case, total, sample, seed):
+def shap_permutation(case: Case, total: int, sample: Array, seed: int) -> Answer:
     """Return mean |φ| of shap's permutation explainer with its default evaluations per row."""
     per_row = 10 * (2 * sample.shape[1] + 1)  # its default
     explainer = shap.PermutationExplainer(case.predict, case.background, seed=seed)
@@ -92,7 +103,7 @@ def shap_permutation(case, total, sample, seed):
     return np.abs(values).mean(axis=0), None, len(few) * per_row
 
 
-def shap_cheapest(case, total, sample, seed):
+def shap_cheapest(case: Case, total: int, sample: Array, seed: int) -> Answer:
     """Return the same with one pair of orders for each row."""
     per_row = 2 * sample.shape[1] + 1
     explainer = shap.PermutationExplainer(case.predict, case.background, seed=seed)
@@ -101,7 +112,7 @@ def shap_cheapest(case, total, sample, seed):
     return np.abs(values).mean(axis=0), None, len(few) * per_row
 
 
-def sage_permutation(case, total, sample, labels, seed):
+def sage_permutation(case: Case, total: int, sample: Array, labels: Array, seed: int) -> Answer:
     """Return the SAGE values of the package's permutation estimator."""
     np.random.seed(seed)  # noqa: NPY002 - the only way to seed the package
     two = lambda x: np.stack([1 - case.predict(x), case.predict(x)], axis=1)  # noqa: E731
@@ -122,11 +133,11 @@ def sage_permutation(case, total, sample, labels, seed):
     return found.values, ends, n_orders * sample.shape[1]
 
 
-def contenders(kind):
+def contenders(kind: str) -> dict[str, Callable[..., Answer]]:
     """Return the contenders of a kind by name: functions of case, total, sample, labels, seed."""
-    found = {
-        f"ours, {name}": lambda c, t, s, y, r, a=name: ours(c, a, kind, t, s, y, r)
-        for name in ("randomorder", "oddgp")
+    found: dict[str, Callable[..., Answer]] = {
+        name: lambda c, t, s, y, r, o=options: ours(c, o, kind, t, s, y, r)
+        for name, options in OURS.items()
     }
     if kind == "mean_absolute":
         found["shap permutation, default"] = lambda c, t, s, y, r: shap_permutation(c, t, s, r)
@@ -136,16 +147,17 @@ def contenders(kind):
     return found
 
 
-def exact_values(case, kind):
+def exact_values(case: Case, kind: str) -> Array:
     """Return the exact values over all rows."""
     explainer = shap.Explainer(case.predict, case.background, algorithm="enumeration")
     of_loss = {"y": case.labels, "loss": "cross_entropy"} if kind == "loss" else {}
-    return explainer.global_importance(
+    found = explainer.global_importance(
         case.rows, kind=kind, population=True, silent=True, **of_loss
-    ).values
+    )
+    return found.values
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--rows", type=int, default=2000, help="rows in a sample")
@@ -163,7 +175,7 @@ def main():
             report(case, kind, totals, seeds, options.rows)
 
 
-def report(case, kind, totals, seeds, n_rows):
+def report(case: Case, kind: str, totals: Sequence[int], seeds: int, n_rows: int) -> None:
     """Print the errors of all contenders."""
     exact = exact_values(case, kind)
     print(f"\n{case.name}, {kind}: error, intervals that hold, seconds per call")

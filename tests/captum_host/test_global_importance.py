@@ -1,5 +1,7 @@
 """Global importance through captum: the numbers of shap's host, and captum's arguments."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -18,19 +20,21 @@ BACKGROUND = INPUTS[:4]
 BASELINES = captum_ext.BaselineDistribution(BACKGROUND)
 
 
-def of_shap(**options):
+def of_shap(**options: Any) -> Any:
     explainer = shap_ext.RandomOrderExplainer(NET, BACKGROUND.numpy(), seed=0)
     return explainer.global_importance(INPUTS.numpy(), silent=True, **options)
 
 
 @pytest.mark.parametrize("kind", ["mean", "mean_absolute", "loss"])
 def test_both_hosts_agree(kind):
-    of_loss = {"kind": kind, "loss": "cross_entropy"} if kind == "loss" else {"kind": kind}
-    labels = {"labels": LABELS} if kind == "loss" else {}
+    of_loss: dict[str, Any] = (
+        {"kind": kind, "loss": "cross_entropy"} if kind == "loss" else {"kind": kind}
+    )
+    labels: dict[str, Any] = {"labels": LABELS} if kind == "loss" else {}
     found = captum_ext.RandomOrder(NET, seed=0).global_importance(
         INPUTS, BASELINES, n_samples=20, **of_loss, **labels
     )
-    y = {"y": LABELS.numpy()} if kind == "loss" else {}
+    y: dict[str, Any] = {"y": LABELS.numpy()} if kind == "loss" else {}
     wanted = of_shap(max_evals=20, **of_loss, **y)
     assert found.values.shape == ((5,) if kind == "loss" else (5, 3))
     # The draws of a row come from its content, which captum's hosts know together with baselines.

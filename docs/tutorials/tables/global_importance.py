@@ -44,8 +44,8 @@ shap.plots.beeswarm(explanation)
 # The importance, and its bars
 # ----------------------------
 # `global_importance` averages over rows that are a random sample. Its standard errors hold the
-# differences between patients and the errors of the estimates. With a tolerance, it decides how many
-# patients it needs, and how many evaluations for each of them.
+# differences between patients and the errors of the estimates. With a tolerance, it decides how
+# many patients it needs, and how many evaluations for each of them.
 
 importance_explainer = shap.Explainer(model, background, algorithm="randomorder", seed=0)
 importance = importance_explainer.global_importance(X, tolerance="8%", silent=True)
