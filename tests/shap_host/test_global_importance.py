@@ -342,3 +342,17 @@ def test_graphs_and_groups():
     np.testing.assert_allclose(found.values, exact.values.mean(axis=0), atol=1e-10)
     grouped = explainer("enumeration", groups={"first": [0, 1]}).global_importance(TABLE[:40])
     assert grouped.names[0] == "first" and len(grouped.values) == 4
+
+
+def test_a_biased_estimator_meets_a_tolerance_by_evaluations_per_row():
+    """More rows do not lower its bar; its errors fall fast with the evaluations per row."""
+    found = explainer("oddgp").global_importance(TABLE, tolerance=0.3, silent=True)
+    assert found.standard_errors.max() <= 0.3
+    assert found.n_rows < len(TABLE) / 3
+
+
+def test_a_finite_population_needs_fewer_rows():
+    rows = TABLE[:200]
+    found = explainer().global_importance(rows, tolerance=0.1, population=True, silent=True)
+    assert 0.05 < found.standard_errors.max() <= 0.1
+    assert found.n_rows < 200

@@ -16,7 +16,7 @@ import numpy as np
 from ..array_types import FloatArray
 from .error_parts import ErrorParts
 
-_EXPONENTS = (0.5, 3.0)
+_EXPONENTS = (0.5, 6.0)
 """Bounds of the power of n with which the error of a row falls, because pilots are small."""
 
 _KNOWN = 2
@@ -104,7 +104,7 @@ class Allocation:
 
 
 def for_tolerance(
-    model: VarianceModel, budgets: Sequence[int], allowed: FloatArray, most_rows: int
+    model: VarianceModel, budgets: Sequence[int], allowed: FloatArray, most_rows: float
 ) -> Allocation:
     """Return the cheapest allocation with a variance of at most `allowed`.
 

@@ -246,14 +246,18 @@ class ImportanceRun:
             if n_left == 0:
                 self._warn_of_missed(excess, model, allowed)
                 return
-            choice = for_tolerance(model, self._choices(), allowed, self.most_rows)
+            # Of a finite population, fewer rows may suffice than of a sample.
+            most_rows = np.inf if self.plan.is_population else self.most_rows
+            choice = for_tolerance(model, self._choices(), allowed, most_rows)
             self.sampler.draw(self._next_rows(choice, n_left), choice.budget)
             model = self._model()
 
     def _next_rows(self, choice: Allocation, n_left: int) -> int:
         """Return the rows of the next round: those that are missing, or fewer after a pilot."""
-        n_rows = self.sampler.n_rows
-        needed = np.ceil(min(choice.n_rows, self.most_rows)) - n_rows
+        n_rows, needed = self.sampler.n_rows, choice.n_rows
+        if self.plan.is_population:
+            needed = 1 / (1 / needed + 1 / self.n_available)
+        needed = np.ceil(min(needed, self.most_rows)) - n_rows
         # At least a tenth more, so that a few rounds suffice where a plan was too small.
         needed = max(needed, np.ceil(n_rows / 10))
         return int(min(needed, (_GROWTH - 1) * n_rows, n_left))
