@@ -33,6 +33,7 @@ from .explainers import (
     SVARMExplainer,
 )
 from .explainers.surrogate import Surrogate
+from .importance import global_importance
 from .registration import (
     algorithms,
     register,
@@ -73,6 +74,7 @@ __all__ = [
     "combine",
     "criteria",
     "draw_graph",
+    "global_importance",
     "plots",
     "rank_interactions",
     "register",

@@ -51,7 +51,7 @@ FLOORS = {
         {"batches", "cooperators", "criteria", "interactions"},
         {"aggregation", "estimators"},
         {"pipeline"},
-        {"amortized", "streams"},
+        {"amortized", "global_importance", "streams"},
         {"surrogates"},
     ],
     "shap_ext": [
@@ -62,7 +62,7 @@ FLOORS = {
         {"games"},
         {"explainers"},
         {"aggregates", "plots"},
-        {"criteria", "registration", "reports"},
+        {"criteria", "importance", "registration", "reports"},
     ],
     "captum_ext": [
         {"argument_types"},

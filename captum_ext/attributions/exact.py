@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shapley_adapters as core
 
-from .coalition_attribution import CoalitionAttribution
+from .importance_attribution import ImportanceAttribution
 from .shared_parameters import documented
 
 
 @documented
-class Exact(CoalitionAttribution):
+class Exact(ImportanceAttribution):
     """Shapley values by enumeration of all 2^M coalitions, for up to 20 features.
 
     Unlike `captum.attr.ShapleyValues`, which evaluates all M! orders, this evaluates each coalition

@@ -5,11 +5,11 @@ from __future__ import annotations
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.constructors import write_constructor
 
-from .coalition_attribution import CoalitionAttribution
+from .importance_attribution import ImportanceAttribution
 
 
 @write_constructor
-class SamplingAttribution(CoalitionAttribution):
+class SamplingAttribution(ImportanceAttribution):
     """Base of the methods that draw coalitions: all but enumeration and networks."""
 
     independent_rows: bool = False

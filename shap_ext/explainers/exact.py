@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shapley_adapters as core
 
-from .coalition_explainer import CoalitionExplainer
+from .importance_explainer import ImportanceExplainer
 from .shared_parameters import documented
 
 
 @documented
-class EnumerationExplainer(CoalitionExplainer):
+class EnumerationExplainer(ImportanceExplainer):
     """Shapley values by enumeration of all 2^M coalitions, for up to 20 players.
 
     Unlike shap's exact explainer, it evaluates the coalitions of all rows together and accepts

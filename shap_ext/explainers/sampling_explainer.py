@@ -5,11 +5,11 @@ from __future__ import annotations
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.constructors import write_constructor
 
-from .coalition_explainer import CoalitionExplainer
+from .importance_explainer import ImportanceExplainer
 
 
 @write_constructor
-class SamplingExplainer(CoalitionExplainer):
+class SamplingExplainer(ImportanceExplainer):
     """Base of the explainers that draw coalitions: all but enumeration and networks."""
 
     independent_rows: bool = False

@@ -46,12 +46,15 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     call : CallRecord, or None
         The call that made the explanation: model, method, options, evaluations, warnings. None for
         sums and differences of several explanations.
+    errors_cancel : bool
+        Whether the errors of different rows are independent and have mean 0.
     """
 
     rounding = 0.0
     seeds: frozenset[int] | None = None
     call: CallRecord | None = None
     __array_priority__ = 1000  # NumPy's numbers and arrays leave their products to this class
+    errors_cancel = False
 
     @property
     def values(self) -> Any:
@@ -83,6 +86,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         else:
             set_bounds(joined, *(np.hstack(pair) for pair in zip(*fields, strict=True)))
         joined.seeds, joined.call = _joined_seeds(self, other), None
+        joined.errors_cancel = self.errors_cancel and getattr(other, "errors_cancel", False)
         return joined
 
     def __neg__(self) -> Any:
@@ -113,7 +117,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         """Return an Explanation that shap made of this one, in this class."""
         explanation.__class__ = type(self)
         explanation.rounding, explanation.seeds = self.rounding, self.seeds
-        explanation.call = self.call
+        explanation.call, explanation.errors_cancel = self.call, self.errors_cancel
         copy_tracked(self, explanation, TRACKED)
         return explanation
 
@@ -128,6 +132,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         changed = self._values_changed_by(operator, other)
         if isinstance(other, shap.Explanation):
             changed.seeds, changed.call = _joined_seeds(self, other), None
+            changed.errors_cancel = self.errors_cancel and getattr(other, "errors_cancel", False)
         if self.lower_bounds is None:
             return changed
         obstacle = self._obstacle(name, other, np.shape(changed.values))

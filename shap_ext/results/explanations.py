@@ -119,6 +119,8 @@ def explanations(
             compute_time=compute_time,
             seeds=frozenset([estimate.seed]),
         )
+        if isinstance(result, BoundedExplanation):
+            result.errors_cancel = estimate.errors_cancel  # `global_importance` needs it
         if estimate.trace is not None:
             store_trace(result, estimate.trace, partial(_of_part, part, selection))
         results.append(result)

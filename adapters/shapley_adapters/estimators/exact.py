@@ -31,6 +31,11 @@ class FullDesign(WholeDesign):
 class Exact(Estimator[FullDesign]):
     """Enumeration of all 2^M coalitions, Wang et al., 2022, Eq. 3."""
 
+    @property
+    def is_unbiased(self) -> bool:
+        """Nothing is drawn."""
+        return True
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return 2^M, or raise an error if that is too many."""
         if n_players > MAX_PLAYERS:

@@ -79,6 +79,11 @@ class Owen(Estimator[OwenDesign]):
         checked_flag("antithetic", self.antithetic)
         checked_flag("efficient", self.efficient)
 
+    @property
+    def is_unbiased(self) -> bool:
+        """Yes: see the class."""
+        return True
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one draw per level, or of two, and the empty and full coalition."""
         return (2 if with_errors else 1) * (self.levels or 1) * self._unit_size(n_players) + 2

@@ -196,12 +196,6 @@ class Estimator(Protocol[DesignT]):
     of the Shapley value.
     """
 
-    is_drawn_by_labels: ClassVar[bool] = False
-    """Whether a new labelling of the players of one design is as good as drawing another design.
-
-    Rows with independent random draws then share a design, which is faster.
-    """
-
     solution_exponent: ClassVar[float] = 1.5
     """With this power of the budget, the time of a design and of a solution grows at most.
 
@@ -210,6 +204,22 @@ class Estimator(Protocol[DesignT]):
 
     interaction_indices: ClassVar[tuple[str, ...]] = ()
     """The indices of interaction that `pair_interactions` can estimate."""
+
+    @property
+    def is_drawn_by_labels(self) -> bool:
+        """Whether a new labelling of the players of one design is as good as another design.
+
+        Rows with independent random draws then share a design, which is faster.
+        """
+        return False
+
+    @property
+    def is_unbiased(self) -> bool:
+        """Whether errors have mean 0 over the draws, for any game and any budget.
+
+        The errors of rows with independent random draws then cancel in means over rows.
+        """
+        return False
 
     @property
     def score_source(self) -> str | ScoreArray | None:

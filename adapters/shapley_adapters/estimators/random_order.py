@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -46,13 +45,20 @@ class RandomOrder(Estimator[RandomOrderDesign]):
     The estimate is unbiased and exactly efficient. A single pair is exact for quadratic games.
     """
 
-    # With random labels, a fixed order is a random order, and the estimate is unbiased.
-    is_drawn_by_labels: ClassVar[bool] = True
-
     antithetic: bool = True
 
     def __post_init__(self) -> None:
         checked_flag("antithetic", self.antithetic)
+
+    @property
+    def is_drawn_by_labels(self) -> bool:
+        """With random labels, a fixed order is a random order."""
+        return True
+
+    @property
+    def is_unbiased(self) -> bool:
+        """Yes: see the class."""
+        return True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one unit, or of two for errors, and the empty and full coalition."""

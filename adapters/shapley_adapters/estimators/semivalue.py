@@ -57,6 +57,11 @@ class Semivalue(Estimator[SemivalueDesign]):
         checked_flag("antithetic", self.antithetic)
         checked_flag("efficient", self.efficient)
 
+    @property
+    def is_unbiased(self) -> bool:
+        """Yes: see the class."""
+        return True
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one unit per player, or of two, and the empty and full coalition."""
         return (2 if with_errors else 1) * (4 if self.antithetic else 2) * n_players + 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -76,8 +75,6 @@ class SVARM(Estimator[SVARMDesign]):
         Share the efficiency residual equally. The paper does not.
     """
 
-    is_drawn_by_labels: ClassVar[bool] = True  # a partition of relabelled players is random, too
-
     paired: bool = True
     centred: bool = True
     efficient: bool = True
@@ -86,6 +83,16 @@ class SVARM(Estimator[SVARMDesign]):
         checked_flag("paired", self.paired)
         checked_flag("centred", self.centred)
         checked_flag("efficient", self.efficient)
+
+    @property
+    def is_drawn_by_labels(self) -> bool:
+        """With random labels, a fixed partition is a random partition."""
+        return True
+
+    @property
+    def is_unbiased(self) -> bool:
+        """Yes: see the class."""
+        return True
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of the exact sizes and of one draw of each stratum, or of two."""

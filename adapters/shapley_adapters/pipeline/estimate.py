@@ -77,6 +77,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         timing_evaluations=n_timing,
         check_evaluations=check_repeated_values(run, ends, result.evaluations),
         rounding=float(getattr(game, "rounding", 0.0)),
+        errors_cancel=settings.independent_rows and estimator.is_unbiased,
     )
 
 

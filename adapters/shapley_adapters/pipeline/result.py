@@ -111,6 +111,9 @@ class Estimate:
         The relative rounding error of the model's outputs; 0 where it is unknown.
     trace : Trace, optional
         The estimates from the first evaluations, where the call asked for them.
+    errors_cancel : bool
+        Whether the errors of different rows are independent and have mean 0, so that they cancel
+        in means over rows: an unbiased estimator with independent draws.
     """
 
     values: AttributionArray
@@ -132,6 +135,7 @@ class Estimate:
     interactions: PairInteractions | None = None
     rounding: float = 0.0
     trace: Trace | None = None
+    errors_cancel: bool = False
 
     def __repr__(self) -> str:
         """Summarize in one line; the arrays are long."""

@@ -6,8 +6,8 @@ Global importance with error bars
 are.
 
 The importance of a feature is the mean of its absolute attributions. Two things make it
-uncertain: you explain only some rows, and each attribution is estimated. This page shows how to
-draw the bars of both, and how to spend a given number of evaluations.
+uncertain: you explain only some rows, and each attribution is estimated. This page shows bars that
+hold both, and how to spend a given number of evaluations.
 """
 
 # %%
@@ -18,7 +18,6 @@ draw the bars of both, and how to spend a given number of evaluations.
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import shap
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
@@ -42,42 +41,34 @@ print(explainer.last_estimate)
 shap.plots.beeswarm(explanation)
 
 # %%
-# `independent_rows=True` gives each row random draws of its own. The errors of the rows then
-# cancel in averages. Without it, all rows share their draws, and their errors are similar.
-#
-# The bar of the rows
-# -------------------
-# The mean over 100 patients differs from the mean over all patients. Its standard error is the
-# standard deviation over the patients, divided by the root of their number.
+# The importance, and its bars
+# ----------------------------
+# `global_importance` averages over rows that are a random sample. Its standard errors hold the
+# differences between patients and the errors of the estimates. With a tolerance, it decides how
+# many patients it needs, and how many evaluations for each of them.
 
-magnitudes = np.abs(explanation.values)
-importance = pd.Series(magnitudes.mean(axis=0), index=X.columns)
-from_rows = pd.Series(magnitudes.std(axis=0, ddof=1) / np.sqrt(len(rows)), index=X.columns)
-
-# %%
-# The bar of the estimates
-# ------------------------
-# `error_std` holds the standard error of each attribution. Those of different rows are
-# independent, so that the error of the mean is the root of the sum of their squares, divided by
-# the number of rows.
-
-from_estimates = np.sqrt((explanation.error_std**2).sum(axis=0)) / len(rows)
-table = pd.DataFrame(
-    {"importance": importance, "from rows": from_rows, "from estimates": from_estimates}
-).sort_values("importance", ascending=False)
-table.round(2)
+importance_explainer = shap.Explainer(model, background, algorithm="randomorder", seed=0)
+importance = importance_explainer.global_importance(X, tolerance="8%", silent=True)
+print(importance)
+importance.to_frame().round(2)
 
 # %%
-# The estimates add almost nothing. This is typical: once you average over rows, few evaluations
-# per row are enough, and more rows are better than more evaluations. A bar plot with 95 %
-# intervals:
+# `oddgp` is biased for small budgets, so that its errors may not cancel in a mean over rows. Random
+# orders are unbiased.
 
-total = np.hypot(table["from rows"], table["from estimates"])
-figure, axes = plt.subplots(figsize=(7, 4))
-axes.barh(table.index, table["importance"], xerr=1.96 * total, capsize=3, color="#ff0051")
-axes.invert_yaxis()
-axes.set(xlabel="mean |attribution|", title="importance with 95 % intervals, 100 patients")
-figure.tight_layout()
+importance.plot()
+plt.show()
+
+# %%
+# What makes the prediction right?
+# --------------------------------
+# A feature may move the prediction without making it better. `kind="loss"` measures by how much a
+# feature lowers the squared error (SAGE).
+
+of_loss = importance_explainer.global_importance(
+    X, y, kind="loss", loss="squared_error", total_evals=6000, silent=True
+)
+of_loss.plot()
 plt.show()
 
 # %%
@@ -123,6 +114,7 @@ shap.plots.bar(by_age.abs.mean(0))
 # %%
 # What to read next
 # -----------------
+# - :doc:`/global_importance`: all options, and what the standard errors hold.
 # - :doc:`/budgets_and_error_bars`: independent rows, with a table of errors.
 # - :doc:`/using_with_shap`: what happens to error bars in sums and means of explanations.
 # - :doc:`/streams_and_checkpoints`: millions of rows.

@@ -29,6 +29,11 @@ class Myerson(Estimator[Any]):
 
     needs_graph: ClassVar[bool] = True
 
+    @property
+    def is_unbiased(self) -> bool:
+        """Yes: see the class."""
+        return True
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one pair of orders, or of two, and the empty and full coalition."""
         return 2 * (2 if with_errors else 1) * n_players + 2

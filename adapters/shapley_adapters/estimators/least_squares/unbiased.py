@@ -38,6 +38,11 @@ class UnbiasedLeastSquares(Estimator[CoalitionDraws]):
         checked_flag("paired", self.paired)
         checked_flag("centred", self.centred)
 
+    @property
+    def is_unbiased(self) -> bool:
+        """Yes: see the class."""
+        return True
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one draw, or of two for errors, and the empty and full coalition."""
         del n_players  # the matrix does not depend on the draws

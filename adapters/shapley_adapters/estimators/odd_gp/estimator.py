@@ -131,7 +131,6 @@ class OddGP(Estimator[OddDesign]):
         control variate of a fold; see `cross_fitting`. Standard errors are then those of the draws.
     """
 
-    is_drawn_by_labels: ClassVar[bool] = True  # little else is drawn
     solution_exponent: ClassVar[float] = 3.0  # of the factorisation of a matrix
     interaction_indices: ClassVar[tuple[str, ...]] = INDICES
 
@@ -143,6 +142,20 @@ class OddGP(Estimator[OddDesign]):
         checked_choice("weights", self.weights, WEIGHTS)
         checked_flag("unbiased", self.unbiased)
         checked_prior(self.cooperators, self.weights)
+
+    @property
+    def is_drawn_by_labels(self) -> bool:
+        """Little else is drawn, except for an unbiased estimate.
+
+        Its folds correct each other without bias only over the draws of all folds. Rows that shared
+        the draws and differed in labels would share a part of their errors.
+        """
+        return not self.unbiased
+
+    @property
+    def is_unbiased(self) -> bool:
+        """If asked for; otherwise the estimate shrinks."""
+        return self.unbiased
 
     @property
     def score_source(self) -> str | ScoreArray | None:

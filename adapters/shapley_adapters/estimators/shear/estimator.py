@@ -164,6 +164,11 @@ class Shear(Estimator[ShearDesign]):
         """How the scores are computed."""
         return checked_cooperators(self.cooperators)
 
+    @property
+    def is_unbiased(self) -> bool:
+        """With players drawn as in a random order."""
+        return self.complement == "posterior"
+
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
         """Return the cost of one cooperator per player, of two if errors are needed.
 

@@ -1,0 +1,1 @@
+"""Importance of features over a data set, with standard errors."""

@@ -1,0 +1,131 @@
+"""Estimates for a growing random sample of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..array_types import AttributionArray, IntArray
+from ..errors import InvalidArgumentError
+from ..estimators.protocol import Estimator
+from ..games.game import FingerprintedGame
+from ..graphs.player_graph import PlayerGraph
+from ..pipeline.estimate import estimate
+from ..pipeline.settings import Settings
+from .error_parts import ErrorParts, error_parts
+from .sampled_rows import SampledRows, distinct_digests, random_order
+
+
+@dataclass(frozen=True)
+class EstimatedRows:
+    """Attributions and standard errors, (R, M, K), of rows with the same budget."""
+
+    budget: int | None
+    values: AttributionArray
+    errors: AttributionArray
+
+
+@dataclass
+class RowSampler:
+    """Draws rows without replacement, and estimates each with random coalitions of its own.
+
+    Attributes
+    ----------
+    game : Game
+        The games of all rows.
+    estimator : Estimator
+        The estimator.
+    settings : Settings
+        The settings, without a budget.
+    kind : str
+        What is averaged over rows.
+    estimated : list of EstimatedRows
+        The rows so far, in the order in which they were drawn.
+    evaluations : int
+        The evaluations so far.
+    """
+
+    game: Any
+    estimator: Estimator[Any]
+    settings: Settings
+    kind: str
+    estimated: list[EstimatedRows] = field(default_factory=list, init=False)
+    evaluations: int = field(default=0, init=False)
+    _digests: list[bytes] = field(init=False, repr=False)
+    _order: IntArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.game, FingerprintedGame):
+            raise InvalidArgumentError(
+                f"global_importance needs a game with row_fingerprints(), which "
+                f"{type(self.game).__name__} lacks."
+            )
+        scores = self.estimator.score_source
+        if isinstance(scores, np.ndarray) and scores.ndim == 3:
+            raise InvalidArgumentError(
+                f"cooperators has shape {scores.shape}, with scores for each row, but "
+                "global_importance draws the rows. Pass scores (M, M) for all rows."
+            )
+        self._digests = distinct_digests(self.game.row_fingerprints())
+        self._order = random_order(self._digests, self.settings.seed)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows drawn so far."""
+        return sum(len(rows.values) for rows in self.estimated)
+
+    @property
+    def n_left(self) -> int:
+        """The number of rows that are not drawn yet."""
+        return int(self.game.n_rows) - self.n_rows
+
+    @property
+    def errors_cancel(self) -> bool:
+        """Whether the errors of the rows are independent and have mean 0."""
+        return self.estimator.is_unbiased
+
+    def draw(self, n_rows: int, budget: int | None) -> None:
+        """Estimate further rows."""
+        n_before = self.n_rows
+        indices = np.sort(self._order[n_before : n_before + n_rows])
+        result = estimate(
+            SampledRows(self.game, indices, self._digests),
+            self.estimator,
+            replace(self.settings, budget=budget, graph=self._graphs_of(indices)),
+        )
+        errors = result.standard_errors
+        self.estimated.append(EstimatedRows(budget, result.values, errors))
+        self.evaluations += int(result.evaluations.sum()) + result.check_evaluations
+
+    def parts(self) -> ErrorParts:
+        """Return the mean over all rows so far, with the parts of its variance."""
+        values = np.concatenate([rows.values for rows in self.estimated])
+        errors = np.concatenate([rows.errors for rows in self.estimated])
+        return error_parts(values, errors, self.kind, self.errors_cancel)
+
+    def parts_of_budgets(self) -> list[tuple[int, ErrorParts]]:
+        """Return the same for the rows of each budget, in the order of their first draw."""
+        of_budgets: dict[int, list[EstimatedRows]] = {}
+        for rows in self.estimated:
+            of_budgets.setdefault(rows.budget or 0, []).append(rows)
+        return [
+            (
+                budget,
+                error_parts(
+                    np.concatenate([rows.values for rows in same]),
+                    np.concatenate([rows.errors for rows in same]),
+                    self.kind,
+                    self.errors_cancel,
+                ),
+            )
+            for budget, same in of_budgets.items()
+        ]
+
+    def _graphs_of(self, indices: IntArray) -> PlayerGraph | Sequence[PlayerGraph] | None:
+        graph = self.settings.graph
+        if graph is None or isinstance(graph, PlayerGraph):
+            return graph
+        return [graph[index] for index in indices]
