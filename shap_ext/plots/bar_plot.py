@@ -89,7 +89,7 @@ def _explanations(argument: Any) -> list[Any]:
     return list(argument.values()) if isinstance(argument, dict) else [argument]
 
 
-def _sizes(explanation: Any, level: float, independent_rows: bool) -> Intervals:
+def _sizes(explanation: shap.Explanation, level: float, independent_rows: bool) -> Intervals:
     """Return the intervals of one row, or of the mean absolute attributions over rows."""
     intervals = intervals_of(explanation, level, "bar", _SHAPES, _REMEDY)
     if intervals.values.ndim == 1:

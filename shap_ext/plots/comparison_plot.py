@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..argument_types import Explanation
 from ..results.bounded_explanation import have_independent_draws, removed_bounds
 
 if TYPE_CHECKING:
+    import shap
     from matplotlib.axes import Axes
 
 _COLOURS = ("#ff0051", "#008bfb")  # those of shap
@@ -141,7 +142,7 @@ class _Pair:
         return "★ intervals do not overlap (the errors may be correlated)"
 
 
-def _with_widths(explanation: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _with_widths(explanation: shap.Explanation) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the values and the distances to the ends of their intervals; 0 without bounds."""
     values: FloatArray = np.asarray(explanation.values, dtype=np.float64)
     if explanation.lower_bounds is None:
@@ -149,7 +150,7 @@ def _with_widths(explanation: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     return values, values - explanation.lower_bounds, explanation.upper_bounds - values
 
 
-def _check_pair(first: Any, second: Any, names: Sequence[str]) -> None:
+def _check_pair(first: shap.Explanation, second: shap.Explanation, names: Sequence[str]) -> None:
     shapes = [np.shape(one.values) for one in (first, second)]
     if shapes[0] != shapes[1] or len(shapes[0]) not in (1, 2) or first.values.dtype == object:
         raise InvalidArgumentError(
@@ -172,7 +173,7 @@ def _check_pair(first: Any, second: Any, names: Sequence[str]) -> None:
         raise InvalidArgumentError(f"names must hold two names; got {names!r}.")
 
 
-def _names_of_features(explanation: Any) -> list[str]:
+def _names_of_features(explanation: shap.Explanation) -> list[str]:
     names = explanation.feature_names
     if names is None:
         return [f"Feature {index}" for index in range(np.shape(explanation.values)[-1])]

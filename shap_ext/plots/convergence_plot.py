@@ -15,6 +15,7 @@ from ..argument_types import Explanation
 from ..results.traces import RowTrace, trace_of
 
 if TYPE_CHECKING:
+    import shap
     from matplotlib.axes import Axes
 
 
@@ -81,7 +82,7 @@ def convergence(
     return None
 
 
-def _checked_trace(explanation: Any) -> RowTrace:
+def _checked_trace(explanation: shap.Explanation) -> RowTrace:
     shape = np.shape(explanation.values)
     if len(shape) != 1 or np.asarray(explanation.values).dtype == object:
         raise InvalidArgumentError(
@@ -113,7 +114,7 @@ def _checked_exact(exact: Any, n_features: int) -> FloatArray:
     return values
 
 
-def _names_of_features(explanation: Any, n_features: int) -> list[str]:
+def _names_of_features(explanation: shap.Explanation, n_features: int) -> list[str]:
     names = explanation.feature_names
     if names is None:
         return [f"Feature {index}" for index in range(n_features)]

@@ -62,7 +62,7 @@ def text(*arguments: Any, level: float = 0.95, **options: Any) -> str | None:
     return None
 
 
-def _rows(explanation: Any) -> list[Any]:
+def _rows(explanation: shap.Explanation) -> list[Any]:
     """Return the Explanations of the texts, each with one axis."""
     if not isinstance(explanation, shap.Explanation):
         return [explanation]  # refused with the checks of a row
@@ -74,7 +74,7 @@ def _rows(explanation: Any) -> list[Any]:
     return [explanation[row] for row in range(len(values))]
 
 
-def _of_words(row: Any, level: float) -> list[tuple[bool, str]]:
+def _of_words(row: shap.Explanation, level: float) -> list[tuple[bool, str]]:
     """Return for each word whether its interval contains 0, and the text that the mouse shows."""
     intervals = intervals_of(row, level, "text", {1: "(words) of each text"}, _REMEDY)
     if len(intervals.values) != len(row.data):

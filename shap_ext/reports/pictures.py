@@ -6,7 +6,6 @@ import copy
 import io
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import shap
@@ -23,7 +22,7 @@ _MOST_DOTS = 20_000
 """Dots of a beeswarm; of more rows, some at equal distances are drawn."""
 
 
-def draw(name: str, explanation: Any, max_display: int) -> bytes:
+def draw(name: str, explanation: shap.Explanation, max_display: int) -> bytes:
     """Draw a plot of shap, with error bars where the explanation has bounds; return it as PNG."""
     explanation_copy = copy.copy(explanation)
     names = explanation_copy.feature_names
@@ -62,7 +61,7 @@ def _heat_map(values: FloatArray, names: list[str]) -> None:
     plt.gcf().colorbar(image, ax=axes, label="mean |interaction|", shrink=0.7)
 
 
-def draw_convergence(explanation: Any) -> None:
+def draw_convergence(explanation: shap.Explanation) -> None:
     """Draw the attributions of a row with a trace on the current figure."""
     import matplotlib.pyplot as plt
 

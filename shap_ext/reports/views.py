@@ -145,7 +145,7 @@ def _one_row(data: Any) -> Any:
     return cells[None]
 
 
-def _kind(rows: Any) -> str:
+def _kind(rows: shap.Explanation) -> str:
     """Return the kind of the features."""
     values = rows.values
     if values.dtype == object or _holds_words(rows.feature_names) or _holds_words(rows.data):
@@ -165,7 +165,7 @@ def _holds_words(texts: Any) -> bool:
     return not isinstance(texts[0], (str, int, float))
 
 
-def _n_outputs(rows: Any) -> int | None:
+def _n_outputs(rows: shap.Explanation) -> int | None:
     """Return the number of outputs; None for a model with one output."""
     base = np.asarray(rows.base_values)
     if base.dtype == object:
@@ -173,14 +173,14 @@ def _n_outputs(rows: Any) -> int | None:
     return base.shape[1] if base.ndim == 2 else None
 
 
-def _output_names(rows: Any, n_outputs: int) -> list[str]:
+def _output_names(rows: shap.Explanation, n_outputs: int) -> list[str]:
     names = rows.output_names
     if names is None or np.ndim(names) != 1 or len(names) != n_outputs:
         return [f"Output {index}" for index in range(n_outputs)]
     return [str(name) for name in names]
 
 
-def _of_output(rows: Any, output: int) -> Any:
+def _of_output(rows: shap.Explanation, output: int) -> Any:
     """Return the rows of one output, without its name, which shap cannot copy for one row."""
     fields = ("values", "lower_bounds", "upper_bounds", "error_std")
     arrays = {name: _output_of_rows(getattr(rows, name), output) for name in fields}

@@ -113,7 +113,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     def __truediv__(self, other: object) -> Any:
         return self._changed_by("__truediv__", other)
 
-    def _as_own(self, explanation: Any) -> Any:
+    def _as_own(self, explanation: shap.Explanation) -> Any:
         """Return an Explanation that shap made of this one, in this class."""
         explanation.__class__ = type(self)
         explanation.rounding, explanation.seeds = self.rounding, self.seeds
@@ -209,7 +209,7 @@ def _is_numeric(data: Any) -> bool:
     return isinstance(data, Number) or (isinstance(data, np.ndarray) and data.dtype.kind in "biufc")
 
 
-def removed_bounds(explanation: Any) -> str | None:
+def removed_bounds(explanation: shap.Explanation) -> str | None:
     """Return the operation that removed the bounds; None if there are bounds, or never were any."""
     if not isinstance(explanation, BoundedExplanation) or explanation.lower_bounds is not None:
         return None
@@ -226,23 +226,23 @@ def _warn_of_removal(subject: str, reason: str) -> None:
     )
 
 
-def _fields_of(explanation: Any) -> tuple[Any, Any, Any]:
+def _fields_of(explanation: shap.Explanation) -> tuple[Any, Any, Any]:
     return explanation.lower_bounds, explanation.upper_bounds, explanation.error_std
 
 
-def _joined_seeds(first: Any, second: Any) -> frozenset[int] | None:
+def _joined_seeds(first: shap.Explanation, second: shap.Explanation) -> frozenset[int] | None:
     """Return the seeds of both; None if those of one are unknown."""
     seeds, second_seeds = getattr(first, "seeds", None), getattr(second, "seeds", None)
     return None if seeds is None or second_seeds is None else seeds | second_seeds
 
 
-def have_independent_draws(first: Any, second: Any) -> bool:
+def have_independent_draws(first: shap.Explanation, second: shap.Explanation) -> bool:
     """Return whether two explanations are known, by their seeds, to have independent draws."""
     seeds, second_seeds = getattr(first, "seeds", None), getattr(second, "seeds", None)
     return seeds is not None and second_seeds is not None and seeds.isdisjoint(second_seeds)
 
 
-def _half_widths(explanation: Any) -> list[Any]:
+def _half_widths(explanation: shap.Explanation) -> list[Any]:
     """Return the distances of the values from the lower and from the upper bounds."""
     lower, upper = _as_values(explanation.lower_bounds), _as_values(explanation.upper_bounds)
     values = explanation.values

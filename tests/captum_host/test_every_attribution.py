@@ -364,8 +364,10 @@ def test_positional_calls_of_captum_are_right_or_refused(row):
     by_position = method.attribute(X, None, 1, None, mask)
     torch.testing.assert_close(by_position, method.attribute(X, target=1, feature_mask=mask))
     if row.is_trained:
+        refined = method.attribute(X, None, 1, None, mask, 20)
+        torch.testing.assert_close(refined, method.attribute(X, target=1, n_samples=20))
         with pytest.raises(InvalidArgumentTypeError, match=r"by position"):
-            method.attribute(X, None, 1, None, mask, 50)
+            method.attribute(X, None, 1, None, mask, 20, 2)
         return
     assert method.attribute(X, None, 1, None, mask, 32, 2).shape == X.shape
     for eighth in ((True,), (True, False)):  # show_progress, or return_input_shape and it

@@ -285,8 +285,11 @@ def test_a_checkpoint_of_shap_is_refused(tmp_path):
 def test_a_trained_network_explains_streams(tmp_path):
     pytest.importorskip("lightning")
     net = captum_ext.SimShap(forward, epochs=1, seed=0).fit(X)
-    with pytest.raises(InvalidArgumentError, match="n_samples cannot be chosen"):
-        net.attribute_stream(X, tmp_path / "a.npy", target=0, n_samples=BUDGET)
+    with pytest.raises(InvalidArgumentError, match="perturbations_per_eval cannot be chosen"):
+        net.attribute_stream(X, tmp_path / "a.npy", target=0, perturbations_per_eval=2)
+    refined = net.attribute_stream(X, tmp_path / "b.npy", target=0, chunk_size=20, n_samples=12)
+    expected = net.attribute(X, target=0, n_samples=12)
+    np.testing.assert_allclose(refined.values, expected, atol=1e-4)
     stream = net.attribute_stream(X, tmp_path / "a.npy", target=0, chunk_size=20)
     np.testing.assert_allclose(stream.values, net.attribute(X, target=0), atol=1e-5)
     again = net.attribute_stream(X, tmp_path / "a.npy", target=0, checkpoint=True)
