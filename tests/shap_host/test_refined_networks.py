@@ -159,6 +159,18 @@ def test_without_evaluations_nothing_is_refined():
         made(ROWS[:3], tolerance=0.1)
 
 
+def test_training_ends_with_a_line_about_its_cost(capsys, monkeypatch):
+    monkeypatch.setattr("shap_ext.explainers.amortized_explainer.BAR_DELAY", 0.0)
+    made = shap_ext.SimShapExplainer(curved, REFERENCE, training_data=X[:60], epochs=2, seed=0)
+    made.fit()
+    line = next(line for line in capsys.readouterr().err.splitlines() if "for validation" in line)
+    trained = made.trained
+    assert f"SimSHAP: {trained.evaluations:,} evaluations for training" in line
+    assert "held-out rows; efficiency gap" in line
+    made.fit(silent=True)
+    assert "for validation" not in capsys.readouterr().err
+
+
 def test_zero_evaluations_are_the_pass_alone(explainer):
     np.testing.assert_array_equal(explainer(ROWS, max_evals=0).values, explainer(ROWS).values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,16 @@ class Progress:
         if self.delay is None:
             return None
         return max(0.0, self.delay - (time.monotonic() - self._start))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    def write(self, line: str) -> None:
+        """Write a line to stderr, if bars have appeared."""
+        if self.delay is not None and self.seconds >= self.delay:
+            tqdm.write(self.description(line), file=sys.stderr)
 
     def bar(self, part: str, total: int, unit: str, initial: int = 0) -> tqdm[Any]:
         """Return the bar of a part, to be used in a `with` statement."""

@@ -199,6 +199,7 @@ def train(
     gaps = HeldOutGaps.of(network, rows, held_out)
     reference = ReferenceRows.of(network, rows.inputs, training_rows, training.seed)
     errors = stated_errors(network, reference, rows, valued, shifted)
+    rows.progress.write(_summary(rows, module, valued, gaps))
     n_shifted = 0 if shifted is None else shifted.game.n_rows
     n_validation = valued.evaluations + 2 * (len(held_out) + n_shifted)
     return TrainedNetwork(
@@ -321,6 +322,20 @@ class _Module(FittedModule):
         self.history = [EpochMetrics(**record) for record in checkpoint["history"]]
         self.evaluations = checkpoint["evaluations"]
         self.labels = checkpoint["labels"]
+
+
+def _summary(rows: TrainingRows, module: _Module, valued: HeldOutValues, gaps: HeldOutGaps) -> str:
+    """Return a line about the cost and the errors of a training."""
+    size = float(np.abs(valued.values).sum(axis=1).mean())
+    error = min(record.absolute_error for record in module.history)
+    relative = f"{error / size:.3g}" if size else "unknown"
+    sums = np.sqrt((rows.grand_minus_empty**2).mean(axis=0))
+    gap = float((np.array(gaps.sizes) / np.where(sums > 0, sums, 1.0)).mean())
+    return (
+        f"{module.evaluations:,} evaluations for training, {valued.evaluations:,} for validation, "
+        f"{rows.progress.seconds:.0f} s; error of the attributions {relative} of their size on "
+        f"{len(valued.rows)} held-out rows; efficiency gap {gap:.3g} of v(N) − v(∅)"
+    )
 
 
 def _labels(rows: TrainingRows, training_rows: IntArray, training: Training) -> tuple[Tensor, int]:
