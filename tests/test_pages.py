@@ -113,6 +113,7 @@ def paragraphs(text):
         "-from captum.attr import",
         "Models and data of scikit-learn",
         "One prediction of the boosted trees",
+        "Error bars are also in",
     ],
 )
 def test_readme_and_landing_page_tell_the_same_story(beginning):

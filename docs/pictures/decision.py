@@ -22,7 +22,7 @@ STEPS = [
         "lshapley, cshapley",
         "a fixed cost per feature",
     ),
-    (["Will you average or subtract", "many attributions?"], "oddgp, unbiased=True", "no bias"),
+    (["Will you average over", "many rows?"], "randomorder", "by global_importance"),
     (
         ["More than 10,000 model", "rows per second and core?"],
         'oddgp, weights="equal"',
