@@ -208,11 +208,21 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         feature_mask: FeatureMask,
     ) -> tuple[Game, Any]:
         """Return the games and the inputs of examples unlike the training examples."""
-        from shapley_adapters.amortized.shifted_rows import n_shifted_rows, shifted_rows
+        from shapley_adapters.amortized.shifted_rows import (
+            n_shifted_rows,
+            rows_to_shift,
+            shifted_rows,
+        )
 
         n_shifted, seed = n_shifted_rows(len(inputs[0])), checked_seed(self.seed)
+        # An argument may have as many entries as there are artificial examples.
+        additional = shared_arguments_only(additional, len(inputs[0]))
+        n_numbers = sum(tensor[0].numel() for tensor in inputs)
+        used = torch.as_tensor(rows_to_shift(len(inputs[0]), n_numbers, seed))
         shifted = tuple(
-            torch.as_tensor(shifted_rows(readable(tensor).numpy(), n_shifted, seed)).to(tensor)
+            torch.as_tensor(
+                shifted_rows(readable(tensor[used.to(tensor.device)]).numpy(), n_shifted, seed)
+            ).to(tensor)
             for tensor in inputs
         )
         call = self.checked_call(shifted, baselines, None, additional, feature_mask, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,7 +113,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             n_real,
             Progress(str(self.name), delay),
             self.n_jobs,
-            lambda: self._shifted_rows(data[:n_real]),
+            lambda: self._shifted_rows(_part(data, 0, n_real)),
         )
         n_kept = len(trained.saved.fingerprint.inputs)
         rows_json = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None
@@ -139,7 +140,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         """Return rows with more of them, each made of two that are not held out."""
         from shapley_adapters.amortized.crossing import mixed_rows
 
-        groups = self.explained_rows((data[:2],)).groups
+        groups = self.explained_rows((_part(data, 0, 2),)).groups
         if groups is None or np.ndim(data) != 2:
             raise InvalidArgumentError(
                 f"n_mixed_rows={self.n_mixed_rows} needs tables, whose columns are features or "
@@ -159,16 +160,18 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         """Return the games and the inputs of rows unlike the training rows."""
         from shapley_adapters.amortized.shifted_rows import (
             n_shifted_rows,
+            rows_to_shift,
             shifted_frame,
             shifted_rows,
         )
 
         seed, n_shifted = checked_seed(self.seed), n_shifted_rows(len(data))
+        used = rows_to_shift(len(data), int(np.prod(data.shape[1:])), seed)
         shifted: Any
         if isinstance(data, pd.DataFrame):
-            shifted = shifted_frame(data, n_shifted, seed)
+            shifted = shifted_frame(data.iloc[used], n_shifted, seed)
         else:
-            shifted = shifted_rows(np.asarray(data), n_shifted, seed)
+            shifted = shifted_rows(np.asarray(data)[used], n_shifted, seed)
         return self._valued(self.explained_rows((shifted,))), self._inputs(shifted)
 
     def save_trained(self, path: str | Path) -> None:
@@ -272,7 +275,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
                     f"{name}={value!r} means nothing to a network that explains in one pass. "
                     "Pass max_evals or tolerance, or use oddgp."
                 )
-        if isinstance(max_evals, int) and not isinstance(max_evals, bool) and max_evals == 0:
+        if isinstance(max_evals, numbers.Integral) and max_evals == 0 and max_evals is not False:
             max_evals = "auto"
         check_refinement(self.efficient, max_evals=max_evals != "auto", tolerance=tolerance)
         if self.surrogate is not None and not self.surrogate.is_fitted:

@@ -62,3 +62,21 @@ def test_refinement_needs_evaluations(net):
     made = SimShap(net, efficient=False, **{**FEW, "epochs": 1}).fit(examples(40, N))
     with pytest.raises(InvalidArgumentError, match="n_samples needs efficient=True"):
         made.attribute(examples(3, N), n_samples=20)
+
+
+def test_arguments_with_as_many_entries_as_artificial_examples_are_shared():
+    """16 artificial examples, of which no number belongs to an example of the user."""
+    weights = torch.linspace(0.5, 1.0, 16)
+
+    def forward(x, of_rows):
+        return torch.tanh(x.sum(dim=1)) * of_rows.sum()
+
+    made = SimShap(forward, epochs=1, seed=0)
+    made.fit(examples(40, N), additional_forward_args=weights)
+    assert made.trained.trained.errors.slope != 1.0
+
+
+def test_networks_of_tokens_need_the_number_of_tokens():
+    made = SimShap(lambda x: x.double().sum(dim=1), network="tokens", epochs=1, seed=0)
+    with pytest.raises(InvalidArgumentError, match="needs n_tokens"):
+        made.fit(torch.arange(120).reshape(20, 6) % 9)

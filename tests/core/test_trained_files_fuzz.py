@@ -344,3 +344,31 @@ def test_loading_unpickles_nothing(files, tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "load", refuse)
     for kind, data in files.items():
         assert outcome(kind, data, tmp_path / "a") is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["usual", "largest", "slope", "slope_beyond", "gap_weight", "freedom"]
+)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e308, -1.0])
+def test_stated_errors_outside_the_limits_of_fits_are_refused(name, value, files, tmp_path):
+    header, about, tensors = parts_of(files["mlp"])
+    about = changed_at(about, ("errors", name), value)
+    assert outcome("mlp", signed(header, about, tensors), tmp_path / "a") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("freedom", 2.0),
+        ("usual", 0),
+        ("largest", 0),
+        ("gap_sizes", [1e308]),
+        ("gap_sizes", [1e-308]),
+    ],
+)
+def test_stated_errors_that_would_divide_by_zero_or_overflow_are_refused(
+    name, value, files, tmp_path
+):
+    header, about, tensors = parts_of(files["mlp"])
+    about = changed_at(about, ("errors", name), value)
+    assert outcome("mlp", signed(header, about, tensors), tmp_path / "a") is None

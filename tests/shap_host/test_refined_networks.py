@@ -224,3 +224,108 @@ def test_artificial_rows_are_in_the_domain_of_the_columns():
     assert set(every["group"]) <= {"a", "b"}
     assert every["number"].abs().max() > 1.2 * frame["number"].abs().max()
     assert np.isfinite(made(frame[:3], error_bounds=True).error_std).all()
+
+
+def excess(explained, tolerance):
+    """Return each row's largest error, as a multiple of a share of the row's attributions."""
+    return explained.error_std.max(axis=1) / (tolerance * np.ptp(explained.values, axis=1))
+
+
+def test_relative_tolerance_is_a_share_of_the_attributions(explainer):
+    """Not of the differences from the network, which are much smaller."""
+    stated = explainer(ROWS, error_bounds=True)
+    share = 0.5 * float(np.median(excess(stated, 1.0)))
+    explained = explainer(ROWS, tolerance=f"{100 * share:.9f}%", error_bounds=True)
+    assert (excess(explained, share) <= 1 + 1e-6).all()
+    relative = explainer.last_estimate.evaluations.mean()
+    explainer(ROWS, tolerance=share * float(np.median(np.ptp(stated.values, axis=1))))
+    assert relative < 1.2 * explainer.last_estimate.evaluations.mean()
+
+
+@pytest.mark.parametrize("tolerance", [0.05, 0.02, 0.01])
+def test_averages_with_the_network_meet_the_tolerance(explainer, tolerance):
+    explained = explainer(ROWS, tolerance=tolerance, error_bounds=True)
+    assert explained.error_std.max() <= tolerance
+
+
+def test_refinement_counts_no_evaluations_that_were_not_made(explainer):
+    n_rows = 0
+
+    def counted(x):
+        nonlocal n_rows
+        n_rows += len(x)
+        return curved(x)
+
+    counting = shap_ext.SimShapExplainer(counted, REFERENCE, trained=explainer.trained, seed=0)
+    n_rows = 0
+    counting(ROWS, tolerance=0.1)
+    estimate = counting.last_estimate
+    assert estimate.check_evaluations == 0
+    assert n_rows <= estimate.evaluations.sum()
+
+
+@pytest.mark.parametrize("efficient", [True, False])
+def test_rows_of_one_active_player_are_exact_by_efficiency(efficient):
+    made = shap_ext.SimShapExplainer(
+        curved, REFERENCE, training_data=X[:60], efficient=efficient, epochs=2, seed=0
+    ).fit()
+    row = np.zeros((1, N))
+    row[0, 2] = 1.0
+    assert (made(row, error_bounds=True).error_std[0, 2] == 0) == efficient
+
+
+@pytest.mark.parametrize("options", [{}, {"max_evals": 40}])
+@pytest.mark.parametrize("factor", [1e10, 1e30])
+def test_errors_of_huge_rows_are_finite(quiet_explainer, factor, options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explained = quiet_explainer(factor * ROWS[:3], error_bounds=True, **options)
+    assert np.isfinite(explained.error_std).all()
+    assert np.isfinite(explained.values).all()
+
+
+def test_numpy_zero_evaluations_are_the_pass_alone(explainer):
+    np.testing.assert_array_equal(
+        explainer(ROWS, max_evals=np.int64(0)).values, explainer(ROWS).values
+    )
+
+
+@pytest.mark.parametrize("as_table", [np.asarray, pd.DataFrame])
+def test_columns_with_missing_numbers_are_not_moved(as_table):
+    """Their mean is missing, so that all rows would become missing there."""
+    data, seen = X[:120].copy(), []
+    data[::3, 1] = np.nan
+
+    def model(table):
+        seen.append(np.array(table, dtype=float))
+        return curved(np.nan_to_num(seen[-1]))
+
+    shap_ext.SimShapExplainer(
+        model,
+        as_table(REFERENCE),
+        training_data=as_table(data),
+        features=lambda table: np.nan_to_num(np.array(table, dtype=float)),
+        epochs=1,
+        seed=0,
+    ).fit()
+    mixtures = np.concatenate(seen)
+    artificial = mixtures[~np.isin(mixtures[:, 0], [*data[:, 0], 0.0])]
+    assert len(artificial) > 5
+    assert np.isin(artificial[:, 1], [*data[:, 1], 0.0]).sum() > 5
+
+
+def test_artificial_rows_of_frames_go_by_position():
+    """Integers select by the labels of an index of floats."""
+    by_position = pd.DataFrame(X[:100])
+    by_label = by_position.set_axis(np.linspace(1000.0, 2000.0, 100))
+    errors = []
+    for frame in (by_position, by_label):
+        made = shap_ext.SimShapExplainer(
+            lambda table: curved(table.to_numpy()),
+            pd.DataFrame(REFERENCE),
+            training_data=frame,
+            epochs=1,
+            seed=0,
+        )
+        errors.append(made(by_position[:3], error_bounds=True).error_std)
+    np.testing.assert_array_equal(*errors)

@@ -78,13 +78,13 @@ class Fields:
             self.refuse(name, f"a shape of {n_numbers} numbers")
         return list(value)
 
-    def number(self, name: str, smallest: float = -math.inf) -> float:
+    def number(self, name: str, smallest: float = -math.inf, largest: float = math.inf) -> float:
         """Return a field that is a number; NaN is allowed only if `smallest` is −inf."""
         value: Any = self.values.get(name)
-        if not _is_number(value) or (smallest > -math.inf and not smallest <= value < math.inf):
-            self.refuse(
-                name, "a number" if smallest == -math.inf else f"a number from {smallest} on"
-            )
+        is_within = _is_number(value) and smallest <= value <= largest and value < math.inf
+        if not _is_number(value) or (smallest > -math.inf and not is_within):
+            needed = "a number" if smallest == -math.inf else f"a number from {smallest} on"
+            self.refuse(name, needed if largest == math.inf else f"{needed}, up to {largest}")
         return float(value)
 
     def numbers(self, name: str) -> list[float]:

@@ -144,6 +144,12 @@ class TokenNetwork(nn.Module):
                 f"A token network has one player for each of the {input_shape[0]} tokens; the "
                 f"game has {n_players} players. Use 'mlp', or a module of your own."
             )
+        if not n_tokens and len(input_shape) < 2:
+            raise InvalidArgumentError(
+                f"A token network for inputs of shape {tuple(input_shape)}, which are numbers of "
+                "tokens, needs n_tokens, how many different tokens there are. Pass "
+                "network_options={'n_tokens': ...}."
+            )
         self.embedding = nn.Embedding(n_tokens, width) if n_tokens else None
         first = width if n_tokens else input_shape[1]
         size = 2 * reach + 1

@@ -17,6 +17,9 @@ MOST_ROWS, MOST_NUMBERS = 512, 2**20
 
 _ROWS_AT_ONCE = 256
 
+_LARGEST_DISTANCE = 1e15
+"""Larger distances, which may be infinite in single precision, count as this distance."""
+
 
 @dataclass(frozen=True)
 class ReferenceRows:
@@ -68,7 +71,7 @@ def _squares(rows: Tensor, references: Tensor) -> Tensor:
     """Return squared Euclidean distances to the nearest reference, (R,)."""
     # Without matrix products, whose rounding would depend on the number of rows.
     distances = torch.cdist(rows, references, compute_mode="donot_use_mm_for_euclid_dist")
-    return distances.min(dim=1).values.double() ** 2
+    return distances.min(dim=1).values.double().clamp(max=_LARGEST_DISTANCE) ** 2
 
 
 def _different(rows: Tensor, references: Tensor) -> Tensor:

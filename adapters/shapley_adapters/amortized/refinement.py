@@ -28,6 +28,7 @@ from ..games.game import Game
 from ..pipeline.estimate import estimate
 from ..pipeline.result import Estimate
 from ..pipeline.settings import Settings
+from ..pipeline.tolerance import Tolerance
 
 _TRUSTED = 0.25
 """Up to this ratio of the squared error to the square of the prediction, all of it is used."""
@@ -79,7 +80,8 @@ class RemainingGame:
     def __init__(
         self, game: Game, rows: IntArray, additive: AttributionArray, prediction: Prediction
     ) -> None:
-        self._game, self._rows, self._additive, self._known = game, rows, additive, prediction
+        self._game, self._rows, self._known = game, rows, prediction
+        self.additive_part = additive
         self._active = game.active_players()[rows]
         self.n_rows, self.n_players = len(rows), game.n_players
         self.evaluations_per_batch = game.evaluations_per_batch
@@ -105,7 +107,7 @@ class RemainingGame:
         others = np.flatnonzero(~is_empty & ~is_full)
         if len(others):
             values[others] = self._game(self._rows[rows[others]], coalitions[others])
-        additive = np.einsum("pm,pmk->pk", players.astype(float), self._additive[rows])
+        additive = np.einsum("pm,pmk->pk", players.astype(float), self.additive_part[rows])
         remaining: ValueArray = values - additive
         return remaining
 
@@ -119,17 +121,39 @@ def refined(
     """
     needs_more = np.ones(game.n_rows, dtype=bool)
     if settings.tolerance is not None:
-        solution = Solution(
-            predicted.values, predicted.standard_errors, predicted.degrees_of_freedom
-        )
-        needs_more = ~settings.tolerance.is_met(solution)
+        needs_more = ~settings.tolerance.is_met(_solution(predicted))
     rows = np.flatnonzero(needs_more)
     if not len(rows):
         return predicted
     part = prediction.of_rows(rows)
     additive = _used_share(part)[:, None] * part.values
     estimated = estimate(RemainingGame(game, rows, additive, part), RefiningGP(), settings)
-    return _joined(predicted, rows, _averaged(estimated, additive, part), settings)
+    regressed = replace(
+        estimated,
+        values=estimated.values + additive,
+        empty_values=part.empty,
+        grand_values=part.grand,
+        prior_shares=np.zeros(len(rows)),
+    )
+    averaged = _averaged(regressed, part)
+    if settings.tolerance is not None:
+        averaged = _within(settings.tolerance, averaged, regressed)
+    return _joined(predicted, rows, averaged, settings)
+
+
+def _within(tolerance: Tolerance, averaged: Estimate, regressed: Estimate) -> Estimate:
+    """Return the averages, but the regression of the rows where only this meets the tolerance.
+
+    The average has one weight for all players of a row, so that the errors of some may grow.
+    """
+    meets = [tolerance.is_met(_solution(estimated)) for estimated in (averaged, regressed)]
+    for row in np.flatnonzero(meets[1] & ~meets[0]).tolist():
+        averaged.set_rows(row, row + 1, regressed.of_row(row))
+    return averaged
+
+
+def _solution(estimated: Estimate) -> Solution:
+    return Solution(estimated.values, estimated.standard_errors, estimated.degrees_of_freedom)
 
 
 def _used_share(prediction: Prediction) -> FloatArray:
@@ -141,15 +165,14 @@ def _used_share(prediction: Prediction) -> FloatArray:
     return share
 
 
-def _averaged(estimated: Estimate, additive: AttributionArray, prediction: Prediction) -> Estimate:
-    """Return the average of the refined attributions and of the prediction.
+def _averaged(regressed: Estimate, prediction: Prediction) -> Estimate:
+    """Return the average of the attributions by regression and of the prediction.
 
     The mean square error of a weighted mean is the weighted mean of the two errors, less the
     product of the weights and the squared distance between the two (Krogh & Vedelsby, 1995).
     """
-    values = estimated.values + additive
-    difference = values - prediction.values
-    own, other = estimated.standard_errors**2, prediction.standard_errors**2
+    difference = regressed.values - prediction.values
+    own, other = regressed.standard_errors**2, prediction.standard_errors**2
     squared = (difference**2).sum(axis=1)
     expected = prediction.freedom / (prediction.freedom - 2) * other.sum(axis=1)
     # The regression starts at the prediction. With few values it states too large errors, but
@@ -159,18 +182,15 @@ def _averaged(estimated: Estimate, additive: AttributionArray, prediction: Predi
     other_sum = np.maximum(expected, squared - own_sum)
     weight = np.ones_like(squared)
     np.divide(other_sum + squared - own_sum, 2 * squared, out=weight, where=squared > 0)
-    weight = np.where(estimated.enumerated[:, None], 1.0, np.clip(weight, 0.0, 1.0))[:, None]
+    weight = np.where(regressed.enumerated[:, None], 1.0, np.clip(weight, 0.0, 1.0))[:, None]
     variances = (1 - weight) * other + weight * own - weight * (1 - weight) * difference**2
     variances = np.maximum(variances, _LEAST_VARIANCE * np.minimum(own, other))
     variances = np.where(weight == 1, own, variances)
     return replace(
-        estimated,
-        values=np.where(weight == 1, values, prediction.values + weight * difference),
+        regressed,
+        values=np.where(weight == 1, regressed.values, prediction.values + weight * difference),
         standard_errors=np.sqrt(variances),
-        degrees_of_freedom=np.where(weight < 0.5, prediction.freedom, estimated.degrees_of_freedom),
-        empty_values=prediction.empty,
-        grand_values=prediction.grand,
-        prior_shares=np.zeros(len(values)),
+        degrees_of_freedom=np.where(weight < 0.5, prediction.freedom, regressed.degrees_of_freedom),
     )
 
 
@@ -184,7 +204,7 @@ def _joined(
         predicted,
         seed=settings.seed,
         budget=settings.budget,
-        check_evaluations=refined_rows.check_evaluations,
+        check_evaluations=0,  # v(∅) and v(N) are known, and are not evaluated again
         rounding=refined_rows.rounding,
         method="trained network, refined by OddGP",
     )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..array_types import BoolArray, FloatArray
+from ..array_types import BoolArray, FloatArray, IntArray
 
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 0.25, 4.0
 """Shifts in standard deviations of a column."""
@@ -16,10 +16,23 @@ _SMALLEST_SHIFT, _LARGEST_SHIFT = 0.25, 4.0
 
 _FEWEST, _MOST = 16, 128
 
+_MOST_USED, _MOST_NUMBERS = 2**14, 2**23
+"""Bounds on the training rows that are copied to be shifted, and on their numbers in total."""
+
 
 def n_shifted_rows(n_training: int) -> int:
     """Return how many artificial rows to evaluate for a number of training rows."""
     return int(np.clip(n_training // 8, _FEWEST, _MOST))
+
+
+def rows_to_shift(n_training: int, n_numbers: int, seed: int) -> IntArray:
+    """Return which training rows, of `n_numbers` each, to shift: all, or a part to save memory."""
+    n_rows = min(_MOST_USED, max(_MOST, _MOST_NUMBERS // max(1, n_numbers)))
+    if n_training <= n_rows:
+        return np.arange(n_training)
+    chosen = np.random.default_rng([seed, 9]).choice(n_training, n_rows, replace=False)
+    indices: IntArray = np.sort(chosen)
+    return indices
 
 
 def shifted_rows(rows: npt.NDArray[Any], n_shifted: int, seed: int) -> npt.NDArray[Any]:
@@ -27,8 +40,9 @@ def shifted_rows(rows: npt.NDArray[Any], n_shifted: int, seed: int) -> npt.NDArr
 
     Some or all numbers of a row are moved: by noise, by a constant, or away from their mean. Whole
     numbers may be codes of categories, which a model may refuse if it does not know them. Columns
-    of whole numbers, and of objects that are no numbers, are therefore never moved. They get values
-    of other rows. Positive numbers stay positive, and shares between 0 and 1 within their range.
+    of whole numbers, of objects that are no numbers, and with missing or infinite numbers are
+    therefore never moved. They get values of other rows. Positive numbers stay positive, and shares
+    between 0 and 1 within their range.
 
     Parameters
     ----------
@@ -98,7 +112,8 @@ def _are_fractions(flat: npt.NDArray[Any]) -> BoolArray:
     if flat.dtype.kind != "O":
         if flat.dtype.kind != "f":
             return np.zeros(flat.shape[1], dtype=bool)
-        are_fractions: BoolArray = (flat != np.round(flat)).any(axis=0)
+        are_fractions: BoolArray = np.isfinite(flat).all(axis=0)
+        are_fractions &= (flat != np.round(flat)).any(axis=0)
         return are_fractions
     return np.array([_is_fraction(column) for column in flat.T], dtype=bool)
 

@@ -29,6 +29,23 @@ _CHOICES_OF_FREEDOM = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0, 100.0
 _SMALLEST_DISTANCE = 0.25
 """Smaller distances, relative to the usual one, count as this distance: such a row is a copy."""
 
+_LARGEST_EXPONENT = 200.0
+"""Variances grow by at most this power of e, so that errors and their squares are finite."""
+
+LIMITS_OF_SIZES = (1e-100, 1e100)
+"""Limits of the sizes of errors and gaps in a file, within which their squares are finite."""
+
+LIMITS = {
+    "usual": (1e-6, 1e15),
+    "largest": (1e-6, 1e15),
+    "slope": (0.0, _STEEPEST),
+    "slope_beyond": (0.0, _STEEPEST),
+    "gap_weight": (0.1, 100.0),
+    "scale": (0.0, 1e15),
+    "freedom": (float(_CHOICES_OF_FREEDOM.min()), float(_CHOICES_OF_FREEDOM.max())),
+}
+"""Limits of the other numbers, by name; fits do not leave them."""
+
 _PSEUDO_ROWS = 2.0
 """Rows with the errors of a mean player, which are added to those of each player."""
 
@@ -122,11 +139,12 @@ class StatedErrors:
     def of_rows(self, distances: FloatArray, gaps: ValueArray, active: BoolArray) -> FloatArray:
         """Return standard errors, (R, M, K), of attributions that were made efficient.
 
-        Gaps that are NaN say nothing. Players that cannot change the value have no error.
+        Gaps that are NaN say nothing. Players that cannot change the value have no error, nor has
+        the only one that can, whose attribution is v(N) − v(∅).
         """
         factors = np.sqrt(self._factors(distances, gaps))
         errors: FloatArray = self.scale * factors[:, None, None] * self.sizes
-        return errors * active[:, :, None]
+        return errors * _uncertain(active)[:, :, None]
 
     def of_raw_rows(self, distances: FloatArray, active: BoolArray) -> FloatArray:
         """Return standard errors, (R, M, K), of attributions as the network predicts them.
@@ -148,7 +166,8 @@ class StatedErrors:
     def _growth(self, distances: FloatArray) -> FloatArray:
         """Return the factor of variances by the distance."""
         near, far = self._distances(distances)
-        growth: FloatArray = np.exp(self.slope * near + self.slope_beyond * far)
+        exponents = self.slope * near + self.slope_beyond * far
+        growth: FloatArray = np.exp(np.clip(exponents, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
         return growth
 
     def _relative_gaps(self, gaps: ValueArray) -> FloatArray:
@@ -182,7 +201,7 @@ class StatedErrors:
     def _calibrated(self, held_out: RowsWithErrors) -> StatedErrors:
         """Return the errors with the weight of gaps, the scale and the degrees of freedom."""
         others = _sizes_without_each(held_out, self.sizes)
-        is_used = np.broadcast_to(held_out.active[:, :, None], held_out.errors.shape)
+        is_used = np.broadcast_to(_uncertain(held_out.active)[:, :, None], held_out.errors.shape)
         squares = np.maximum(held_out.errors**2, 1e-30)
         n_independent = np.sqrt(held_out.errors.shape[1] * held_out.errors.shape[2])
 
@@ -225,9 +244,15 @@ def _misfit(squares: FloatArray, log_variances: FloatArray) -> float:
     return float((log_variances / 2 + tails).sum())
 
 
+def _uncertain(active: BoolArray) -> BoolArray:
+    """Return which players have errors: the active ones of rows with more than one of them."""
+    are_uncertain: BoolArray = active & (active.sum(axis=1) > 1)[:, None]
+    return are_uncertain
+
+
 def _mean_squares(rows: RowsWithErrors) -> tuple[FloatArray, FloatArray]:
     """Return the squared errors less those of the values, (R, M, K), and which ones count."""
-    counts = rows.active[:, :, None].astype(np.float64)
+    counts = _uncertain(rows.active)[:, :, None].astype(np.float64)
     return (rows.errors**2 - rows.variances) * counts, counts
 
 

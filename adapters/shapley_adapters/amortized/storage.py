@@ -22,7 +22,7 @@ from .header_fields import Fields
 from .network_files import NetworkFile, read_file, write_file
 from .objectives import TARGETS, method_of
 from .reference_rows import MOST_ROWS, ReferenceRows
-from .stated_errors import StatedErrors
+from .stated_errors import LIMITS, LIMITS_OF_SIZES, StatedErrors
 from .stored_weights import Blueprint, loaded_network, state_of
 from .training import EpochMetrics, TrainedNetwork
 
@@ -175,12 +175,15 @@ def _network(
 
 
 def _errors(header: Fields, sizes: Tensor, n_outputs: int) -> StatedErrors:
-    if not (sizes > 0).all():
-        header.refuse("error_sizes", "positive numbers")
+    smallest, largest = LIMITS_OF_SIZES
+    if not ((sizes >= smallest) & (sizes <= largest)).all():
+        header.refuse("error_sizes", f"numbers from {smallest} to {largest}")
     gap_sizes = header.numbers("gap_sizes")
-    if len(gap_sizes) != n_outputs:
-        header.refuse("gap_sizes", f"{n_outputs} numbers")
-    numbers = {name: header.number(name, 0.0) for name in _names_of_errors() if name != "gap_sizes"}
+    if len(gap_sizes) != n_outputs or min(gap_sizes) < smallest or max(gap_sizes) > largest:
+        header.refuse("gap_sizes", f"{n_outputs} numbers from {smallest} to {largest}")
+    numbers = {name: header.number(name, *limits) for name, limits in LIMITS.items()}
+    if numbers["largest"] < numbers["usual"]:
+        header.refuse("largest", f"a number from {numbers['usual']} on")
     return StatedErrors(sizes=sizes.double().numpy(), gap_sizes=tuple(gap_sizes), **numbers)
 
 

@@ -272,17 +272,29 @@ class Run:
         if tolerance is None:
             record(solved, slice(None), solution)
             return []
-        is_met = tolerance.is_met(solution)
+        whole = self._with_additive_part(pending.group, solution)
+        is_met = tolerance.is_met(whole)
         if is_last and not self.budgets[pending.group.n_players].can_enumerate:
             record(solved, slice(None), solution)
             if not is_met.all():
-                self.warnings.count_missed(is_met, tolerance, solution)
+                self.warnings.count_missed(is_met, tolerance, whole)
             return []
         record(solved, np.flatnonzero(is_met), solution)
         if is_met.all():
             return []
         unfinished = pending.of_rows(np.flatnonzero(~is_met))
         return unfinished.enumerated() if is_last else [unfinished.next_round()]
+
+    def _with_additive_part(self, group: RowGroup, solution: Solution) -> Solution:
+        """Return the solution with the part that was subtracted from the game, if it has one.
+
+        A relative tolerance is a share of the attributions of the whole game.
+        """
+        additive = getattr(self.game, "additive_part", None)
+        if additive is None:
+            return solution
+        part = additive[group.rows[:, None], group.players]
+        return replace(solution, values=solution.values + part)
 
     def _record(
         self,
