@@ -32,6 +32,7 @@ __all__ = [
     "arguments_of",
     "background_of",
     "chosen_by",
+    "copied",
     "copy_tracked",
     "encoded_features",
     "image_shape",
@@ -219,6 +220,37 @@ def operations_of(explanation: Explanation) -> list[str]:
     """Return the names of the operations that have changed an Explanation, in their order."""
     history = explanation.op_history  # of dicts in shap 0.46, later of records
     return [item["name"] if isinstance(item, dict) else item.name for item in history]
+
+
+_FIELDS = (
+    "base_values",
+    "data",
+    "display_data",
+    "instance_names",
+    "feature_names",
+    "output_indexes",
+    "lower_bounds",
+    "upper_bounds",
+    "error_std",
+    "main_effects",
+    "hierarchical_values",
+    "clustering",
+)
+
+
+def copied(explanation: Explanation) -> Any:
+    """Return a shallow copy of class `shap.Explanation`.
+
+    shap (to 0.54) cannot copy one row that has the name of its output: an IndexError.
+    """
+    name = explanation.output_names
+    if not isinstance(name, str):
+        return shap.Explanation.__copy__(explanation)
+    fields = {field: getattr(explanation, field) for field in _FIELDS}
+    copy_of_row: Any = shap.Explanation(explanation.values, **fields)
+    copy_of_row.output_names = name
+    copy_of_row.op_history = copy.copy(explanation.op_history)
+    return copy_of_row
 
 
 def set_bounds(

@@ -18,7 +18,7 @@ from shapley_adapters.errors import (
     required_packages,
 )
 from shapley_adapters.hatching import hatch_cells
-from shapley_adapters.pipeline.result import quantiles
+from shapley_adapters.pipeline.result import percent, quantiles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def visualize_image_attr_with_error(
     hatch_cells(axes[0], np.abs(values.sum(axis=2)) <= widths, _HATCH_COLOUR)
     _draw_errors(figure, axes[1], summed_errors)
     title = axes[0].get_title() or "attributions"
-    axes[0].set_title(f"{title}\n(hatched: the {100 * level:.4g} % interval contains 0)")
+    axes[0].set_title(f"{title}\n(hatched: the {percent(level)} interval contains 0)")
     if bound["use_pyplot"]:
         _pyplot().show()
     return figure, axes

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
 from ..shap_internals import resolved_order
 from .dots import Dots, rows_of_dots
 from .feature_order import lines_of_features
 from .host_plots import HostPlot, check_values
-from .intervals import Intervals, intervals_of, percent
+from .intervals import Intervals, intervals_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

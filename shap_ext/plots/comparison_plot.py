@@ -15,6 +15,8 @@ from shapley_adapters.errors_of_means import errors_of_sums
 
 from ..argument_types import Explanation
 from ..results.bounded_explanation import have_independent_draws, removed_bounds
+from .feature_names import names_of_features, without_formulas
+from .intervals import Intervals
 
 if TYPE_CHECKING:
     import shap
@@ -81,7 +83,7 @@ def comparison(
 
     axes: Axes = plt.subplots(figsize=(8, 1.8 + 0.42 * len(order)))[1] if ax is None else ax
     _draw(axes, pair, order, names)
-    _add_labels(axes, pair, order, _names_of_features(first))
+    _add_labels(axes, pair, order, names_of_features(first, pair.values.shape[1]))
     if not show:
         return axes
     plt.show()
@@ -111,13 +113,14 @@ class _Pair:
     @classmethod
     def of(cls, first: Explanation, second: Explanation) -> _Pair:
         """Return the numbers of two Explanations."""
-        sides = [_with_widths(one) for one in (first, second)]
-        values, below, above = (np.stack(arrays) for arrays in zip(*sides, strict=True))
-        is_mean = values.ndim == 3
+        sides = [_intervals(one) for one in (first, second)]
+        is_mean = np.ndim(first.values) == 2
         if is_mean:
-            widths = np.maximum(below, above).mean(axis=1)
-            values = np.abs(values).mean(axis=1)
-            below, above = np.minimum(widths, values), widths
+            sides = [side.mean_sizes() for side in sides]
+        values, below, above = (
+            np.stack([getattr(side, name) for side in sides])
+            for name in ("values", "below", "above")
+        )
         are_independent = have_independent_draws(first, second)
         return cls(values, below, above, are_independent, is_mean)
 
@@ -142,12 +145,12 @@ class _Pair:
         return "★ intervals do not overlap (the errors may be correlated)"
 
 
-def _with_widths(explanation: shap.Explanation) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the values and the distances to the ends of their intervals; 0 without bounds."""
+def _intervals(explanation: shap.Explanation) -> Intervals:
+    """Return the values with their intervals, which have no width without bounds."""
     values: FloatArray = np.asarray(explanation.values, dtype=np.float64)
     if explanation.lower_bounds is None:
-        return values, np.zeros_like(values), np.zeros_like(values)
-    return values, values - explanation.lower_bounds, explanation.upper_bounds - values
+        return Intervals(values, np.zeros_like(values), np.zeros_like(values))
+    return Intervals(values, values - explanation.lower_bounds, explanation.upper_bounds - values)
 
 
 def _check_pair(first: shap.Explanation, second: shap.Explanation, names: Sequence[str]) -> None:
@@ -157,7 +160,8 @@ def _check_pair(first: shap.Explanation, second: shap.Explanation, names: Sequen
             f"plots.comparison needs two Explanations of the same rows and features and of one "
             f"output; got the shapes {shapes[0]} and {shapes[1]}. Choose an output by e[..., k]."
         )
-    if _names_of_features(first) != _names_of_features(second):
+    of_first, of_second = (names_of_features(one, shapes[0][-1]) for one in (first, second))
+    if of_first != of_second:
         raise InvalidArgumentError(
             "plots.comparison needs Explanations of the same features in the same order; their "
             "feature_names differ. Assign one list to both, if they mean the same."
@@ -171,13 +175,6 @@ def _check_pair(first: shap.Explanation, second: shap.Explanation, names: Sequen
             )
     if len(names) != 2 or isinstance(names, str):
         raise InvalidArgumentError(f"names must hold two names; got {names!r}.")
-
-
-def _names_of_features(explanation: shap.Explanation) -> list[str]:
-    names = explanation.feature_names
-    if names is None:
-        return [f"Feature {index}" for index in range(np.shape(explanation.values)[-1])]
-    return [str(name) for name in names]
 
 
 def _draw(axes: Axes, pair: _Pair, order: IntArray, names: Sequence[str]) -> None:
@@ -200,7 +197,7 @@ def _add_labels(axes: Axes, pair: _Pair, order: IntArray, features: Sequence[str
     """Add the names of the features, stars, the legend and the meaning of the bars."""
     stars = pair.is_significant[order]
     labels = [
-        f"{'★ ' if star else ''}{features[index]}".replace("$", r"\$")
+        without_formulas(f"{'★ ' if star else ''}{features[index]}")
         for index, star in zip(order, stars, strict=True)
     ]
     axes.set_yticks(np.arange(len(order))[::-1], labels)

@@ -13,6 +13,7 @@ from shapley_adapters.errors import InvalidArgumentError, required_packages
 
 from ..argument_types import Explanation
 from ..results.traces import RowTrace, trace_of
+from .feature_names import names_of_features, without_formulas
 
 if TYPE_CHECKING:
     import shap
@@ -70,7 +71,7 @@ def convergence(
 
     axes: Axes = plt.subplots(figsize=(8, 5))[1] if ax is None else ax
     order = np.argsort(-np.abs(trace.values[:, -1]), kind="stable")[:max_display]
-    names = _names_of_features(explanation, len(trace.values))
+    names = names_of_features(explanation, len(trace.values))
     for index, feature in enumerate(order):
         colour = f"C{index % 10}"
         level = None if truth is None else float(truth[feature])
@@ -114,18 +115,11 @@ def _checked_exact(exact: Any, n_features: int) -> FloatArray:
     return values
 
 
-def _names_of_features(explanation: shap.Explanation, n_features: int) -> list[str]:
-    names = explanation.feature_names
-    if names is None:
-        return [f"Feature {index}" for index in range(n_features)]
-    return [str(name) for name in names]
-
-
 def _draw_feature(
     axes: Axes, trace: RowTrace, feature: int, name: str, colour: str, exact: float | None
 ) -> None:
     """Draw the line of a feature, its band, and its exact value."""
-    label = name.replace("$", r"\$")
+    label = without_formulas(name)
     x, values = trace.evaluations, trace.values[feature]
     axes.plot(x, values, color=colour, marker="o", markersize=3, label=label)
     lower, upper = trace.lower[feature], trace.upper[feature]

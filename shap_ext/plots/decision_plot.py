@@ -11,10 +11,11 @@ import shap
 
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
 from .host_plots import HostPlot, check_values
-from .intervals import Intervals, intervals_of, percent
+from .intervals import Intervals, intervals_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

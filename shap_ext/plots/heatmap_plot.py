@@ -10,16 +10,19 @@ from shap.utils import OpChain
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.hatching import hatch_cells, hatch_style
+from shapley_adapters.pipeline.result import percent
 
 from ..shap_internals import resolved_order
 from .feature_order import lines_of_features
 from .host_plots import HostPlot, check_values
-from .intervals import intervals_of, percent
+from .intervals import intervals_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _REMEDY = "Choose one output, such as explanation[..., 0]; plots.bar draws one row."
+
+_LEGEND_DISTANCE = 36  # points, below the label of the x axis
 
 
 def heatmap(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None:
@@ -79,12 +82,16 @@ def _feature_order(plot: HostPlot, values: FloatArray) -> Any:
 def _add_legend(axes: Axes, level: float) -> None:
     """Explain the hatching below the plot."""
     from matplotlib.patches import Patch
+    from matplotlib.transforms import ScaledTranslation
 
     patch = Patch(**hatch_style(), label=f"{percent(level)} interval contains 0")
+    figure: Any = axes.figure
+    below = ScaledTranslation(0, -_LEGEND_DISTANCE / 72, figure.dpi_scale_trans)
     axes.legend(
         handles=[patch],
         loc="upper right",
-        bbox_to_anchor=(1.0, -0.06),
+        bbox_to_anchor=(1.0, 0.0),
+        bbox_transform=axes.transAxes + below,
         frameon=False,
         fontsize=11,
     )

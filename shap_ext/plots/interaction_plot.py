@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.arguments import checked_count
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.hatching import hatch_cells
+from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
+from .feature_names import names_of_features, without_formulas
 from .host_plots import pyplot
-from .intervals import Intervals, intervals_of, percent
+from .intervals import Intervals, intervals_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +28,9 @@ _REMEDY = (
 )
 _INCHES_PER_CELL = 0.62
 _STRONG = 0.6  # share of the largest value from which a cell is so dark that its number is white
+_FIRST_DIGITS = (-2, 5)
+"""The decimals of numbers without a power of ten: of the largest values from .001 to 99,999."""
+
 _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
 
 
@@ -73,8 +80,31 @@ def interactions(
     InvalidArgumentError
         If the Explanation has no interactions, no bounds or several outputs.
     """
+    if max_display is not None:
+        checked_count("max_display", max_display)
     intervals = intervals_of(explanation, level, "interactions", _SHAPES, _REMEDY)
     _check_square(intervals.values)
+    names = names_of_features(explanation, intervals.values.shape[-1])
+    axes = draw_pairs(
+        intervals, names, max_display, independent_rows=independent_rows, cmap=cmap, ax=ax
+    )
+    axes.set_xlabel(f"Hatched: the {percent(level)} interval contains 0", fontsize=11)
+    if not show:
+        return axes
+    pyplot().show()
+    return None
+
+
+def draw_pairs(
+    intervals: Intervals,
+    names: Sequence[str],
+    max_display: int | None,
+    *,
+    independent_rows: bool = False,
+    cmap: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the heat map of some intervals, (M, M) or (R, M, M); unknown ones are not hatched."""
     pairs = _of_pairs(intervals)
     is_mean = pairs.values.ndim == 3
     if is_mean:
@@ -83,12 +113,8 @@ def interactions(
     cells = Intervals(*(getattr(pairs, name)[np.ix_(features, features)] for name in _FIELDS))
     axes = _axes(ax, len(features))
     _draw_cells(axes, cells, cmap, is_mean)
-    _add_names(axes, explanation, features)
-    axes.set_xlabel(f"Hatched: the {percent(level)} interval contains 0", fontsize=11)
-    if not show:
-        return axes
-    pyplot().show()
-    return None
+    _add_names(axes, [without_formulas(names[feature]) for feature in features])
+    return axes
 
 
 _FIELDS = ("values", "below", "above")
@@ -124,17 +150,16 @@ def _draw_cells(axes: Axes, cells: Intervals, cmap: Any, is_mean: bool) -> None:
     """Draw the matrix with numbers, hatching and a colour bar."""
     from shap.plots import colors
 
-    limit = max(float(np.nanmax(np.abs(cells.values), initial=0.0)), np.finfo(float).tiny)
+    limit = float(np.nanmax(np.abs(cells.values), initial=0.0)) or 1.0
     default = "Reds" if is_mean else colors.red_white_blue
     colour_map = default if cmap is None else cmap
     image = axes.imshow(cells.values, cmap=colour_map, vmin=0.0 if is_mean else -limit, vmax=limit)
-    digits = max(0, 2 - int(np.floor(np.log10(limit))))
     for (row, column), value in np.ndenumerate(cells.values):
         is_strong = abs(value) > _STRONG * limit
         axes.text(
             column,
             row,
-            _number(value, digits, is_mean),
+            _number(value, limit, is_mean),
             ha="center",
             va="center",
             fontsize=9,
@@ -146,29 +171,25 @@ def _draw_cells(axes: Axes, cells: Intervals, cmap: Any, is_mean: bool) -> None:
     axes.figure.colorbar(image, ax=axes, label=label, fraction=0.046, pad=0.03)
 
 
-def _number(value: float, digits: int, is_mean: bool) -> str:
-    """Return a number with its sign, except for means of absolute values; never minus zero."""
+def _number(value: float, limit: float, is_mean: bool) -> str:
+    """Return a number with its sign, except for means of absolute values; never minus zero.
+
+    It has three significant digits of the largest value. Very large and very small ones have a
+    power of ten, so that they fit into the cell.
+    """
+    digits = 2 - int(np.floor(np.log10(limit)))
     rounded = round(float(value), digits) + 0.0
-    number = f"{rounded:.{digits}f}" if is_mean else f"{rounded:+.{digits}f}"
+    if rounded == 0:
+        return "0"
+    style = f".{max(0, digits)}f" if _FIRST_DIGITS[0] <= digits <= _FIRST_DIGITS[1] else ".1e"
+    number = f"{rounded:{style}}" if is_mean else f"{rounded:+{style}}"
     return number.replace("-", "\N{MINUS SIGN}")
 
 
-def _add_names(axes: Axes, explanation: Explanation, features: IntArray) -> None:
+def _add_names(axes: Axes, labels: list[str]) -> None:
     """Write the names of the features at both sides."""
-    names = _names(explanation, len(explanation.values[0]))
-    ticks = np.arange(len(features))
-    labels = [names[feature] for feature in features]
+    ticks = np.arange(len(labels))
     axes.set_xticks(ticks, labels, rotation=45, ha="right", rotation_mode="anchor", fontsize=11)
     axes.set_yticks(ticks, labels, fontsize=11)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-
-
-def _names(explanation: Explanation, n_features: int) -> list[str]:
-    """Return the names of the features; shap may have one list for each axis."""
-    names = explanation.feature_names
-    if names is not None and len(names) == 2 and not isinstance(names[0], str):
-        names = names[0]
-    if names is None:
-        return [f"Feature {feature}" for feature in range(n_features)]
-    return [str(name) for name in names]

@@ -191,8 +191,3 @@ def _check_known(are_unknown: Any, plot: str) -> None:
             f"{n_unknown} of {are_unknown.size} attributions have no standard error (NaN); they "
             "are drawn without error bars. A larger max_evals gives them one."
         )
-
-
-def percent(level: float) -> str:
-    """Return a level as a percentage, such as "95 %"."""
-    return f"{100 * level:.4g} %"

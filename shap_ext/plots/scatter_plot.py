@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
 from ..shap_internals import encoded_features
 from .dots import Dots, rows_of_dots
 from .host_plots import Drawing, HostPlot, check_values, pyplot
-from .intervals import Intervals, intervals_of, percent
+from .intervals import Intervals, intervals_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,10 @@ import numpy as np
 import shap
 
 from shapley_adapters.errors import InvalidArgumentError, PlotError, required_packages
+from shapley_adapters.pipeline.result import percent
 
 from .host_plots import HostPlot
-from .intervals import Intervals, intervals_of, percent
+from .intervals import Intervals, intervals_of
 
 _REMEDY = "Choose one output, such as explanation[..., 0]."
 _WORD = re.compile(r"<div id='_tp_\w+_ind_\d+'\s+style='")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import shap
 
 from shapley_adapters.array_types import FloatArray
+from shapley_adapters.pipeline.result import percent
 
-from ..shap_internals import set_bounds
+from ..shap_internals import copied, set_bounds
 from .feature_order import lines_of_features
 from .host_plots import Drawing, HostPlot, check_values, pyplot
-from .intervals import Intervals, intervals_of, percent
+from .intervals import Intervals, intervals_of
 from .room import BAR_COLOUR, make_room, make_room_for_labels
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def waterfall(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | No
     intervals = intervals_of(explanation, level, "waterfall", {1: "(features)"}, _REMEDY)
     order = np.argsort(-np.abs(intervals.values))
     lines = intervals.sums(lines_of_features(order, plot.arguments["max_display"]))
-    without_bounds = copy.copy(explanation)
+    without_bounds = copied(explanation)
     set_bounds(without_bounds, None, None, None)
     drawing = plot.draw(shap_values=without_bounds)
     _draw_errors(drawing, lines, float(explanation.base_values))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import warnings
 from collections.abc import Callable
@@ -15,6 +14,10 @@ from shapley_adapters.errors import required_packages
 
 from .. import plots
 from ..global_generator import seeded_generator
+from ..plots.feature_names import without_formulas
+from ..plots.interaction_plot import draw_pairs
+from ..plots.intervals import Intervals
+from ..shap_internals import copied
 
 _DOTS_PER_INCH = 100
 _LONGEST_NAME = 40
@@ -24,13 +27,18 @@ _MOST_DOTS = 20_000
 
 def draw(name: str, explanation: shap.Explanation, max_display: int) -> bytes:
     """Draw a plot of shap, with error bars where the explanation has bounds; return it as PNG."""
-    explanation_copy = copy.copy(explanation)
+    explanation_copy = copied(explanation)
     names = explanation_copy.feature_names
     if names is not None:
         explanation_copy.feature_names = [name_in_picture(str(one)) for one in names]
-    has_bounds = explanation.lower_bounds is not None
-    plot = getattr(plots if has_bounds else shap.plots, name)
+    plot = getattr(plots if has_known_bounds(explanation) else shap.plots, name)
     return as_png(lambda: plot(explanation_copy, max_display=max_display, show=False))
+
+
+def has_known_bounds(explanation: shap.Explanation) -> bool:
+    """Return whether there are bounds; those of too few draws are NaN."""
+    lower = explanation.lower_bounds
+    return lower is not None and not np.isnan(lower).all()
 
 
 def evenly_chosen(n_rows: int, n_features: int) -> list[int]:
@@ -39,26 +47,16 @@ def evenly_chosen(n_rows: int, n_features: int) -> list[int]:
     return [int(row) for row in np.linspace(0, n_rows - 1, n_drawn).round()]
 
 
-def draw_interactions(values: FloatArray, names: list[str]) -> bytes:
-    """Draw a heat map of mean sizes of interactions, (M, M)."""
-    return as_png(lambda: _heat_map(values, [name_in_picture(name) for name in names]))
-
-
-def _heat_map(values: FloatArray, names: list[str]) -> None:
-    import matplotlib.pyplot as plt
-
-    side = 2.5 + 0.55 * len(names)
-    plt.gcf().set_size_inches(side + 1, side)
-    axes = plt.gca()
-    image = axes.imshow(values, cmap="Reds", vmin=0)
-    axes.set_xticks(range(len(names)), names, rotation=60, ha="right")
-    axes.set_yticks(range(len(names)), names)
-    limit = float(values.max(initial=0.0))
-    for (row, column), value in np.ndenumerate(values):
-        colour = "white" if value > 0.6 * limit else "black"
-        text = f"{value:.2g}" if value > 1e-3 * limit else "0"
-        axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=8)
-    plt.gcf().colorbar(image, ax=axes, label="mean |interaction|", shrink=0.7)
+def draw_interactions(explanation: shap.Explanation, names: list[str], n_shown: int) -> bytes:
+    """Draw a heat map of mean sizes of interactions, hatched where there are bounds."""
+    shown_names = [short_name(name) for name in names]
+    if has_known_bounds(explanation):
+        explanation_copy = copied(explanation)
+        explanation_copy.feature_names = shown_names
+        return as_png(lambda: plots.interactions(explanation_copy, n_shown, show=False))
+    values = np.asarray(explanation.values, dtype=np.float64)
+    unknown = np.full(values.shape, np.nan)
+    return as_png(lambda: draw_pairs(Intervals(values, unknown, unknown), shown_names, n_shown))
 
 
 def draw_convergence(explanation: shap.Explanation) -> None:
@@ -86,9 +84,13 @@ def _image(values: FloatArray) -> None:
 
 def name_in_picture(name: str) -> str:
     """Return a name that is short enough and has no formulas of matplotlib."""
+    return without_formulas(short_name(name))
+
+
+def short_name(name: str) -> str:
+    """Return a name of which the middle is left out if it is long."""
     middle = _LONGEST_NAME // 2 - 1
-    short = name if len(name) <= _LONGEST_NAME else f"{name[:middle]}…{name[-middle:]}"
-    return short.replace("$", r"\$")
+    return name if len(name) <= _LONGEST_NAME else f"{name[:middle]}…{name[-middle:]}"
 
 
 def as_png(plot: Callable[[], object]) -> bytes:

@@ -143,11 +143,17 @@ def _of_interactions(explanation: Explanation) -> list[Section]:
 
 def _chosen_rows(view: View, rows: int | Sequence[int]) -> list[int]:
     """Return the indices of the rows to show one by one."""
-    if isinstance(rows, bool) or not isinstance(rows, (int, Sequence, np.ndarray)):
+    if isinstance(rows, (bool, str)) or not isinstance(
+        rows, (int, np.integer, Sequence, np.ndarray)
+    ):
         raise InvalidArgumentTypeError(
             f"rows must be a number of rows or a list of their indices; got {type(rows).__name__}."
         )
-    if not isinstance(rows, int):
+    if not isinstance(rows, (int, np.integer)):
+        if not len(rows):
+            raise InvalidArgumentError(
+                "rows is empty; a report shows at least one row. Leave rows out for three of them."
+            )
         return [_checked_row(row, view.n_rows) for row in rows]
     n_chosen = min(checked_count("rows", rows), view.n_rows)
     sums = [float(np.sum(values)) for values in view.explanation.values]

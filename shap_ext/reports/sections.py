@@ -26,7 +26,11 @@ from .views import View
 
 _BARS = "Error bars and intervals hold 95 % of the values that unlimited evaluations would give."
 _NO_BARS = "There are no error bars: call the explainer with error_bounds=True to get them."
-_MOST_PAIRS = 12
+_UNKNOWN_BARS = (
+    "There are no error bars: all standard errors are unknown (NaN), because there were too few "
+    "draws. A larger max_evals gives them."
+)
+_MOST_FEATURES = 12
 """Features of a heat map."""
 
 
@@ -49,7 +53,9 @@ def _convergence(view: View, row: int) -> Section:
     )
     png = pictures.as_png(lambda: pictures.draw_convergence(view.explanation[row]))
     about = f"The attributions of row {row} and their intervals against the evaluations"
-    return Section(f"Were there enough evaluations? (row {row})", how, [picture(png, about)])
+    of_output = f", {view.output}" if view.output else ""
+    title = f"Were there enough evaluations? (row {row}{of_output})"
+    return Section(title, how, [picture(png, about)])
 
 
 def _importance(view: View, max_display: int) -> Section:
@@ -100,11 +106,7 @@ def interaction_sections(view: View) -> list[Section]:
         "The darker the cell, the more two features act together, beyond their effects alone; "
         "the diagonal has the effect of each feature alone."
     )
-    sizes = np.abs(view.explanation.values).mean(axis=0)
-    pair_sizes = sizes * (2 - np.eye(len(sizes)))  # two entries share a pair
-    order = np.argsort(-sizes.sum(axis=1), kind="stable")[:_MOST_PAIRS]
-    names = [view.names[feature] for feature in order]
-    png = pictures.draw_interactions(pair_sizes[np.ix_(order, order)], names)
+    png = pictures.draw_interactions(view.explanation, view.names, _MOST_FEATURES)
     parts = [picture(png, f"Mean sizes of the interactions{_of(view)}"), pair_table(view)]
     return [Section(f"Which features act together{_of(view)}", how, parts)]
 
@@ -153,7 +155,8 @@ def image_sections(view: View, rows: Sequence[int]) -> list[Section]:
 def error_text(view: View) -> str:
     """Return the meaning of error bars, or why there are none."""
     if view.has_bounds:
-        return _BARS
+        is_known = view.kind == "words" or pictures.has_known_bounds(view.explanation)
+        return _BARS if is_known else _UNKNOWN_BARS
     removed = removed_bounds(view.explanation)
     return _NO_BARS if removed is None else f"There are no error bars: {removed}."
 

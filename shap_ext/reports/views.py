@@ -13,7 +13,9 @@ from shapley_adapters.errors import InvalidArgumentTypeError
 
 from ..argument_types import Explanation
 from ..inputs.datasets import ragged
+from ..plots.feature_names import names_of_features
 from ..results.explanations import explanation as explanation_of
+from ..results.traces import EVALUATIONS, arrays_of_trace, store_arrays_of_trace
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,7 @@ class View:
     def names(self) -> list[str]:
         """The names of the features of a table."""
         n_features = self.explanation.values.shape[1]
-        names = self.explanation.feature_names
-        if names is None:
-            return [f"Feature {index}" for index in range(n_features)]
-        return [str(name) for name in names]
+        return names_of_features(self.explanation, n_features)
 
     @property
     def base_values(self) -> FloatArray:
@@ -107,7 +106,7 @@ def _is_one_row(explanation: Explanation) -> bool:
         return base is not None or np.ndim(values) == 1
     if len(base) != len(values):
         return True
-    return isinstance(data, np.ndarray) and data.dtype != object and data.ndim == 1
+    return isinstance(data, np.ndarray) and data.ndim == 1 and np.ndim(data[0]) == 0
 
 
 def _expanded(row: Explanation) -> Any:
@@ -134,6 +133,8 @@ def _expanded(row: Explanation) -> Any:
         **data,
     )
     expanded.call = getattr(row, "call", None)
+    trace = {name: array[None] for name, array in arrays_of_trace(row).items()}
+    store_arrays_of_trace(expanded, trace)
     return expanded
 
 
@@ -184,7 +185,7 @@ def _of_output(rows: shap.Explanation, output: int) -> Any:
     """Return the rows of one output, without its name, which shap cannot copy for one row."""
     fields = ("values", "lower_bounds", "upper_bounds", "error_std")
     arrays = {name: _output_of_rows(getattr(rows, name), output) for name in fields}
-    return explanation_of(
+    of_output = explanation_of(
         arrays.pop("values"),
         base_values=np.array([base[output] for base in rows.base_values]),
         data=rows.data,
@@ -192,6 +193,12 @@ def _of_output(rows: shap.Explanation, output: int) -> Any:
         feature_names=rows.feature_names,
         **arrays,
     )
+    trace = {
+        name: array if name == EVALUATIONS else array[..., output, :]
+        for name, array in arrays_of_trace(rows).items()
+    }
+    store_arrays_of_trace(of_output, trace)
+    return of_output
 
 
 def _output_of_rows(per_row: Any, output: int) -> Any:

@@ -16,7 +16,7 @@ from shapley_adapters.errors_of_means import errors_of_sums
 from shapley_adapters.reports.call_record import CallRecord
 
 from ..argument_types import Table
-from ..shap_internals import copy_tracked, operations_of, remove_tracked, set_bounds
+from ..shap_internals import copied, copy_tracked, operations_of, remove_tracked, set_bounds
 from .traces import TRACKED
 
 _SHIFTS = frozenset(["__add__", "__radd__", "__sub__", "__rsub__"])
@@ -47,7 +47,8 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         The call that made the explanation: model, method, options, evaluations, warnings. None for
         sums and differences of several explanations.
     errors_cancel : bool
-        Whether the errors of different rows are independent and have mean 0.
+        Whether the errors of different rows are independent and have mean 0. It is False for sums
+        and differences with shared draws, of which the same draw may be in several rows.
     """
 
     rounding = 0.0
@@ -68,7 +69,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         remove_tracked(self, TRACKED)
 
     def __copy__(self) -> Any:
-        return self._as_own(super().__copy__())
+        return self._as_own(copied(self))
 
     def __repr__(self) -> str:
         """Return shap's text, with the standard errors or the reason why there are none."""
@@ -132,7 +133,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         changed = self._values_changed_by(operator, other)
         if isinstance(other, shap.Explanation):
             changed.seeds, changed.call = _joined_seeds(self, other), None
-            changed.errors_cancel = self.errors_cancel and getattr(other, "errors_cancel", False)
+            changed.errors_cancel = _errors_of_sum_cancel(self, other)
         if self.lower_bounds is None:
             return changed
         obstacle = self._obstacle(name, other, np.shape(changed.values))
@@ -234,6 +235,20 @@ def _joined_seeds(first: shap.Explanation, second: shap.Explanation) -> frozense
     """Return the seeds of both; None if those of one are unknown."""
     seeds, second_seeds = getattr(first, "seeds", None), getattr(second, "seeds", None)
     return None if seeds is None or second_seeds is None else seeds | second_seeds
+
+
+def _errors_of_sum_cancel(first: shap.Explanation, second: shap.Explanation) -> bool:
+    """Return whether the errors of the rows of a sum are known to be independent with mean 0.
+
+    With shared draws, the second operand may have the rows in another order, and standard errors
+    are only upper bounds. One row that is added to all rows has the same error in all of them.
+    """
+    return (
+        first.shape == second.shape
+        and first.errors_cancel
+        and getattr(second, "errors_cancel", False)
+        and have_independent_draws(first, second)
+    )
 
 
 def have_independent_draws(first: shap.Explanation, second: shap.Explanation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,9 @@ from shapley_adapters.pipeline.traces import Trace
 from ..argument_types import Explanation
 from ..shap_internals import set_tracked, tracked_of
 
-TRACKED = ("trace_evaluations", "trace_values", "trace_lower", "trace_upper")
+EVALUATIONS = "trace_evaluations"
+
+TRACKED = (EVALUATIONS, "trace_values", "trace_lower", "trace_upper")
 """The arrays of a trace in an Explanation."""
 
 
@@ -50,6 +52,19 @@ def store_trace(
     for name, array in zip(TRACKED[1:], arrays, strict=True):
         points = [of_part(array[:, :, point]) for point in range(array.shape[2])]
         set_tracked(explanation, name, *_joined(points))
+
+
+def arrays_of_trace(explanation: Explanation) -> dict[str, Any]:
+    """Return the arrays of a trace, points last; none for rows of different lengths."""
+    arrays = {name: tracked_of(explanation, name) for name in TRACKED}
+    is_table = all(isinstance(array, np.ndarray) for array in arrays.values())
+    return arrays if is_table else {}
+
+
+def store_arrays_of_trace(explanation: Explanation, arrays: Mapping[str, Any]) -> None:
+    """Store arrays with the axes of the values, and points last."""
+    for name, array in arrays.items():
+        set_tracked(explanation, name, array, array.ndim - 1)
 
 
 def _joined(points: list[Any]) -> tuple[Any, int]:

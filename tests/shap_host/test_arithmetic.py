@@ -7,6 +7,7 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import shap
 
@@ -352,3 +353,37 @@ def test_combined_explanations_have_no_bounds(e):
     np.testing.assert_allclose(combined.values, 2 * e.values, rtol=1e-12)
     check_gone(shap_ext.combine([e], Centroid()))
     check_bounds(e, 1, explained())  # the parts keep theirs
+
+
+def test_errors_of_rows_cancel_only_in_sums_of_independent_draws():
+    def of(seed, x=X):
+        explainer = shap_ext.RandomOrderExplainer(
+            curved, rows(3, X.shape[1], 1), seed=seed, independent_rows=True
+        )
+        return explainer(x, max_evals=40, error_bounds=True, silent=True)
+
+    first, second = of(0), of(1)
+    assert first.errors_cancel
+    for same in (-first, first[1:], first / 2, 1 - first, first + second, first - second):
+        assert same.errors_cancel
+    assert pickle.loads(pickle.dumps(first + second)).errors_cancel
+    assert copy.copy(first).errors_cancel
+    for shared in (first - first[::-1], first - first[0], first - second[0]):
+        assert not shared.errors_cancel  # rows have draws in common
+
+
+def test_one_row_keeps_the_name_of_its_output_in_copies_and_products():
+    def named(x):
+        return pd.DataFrame({"no": curved(x), "yes": 2 * curved(x)})
+
+    explainer = shap_ext.OddGPExplainer(
+        named, rows(3, X.shape[1], 1), seed=0, output_names=["no", "yes"]
+    )
+    row = explainer(X, max_evals=40, error_bounds=True, silent=True)[0, :, "yes"]
+    for changed, scale in ((copy.copy(row), 1), (-row, -1), (row * 2, 2)):
+        assert changed.output_names == row.output_names == "yes"
+        np.testing.assert_allclose(changed.values, scale * row.values)
+        np.testing.assert_allclose(changed.error_std, abs(scale) * row.error_std)
+        assert changed.call is row.call
+    assert shap_ext.plots.waterfall(row, show=False).patches
+    plt.close("all")

@@ -283,7 +283,8 @@ def test_tables_plots_and_several_outputs():
     assert table["importance"].is_monotonic_decreasing and set(table.index) == set("abcde")
     with pytest.raises(InvalidArgumentError, match="one of the 2 outputs"):
         found.plot()
-    axes = found.plot(output=0, max_display=3)
+    axes = found.plot(output=0, max_display=3, confidence=0.999)
+    assert axes.get_xlabel().endswith("with 99.9 % intervals")
     assert [label.get_text() for label in axes.get_yticklabels()] == list(
         found.to_frame(output=0).index[:3]
     )

@@ -519,6 +519,32 @@ class TestInteractions:
         order = np.argsort(-whole.sum(0))
         np.testing.assert_allclose(cells_of(axes), whole[np.ix_(order, order)])
 
+    @pytest.mark.parametrize(
+        ("size", "texts"),
+        [
+            (0.0, {"0"}),
+            (1e-7, {"0", "+1.0e\N{MINUS SIGN}07"}),
+            (0.5, {"0", "+0.500"}),
+            (1e7, {"0", "+1.0e+07"}),
+        ],
+    )
+    def test_numbers_fit_into_their_cells(self, size, texts):
+        values = np.zeros((M, M))
+        values[0, 0] = size
+        row = shap.Explanation(values, base_values=0.0, lower_bounds=values, upper_bounds=values)
+        axes = plots.interactions(row, show=False)
+        assert {text.get_text() for text in axes.texts} == texts
+
+    def test_dollar_signs_are_no_formulas(self):
+        row = self.pairs()[0]
+        row.feature_names = ["$x$", "a $ b", *"cdef"]
+        axes = plots.interactions(row, None, show=False)
+        assert {r"\$x\$", r"a \$ b"} < set(labels(axes))
+
+    def test_the_number_of_features_is_checked(self):
+        with pytest.raises(InvalidArgumentError, match="max_display"):
+            plots.interactions(self.pairs(), -1, show=False)
+
     def test_interactions_of_an_explainer(self):
         background = np.random.default_rng(0).normal(size=(3, 4))
         explainer = shap.Explainer(

@@ -339,3 +339,53 @@ def test_a_browser_shows_the_page_without_the_network(tmp_path):
     requested = set(re.findall(r'"url":"(?:https?|wss?)://([^/"]+)', log.read_text()))
     others = {host for host in requested if not host.endswith(OF_BROWSER)}
     assert others == set()
+
+
+def test_rows_are_a_number_of_numpy_but_not_an_empty_list():
+    e = explained()
+    assert page_of(e, rows=np.int64(2)).of("h3") == page_of(e, rows=2).of("h3")
+    with pytest.raises(InvalidArgumentError, match="rows is empty"):
+        shap_ext.report(e, rows=[])
+
+
+def test_unknown_errors_have_a_report_that_says_so():
+    e, unknown = explained(), np.full((6, 9), np.nan)
+    fields = dict.fromkeys(["lower_bounds", "upper_bounds", "error_std"], unknown)
+    page = page_of(shap.Explanation(e.values, e.base_values, e.data, **fields))
+    assert len(page.pictures()) == 2 + 3
+    assert any("all standard errors are unknown" in text for text in page.of("p"))
+
+
+def test_one_row_of_texts_and_as_many_outputs_as_features_is_one_row():
+    frame = pd.DataFrame({"colour": ["red", "blue"] * 6, "size": np.arange(12.0), "n": [1.0] * 12})
+
+    def columns(x):
+        size = np.asarray(x["size"], dtype=float)
+        return np.stack([size, -size, (np.asarray(x["colour"]) == "red") * size], axis=1)
+
+    explainer = shap_ext.LeastSquaresExplainer(columns, frame[:6], seed=0)
+    row = explainer(frame[6:], max_evals=8, error_bounds=True, silent=True)[0]
+    page = page_of(row)
+    assert [t for t in page.of("h2") if t.startswith("One row")] == [
+        f"One row (Output {k})" for k in range(3)
+    ]
+    assert "red" in page.cells()
+
+
+def test_interactions_are_drawn_by_the_plot_of_interactions():
+    def picture_of(one):
+        (png,) = Page(shap_ext.report(one)).pictures()
+        return png
+
+    i = explained(interactions=True, max_evals=200)
+    plain = shap.Explanation(i.values, i.base_values, feature_names=i.feature_names)
+    with_bounds, without = picture_of(i), picture_of(plain)
+    assert with_bounds.shape[0] > without.shape[0]  # the label of the hatching
+
+
+def test_traces_of_several_outputs_are_drawn():
+    e = explained(curved_columns, trace=True)
+    titles = [t for t in page_of(e, rows=[0]).of("h2") if "enough" in t]
+    assert titles == [f"Were there enough evaluations? (row 0, Output {k})" for k in range(3)]
+    one = page_of(explained(trace=True)[2]).of("h2")
+    assert "Were there enough evaluations? (row 0)" in one

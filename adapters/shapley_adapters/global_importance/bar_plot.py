@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..errors import required_packages
+from ..pipeline.result import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +35,9 @@ def draw_importance(frame: pd.DataFrame, title: str, confidence: float, ax: Axes
         ecolor="0.25",
         capsize=3,
     )
-    axes.set_yticks(range(len(frame)), [str(name) for name in frame.index])
+    axes.set_yticks(range(len(frame)), [str(name).replace("$", r"\$") for name in frame.index])
     axes.invert_yaxis()
     axes.axvline(0, color="0.5", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel(f"{title}, with {confidence:.0%} intervals")
+    axes.set_xlabel(f"{title}, with {percent(confidence)} intervals")
     return axes

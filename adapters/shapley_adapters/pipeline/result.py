@@ -51,6 +51,11 @@ def quantiles(confidence: float, freedom: FloatArray | float = np.inf) -> FloatA
     return np.where(np.isfinite(freedom), students, scipy.special.ndtri(upper))
 
 
+def percent(level: float) -> str:
+    """Return a level as a percentage, such as "95 %"."""
+    return f"{100 * level:.4g} %"
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Attributions of all rows, and their cost.
