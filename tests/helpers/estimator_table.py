@@ -360,7 +360,8 @@ ESTIMATORS = [
         is_linear=False,
         rounding=1e-6,  # noise of a kernel keeps its matrices invertible
         least=lambda m: 4 * m + 2,
-        error_ratio=(0.9, 1.6),  # folds are taken to err alike, more than they do here
+        # The folds are taken to err alike, more or less than they do.
+        error_ratio=(0.82, 1.6),
     ),
     _shear(
         "shear, not efficient",
