@@ -265,15 +265,15 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             With `efficient`, of rows unlike those that were trained on: the network misses the
             model's output by far more than on held-out rows. `last_unlike_rows` holds them.
         """
-        for name, value, neutral in (
-            ("max_seconds", max_seconds, None),
-            ("interactions", interactions, False),
-            ("trace", trace, False),
+        for name, value, neutral, remedy in (
+            ("max_seconds", max_seconds, None, "Pass max_evals or tolerance, or use oddgp."),
+            ("interactions", interactions, False, "Use oddgp."),
+            ("trace", trace, False, "Use oddgp."),
         ):
             if value != neutral:
                 raise InvalidArgumentError(
                     f"{name}={value!r} means nothing to a network that explains in one pass. "
-                    "Pass max_evals or tolerance, or use oddgp."
+                    f"{remedy}"
                 )
         if isinstance(max_evals, numbers.Integral) and max_evals == 0 and max_evals is not False:
             max_evals = "auto"

@@ -306,6 +306,7 @@ def test_the_learning_curve(explainer):
         ({"epochs": 0}, "epochs"),
         ({"validation_share": 2.0}, "validation_share"),
         ({"evaluations": 2}, "evaluations"),
+        ({"trainer_options": {"max_epochs": 5}}, "max_epochs.*epochs="),
     ],
     ids=str,
 )

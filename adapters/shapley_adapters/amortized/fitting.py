@@ -82,6 +82,8 @@ class Schedule:
             )
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise InvalidArgumentError(f"learning_rate must be positive; got {self.learning_rate}.")
+        if "max_epochs" in self.trainer_options:
+            raise InvalidArgumentError("trainer_options holds max_epochs; pass it as epochs=.")
 
     def rate(self, n_steps: int) -> float:
         """Return the largest learning rate for a number of steps; more steps have a smaller one."""
