@@ -19,10 +19,10 @@ import scipy.special
 from ..arguments import checked_choice
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
-from .batch_sizes import BatchBounds
 from .fingerprints import fingerprint
 from .game import DifferentiableGame, Game
 from .outputs import background_mean
+from .wrapped_game import WrappedGame
 
 if TYPE_CHECKING:
     import torch
@@ -127,7 +127,7 @@ class OutputGame(Game, Protocol):
 
 
 @dataclass
-class ValuedGame:
+class ValuedGame(WrappedGame):
     """The game of a value function.
 
     The class of a row is computed from the outputs for the whole row. The same outputs are also the
@@ -159,27 +159,6 @@ class ValuedGame:
         self._are_probabilities = np.zeros(self.n_rows, dtype=bool)
         self._full = self._weights = np.zeros((self.n_rows, 0))
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows to explain."""
-        return int(self.game.n_rows)
-
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return int(self.game.n_players)
-
-    @property
-    def evaluations_per_batch(self) -> int:
-        """Number of evaluations in a batch."""
-        return int(self.game.evaluations_per_batch)
-
-    @property
-    def batch_bounds(self) -> BatchBounds | None:
-        """Bounds of the batch size, if the inner game has them."""
-        bounds: BatchBounds | None = getattr(self.game, "batch_bounds", None)
-        return bounds
-
     def active_players(self) -> BoolArray:
         """Return which players can change the value."""
         active: BoolArray = self.game.active_players()
@@ -195,16 +174,6 @@ class ValuedGame:
                 rows[is_partial], coalitions[is_partial], self._values
             )
         return values
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known to be random, about which users are warned."""
-        return bool(getattr(self.game, "is_in_training_mode", False))
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of the model's output; 0 if it is unknown."""
-        return float(getattr(self.game, "rounding", 0.0))
 
     def row_fingerprints(self) -> list[bytes]:
         """Return digests of the inner game's rows and of their classes."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
-from ..games.batch_sizes import BatchBounds
 from ..games.fingerprints import fingerprint
 from ..games.outputs import background_mean
+from ..games.wrapped_game import WrappedGame
 from .losses import LabelledLoss
 
 
 @dataclass
-class LossGame:
+class LossGame(WrappedGame):
     """The negative loss of each row.
 
     Attributes
@@ -38,37 +38,6 @@ class LossGame:
     background_weights: FloatArray | None = None
 
     derivative_obstacle = "the loss is not differentiated"
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.game.n_rows)
-
-    @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return int(self.game.n_players)
-
-    @property
-    def evaluations_per_batch(self) -> int:
-        """Number of evaluations in a batch."""
-        return int(self.game.evaluations_per_batch)
-
-    @property
-    def batch_bounds(self) -> BatchBounds | None:
-        """Bounds of the batch size, if the inner game has them."""
-        bounds: BatchBounds | None = getattr(self.game, "batch_bounds", None)
-        return bounds
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known to be random, about which users are warned."""
-        return bool(getattr(self.game, "is_in_training_mode", False))
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of the model's output; 0 if it is unknown."""
-        return float(getattr(self.game, "rounding", 0.0))
 
     def active_players(self) -> BoolArray:
         """Return which players can change the value."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, IntArray, ValueArray
-from ..games.batch_sizes import BatchBounds
 from ..games.fingerprints import fingerprint
 from ..games.game import DifferentiableGame
+from ..games.wrapped_game import WrappedGame
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +40,7 @@ def random_order(digests: list[bytes], seed: int) -> IntArray:
 
 
 @dataclass
-class SampledRows:
+class SampledRows(WrappedGame):
     """Some of the rows of a game, as a game.
 
     Attributes
@@ -63,35 +63,9 @@ class SampledRows:
         return len(self.indices)
 
     @property
-    def n_players(self) -> int:
-        """Number of players."""
-        return int(self.game.n_players)
-
-    @property
-    def evaluations_per_batch(self) -> int:
-        """Number of evaluations in a batch."""
-        return int(self.game.evaluations_per_batch)
-
-    @property
-    def batch_bounds(self) -> BatchBounds | None:
-        """Bounds of the batch size, if the inner game has them."""
-        bounds: BatchBounds | None = getattr(self.game, "batch_bounds", None)
-        return bounds
-
-    @property
     def has_common_empty_value(self) -> bool:
         """Whether all rows have the same value without any player."""
         return bool(getattr(self.game, "has_common_empty_value", False))
-
-    @property
-    def is_in_training_mode(self) -> bool:
-        """Whether the model is known to be random, about which users are warned."""
-        return bool(getattr(self.game, "is_in_training_mode", False))
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of the model's output; 0 if it is unknown."""
-        return float(getattr(self.game, "rounding", 0.0))
 
     def active_players(self) -> BoolArray:
         """Return which players can change the value of the sampled rows."""
