@@ -19,7 +19,7 @@ from ..games.game import Game
 from ..pipeline.result import Estimate
 from ..pipeline.settings import Settings
 from .checkpoints import network_digest
-from .efficiency_gaps import warn_of_rows
+from .efficiency_gaps import warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
 from .fingerprints import Fingerprint
 from .fitting import outside_inference_mode, seeded
@@ -205,8 +205,8 @@ class AmortizedShapley:
         if efficient:
             gaps = grand - empty - values.sum(axis=1)
             errors = trained.errors.of_rows(distances, gaps, active)
-            unlike = self.trained.gaps.rows_beyond(gaps)
-            warn_of_rows(unlike, gaps, self.trained.gaps)
+            unlike = trained.gaps.rows_beyond(gaps)
+            warn_of_rows(unlike, gaps, trained.gaps)
             values = with_residual(values, gaps, active)
         else:
             errors = trained.errors.of_raw_rows(distances, active)
@@ -328,15 +328,6 @@ def _shifted_rows(make: Callable[[], tuple[Game, Any]], progress: Progress) -> T
 def _table_of(coalition: BoolArray) -> CoalitionTable:
     """Return the same single coalition for all rows."""
     return CoalitionTable(coalition[None, None], np.array([1]))
-
-
-def with_residual(
-    values: AttributionArray, gaps: ValueArray, active: BoolArray
-) -> AttributionArray:
-    """Share gaps, (R, K), equally among the active players."""
-    share = active[:, :, None] / np.maximum(active.sum(axis=1), 1)[:, None, None]
-    shared: AttributionArray = values + share * gaps[:, None]
-    return shared
 
 
 def ends_of(game: Game, n_rows: int) -> ValueArray:

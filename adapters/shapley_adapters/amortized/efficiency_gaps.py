@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from ..array_types import FloatArray, IntArray, ValueArray
+from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 from ..errors import warn_user
 from ..row_numbers import row_number
 from .explainer_network import ExplainerNetwork
@@ -56,10 +56,7 @@ class HeldOutGaps:
     @classmethod
     def of(cls, network: ExplainerNetwork, rows: TrainingRows, held_out: IntArray) -> HeldOutGaps:
         """Compute the gaps of held-out rows; costs no evaluations."""
-        batches = network.explained(rows.inputs[held_out], rows.active[held_out])
-        gaps = rows.grand_minus_empty[held_out] - np.concatenate(
-            [values.sum(axis=1) for values in batches]
-        )
+        _, gaps = predictions_and_gaps(network, rows, held_out)
         rounding = _ROUNDING * network.scale.double().numpy()
         sizes = np.maximum(np.sqrt((gaps**2).mean(axis=0)), rounding)
         return cls(tuple(sizes.tolist()), float((np.abs(gaps) / sizes).max()), len(held_out))
@@ -94,6 +91,24 @@ class HeldOutGaps:
         """
         n_remaining = n_rows - np.arange(n_beyond)
         return float(np.prod(n_remaining / (n_remaining + self.n_rows)))
+
+
+def predictions_and_gaps(
+    network: ExplainerNetwork, rows: TrainingRows, indices: IntArray
+) -> tuple[AttributionArray, ValueArray]:
+    """Return the network's attributions of some rows, and their gaps; costs no evaluations."""
+    batches = network.explained(rows.inputs[indices], rows.active[indices])
+    predictions = np.concatenate(list(batches))
+    return predictions, rows.grand_minus_empty[indices] - predictions.sum(axis=1)
+
+
+def with_residual(
+    values: AttributionArray, gaps: ValueArray, active: BoolArray
+) -> AttributionArray:
+    """Share gaps, (R, K), equally among the active players."""
+    share = active[:, :, None] / np.maximum(active.sum(axis=1), 1)[:, None, None]
+    shared: AttributionArray = values + share * gaps[:, None]
+    return shared
 
 
 def warn_of_rows(rows: IntArray, gaps: ValueArray, held_out_gaps: HeldOutGaps) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..array_types import AttributionArray, IntArray, ValueArray
+from .efficiency_gaps import predictions_and_gaps, with_residual
 from .explainer_network import ExplainerNetwork
 from .held_out_values import HeldOutValues
 from .reference_rows import ReferenceRows
@@ -37,13 +37,12 @@ def stated_errors(
     shifted : TrainingRows, optional
         Rows unlike the training rows.
     """
-    predictions, gaps = _predictions(network, rows, valued.rows)
+    predictions, gaps = predictions_and_gaps(network, rows, valued.rows)
     active = rows.active[valued.rows]
-    shares = active[:, :, None] / np.maximum(active.sum(axis=1), 1)[:, None, None]
     held_out = RowsWithErrors(
         reference.distances(network, rows.inputs[valued.rows]),
         gaps,
-        predictions + shares * gaps[:, None] - valued.values,
+        with_residual(predictions, gaps, active) - valued.values,
         valued.standard_errors**2,
         active,
     )
@@ -51,15 +50,6 @@ def stated_errors(
     if shifted is not None:
         every_row = np.arange(shifted.game.n_rows)
         distances = reference.distances(network, shifted.inputs)
-        _, gaps_of_shifted = _predictions(network, shifted, every_row)
+        _, gaps_of_shifted = predictions_and_gaps(network, shifted, every_row)
     rounding = _ROUNDING * network.scale.double().numpy()
     return StatedErrors.fit(held_out, distances, gaps_of_shifted, rounding)
-
-
-def _predictions(
-    network: ExplainerNetwork, rows: TrainingRows, indices: IntArray
-) -> tuple[AttributionArray, ValueArray]:
-    """Return the network's attributions of some rows, and their gaps."""
-    batches = network.explained(rows.inputs[indices], rows.active[indices])
-    predictions = np.concatenate(list(batches))
-    return predictions, rows.grand_minus_empty[indices] - predictions.sum(axis=1)
