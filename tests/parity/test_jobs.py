@@ -517,6 +517,40 @@ def test_a_module_goes_to_each_worker_once(tmp_path):
     assert str(os.getpid()) not in loads
 
 
+class Sent:
+    """A table as the weights of a model that processes receive."""
+
+    def __init__(self, n_weights):
+        self.weights = np.ones(n_weights)
+
+    def __call__(self, x):
+        return smooth(x) * self.weights.mean()
+
+
+def types_sent(n_weights, monkeypatch):
+    """Return the types of the pickles that joblib's tasks receive."""
+    types = []
+
+    def noted(function):
+        def task(data, *arguments):
+            types.append(type(data))
+            return delayed(function)(data, *arguments)
+
+        return task
+
+    delayed = joblib.delayed
+    with monkeypatch.context() as patches:
+        patches.setattr(joblib, "delayed", noted)
+        explained(2, Sent(n_weights), BACKGROUND, X, seed=0)
+    return set(types)
+
+
+def test_a_small_model_is_sent_with_each_task_and_a_large_one_once(monkeypatch):
+    # Dask holds an array at one worker first, and lets the others wait for their first task.
+    assert types_sent(10, monkeypatch) == {bytes}
+    assert types_sent(2**18, monkeypatch) == {np.ndarray}
+
+
 class OnAnotherDevice(_Tensor):
     """A tensor that says that it is on a GPU; the tests have none."""
 

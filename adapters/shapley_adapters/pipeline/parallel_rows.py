@@ -150,11 +150,11 @@ def _chunk_function(run: Run, jobs: Jobs) -> Callable[..., Any]:
     if jobs.share_memory:
         return partial(joblib.delayed(_estimate_in_thread), run)
     pickled = Pickled.of(run.for_worker(), _ADVICE)
-    return partial(joblib.delayed(_estimate_in_process), pickled.data)
+    return partial(joblib.delayed(_estimate_in_process), pickled.argument)
 
 
 def _estimate_in_process(
-    data: npt.NDArray[np.uint8],
+    data: bytes | npt.NDArray[np.uint8],
     settings: WorkerSettings,
     chunk: tuple[int, int],
     ends: ValueArray,

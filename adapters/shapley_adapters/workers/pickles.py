@@ -22,6 +22,9 @@ _loading = threading.Lock()
 _MOST_OBJECTS = 4
 """The objects that a process keeps for the next batches."""
 
+_SMALL_BYTES = 2**20
+"""Bound on the bytes that are sent with each task."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pickled:
@@ -30,7 +33,7 @@ class Pickled:
     Attributes
     ----------
     data : array of bytes
-        The pickle. joblib sends an array to each worker once, and bytes with each task.
+        The pickle.
     digest : str
         Digest of the pickle, by which a worker finds an object that it has loaded already.
     """
@@ -67,6 +70,16 @@ class Pickled:
         digest = hashlib.blake2b(data, digest_size=16).hexdigest()
         return cls(np.frombuffer(data, dtype=np.uint8), digest)
 
+    @property
+    def argument(self) -> bytes | npt.NDArray[np.uint8]:
+        """The pickle as the argument of many tasks of joblib.
+
+        joblib sends bytes with each task and an array to each worker once. Dask's backend sends an
+        array to one worker first and then prefers this worker for the first tasks, so that the
+        others wait. Therefore a small pickle is sent as bytes.
+        """
+        return self.data.tobytes() if self.data.nbytes <= _SMALL_BYTES else self.data
+
 
 def loaded_once(data: npt.NDArray[np.uint8], digest: str) -> Any:
     """Return the object of a pickle, loaded once in each process.
@@ -87,7 +100,7 @@ def loaded_once(data: npt.NDArray[np.uint8], digest: str) -> Any:
         return _of_process[digest]
 
 
-def load(data: npt.NDArray[np.uint8]) -> Any:
+def load(data: bytes | npt.NDArray[np.uint8]) -> Any:
     """Return the object of a pickle.
 
     Raises
@@ -96,7 +109,7 @@ def load(data: npt.NDArray[np.uint8]) -> Any:
         If the worker cannot load it, for example because it lacks a module.
     """
     try:
-        return pickle.loads(data.tobytes())
+        return pickle.loads(bytes(data))
     except Exception as error:  # loading runs the code of the objects
         raise WorkerError(
             f"A worker cannot load the model: {type(error).__name__}: {error}. Install the same "
