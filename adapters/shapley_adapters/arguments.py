@@ -43,6 +43,15 @@ def checked_count(name: str, value: Any, minimum: int = 1) -> int:
     return int(value)
 
 
+def count_or_auto(name: str, value: object) -> int | None:
+    """Return `value` if it is a whole number from 1 on, None if it is "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, str):
+        raise InvalidArgumentTypeError(f"{name} must be a whole number or 'auto'; got {value!r}.")
+    return checked_count(name, value)
+
+
 def checked_seconds(name: str, value: Any) -> float:
     """Return `value` as a float if it is a positive number of seconds."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):

@@ -11,7 +11,7 @@ import numpy as np
 
 from shapley_adapters.aggregation import Aggregate
 from shapley_adapters.aggregation.base_explainers import share_of_budget
-from shapley_adapters.arguments import checked_count, checked_flag
+from shapley_adapters.arguments import checked_count, checked_flag, count_or_auto
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
@@ -19,7 +19,7 @@ from shapley_adapters.torch_support.tensor_arrays import array_of
 from shapley_adapters.workers.jobs import checked_n_jobs
 
 from ..argument_types import Explanation, Outputs, Rows, Table
-from ..explainers.coalition_explainer import CoalitionExplainer, count_or_auto
+from ..explainers.coalition_explainer import CoalitionExplainer
 from ..explainers.legacy_calls import check_sums, no_expected_value, shared_value
 from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import plain_array_of, table_of_row

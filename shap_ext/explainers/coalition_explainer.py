@@ -11,11 +11,11 @@ import numpy as np
 import shap
 
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
-from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
-from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.arguments import checked_flag, checked_seconds, checked_seed, count_or_auto
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.batches.batch_function import BatchFunction, make_batch_function
 from shapley_adapters.constructors import write_constructor
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.evaluation import Evaluator
 from shapley_adapters.games.value_functions import (
@@ -41,9 +41,16 @@ from ..results.call_records import with_record
 from ..results.explanations import explanations
 from ..results.interaction_explanations import interaction_explanation
 from ..shap_internals import background_of, is_op_chain
+from .chosen_outputs import check_range, checked_outputs
 from .explained_streams import BAR_DELAY, StreamExplainer
 from .frame_explainer import ShapFrameExplainer
-from .legacy_calls import budget_of_samples, check_sums, no_expected_value, shared_value
+from .legacy_calls import (
+    budget_of_samples,
+    check_sums,
+    dict_of_row,
+    no_expected_value,
+    shared_value,
+)
 
 
 @write_constructor
@@ -179,7 +186,7 @@ class CoalitionExplainer(StreamExplainer):
                 "main_effects=True is not supported: these estimators do not single them out."
             )
         if outputs is not None:
-            outputs = _checked_outputs(outputs)
+            outputs = checked_outputs(outputs)
         budget = count_or_auto("max_evals", max_evals)
         chosen_batch_size = count_or_auto("batch_size", batch_size)
         chosen_tolerance = None if tolerance is None else checked_tolerance(tolerance)
@@ -223,7 +230,7 @@ class CoalitionExplainer(StreamExplainer):
             self._check_sums(result)
         n_outputs = result.values.shape[2]
         if outputs is not None and not is_op_chain(outputs):
-            _check_range(outputs, n_outputs)
+            check_range(outputs, n_outputs)
         # Rows may have outputs of their own, such as the tokens of a text.
         own_names = getattr(game, "output_names", None)
         output_names = own_names or self._checked_output_names(game, n_outputs)
@@ -307,24 +314,7 @@ class CoalitionExplainer(StreamExplainer):
             max_seconds=max_seconds,
             check_additivity=check_additivity,
         )
-        parts = answer if isinstance(answer, list) else [answer]
-        n_output_axes = np.ndim(parts[0].base_values) - 1
-        shapes = [part.values.shape[1 : part.values.ndim - n_output_axes] for part in parts]
-        flat = [
-            part.values[0].reshape(int(np.prod(shape)), *part.values.shape[1 + len(shape) :])
-            for part, shape in zip(parts, shapes, strict=True)
-        ]
-        base = parts[0].base_values[0]
-        return {
-            "values": np.concatenate(flat),
-            "expected_values": base,
-            "mask_shapes": shapes,
-            "main_effects": None,
-            "clustering": None if parts[0].clustering is None else parts[0].clustering[0],
-            "error_std": None if parts[0].error_std is None else parts[0].error_std[0],
-            "output_names": parts[0].output_names,
-            "output_indices": np.arange(len(base)) if np.ndim(base) else None,
-        }
+        return dict_of_row(answer)
 
     def batch_function(
         self,
@@ -464,32 +454,4 @@ def _check_value_function(value_function: ValueFunction, link: object) -> None:
         raise InvalidArgumentError(
             f"value_function={value_function.kind!r} makes values of the outputs themselves; leave "
             "link=shap.links.identity, or explain the raw outputs through the link."
-        )
-
-
-def count_or_auto(name: str, value: object) -> int | None:
-    """Return `value` if it is a whole number from 1 on, None if it is "auto"."""
-    if isinstance(value, str) and value == "auto":
-        return None
-    if isinstance(value, str):
-        raise InvalidArgumentTypeError(f"{name} must be a whole number or 'auto'; got {value!r}.")
-    return checked_count(name, value)
-
-
-def _checked_outputs(outputs: Outputs) -> Any:
-    if is_op_chain(outputs):
-        return outputs
-    if isinstance(outputs, (str, bytes)) or not isinstance(outputs, (Sequence, np.ndarray)):
-        raise InvalidArgumentTypeError(
-            f"outputs must be a list of places of outputs; got {type(outputs).__name__}."
-        )
-    if len(outputs) == 0:
-        raise InvalidArgumentError("outputs is empty; pass None to explain all outputs.")
-    return [checked_count("outputs", index, minimum=0) for index in outputs]
-
-
-def _check_range(outputs: Sequence[int] | IntArray, n_outputs: int) -> None:
-    if max(outputs) >= n_outputs:
-        raise InvalidArgumentError(
-            f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
         )

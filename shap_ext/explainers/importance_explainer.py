@@ -7,7 +7,7 @@ from typing import Any
 import shap
 
 from shapley_adapters import Settings
-from shapley_adapters.arguments import checked_flag, checked_seed
+from shapley_adapters.arguments import checked_flag, checked_seed, count_or_auto
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.games.value_functions import checked_value_function
@@ -19,7 +19,7 @@ from shapley_adapters.global_importance.requests import check_no_loss, checked_p
 from ..argument_types import Rows
 from ..games.explained_rows import ExplainedRows
 from ..results.global_importance import ExplainedImportance
-from .coalition_explainer import CoalitionExplainer, count_or_auto
+from .coalition_explainer import CoalitionExplainer
 from .explained_streams import BAR_DELAY
 
 

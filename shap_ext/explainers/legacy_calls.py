@@ -156,3 +156,25 @@ def check_sums(values: FloatArray, empty: FloatArray, grand: FloatArray, name: s
             "options. Pass efficient=True where the explainer has this option, choose another "
             "algorithm such as 'oddgp', or leave out check_additivity."
         )
+
+
+def dict_of_row(answer: Any) -> dict[str, Any]:
+    """Return the explanations of one row as the dict of shap's `explain_row`."""
+    parts = answer if isinstance(answer, list) else [answer]
+    n_output_axes = np.ndim(parts[0].base_values) - 1
+    shapes = [part.values.shape[1 : part.values.ndim - n_output_axes] for part in parts]
+    flat = [
+        part.values[0].reshape(int(np.prod(shape)), *part.values.shape[1 + len(shape) :])
+        for part, shape in zip(parts, shapes, strict=True)
+    ]
+    base = parts[0].base_values[0]
+    return {
+        "values": np.concatenate(flat),
+        "expected_values": base,
+        "mask_shapes": shapes,
+        "main_effects": None,
+        "clustering": None if parts[0].clustering is None else parts[0].clustering[0],
+        "error_std": None if parts[0].error_std is None else parts[0].error_std[0],
+        "output_names": parts[0].output_names,
+        "output_indices": np.arange(len(base)) if np.ndim(base) else None,
+    }
