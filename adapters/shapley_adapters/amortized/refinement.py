@@ -26,6 +26,7 @@ from ..estimators.odd_gp.estimator import OddGP
 from ..estimators.protocol import Solution
 from ..games.game import Game
 from ..pipeline.estimate import estimate
+from ..pipeline.repeated_values import check_repeated_values
 from ..pipeline.result import Estimate
 from ..pipeline.settings import Settings
 from ..pipeline.tolerance import Tolerance
@@ -138,7 +139,13 @@ def refined(
     averaged = _averaged(regressed, part)
     if settings.tolerance is not None:
         averaged = _within(settings.tolerance, averaged, regressed)
-    return _joined(predicted, rows, averaged, settings)
+    joined = _joined(predicted, rows, averaged, settings)
+    ends = np.stack([part.empty, part.grand], axis=1)
+    # Other coalitions may have larger values than these two, as far as the attributions are large.
+    largest = max(float(np.abs(ends).max()), float(np.abs(part.values).sum(axis=1).max()))
+    spent = estimated.evaluations
+    n_checks = check_repeated_values(game, settings, rows, ends, largest, spent)
+    return replace(joined, check_evaluations=n_checks)
 
 
 def _within(tolerance: Tolerance, averaged: Estimate, regressed: Estimate) -> Estimate:
@@ -204,7 +211,6 @@ def _joined(
         predicted,
         seed=settings.seed,
         budget=settings.budget,
-        check_evaluations=0,  # v(∅) and v(N) are known, and are not evaluated again
         rounding=refined_rows.rounding,
         method="trained network, refined by OddGP",
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from tqdm.auto import tqdm
 
 from ..coalitions.tables import end_points
@@ -71,11 +72,14 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     run.warnings.warn(game.n_rows, settings)
     if settings.is_for_training:
         return result
+    rows = np.flatnonzero(run.n_active)
+    spent = result.evaluations[rows]
+    n_checks = check_repeated_values(game, settings, rows, ends[rows], run.largest, spent)
     return replace(
         result,
         budget=settings.budget,
         timing_evaluations=n_timing,
-        check_evaluations=check_repeated_values(run, ends, result.evaluations),
+        check_evaluations=n_checks,
         rounding=float(getattr(game, "rounding", 0.0)),
         errors_cancel=settings.independent_rows and estimator.is_unbiased,
     )

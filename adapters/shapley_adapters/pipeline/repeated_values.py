@@ -8,7 +8,8 @@ from ..array_types import IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import warn_user
 from ..games.evaluation import Evaluator, Request
-from .run import Run
+from ..games.game import Game
+from .settings import Settings
 
 _DIFFERENCE = 2.0**-8
 """Share of the largest value by which repeated values may differ. Many models compute with reduced
@@ -18,7 +19,14 @@ _ROUNDINGS = 8
 """Rounding errors of the output by which they may differ, where that is more."""
 
 
-def check_repeated_values(run: Run, ends: ValueArray, evaluations: IntArray) -> int:
+def check_repeated_values(
+    game: Game,
+    settings: Settings,
+    rows: IntArray,
+    ends: ValueArray,
+    largest: float,
+    evaluations: IntArray,
+) -> int:
     """Warn where two values of the same input differ; return the evaluations that this took.
 
     At most two, if the rows' budgets still pay for them; the default budget is no limit. Models in
@@ -26,27 +34,31 @@ def check_repeated_values(run: Run, ends: ValueArray, evaluations: IntArray) -> 
 
     Parameters
     ----------
-    run : Run
-        The run, after its estimate.
+    game : Game
+        The games of all rows.
+    settings : Settings
+        The settings of the run, after its estimate.
+    rows : array, (R,)
+        The rows that have players.
     ends : array, (R, 2, K)
-        Values of the empty coalition and of all players.
+        Their values of the empty coalition and of all players.
+    largest : float
+        The largest value, regardless of signs.
     evaluations : array, (R,)
-        The evaluations of each row.
+        The evaluations of each of these rows.
     """
-    game, budget = run.game, run.settings.budget
-    rows = np.flatnonzero(run.n_active)
     if len(rows) == 0 or getattr(game, "is_in_training_mode", False):
         return 0
-    n_affordable = 2
+    n_affordable, budget = 2, settings.budget
     if budget is not None:
         budget = min(budget, int(evaluations.max()) + 2)  # NumPy's integers are bounded
-        n_affordable = min(2, int(np.maximum(budget - evaluations, 0)[rows].sum()))
-    evaluate = Evaluator(game, run.settings.batch_size)
-    allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * run.largest
+        n_affordable = min(2, int(np.maximum(budget - evaluations, 0).sum()))
+    evaluate = Evaluator(game, settings.batch_size)
+    allowed = max(_DIFFERENCE, _ROUNDINGS * getattr(game, "rounding", 0.0)) * largest
     # All players first: without any input, a random part of the model may have no effect.
     coalitions = end_points(game.n_players)[::-1][:n_affordable]
     pairs = []
-    for coalition, first in zip(coalitions, ends[rows[0], ::-1], strict=False):
+    for coalition, first in zip(coalitions, ends[0, ::-1], strict=False):
         # Each is evaluated alone: rows of a batch may influence each other.
         table = CoalitionTable(coalition[None, None], np.array([1]))
         pairs.append((first, evaluate([Request(rows[:1], table)])[0][0, 0]))
