@@ -71,6 +71,13 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     def __copy__(self) -> Any:
         return self._as_own(copied(self))
 
+    def __getitem__(self, item: Any) -> Any:
+        """Return a part; errors of rows that appear twice do not cancel."""
+        part = super().__getitem__(item)
+        if isinstance(part, BoundedExplanation) and _repeats_rows(item):
+            part.errors_cancel = False
+        return part
+
     def __repr__(self) -> str:
         """Return shap's text, with the standard errors or the reason why there are none."""
         removed = removed_bounds(self)
@@ -204,6 +211,15 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
             _by_row(np.maximum, *ends),
             _by_row(np.abs, errors),
         )
+
+
+def _repeats_rows(item: Any) -> bool:
+    """Return whether an index of `__getitem__` has a row more than once."""
+    rows = item[0] if isinstance(item, tuple) and item else item
+    if not isinstance(rows, (list, np.ndarray)):
+        return False
+    numbers = np.asarray(rows)
+    return numbers.dtype.kind in "iu" and len(np.unique(numbers)) < numbers.size
 
 
 def _is_numeric(data: Any) -> bool:

@@ -370,6 +370,10 @@ def test_errors_of_rows_cancel_only_in_sums_of_independent_draws():
     assert copy.copy(first).errors_cancel
     for shared in (first - first[::-1], first - first[0], first - second[0]):
         assert not shared.errors_cancel  # rows have draws in common
+    assert first[[2, 0]].errors_cancel
+    assert first[np.arange(5) > 2].errors_cancel
+    for repeated in (first[[0, 0]], first[np.array([1, 2, 1])], first[[0, 0], :2]):
+        assert not repeated.errors_cancel
 
 
 def test_one_row_keeps_the_name_of_its_output_in_copies_and_products():
