@@ -24,7 +24,6 @@ from shapley_adapters.estimators.odd_gp.attribution_covariances import (
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
 from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior, sizes_of_interactions
 from shapley_adapters.estimators.odd_gp.marginal_likelihood import (
-    best_of_grid,
     log_evidence,
     log_prior,
     whiten,
@@ -40,6 +39,7 @@ from shapley_adapters.estimators.odd_gp.prior_fitting import (
     log_weights_from_scores,
     strength_prior,
 )
+from shapley_adapters.estimators.odd_gp.prior_grid import best_of_grid
 from shapley_adapters.estimators.odd_gp.sparse_triples import (
     SparseInteractions,
     find_sparse_interactions,
@@ -394,7 +394,8 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
         return [SOME_STAND_OUT] * len(targets), found
 
     monkeypatch.setattr(f"{module}.choices_around", one_choice)
-    monkeypatch.setattr(f"{module}.choices_of_equal", one_choice)
+    of_equal = "shapley_adapters.estimators.odd_gp.equal_posterior"
+    monkeypatch.setattr(f"{of_equal}.choices_of_equal", lambda start, _: [start])
     monkeypatch.setattr(f"{module}.find_sparse_interactions", find_some)
     monkeypatch.setattr(
         f"{module}.fit_priors", lambda _, targets, *__: Prior.stack([prior] * len(targets))

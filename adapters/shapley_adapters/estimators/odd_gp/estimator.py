@@ -26,14 +26,15 @@ from ..pair_folds import FOLDS, FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .attribution_covariances import shapley_weights
 from .design import spread_pairs
+from .equal_posterior import equal_posterior
 from .even_part import even_memory, even_pair_solution
 from .exact_terms import with_exact_games
 from .kernels import OddKernel, Prior
 from .left_out_values import checked_last
-from .marginal_likelihood import best_of_grid
 from .posterior import Posterior, PriorChoice, posterior, posterior_through_first_values
-from .prior_choices import choices_around, choices_of_equal, likely_choices
+from .prior_choices import choices_around, likely_choices
 from .prior_fitting import around_centres, fit_priors, log_weights_from_scores, strength_prior
+from .prior_grid import best_of_grid
 from .prior_shares import prior_shares
 from .sparse_triples import SparseInteractions, find_sparse_interactions
 from .taylor_part import with_odd_part
@@ -342,7 +343,7 @@ class OddGP(Estimator[OddDesign]):
         starts = best_of_grid(signs[first_values], targets[first_values])
         means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
         if self.weights == "equal":
-            blocks = _blocks_of_equal(starts)
+            blocks = [list(range(len(starts)))] if n <= _DENSE_PAIRS else _blocks_of_equal(starts)
             solve, n_threads = _with_equal_weights, 1
         else:
             blocks = _even_blocks(_by_start(starts), _block_size(len(signs)))
@@ -367,7 +368,7 @@ def _signs(members: CoalitionArray) -> FloatArray:
 
 
 def _blocks_of_equal(starts: list[Prior]) -> list[list[int]]:
-    """Return the rows that start at the same prior, which share factorisations."""
+    """Return the rows that start at the same prior."""
     blocks: dict[int, list[int]] = {}
     for index, start in enumerate(starts):
         blocks.setdefault(id(start), []).append(index)
@@ -411,20 +412,15 @@ def _with_equal_weights(
     centres: FloatArray | None,
     other_signs: FloatArray,
 ) -> Posterior:
-    """Return the posterior for targets, (n, B), that start at the same prior."""
+    """Return the posterior for targets, (n, B); with many values, all have the same start."""
     del centres  # only fitted strengths have centres
-    is_dense = len(signs) <= _DENSE_PAIRS
-    if is_dense:
-        order = checked_last(signs)
-        signs, targets = signs[order], targets[order]
-    n_first = len(signs) if is_dense else min(_FIRST_VALUES, _DENSE_PAIRS)
-    kernel = OddKernel.at(signs[:n_first], starts[0].strengths)
-    if not is_dense:
-        sparse = SparseInteractions.empty()
-        return posterior_through_first_values(
-            signs, targets, kernel, starts[0], 0.0, sparse, other_signs
-        )
-    return posterior(signs, targets, choices_of_equal(kernel, starts[0]), 0.0, [], other_signs)
+    if len(signs) <= _DENSE_PAIRS:
+        return equal_posterior(signs, targets, starts, other_signs)
+    n_first = min(_FIRST_VALUES, _DENSE_PAIRS)
+    kernel, sparse = OddKernel.at(signs[:n_first], starts[0].strengths), SparseInteractions.empty()
+    return posterior_through_first_values(
+        signs, targets, kernel, starts[0], 0.0, sparse, other_signs
+    )
 
 
 def _with_learned_weights(

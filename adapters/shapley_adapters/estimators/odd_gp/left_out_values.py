@@ -93,7 +93,21 @@ class SizeWeights:
         """
         inverses = inverses_of_lower(factors)
         precisions = (inverses**2).sum(axis=-2)[..., None]
-        squares = (_product(inverses.swapaxes(-1, -2), whitened) / precisions) ** 2
+        solved = _product(inverses.swapaxes(-1, -2), whitened)
+        return self.of_solved(precisions, solved, spread)
+
+    def of_solved(
+        self, precisions: FloatArray, solved: FloatArray, spread: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the same, given the last entries of the diagonal of K⁻¹ and of K⁻¹ y.
+
+        Parameters
+        ----------
+        precisions : array, (..., m, 1) or (..., m, B)
+        solved : array, (..., m, B)
+        spread : array, (..., 1, B)
+        """
+        squares = (solved / precisions) ** 2
         squares /= spread + TINY
         ratios = squares * precisions
         of_unknown = _product(self.unknown[None], squares)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
-from .kernels import OddKernel, Prior, bounded_strengths
+from .kernels import OddKernel, Prior
 from .stacked_lapack import LowerFactors
 from .upper_kernel import UpperKernel
 
@@ -25,12 +24,6 @@ and wide enough for additive games."""
 
 STRENGTH_SPREAD = 1.0
 """Prior standard deviation of the logarithm of a player's strength, around the level."""
-
-_GRID_LEVELS = (1.0, 3.0, 8.0)
-_GRID_INTERACTIONS = np.array([1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0])
-_GRID_NOISE = (1e-7, 1e-4, 1e-2, 1e-1, 1.0)
-_MOST_GRID_LEVEL = 0.9
-"""The grid of priors with equal strengths. Learning starts from the best of them."""
 
 TINY = 1e-300
 """Added to the energies of values, which may be 0."""
@@ -176,52 +169,4 @@ def log_evidence(half_log_determinants: FloatArray, whitened: FloatArray) -> Flo
     n = whitened.shape[-2]
     scale = (whitened**2).sum(axis=-2) / n + TINY
     evidence: FloatArray = -0.5 * n * np.log(scale) - np.asarray(half_log_determinants)[..., None]
-    return evidence
-
-
-def best_of_grid(signs: FloatArray, targets: FloatArray) -> list[Prior]:
-    """Return the prior of the grid that suits each of the targets, (n, B), with equal strengths."""
-    scores = []
-    for strengths, priors in _grid(signs.shape[1]):
-        kernel = OddKernel.at(signs, strengths)
-        beforehand = log_prior(Prior.stack(priors)).reshape(len(_GRID_NOISE), -1)
-        for noise, log_chances in zip(_GRID_NOISE, beforehand, strict=True):
-            scores.append(_by_interactions(kernel, noise, targets) + log_chances[:, None])
-    grid = [prior for _, priors in _grid(signs.shape[1]) for prior in priors]
-    return [grid[best] for best in np.argmax(np.concatenate(scores), axis=0)]
-
-
-@lru_cache(maxsize=16)
-def _grid(n_players: int) -> list[tuple[FloatArray, list[Prior]]]:
-    """Return the strengths of each level of the grid, and its priors: by noise, then variance."""
-    levels = []
-    for level in _GRID_LEVELS:
-        equal = np.full(n_players, min(level / n_players, _MOST_GRID_LEVEL))
-        strengths = bounded_strengths(equal)
-        priors = [Prior(strengths, a, noise) for noise in _GRID_NOISE for a in _GRID_INTERACTIONS]
-        levels.append((strengths, priors))
-    return levels
-
-
-def _by_interactions(kernel: OddKernel, noise: float, targets: FloatArray) -> FloatArray:
-    """Return the log evidence of the targets, (n, B), for all variances of the grid, (G, B).
-
-    With H = L Lᵀ the covariance of interactions and noise, the values have that of
-    a H + Z Zᵀ / M. The evidence for each a follows from the singular values of L⁻¹ Z / √M.
-    """
-    n, n_players = kernel.signs.shape
-    covariance = kernel.interactions.copy()
-    covariance[np.arange(n), np.arange(n)] += noise * (np.arange(n) > 0) + 1e3 * JITTER
-    half, columns = whiten(
-        covariance, np.concatenate([kernel.signs / np.sqrt(n_players), targets], axis=1)
-    )
-    basis, singular, _ = np.linalg.svd(columns[:, :n_players], full_matrices=False)
-    whitened = columns[:, n_players:]
-    along = basis.T @ whitened
-    beside = ((whitened - basis @ along) ** 2).sum(axis=0)
-    a = _GRID_INTERACTIONS[:, None]
-    spread = a + singular**2  # (G, k)
-    energy = beside / a + (1 / spread) @ along**2 + TINY
-    halves = half + 0.5 * (np.log(spread).sum(axis=1) + (n - len(singular)) * np.log(a[:, 0]))
-    evidence: FloatArray = -0.5 * n * np.log(energy / n) - halves[:, None]
     return evidence

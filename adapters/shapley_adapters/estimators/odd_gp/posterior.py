@@ -150,18 +150,26 @@ class _Average:
         return results[0], results[1]
 
     def posterior(self) -> Posterior:
-        """Return the mean and the variance of the mixture, before their scale.
+        """Return the mean and the variance of the mixture, before their scale."""
+        return mixture(self.scores, self.means, self.variances)
 
-        The means of the Shapley values come first, followed by predictions without variances.
-        """
-        chances = np.exp(np.array(self.scores) - np.max(self.scores, axis=0))
-        chances = (chances / chances.sum(axis=0))[..., None, :]  # (G, ..., 1, B)
-        n_players = self.variances[0].shape[-2]
-        all_means = (chances * self.means).sum(axis=0)
-        mean, predictions = all_means[..., :n_players, :], all_means[..., n_players:, :]
-        spread = (np.array(self.means)[..., :n_players, :] - mean) ** 2
-        variance = (chances * (np.array(self.variances) + spread)).sum(axis=0)
-        return Posterior(mean, variance, predictions, np.full_like(variance[..., :1, :], np.inf))
+
+def mixture(
+    scores: list[FloatArray], means: list[FloatArray], variances: list[FloatArray]
+) -> Posterior:
+    """Return the mean and the variance of the mixture of choices, weighted by their scores.
+
+    The means, (..., M + m, B), of the Shapley values come first, followed by predictions without
+    variances; scores are logarithms, (..., B).
+    """
+    chances = np.exp(np.array(scores) - np.max(scores, axis=0))
+    chances = (chances / chances.sum(axis=0))[..., None, :]  # (G, ..., 1, B)
+    n_players = variances[0].shape[-2]
+    all_means = (chances * means).sum(axis=0)
+    mean, predictions = all_means[..., :n_players, :], all_means[..., n_players:, :]
+    spread = (np.array(means)[..., :n_players, :] - mean) ** 2
+    variance = (chances * (np.array(variances) + spread)).sum(axis=0)
+    return Posterior(mean, variance, predictions, np.full_like(variance[..., :1, :], np.inf))
 
 
 def posterior(

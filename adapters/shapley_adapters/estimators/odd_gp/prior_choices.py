@@ -69,10 +69,16 @@ def choices_around(
     yield from _with_more_interactions(signs, start)
 
 
-def choices_of_equal(kernel: OddKernel, start: Prior) -> Iterator[PriorChoice]:
-    """Return choices for games with equal strengths."""
-    yield from _with_levels(kernel, start, _EQUAL_ALONE, 0.0)
-    yield from _with_more_interactions(kernel.signs, start)
+def choices_of_equal(start: Prior, n_pairs: int) -> list[Prior]:
+    """Return choices for a stack of games with equal strengths."""
+    choices = []
+    for level, noise_factors in _EQUAL_ALONE:
+        strengths = bounded_strengths(level * start.strengths)
+        for factor in noise_factors:
+            choices.append(Prior(strengths, start.interactions, start.noise * factor))
+    if n_pairs <= _FEW_PAIRS * start.strengths.shape[-1]:
+        choices.append(_more_interactions(start))
+    return choices
 
 
 def _with_levels(
@@ -93,8 +99,11 @@ def _with_more_interactions(signs: FloatArray, start: Prior) -> Iterator[PriorCh
     """Return a choice with more interactions than the start has, if there are few values."""
     n_pairs, n_players = len(signs) - 1, signs.shape[1]
     if n_pairs <= _FEW_PAIRS * n_players:
-        prior = Prior(start.strengths, start.interactions * _MORE_INTERACTIONS, start.noise)
-        yield PriorChoice(OddKernel.at(signs, start.strengths), prior)
+        yield PriorChoice(OddKernel.at(signs, start.strengths), _more_interactions(start))
+
+
+def _more_interactions(start: Prior) -> Prior:
+    return Prior(start.strengths, start.interactions * _MORE_INTERACTIONS, start.noise)
 
 
 def likely_choices(

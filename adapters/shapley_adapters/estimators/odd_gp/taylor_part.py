@@ -17,8 +17,9 @@ from ...interactions.result import PairSolution
 from .attribution_covariances import integration_rule, log_integration_rule
 from .even_kernel import entries_of_pairs, n_nodes, pair_integrals
 from .kernels import FEWEST_PLAYERS, OddKernel, Prior, log_norm
-from .marginal_likelihood import best_of_grid, covariance_of, noise_of, whitened_by
+from .marginal_likelihood import covariance_of, noise_of, whitened_by
 from .prior_fitting import around_centres, fit_priors, strength_prior
+from .prior_grid import best_of_grid
 
 _LEARNED_FROM, _MOST_VALUES = 240, 2048
 """Number of pairs of complements that the prior is learned from, and that are given at most."""

@@ -1,0 +1,314 @@
+"""Posteriors of games with equal strengths, whose matrices are factored once for many games.
+
+With H the covariance of interactions, D the noise over their variance a, and Z the signs, the
+values have the covariance a C + Z Zᵀ / M, where C = H + D. Let C = L Lᵀ, and let U S Vᵀ be the
+singular value decomposition of L⁻¹ Z / √M. With g = 1 / (a + s²), the inverse is
+
+    L⁻ᵀ [(I − U Uᵀ) / a + U diag(g) Uᵀ] L⁻¹.
+
+So L, U, S and V serve all variances a. What is estimated, an attribution or the value of another
+coalition, has the covariance a C₁ + Z w / √M with the values, where C₁ is that by interactions and
+noise, and w / √M is what single players count in it. With B = L⁻¹ C₁ and D = Vᵀ w − S Uᵀ B, its
+mean is Bᵀ L⁻¹ y + Dᵀ diag(s g) Uᵀ L⁻¹ y, and its variance is a times that by C₁ alone, given the
+values, plus a Σ g D² over the columns of U. No large numbers cancel, even if a is tiny.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from ...array_types import FloatArray, IntArray
+from .attribution_covariances import interaction_covariances, shapley_weights, squared_weights
+from .factor_cache import FactorCache, coalitions_key, sorted_players
+from .kernels import OddKernel, Prior
+from .left_out_values import SizeWeights, checked_last, last_block, last_rows
+from .marginal_likelihood import JITTER, TINY, half_log_determinants, log_prior, whitened_by
+from .posterior import Posterior, mixture
+from .prior_choices import choices_of_equal
+from .stacked_lapack import inverses_of_lower
+
+_WIDTH = 32
+"""The games that are solved together. BLAS rounds products differently if there are more columns,
+so that all blocks have the same number."""
+
+
+def equal_posterior(
+    signs: FloatArray, targets: FloatArray, starts: Sequence[Prior], other_signs: FloatArray
+) -> Posterior:
+    """Return the posterior for targets, (n, B), averaged over choices of the prior.
+
+    Parameters
+    ----------
+    signs : array, (n, M)
+        The coalitions, that of all players first.
+    starts : sequence of Prior
+        For each target, the prior with equal strengths that suits it.
+    other_signs : array, (m, M)
+        Other coalitions, whose values are predicted.
+    """
+    values, players = checked_last(signs), sorted_players(signs)
+    coalitions = _Coalitions(signs[values][:, players], other_signs[:, players])
+    weights = None if len(other_signs) else SizeWeights.of(coalitions.signs)
+    shapes = (signs.shape[1], signs.shape[1], len(other_signs), 1)
+    results = [np.empty((n_rows, targets.shape[1])) for n_rows in shapes]
+    for games in _games_by_factors(starts):
+        choices = choices_of_equal(Prior.stack([starts[game] for game in games]), len(signs) - 1)
+        factors = [coalitions.factors(prior) for prior in choices]
+        log_chances = np.array([log_prior(prior) for prior in choices])
+        for block in _blocks(len(games)):
+            of_block = np.asfortranarray(targets[values][:, games[block]])
+            a = [prior.interactions[block] for prior in choices]
+            solved = [of.solve(of_block, a) for of, a in zip(factors, a, strict=True)]
+            found = _averaged(solved, log_chances[:, block], weights)
+            columns = games[block]
+            results[0][players[:, None], columns] = found.means
+            results[1][players[:, None], columns] = found.variances
+            results[2][:, columns], results[3][:, columns] = found.predictions, found.freedom
+    return Posterior(*results)
+
+
+def _games_by_factors(starts: Sequence[Prior]) -> list[IntArray]:
+    """Return the games that start at the same strengths and noise, and so share factors."""
+    games_by_start: dict[tuple[bytes, float], list[int]] = {}
+    for game, start in enumerate(starts):
+        games_by_start.setdefault((start.strengths.tobytes(), float(start.noise)), []).append(game)
+    return [np.array(games) for games in games_by_start.values()]
+
+
+def _blocks(n_games: int) -> Iterator[IntArray]:
+    """Yield the indices of games in blocks; the last block repeats its last game."""
+    for start in range(0, n_games, _WIDTH):
+        yield np.minimum(np.arange(start, start + _WIDTH), n_games - 1)
+
+
+def _averaged(
+    solved: list[SolvedValues], log_chances: FloatArray, weights: SizeWeights | None
+) -> Posterior:
+    """Return the average over the choices for a block; without weights, errors have no scale."""
+    scores = [of.log_evidence + chances for of, chances in zip(solved, log_chances, strict=True)]
+    found = mixture(scores, [of.means for of in solved], [of.variances for of in solved])
+    if weights is None:
+        return found
+    best = np.argmax(scores, axis=0)
+    scale, freedom = np.empty((2, 1, len(best)))
+    for choice in np.unique(best):
+        of_choice, chosen = solved[choice].scale_and_freedom(weights), best == choice
+        scale[:, chosen], freedom[:, chosen] = (array[:, chosen] for array in of_choice)
+    return replace(found, variances=found.variances * scale, freedom=freedom)
+
+
+class _Coalitions:
+    """The coalitions of a design, and what their factors have in common."""
+
+    def __init__(self, signs: FloatArray, other_signs: FloatArray) -> None:
+        self.signs, self.other_signs = signs, other_signs
+        self.weights = shapley_weights(signs)
+        self._key = coalitions_key(signs), coalitions_key(other_signs)
+        self._by_level: dict[float, _Covariances] = {}
+
+    def factors(self, prior: Prior) -> SharedFactors:
+        """Return the factors for a stack of priors with one noise, which may be in the cache."""
+        strengths, noise = prior.strengths[0], float(prior.noise[0])
+        level = float(strengths[0])
+
+        def compute() -> SharedFactors:
+            if level not in self._by_level:
+                self._by_level[level] = _Covariances.of(self.signs, strengths, self.other_signs)
+            return SharedFactors.of(self, self._by_level[level], noise)
+
+        return _cache.get((*self._key, level, noise), compute)
+
+
+@dataclass(frozen=True)
+class _Covariances:
+    """The covariances of interactions, for strengths of one level and variance 1.
+
+    Attributes
+    ----------
+    values, with_others : arrays, (n, n) and (n, m)
+        Of the values with each other, and with those of other coalitions.
+    with_attributions : array, (n, M)
+        Of the values with the attributions.
+    attributions : array, (M,)
+        The variances of the attributions.
+    """
+
+    values: FloatArray
+    with_others: FloatArray
+    with_attributions: FloatArray
+    attributions: FloatArray
+
+    @classmethod
+    def of(cls, signs: FloatArray, strengths: FloatArray, other_signs: FloatArray) -> _Covariances:
+        values = OddKernel.at(signs, strengths).interactions
+        with_others = OddKernel.at(signs, strengths, other_signs).interactions
+        return cls(values, with_others, *interaction_covariances(signs, strengths))
+
+
+@dataclass(frozen=True)
+class SharedFactors:
+    """The factors of the covariances of values, for strengths and a noise, but for any variance.
+
+    Names of matrices are those at the top of the module; k is the number of singular values.
+
+    Attributes
+    ----------
+    factor : array, (n, n)
+        L.
+    half : float
+        Half the logarithm of the determinant of C.
+    singular : array, (k,)
+        S.
+    columns : array, (k + M + m, n)
+        Uᵀ, and below it Bᵀ of the attributions and of the values of other coalitions.
+    tilts : array, (k, M + m)
+        D.
+    alone : array, (M,)
+        Variances of the attributions by C alone, given the values, for a = 1.
+    unseen : array, (M,)
+        Variances of the attributions that single players have, and of which no value tells.
+    last_inverse : array, (l, l)
+        The last rows and columns of L⁻¹, transposed.
+    last_basis : array, (l, k)
+        The last rows of L⁻ᵀ U.
+    last_precisions : array, (l, 1)
+        The last entries of the diagonal of L⁻ᵀ (I − U Uᵀ) L⁻¹.
+    """
+
+    factor: FloatArray
+    half: float
+    singular: FloatArray
+    columns: FloatArray
+    tilts: FloatArray
+    alone: FloatArray
+    unseen: FloatArray
+    last_inverse: FloatArray
+    last_basis: FloatArray
+    last_precisions: FloatArray
+
+    @classmethod
+    def of(cls, coalitions: _Coalitions, covariances: _Covariances, noise: float) -> SharedFactors:
+        """Factor the covariances of the values, with a noise over the interactions' variance."""
+        signs, other_signs = coalitions.signs, coalitions.other_signs
+        n, n_players = signs.shape
+        own = np.where(np.arange(n) > 0, noise, 0.0) + JITTER
+        covariance = covariances.values.copy()
+        covariance[np.arange(n), np.arange(n)] += own
+        factor = scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
+        singles = signs / np.sqrt(n_players)
+        with_attributions = covariances.with_attributions + own[:, None] * coalitions.weights
+        of_estimated = [with_attributions, covariances.with_others]
+        whitened = whitened_by(factor, np.concatenate([singles, *of_estimated], axis=1))
+        of_singles, loadings = np.split(whitened, [n_players], axis=1)
+        basis, singular, turned = np.linalg.svd(of_singles, full_matrices=False)
+        counted = np.concatenate([2.0 * np.eye(n_players), other_signs]) / np.sqrt(n_players)
+        tilts = turned @ counted.T - singular[:, None] * (basis.T @ loadings)
+        alone = (
+            covariances.attributions
+            + own[-1] * squared_weights(n_players)
+            + JITTER * 4 / n_players**2
+        )
+        alone -= (loadings[:, :n_players] ** 2).sum(axis=0)
+        unseen = 4 / n_players * (1.0 - (turned**2).sum(axis=0))
+        inverse = inverses_of_lower(last_block(factor))
+        last_basis = inverse.T @ last_rows(basis)  # the other entries of L⁻¹ are 0
+        squares = _squares_beside(basis, last_basis, inverse)
+        return cls(
+            factor=factor,
+            half=float(half_log_determinants(factor)),
+            singular=singular,
+            columns=np.ascontiguousarray(np.concatenate([basis, loadings], axis=1).T),
+            tilts=tilts,
+            alone=np.maximum(alone, 0.0),
+            unseen=np.maximum(unseen, 0.0) * (n < n_players),
+            last_inverse=np.ascontiguousarray(inverse.T),
+            last_basis=last_basis,
+            last_precisions=squares[:, None],
+        )
+
+    def solve(self, targets: FloatArray, interactions: FloatArray) -> SolvedValues:
+        """Return the posterior for a block of targets, (n, B), with variances a, (B,)."""
+        a, s = interactions, self.singular[:, None]
+        n, n_singular = len(targets), len(s)
+        whitened = whitened_by(self.factor, targets)
+        products = self.columns @ whitened
+        along, direct = products[:n_singular], products[n_singular:]
+        rest = whitened
+        rest -= self.columns[:n_singular].T @ along
+        rest *= n > n_singular  # otherwise it is rounding
+        precisions = 1.0 / (a + s**2)
+        scaled = precisions * along
+        energy = (rest**2).sum(axis=0) / a + (scaled * along).sum(axis=0)
+        half = self.half + 0.5 * ((n - n_singular) * np.log(a) - np.log(precisions).sum(axis=0))
+        first = targets[0] ** 2 / (a * self.factor[0, 0] ** 2 + 1.0)
+        spread = np.maximum(energy - first, 0.0) / max(1, n - 1)
+        squares = self.tilts[:, : len(self.alone)].T ** 2
+        variances = a * (self.alone[:, None] + squares @ precisions) + self.unseen[:, None]
+        return SolvedValues(
+            factors=self,
+            interactions=a,
+            log_evidence=-0.5 * n * np.log(energy / n + TINY) - half,
+            means=direct + self.tilts.T @ (s * scaled),
+            variances=variances * spread,
+            rest=rest,
+            scaled=scaled,
+            precisions=precisions,
+            spread=spread,
+        )
+
+
+@dataclass(frozen=True)
+class SolvedValues:
+    """The posterior of a block of B targets by one choice of the prior.
+
+    Attributes
+    ----------
+    factors : SharedFactors
+        What it was computed with.
+    interactions : array, (B,)
+        The variances a.
+    log_evidence : array, (B,)
+        The logarithm of the marginal likelihood, up to a constant.
+    means, variances : arrays, (M + m, B) and (M, B)
+        Of the attributions; the means are followed by predictions.
+    rest, scaled : arrays, (n, B) and (k, B)
+        (I − U Uᵀ) L⁻¹ y, and diag(g) Uᵀ L⁻¹ y.
+    precisions : array, (k, B)
+        The numbers g.
+    spread : array, (B,)
+        The mean square of whitened values.
+    """
+
+    factors: SharedFactors
+    interactions: FloatArray
+    log_evidence: FloatArray
+    means: FloatArray
+    variances: FloatArray
+    rest: FloatArray
+    scaled: FloatArray
+    precisions: FloatArray
+    spread: FloatArray
+
+    def scale_and_freedom(self, weights: SizeWeights) -> tuple[FloatArray, FloatArray]:
+        """Return the factor of the variances, and degrees of freedom, (1, B) each."""
+        of, a = self.factors, self.interactions
+        solved = of.last_inverse @ (last_rows(self.rest) / a) + of.last_basis @ self.scaled
+        precisions = of.last_precisions / a + of.last_basis**2 @ self.precisions
+        of_stack = (array[None] for array in (precisions, solved, self.spread[None]))
+        scale, freedom = weights.of_solved(*of_stack)
+        return scale[0], freedom[0]
+
+
+def _squares_beside(basis: FloatArray, last_basis: FloatArray, inverse: FloatArray) -> FloatArray:
+    """Return the sums of the squares of the last columns of (I − U Uᵀ) L⁻¹, (l,)."""
+    columns = -(basis @ last_basis.T)
+    last_rows(columns)[:] += inverse
+    squares: FloatArray = (columns**2).sum(axis=0)
+    return squares
+
+
+_cache: FactorCache[SharedFactors] = FactorCache()

@@ -1,0 +1,203 @@
+"""`oddgp` with equal weights: matrices are factored once for many rows and calls."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import shapley_adapters as core
+from shapley_adapters.estimators.odd_gp import equal_posterior, prior_grid
+from shapley_adapters.estimators.odd_gp.attribution_covariances import (
+    interaction_covariances,
+    shapley_weights,
+    squared_weights,
+)
+from shapley_adapters.estimators.odd_gp.design import spread_pairs
+from shapley_adapters.estimators.odd_gp.factor_cache import FactorCache, sorted_players
+from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior
+from shapley_adapters.estimators.odd_gp.marginal_likelihood import log_prior
+
+DECOMPOSITIONS = (
+    (scipy.linalg, "cholesky"),
+    (scipy.linalg, "qr"),
+    (np.linalg, "cholesky"),
+    (np.linalg, "eigh"),
+    (np.linalg, "svd"),
+)
+
+
+@pytest.fixture
+def cleared_caches():
+    prior_grid._cache.clear()
+    equal_posterior._cache.clear()
+
+
+@pytest.fixture
+def decompositions(monkeypatch):
+    """Count the decompositions of matrices from here on."""
+    names = []
+    for module, name in DECOMPOSITIONS:
+        original = getattr(module, name)
+
+        def counted(*arguments, of=original, called=name, **options):
+            names.append(called)
+            return of(*arguments, **options)
+
+        monkeypatch.setattr(module, name, counted)
+    return names
+
+
+def design(n_players, n_pairs, seed=0):
+    pairs = spread_pairs(n_players, n_pairs, np.random.default_rng(seed))
+    return np.where(np.concatenate([np.ones((1, n_players), bool), pairs]), 1.0, -1.0)
+
+
+def games(signs, n_games, seed=0):
+    """Additive games, with noise or interactions of all strengths, of mean square 1."""
+    rng = np.random.default_rng(seed)
+    additive = signs @ rng.normal(size=(signs.shape[1], n_games))
+    strengths = 10.0 ** rng.uniform(-4, 1, size=n_games)
+    cubic = np.prod(signs[:, :3], axis=1)[:, None]
+    others = np.where(np.arange(n_games) % 2, cubic, rng.normal(size=additive.shape))
+    values = additive + strengths * others
+    return values / np.sqrt((values**2).mean(axis=0))
+
+
+def test_a_second_call_decomposes_no_matrix(cleared_caches, decompositions):
+    shap = pytest.importorskip("shap")
+    pytest.importorskip("shap_ext")
+    background, rows = np.zeros((1, 10)), np.random.default_rng(0).normal(size=(8, 10))
+
+    def model(x):
+        return x.sum(axis=1) + x[:, 0] * x[:, 1] * x[:, 2]
+
+    def explain(seed):
+        explainer = shap.Explainer(model, background, algorithm="oddgp", weights="equal", seed=seed)
+        return explainer(rows, max_evals=150, silent=True)
+
+    explain(0)
+    assert decompositions
+    decompositions.clear()
+    explain(0)
+    explain(1)  # the same coalitions, with the players in another order
+    assert not decompositions
+
+
+@pytest.mark.parametrize(("n_players", "n_pairs"), [(30, 100), (7, 20), (3, 2), (30, 12), (2, 1)])
+def test_the_grid_has_the_evidence_of_the_whole_covariance(n_players, n_pairs):
+    signs = design(n_players, n_pairs)
+    n, values = len(signs), games(signs, 12) if n_players > 2 else np.ones((2, 1))
+    scores = []
+    all_priors = [prior for _, priors in prior_grid._grid(n_players) for prior in priors]
+    for prior in all_priors:
+        kernel = OddKernel.at(signs, prior.strengths)
+        own = prior.noise * (np.arange(n) > 0) + 1e-7
+        covariance = prior.interactions * (kernel.interactions + np.diag(own)) + kernel.degree_one
+        factor = np.linalg.cholesky(covariance)
+        energy = (np.linalg.solve(factor, values) ** 2).sum(axis=0)
+        half = np.log(np.diagonal(factor)).sum()
+        scores.append(-0.5 * n * np.log(energy / n) - half + log_prior(prior))
+    found = prior_grid.best_of_grid(signs, values)
+    for game, prior in enumerate(found):
+        of_game = np.array(scores)[:, game]
+        index = next(i for i, other in enumerate(all_priors) if other is prior)
+        assert of_game[index] > of_game.max() - 1e-6
+
+
+@pytest.mark.parametrize(("n_players", "n_pairs"), [(20, 60), (20, 15), (20, 300), (6, 20)])
+def test_the_posterior_is_that_of_the_whole_covariance(n_players, n_pairs, monkeypatch):
+    """For each variance of interactions, means, errors and predictions are those of plain algebra.
+
+    With one choice of the prior, the scale of the errors apart.
+    """
+    monkeypatch.setattr(equal_posterior, "choices_of_equal", lambda start, _: [start])
+    signs, others = design(n_players, n_pairs), design(n_players, 5, seed=1)[1:]
+    values, n = games(signs, 9), len(signs)
+    strengths = np.full(n_players, 3 / n_players)
+    starts = [Prior(strengths, a, 0.1) for a in np.geomspace(1e-9, 3, 9)]
+    found = equal_posterior.equal_posterior(signs, values, starts, others)
+    errors = equal_posterior.equal_posterior(signs, values, starts, others[:0]).variances
+    covariances, variances = interaction_covariances(signs, strengths)
+    weights = shapley_weights(signs)
+    for game, a in enumerate(np.geomspace(1e-9, 3, 9)):
+        own = a * (0.1 * (np.arange(n) > 0) + 1e-10)
+        prior = Prior(strengths, a, 0.1)
+        covariance = OddKernel.at(signs, strengths).combined(prior) + np.diag(own)
+        common = a * covariances + 2 * signs / n_players + own[:, None] * weights
+        solved = np.linalg.solve(covariance, np.column_stack([values[:, game], common]))
+        means = common.T @ solved[:, 0]
+        np.testing.assert_allclose(found.means[:, game], means, rtol=0, atol=1e-6)
+        with_others = OddKernel.at(signs, strengths, others).combined(prior)
+        predictions = with_others.T @ solved[:, 0]
+        np.testing.assert_allclose(found.predictions[:, game], predictions, rtol=0, atol=1e-6)
+        if a < 1e-4:
+            continue  # a difference of large numbers
+        prior_variance = 4 / n_players + a * variances + own[-1] * squared_weights(n_players)
+        remaining = prior_variance - (common * solved[:, 1:]).sum(axis=0)
+        ratios = errors[:, game] / remaining
+        np.testing.assert_allclose(ratios, ratios[0], rtol=1e-4)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """An entry of a cache."""
+
+    numbers: np.ndarray
+
+
+def test_rows_have_the_same_results_in_any_company():
+    signs = design(30, 249)
+    values = games(signs, 70)
+    solve = core.OddGP("equal")._posterior
+    together = solve(signs, values, None)
+    for some in ([3], [69, 3, 5], list(range(69, -1, -1))):
+        alone = solve(signs, values[:, some], None)
+        for name in ("means", "variances", "freedom"):
+            np.testing.assert_array_equal(getattr(alone, name), getattr(together, name)[:, some])
+
+
+def test_results_do_not_depend_on_what_is_in_the_cache(cleared_caches):
+    signs = design(12, 80)
+    values, labels = games(signs, 5), np.random.default_rng(1).permutation(12)
+    solve = core.OddGP("equal")._posterior
+    first = solve(signs, values, None)
+    relabelled = solve(signs[:, labels], values, None)  # from the cache
+    prior_grid._cache.clear()
+    equal_posterior._cache.clear()
+    computed = solve(signs[:, labels], values, None)
+    np.testing.assert_array_equal(relabelled.means, computed.means)
+    np.testing.assert_array_equal(relabelled.variances, computed.variances)
+    np.testing.assert_array_equal(relabelled.means, first.means[labels])
+
+
+def test_a_cache_keeps_its_bound_and_the_most_recent():
+    cache = FactorCache(most_bytes=100)
+    made = []
+
+    def entry(key, size=5):
+        def compute():
+            made.append(key)
+            return Numbers(np.zeros(size))
+
+        return cache.get(key, compute)
+
+    entry("a"), entry("b"), entry("a"), entry("c")  # c removes b: two have 80 bytes
+    assert made == ["a", "b", "c"]
+    entry("a")
+    assert made == ["a", "b", "c"]
+    entry("b")
+    assert made == ["a", "b", "c", "b"]
+    entry("large", size=100), entry("large", size=100)
+    assert made[-2:] == ["large", "large"]
+    entry("b")
+    assert made[-1] == "large"
+
+
+def test_sorted_players_do_not_depend_on_their_labels():
+    signs = design(15, 40)
+    labels = np.random.default_rng(0).permutation(15)
+    relabelled = signs[:, labels]
+    np.testing.assert_array_equal(
+        signs[:, sorted_players(signs)], relabelled[:, sorted_players(relabelled)]
+    )
