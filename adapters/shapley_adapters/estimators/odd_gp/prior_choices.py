@@ -27,6 +27,14 @@ _FEW_PAIRS, _MORE_INTERACTIONS = 2, 10.0
 interactions. So few values hardly show interactions: the prior that explains them best may be
 almost additive, and its errors too small."""
 
+_JUMP_STRENGTHS, _MOST_JUMP_STRENGTH = 3.0, 0.9
+_JUMP_INTERACTIONS, _JUMP_NOISE, _JUMP_NOISE_FACTORS = 1.0, 10.0, (1.0, 0.3)
+_JUMP_UNEVENNESS, _JUMP_COMMON, _JUMP_LOG_CHANCE = 3.0, 0.2, 2.0
+"""Choices for games that jump where about half of the players are present, as votes do: equal
+strengths times the number of players, their bound, the variance of interactions, the noise and its
+factors; how the noise depends on sizes, and the variance of the effect that all players share; see
+`Prior`. Other choices take the jumps for large effects of single players."""
+
 _LEAST_CHANCE, _MOST_CHOICES = 1e-3, 2
 """With many values, only the likeliest choices given the first values are used: at most so many,
 whose probability is at least this share of that of the likeliest choice."""
@@ -67,12 +75,14 @@ def choices_around(
     log_chance = -0.25 * cost - _COST_OF_HALF * n_players
     yield from _with_levels(kernel, half_way, _HALF_WAY, log_chance)
     yield from _with_more_interactions(signs, start)
+    yield from _with_jumps(signs, start.strengths.shape)
 
 
 def choices_of_equal(kernel: OddKernel, start: Prior) -> Iterator[PriorChoice]:
     """Return choices for games with equal strengths."""
     yield from _with_levels(kernel, start, _EQUAL_ALONE, 0.0)
     yield from _with_more_interactions(kernel.signs, start)
+    yield from _with_jumps(kernel.signs, start.strengths.shape)
 
 
 def _with_levels(
@@ -95,6 +105,25 @@ def _with_more_interactions(signs: FloatArray, start: Prior) -> Iterator[PriorCh
     if n_pairs <= _FEW_PAIRS * n_players:
         prior = Prior(start.strengths, start.interactions * _MORE_INTERACTIONS, start.noise)
         yield PriorChoice(OddKernel.at(signs, start.strengths), prior)
+
+
+def _with_jumps(signs: FloatArray, shape: tuple[int, ...]) -> Iterator[PriorChoice]:
+    """Return choices for games that jump, with equal strengths, (..., M).
+
+    They are the same for all games, so that their kernel is computed once. With no more pairs than
+    players, the pairs are single players, whose values show no jumps.
+    """
+    if len(signs) - 1 <= shape[-1]:
+        return
+    level = min(_JUMP_STRENGTHS / shape[-1], _MOST_JUMP_STRENGTH)
+    strengths = bounded_strengths(np.full(shape, level))
+    interactions, noise = (
+        np.full(shape[:-1], number)[()] for number in (_JUMP_INTERACTIONS, _JUMP_NOISE)
+    )
+    prior = Prior(strengths, interactions, noise, _JUMP_UNEVENNESS, _JUMP_COMMON)
+    is_stack = len(shape) > 1
+    kernel = OddKernel.of_stack(signs, strengths) if is_stack else OddKernel.at(signs, strengths)
+    yield PriorChoice(kernel, prior, _JUMP_NOISE_FACTORS, _JUMP_LOG_CHANCE)
 
 
 def likely_choices(
