@@ -1,6 +1,7 @@
 """Odd Gaussian-process regression against its prior written out, set by set."""
 
 import math
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -368,14 +369,21 @@ def scale_of(covariance, target, sizes, n_of_sizes):
     return spread * at_unknown * max(1, at_unknown / at_known) ** 0.5, freedom
 
 
+def stacked(prior, n_games):
+    """Return the prior of one game for several games."""
+    stack = Prior.stack([prior] * n_games)
+    return replace(stack, unevenness=prior.unevenness, common=prior.common)
+
+
 def known_pairs(game):
     """Return one of each pair that was evaluated for the first row, but that of all players."""
     last = 2**game.n_players - 1
     return np.array([place for row, place in game.asked if row == 0 and 0 < place < last])[::2]
 
 
+@pytest.mark.parametrize(("unevenness", "common"), [(0.0, 0.0), (3.0, 0.7)])
 @pytest.mark.parametrize("weights", OPTIONS)
-def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
+def test_the_posterior_is_that_of_regression_on_all_sets(weights, unevenness, common, monkeypatch):
     """With hyperparameters held still: on the features of every set, and on each pair of its own.
 
     What each pair has of its own is a game, too, of which Shapley values follow by enumeration.
@@ -383,7 +391,7 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     strengths = np.full(7, 0.3)
     if weights == "learned":
         strengths = np.random.default_rng(4).uniform(0.1, 0.9, size=7)
-    prior = Prior(strengths, 0.2, 0.05)
+    prior = Prior(strengths, 0.2, 0.05, unevenness, common)
     module = "shapley_adapters.estimators.odd_gp.estimator"
     monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y: [prior] * y.shape[1])
 
@@ -395,10 +403,13 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
 
     monkeypatch.setattr(f"{module}.choices_around", one_choice)
     of_equal = "shapley_adapters.estimators.odd_gp.equal_posterior"
-    monkeypatch.setattr(f"{of_equal}.choices_of_equal", lambda start, _: [start])
+    monkeypatch.setattr(
+        f"{of_equal}.choices_of_equal",
+        lambda start, _: [(replace(start, unevenness=unevenness, common=common), 0.0)],
+    )
     monkeypatch.setattr(f"{module}.find_sparse_interactions", find_some)
     monkeypatch.setattr(
-        f"{module}.fit_priors", lambda _, targets, *__: Prior.stack([prior] * len(targets))
+        f"{module}.fit_priors", lambda _, targets, *__: stacked(prior, len(targets))
     )
     game = random_game(7, n_rows=2, n_outputs=2)
     found = run(game, 40, weights)
@@ -415,12 +426,14 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     if weights == "learned":
         variances = variances + own_variances(7)
         jitter *= 3.0
-    own = np.full(len(every), 0.2 * 0.05) + jitter
+    n_present = (every > 0).sum(axis=1)
+    own = 0.2 * 0.05 * (4 * n_present * (7 - n_present) / 49) ** unevenness + jitter
     own[0] = jitter
-    # The coefficients of all sets, then what each pair has of its own.
-    maps = np.concatenate([to_values.T, shapley_weights(every)])
-    variances = np.concatenate([variances, own])
-    features = np.concatenate([features, np.eye(len(every))], axis=1)[known]
+    # The coefficients of all sets, the effect that all share, then what each pair has of its own.
+    maps = np.concatenate([to_values.T, np.full((1, 7), 2.0), shapley_weights(every)])
+    variances = np.concatenate([variances, [common / 7], own])
+    shared = every.sum(axis=1, keepdims=True)
+    features = np.concatenate([features, shared, np.eye(len(every))], axis=1)[known]
     covariance = features * variances @ features.T
     cross = (maps.T * variances) @ features.T
     gain = cross @ np.linalg.inv(covariance)
@@ -518,6 +531,26 @@ def test_errors_fall_from_every_budget_to_its_double(name):
     for before, after in pairwise(errors):
         assert after < 1.1 * before + 1e-6
     assert errors[-1] < 0.03
+
+
+@pytest.mark.parametrize("weights", OPTIONS)
+@pytest.mark.parametrize("n_players", [10, 20, 30])
+def test_errors_of_votes_fall_from_two_evaluations_a_player_on(n_players, weights):
+    """Two evaluations show equal players. Four are halves: their jumps are not effects of one.
+
+    With 20 players, the design of 16 adds smaller coalitions to that of 8, which show nothing.
+    """
+    shares = np.random.default_rng(0).integers(1, 10, size=(8, n_players))
+    quotas = shares.sum(axis=1) // 2 + 1
+    exact = np.stack([power_of_votes(*vote) for vote in zip(shares, quotas, strict=True)], axis=1)
+    game = FunctionGame(lambda coalitions: coalitions @ shares.T >= quotas, n_players)
+    errors = []
+    for per_player in (2, 4, 8, 16):
+        found = [run(game, per_player * n_players + 2, weights, seed).values[0] for seed in (0, 1)]
+        errors.append(np.abs(np.array(found) - exact).sum(axis=1).mean())
+    assert errors[1] < errors[0]
+    assert errors[3] < 0.65 * errors[0]
+    assert all(after < 1.2 * before for before, after in pairwise(errors))
 
 
 @pytest.mark.parametrize("n_players", [10, 12])

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.special
 
 from ...array_types import FloatArray
-from .kernels import FEWEST_PLAYERS, log_norm
+from .kernels import FEWEST_PLAYERS, evenness_of_sizes, log_norm
 
 _MOST_NODES = 64
 """Bound on the nodes of a rule. Beyond 128 players, the rest of the sum is left out."""
@@ -125,15 +125,16 @@ def shapley_weights(signs: FloatArray) -> FloatArray:
     return weights
 
 
-def squared_weights(n_players: int) -> float:
+def squared_weights(n_players: int, unevenness: float = 0.0) -> float:
     """Return the sum of the squares of a player's weights over all pairs but that of all players.
 
     Each size of coalitions that hold the player, s < M, adds (2 (s − 1)! (M − s)! / M!)² for each
-    of C(M − 1, s − 1) coalitions.
+    of C(M − 1, s − 1) coalitions, times the variance of their noise by `unevenness`; see `Prior`.
     """
     # Of the two coalitions of a pair, just one holds the player.
     logarithms = -_log_orders(n_players)[:-1]
-    return float(4 / n_players * np.exp(logarithms).sum())
+    of_sizes = evenness_of_sizes(np.arange(1, n_players), n_players) ** unevenness
+    return float(4 / n_players * (of_sizes * np.exp(logarithms)).sum())
 
 
 def _log_orders(n_players: int) -> FloatArray:

@@ -1,8 +1,9 @@
 """Posteriors of games with equal strengths, whose matrices are factored once for many games.
 
 With H the covariance of interactions, D the noise over their variance a, and Z the signs, the
-values have the covariance a C + Z Zᵀ / M, where C = H + D. Let C = L Lᵀ, and let U S Vᵀ be the
-singular value decomposition of L⁻¹ Z / √M. With g = 1 / (a + s²), the inverse is
+values have the covariance a C + Z Zᵀ / M, where C = H + D. An effect that all players share counts
+as if Z were Z R, with R² = I + c 1 1ᵀ and the variance c of `Prior`. Let C = L Lᵀ, and let U S Vᵀ
+be the singular value decomposition of L⁻¹ Z / √M. With g = 1 / (a + s²), the inverse is
 
     L⁻ᵀ [(I − U Uᵀ) / a + U diag(g) Uᵀ] L⁻¹.
 
@@ -26,7 +27,14 @@ from .attribution_covariances import interaction_covariances, shapley_weights, s
 from .factor_cache import FactorCache, coalitions_key, sorted_players
 from .kernels import OddKernel, Prior
 from .left_out_values import SizeWeights, checked_last, last_block, last_rows
-from .marginal_likelihood import JITTER, TINY, half_log_determinants, log_prior, whitened_by
+from .marginal_likelihood import (
+    JITTER,
+    TINY,
+    half_log_determinants,
+    log_prior,
+    noise_of,
+    whitened_by,
+)
 from .posterior import Posterior, mixture
 from .prior_choices import choices_of_equal
 from .stacked_lapack import inverses_of_lower
@@ -57,11 +65,11 @@ def equal_posterior(
     results = [np.empty((n_rows, targets.shape[1])) for n_rows in shapes]
     for games in _games_by_factors(starts):
         choices = choices_of_equal(Prior.stack([starts[game] for game in games]), len(signs) - 1)
-        factors = [coalitions.factors(prior) for prior in choices]
-        log_chances = np.array([log_prior(prior) for prior in choices])
+        factors = [coalitions.factors(prior) for prior, _ in choices]
+        log_chances = np.array([log_prior(prior) + log_chance for prior, log_chance in choices])
         for block in _blocks(len(games)):
             of_block = np.asfortranarray(targets[values][:, games[block]])
-            a = [prior.interactions[block] for prior in choices]
+            a = [prior.interactions[block] for prior, _ in choices]
             solved = [of.solve(of_block, a) for of, a in zip(factors, a, strict=True)]
             found = _averaged(solved, log_chances[:, block], weights)
             columns = games[block]
@@ -112,15 +120,17 @@ class _Coalitions:
 
     def factors(self, prior: Prior) -> SharedFactors:
         """Return the factors for a stack of priors with one noise, which may be in the cache."""
-        strengths, noise = prior.strengths[0], float(prior.noise[0])
+        of_one = prior.of_games(0)
+        strengths = of_one.strengths
         level = float(strengths[0])
 
         def compute() -> SharedFactors:
             if level not in self._by_level:
                 self._by_level[level] = _Covariances.of(self.signs, strengths, self.other_signs)
-            return SharedFactors.of(self, self._by_level[level], noise)
+            return SharedFactors.of(self, self._by_level[level], of_one)
 
-        return _cache.get((*self._key, level, noise), compute)
+        key = level, float(of_one.noise), prior.unevenness, prior.common
+        return _cache.get((*self._key, *key), compute)
 
 
 @dataclass(frozen=True)
@@ -161,6 +171,8 @@ class SharedFactors:
         L.
     half : float
         Half the logarithm of the determinant of C.
+    first_single : float
+        The variance of the first value by single players.
     singular : array, (k,)
         S.
     columns : array, (k + M + m, n)
@@ -181,6 +193,7 @@ class SharedFactors:
 
     factor: FloatArray
     half: float
+    first_single: float
     singular: FloatArray
     columns: FloatArray
     tilts: FloatArray
@@ -191,35 +204,38 @@ class SharedFactors:
     last_precisions: FloatArray
 
     @classmethod
-    def of(cls, coalitions: _Coalitions, covariances: _Covariances, noise: float) -> SharedFactors:
-        """Factor the covariances of the values, with a noise over the interactions' variance."""
+    def of(cls, coalitions: _Coalitions, covariances: _Covariances, prior: Prior) -> SharedFactors:
+        """Factor the covariances of the values, with the noise of a prior of one game."""
         signs, other_signs = coalitions.signs, coalitions.other_signs
         n, n_players = signs.shape
-        own = np.where(np.arange(n) > 0, noise, 0.0) + JITTER
+        noise, _ = noise_of(replace(prior, interactions=1.0), signs)
         covariance = covariances.values.copy()
-        covariance[np.arange(n), np.arange(n)] += own
+        covariance[np.arange(n), np.arange(n)] += noise
         factor = scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
-        singles = signs / np.sqrt(n_players)
-        with_attributions = covariances.with_attributions + own[:, None] * coalitions.weights
+        root = _root_of_singles(n_players, prior.common)
+        singles = signs @ root
+        with_attributions = covariances.with_attributions + noise[:, None] * coalitions.weights
         of_estimated = [with_attributions, covariances.with_others]
         whitened = whitened_by(factor, np.concatenate([singles, *of_estimated], axis=1))
         of_singles, loadings = np.split(whitened, [n_players], axis=1)
         basis, singular, turned = np.linalg.svd(of_singles, full_matrices=False)
-        counted = np.concatenate([2.0 * np.eye(n_players), other_signs]) / np.sqrt(n_players)
+        counted = np.concatenate([2.0 * root, other_signs @ root])
         tilts = turned @ counted.T - singular[:, None] * (basis.T @ loadings)
         alone = (
             covariances.attributions
-            + own[-1] * squared_weights(n_players)
-            + JITTER * 4 / n_players**2
+            + prior.noise * squared_weights(n_players, prior.unevenness)
+            + JITTER * (squared_weights(n_players) + 4 / n_players**2)
         )
         alone -= (loadings[:, :n_players] ** 2).sum(axis=0)
-        unseen = 4 / n_players * (1.0 - (turned**2).sum(axis=0))
+        attributions = counted[:n_players].T
+        unseen = (attributions**2).sum(axis=0) - ((turned @ attributions) ** 2).sum(axis=0)
         inverse = inverses_of_lower(last_block(factor))
         last_basis = inverse.T @ last_rows(basis)  # the other entries of L⁻¹ are 0
         squares = _squares_beside(basis, last_basis, inverse)
         return cls(
             factor=factor,
             half=float(half_log_determinants(factor)),
+            first_single=float((singles[0] ** 2).sum()),
             singular=singular,
             columns=np.ascontiguousarray(np.concatenate([basis, loadings], axis=1).T),
             tilts=tilts,
@@ -244,7 +260,7 @@ class SharedFactors:
         scaled = precisions * along
         energy = (rest**2).sum(axis=0) / a + (scaled * along).sum(axis=0)
         half = self.half + 0.5 * ((n - n_singular) * np.log(a) - np.log(precisions).sum(axis=0))
-        first = targets[0] ** 2 / (a * self.factor[0, 0] ** 2 + 1.0)
+        first = targets[0] ** 2 / (a * self.factor[0, 0] ** 2 + self.first_single)
         spread = np.maximum(energy - first, 0.0) / max(1, n - 1)
         squares = self.tilts[:, : len(self.alone)].T ** 2
         variances = a * (self.alone[:, None] + squares @ precisions) + self.unseen[:, None]
@@ -301,6 +317,13 @@ class SolvedValues:
         of_stack = (array[None] for array in (precisions, solved, self.spread[None]))
         scale, freedom = weights.of_solved(*of_stack)
         return scale[0], freedom[0]
+
+
+def _root_of_singles(n_players: int, common: float) -> FloatArray:
+    """Return R / √M, (M, M)."""
+    shared = (np.sqrt(1.0 + common * n_players) - 1.0) / n_players
+    root: FloatArray = (np.eye(n_players) + shared) / np.sqrt(n_players)
+    return root
 
 
 def _squares_beside(basis: FloatArray, last_basis: FloatArray, inverse: FloatArray) -> FloatArray:

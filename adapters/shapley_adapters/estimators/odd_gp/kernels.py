@@ -58,11 +58,18 @@ class Prior:
     noise : float or array, (...)
         Variance of the noise, over that of the interactions. The noise is the residual of each
         value that no interaction explains; it is independent from pair to pair.
+    unevenness : float
+        Power of `evenness_of_sizes` in the variance of the noise. At 0, all coalitions have the
+        same noise; above, coalitions of about half of the players have more.
+    common : float
+        Variance of an effect that all players share, over that of the effect of each player alone.
     """
 
     strengths: FloatArray
     interactions: Any
     noise: Any
+    unevenness: float = 0.0
+    common: float = 0.0
 
     @classmethod
     def stack(cls, priors: Sequence[Prior]) -> Prior:
@@ -73,7 +80,8 @@ class Prior:
 
     def of_games(self, games: int | IntArray | BoolArray) -> Prior:
         """Return the prior of some games of a stack."""
-        return Prior(self.strengths[games], self.interactions[games], self.noise[games])
+        of_games = self.strengths[games], self.interactions[games], self.noise[games]
+        return Prior(*of_games, self.unevenness, self.common)
 
     def with_games(self, games: IntArray, replacements: Prior) -> Prior:
         """Return the prior of a stack, with others for some of its games."""
@@ -89,6 +97,11 @@ class Prior:
     def noise_variance(self) -> Any:
         """Variance of the noise, where that of degree 1 is 1."""
         return self.interactions * self.noise
+
+
+def evenness_of_sizes(sizes: Any, n_players: int) -> Any:
+    """Return 4 s (M − s) / M² of coalitions of s players: 1 for halves, less for other sizes."""
+    return 4 * sizes * (n_players - sizes) / n_players**2
 
 
 def bounded_strengths(strengths: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
-from .kernels import OddKernel, Prior
+from .kernels import OddKernel, Prior, evenness_of_sizes
 from .stacked_lapack import LowerFactors
 from .upper_kernel import UpperKernel
 
@@ -51,7 +51,7 @@ def log_prior(prior: Prior) -> FloatArray:
 
 
 def noise_of(
-    prior: Prior, n_values: int, of_features: FloatArray | None = None
+    prior: Prior, signs: FloatArray, of_features: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the variances of the noise of the values, (..., n), and the least of them, (..., 1).
 
@@ -59,11 +59,16 @@ def noise_of(
 
     Parameters
     ----------
+    signs : array, (n, M)
+        The coalitions.
     of_features : array, (..., n, n), optional
         The covariance of features whose coefficients have variance 1, which is added to the kernel.
         The features are products of signs, so that all entries on the diagonal are equal.
     """
-    noise = np.asarray(prior.noise_variance)[..., None] * (np.arange(n_values) > 0)
+    noise = np.asarray(prior.noise_variance)[..., None] * (np.arange(len(signs)) > 0)
+    if prior.unevenness:
+        sizes = (signs > 0).sum(axis=1)
+        noise = noise * evenness_of_sizes(sizes, signs.shape[1]) ** prior.unevenness
     variance = 1.0 if of_features is None else 1.0 + of_features[..., :1, 0]
     return noise + JITTER * variance, JITTER * np.ones_like(noise[..., :1]) * variance
 
@@ -76,12 +81,21 @@ def covariance_of(
     That of an `UpperKernel` is for `factored` only.
     """
     matrix = kernel.combined(prior)
-    noise, _ = noise_of(prior, matrix.shape[-1], of_features)
+    noise, _ = noise_of(prior, kernel.signs, of_features)
+    if prior.common:
+        matrix += common_covariance(prior, kernel.signs, kernel.signs)
     if of_features is not None:
         matrix += of_features
     diagonal = np.arange(matrix.shape[-1])
     matrix[..., diagonal, diagonal] += noise
     return matrix
+
+
+def common_covariance(prior: Prior, signs: FloatArray, other_signs: FloatArray) -> FloatArray:
+    """Return the covariance of values, (n, m), by the effect that all players share."""
+    covariance: FloatArray = np.outer(signs.sum(axis=1), other_signs.sum(axis=1))
+    covariance *= prior.common / signs.shape[1]
+    return covariance
 
 
 def whiten(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -23,6 +23,7 @@ from .kernels import OddKernel, Prior
 from .left_out_values import SizeWeights, last_block, last_rows
 from .marginal_likelihood import (
     column_by_column,
+    common_covariance,
     covariance_of,
     factored,
     half_log_determinants,
@@ -82,10 +83,7 @@ class PriorChoice:
     def priors(self) -> list[Prior]:
         """Return the prior of each choice."""
         prior = self.prior
-        return [
-            Prior(prior.strengths, prior.interactions, prior.noise * factor)
-            for factor in self.noise_factors
-        ]
+        return [replace(prior, noise=prior.noise * factor) for factor in self.noise_factors]
 
     def of_game(self, game: int, noise_factors: tuple[float, ...]) -> PriorChoice:
         """Return the choice with some factors of the noise, as a stack of one game."""
@@ -216,18 +214,22 @@ def posterior(
         covariances, variances = interaction_covariances(signs, strengths)
         a = np.asarray(choice.prior.interactions)[..., None]
         common = a[..., None] * covariances + degree_one + of_sparse
+        common_effect = 2 / n_players * choice.prior.common
+        common = common + common_effect * signs.sum(axis=1, keepdims=True)
         with_others = OddKernel.at(signs, strengths, other_signs).combined(choice.prior)
         with_others = with_others + sparse_with_others
+        with_others = with_others + common_covariance(choice.prior, signs, other_signs)
         for prior in choice.priors():
-            noise, least = noise_of(prior, n, of_features)
+            noise, least = noise_of(prior, signs, of_features)
             all_columns = np.concatenate(
                 [targets, common + noise[..., None] * weights, with_others], axis=-1
             )
             covariances_of_values = covariance_of(choice.kernel, prior, of_features)
             factors, columns = factored(covariances_of_values, all_columns)
             whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
-            variance = 4 / n_players + a * variances + own_variance
-            variance = variance + noise[..., -1:] * squared_weights(n_players)
+            variance = 4 * (1 + prior.common) / n_players + a * variances + own_variance
+            noise_variance = np.asarray(prior.noise_variance)[..., None]
+            variance = variance + noise_variance * squared_weights(n_players, prior.unevenness)
             variance += least * 4 / n_players**2
             explained = (loadings[..., :n_players] ** 2).sum(axis=-2)
             unexplained = np.maximum(variance - explained, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,14 @@ _FEW_PAIRS, _MORE_INTERACTIONS = 2, 10.0
 """With at most so many pairs per player, there is also a choice with so many times the variance of
 interactions. So few values hardly show interactions: the prior that explains them best may be
 almost additive, and its errors too small."""
+
+_JUMP_STRENGTHS, _MOST_JUMP_STRENGTH = 3.0, 0.9
+_JUMP_INTERACTIONS, _JUMP_NOISE, _JUMP_NOISE_FACTORS = 1.0, 10.0, (1.0, 0.3)
+_JUMP_UNEVENNESS, _JUMP_COMMON, _JUMP_LOG_CHANCE = 3.0, 0.2, 2.0
+"""Choices for games that jump where about half of the players are present, as votes do: equal
+strengths times the number of players, their bound, the variance of interactions, the noise and its
+factors; how the noise depends on sizes, and the variance of the effect that all players share; see
+`Prior`. Other choices take the jumps for large effects of single players."""
 
 _LEAST_CHANCE, _MOST_CHOICES = 1e-3, 2
 """With many values, only the likeliest choices given the first values are used: at most so many,
@@ -67,18 +76,27 @@ def choices_around(
     log_chance = -0.25 * cost - _COST_OF_HALF * n_players
     yield from _with_levels(kernel, half_way, _HALF_WAY, log_chance)
     yield from _with_more_interactions(signs, start)
+    yield from _with_jumps(signs, start.strengths.shape)
 
 
-def choices_of_equal(start: Prior, n_pairs: int) -> list[Prior]:
-    """Return choices for a stack of games with equal strengths."""
-    choices = []
+def choices_of_equal(start: Prior, n_pairs: int) -> list[tuple[Prior, float]]:
+    """Return choices for a stack of games with equal strengths.
+
+    Each comes with the logarithm of its prior probability, without `log_prior`.
+    """
+    priors = []
     for level, noise_factors in _EQUAL_ALONE:
         strengths = bounded_strengths(level * start.strengths)
         for factor in noise_factors:
-            choices.append(Prior(strengths, start.interactions, start.noise * factor))
+            priors.append(Prior(strengths, start.interactions, start.noise * factor))
     if n_pairs <= _FEW_PAIRS * start.strengths.shape[-1]:
-        choices.append(_more_interactions(start))
-    return choices
+        priors.append(_more_interactions(start))
+    jumping = [
+        (replace(prior, noise=prior.noise * factor), _JUMP_LOG_CHANCE)
+        for prior in _jump_priors(start.strengths.shape, n_pairs)
+        for factor in _JUMP_NOISE_FACTORS
+    ]
+    return [(prior, 0.0) for prior in priors] + jumping
 
 
 def _with_levels(
@@ -104,6 +122,30 @@ def _with_more_interactions(signs: FloatArray, start: Prior) -> Iterator[PriorCh
 
 def _more_interactions(start: Prior) -> Prior:
     return Prior(start.strengths, start.interactions * _MORE_INTERACTIONS, start.noise)
+
+
+def _with_jumps(signs: FloatArray, shape: tuple[int, ...]) -> Iterator[PriorChoice]:
+    """Return choices for games that jump, for a stack with strengths (R, M).
+
+    They are the same for all games, so that their kernel is computed once.
+    """
+    for prior in _jump_priors(shape, len(signs) - 1):
+        kernel = OddKernel.of_stack(signs, prior.strengths)
+        yield PriorChoice(kernel, prior, _JUMP_NOISE_FACTORS, _JUMP_LOG_CHANCE)
+
+
+def _jump_priors(shape: tuple[int, ...], n_pairs: int) -> list[Prior]:
+    """Return the prior of games that jump, for strengths (R, M), if the values can show jumps.
+
+    With no more pairs than players, the pairs are single players, whose values show none.
+    """
+    n_games, n_players = shape
+    if n_pairs <= n_players:
+        return []
+    level = min(_JUMP_STRENGTHS / n_players, _MOST_JUMP_STRENGTH)
+    strengths = bounded_strengths(np.full(shape, level))
+    interactions, noise = (np.full(n_games, number) for number in (_JUMP_INTERACTIONS, _JUMP_NOISE))
+    return [Prior(strengths, interactions, noise, _JUMP_UNEVENNESS, _JUMP_COMMON)]
 
 
 def likely_choices(

@@ -124,7 +124,7 @@ class _OddMaps:
         prior = self._fitted(scaled[: _LEARNED_FROM + 1])
         kernel = OddKernel.at(self.signs, prior.strengths)
         covariance = covariance_of(kernel, prior)
-        noise, _ = noise_of(prior, len(scaled))
+        noise, _ = noise_of(prior, self.signs[: len(scaled)])
         common = prior.interactions * self._covariances(prior.strengths)
         common += noise[:, None] * self.weights
         factor = scipy.linalg.cholesky(covariance, lower=True, check_finite=False)
