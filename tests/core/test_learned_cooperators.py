@@ -62,24 +62,48 @@ def test_forests_without_derivatives_err_less_than_by_random_orders_or_plain_she
 
 
 @pytest.mark.parametrize(("n_players", "budget"), [(4, 18), (5, 40), (6, 60)])
-def test_expected_numbers_of_draws_are_those_of_many_designs(n_players, budget):
-    """The numbers are for fixed units; the sum over all coalitions is that of the draws."""
+def test_units_draw_each_coalition_with_the_given_probability(n_players, budget):
+    """The probabilities of all coalitions for one unit sum to those of its two pairs."""
     some = draws(n_players, budget)
-    members = all_coalitions(n_players)
-    is_of_all = np.ones(len(some.players), dtype=bool)
-    counts = np.array([comb(n_players, size) for size in members.sum(axis=1)])
-    numbers = some._expected_numbers(is_of_all, members) / counts
-    assert numbers.sum() == pytest.approx(len(some.members))
+    of_all = np.ones(len(some.players), dtype=bool)
+    chances = np.exp(some._log_probabilities(of_all, all_coalitions(n_players)))
+    np.testing.assert_allclose(chances.sum(axis=0), 2)
 
 
-def test_each_fold_may_draw_each_pair():
+def test_each_fold_draws_each_pair_with_a_positive_probability():
     some = draws(7, 90)
     members = all_coalitions(7)
     for fold in range(some.n_folds):
-        is_of_fold = some.players % some.n_folds == fold
-        numbers = some._expected_numbers(is_of_fold, members)
-        numbers += some._expected_numbers(is_of_fold, ~members)
-        assert (numbers > 0).all()
+        chances, scaled = some._inclusion(some.players % some.n_folds == fold, members)
+        assert (chances > 0).all()
+        assert (chances <= 1).all()
+        counts = [comb(7, size) for size in members.sum(axis=1)]
+        np.testing.assert_allclose(scaled, chances * counts)
+
+
+def test_with_hundreds_of_players_the_weights_of_pairs_are_finite():
+    found = draws(400, 4 * 400 + 2).draws_of_fold(0)
+    assert np.isfinite(found.coefficients).all()
+    assert found.factors.min() >= 0
+
+
+@pytest.mark.parametrize("budget", [190, 240])
+def test_errors_are_honest_and_small_with_most_coalitions_evaluated(budget):
+    """On independent values, where a regression learns nothing. 256 coalitions."""
+    game = random_game(8, n_rows=6)
+    exact = game_shapley_values(game)
+    values, errors = estimates(game, 20, budget)
+    off = values - exact
+    assert 0.8 < np.sqrt((off**2).mean() / (errors**2).mean()) < 1
+    settings = [core.Settings(seed=seed, budget=budget) for seed in range(20)]
+    least_squares = core.least_squares(True, "kernel", True, False)
+    others = np.array([core.estimate(game, least_squares, one).values for one in settings]) - exact
+    assert np.abs(off).mean() < 0.95 * np.abs(others).mean()
+
+
+def test_the_budget_is_spent_where_most_draws_are_known():
+    found = core.estimate(random_game(8), LEARNED, core.Settings(seed=0, budget=240))
+    assert found.evaluations.tolist() == [240]
 
 
 def test_draws_are_unbiased_with_a_poor_regression(monkeypatch):

@@ -34,6 +34,11 @@ _ROUNDING = 4 * float(np.finfo(np.float32).eps)
 largest value. Values that are means over a background do not show the model's precision."""
 
 
+_REPEATS_OF_SMALL_LEARNED = 12
+"""How many times the repeats within the budget are offered if there are few coalitions. That is
+enough to evaluate 960 of the 1,024 coalitions of ten players."""
+
+
 @dataclass(frozen=True)
 class ShearDesign(Design):
     """Pairs of marginal contributions, one pair per unit.
@@ -238,7 +243,7 @@ class Shear(Estimator[ShearDesign]):
         # coalitions, most repeats are duplicates, too, so there are more of them.
         n_repeats = max(0, -(-(request.budget - 2 * len(base)) // 4))
         if 2**request.n_players < 32 * request.budget:
-            n_repeats *= 3
+            n_repeats *= _REPEATS_OF_SMALL_LEARNED if self._learns else 3
         repeats: list[IntArray] = []
         draws = np.ones(n_strata)
         while sum(map(len, repeats)) < n_repeats:

@@ -5,9 +5,13 @@ Gaussian-process regression is fitted to the pairs of complements of all other f
 gives an unbiased estimate of the Shapley values of its errors, as in `cross_fitting`.
 
 A unit of SHEAR estimates the contribution of one player. Here it counts for all: the design gives
-the expected number of draws of each pair of complements, by which its error is divided (the balance
-heuristic of multiple importance sampling, Veach and Guibas, 1995). The strata of a single player
-together have all pairs, so that no pair of a fold has the expected number 0.
+the probability that a fold draws a pair of complements, by which the pair's error is divided
+(Horvitz and Thompson, 1952). A pair that is drawn again adds nothing. The strata of a single player
+together have all pairs, so that no pair of a fold has the probability 0.
+
+The variance has the factor 1 − π of a pair that is drawn with probability π: with most coalitions
+evaluated, little is left to chance. But the pairs that no fold draws are missing in all folds, so
+that the folds err alike. Per pair of a fold, this covariance is π times the variance.
 """
 
 from __future__ import annotations
@@ -26,6 +30,52 @@ from ..protocol import Solution
 
 _FOLDS = 5
 """Number of folds, if there are as many players. Each takes a fit; ten err as much as five."""
+
+
+_NEVER_TWICE = 1e-8
+"""With fewer expected draws of a pair, it is not drawn twice, up to rounding."""
+
+
+@dataclass(frozen=True)
+class FoldDraws:
+    """The weights of the pairs that a fold draws, two for each of its units.
+
+    Attributes
+    ----------
+    share : float
+        The weight of the fold in the estimate.
+    coefficients : array, (2 U', M)
+        The weights of the errors of the pairs in the estimate of the fold.
+    factors : array, (2 U',)
+        The weights of the squared terms in the variance.
+    """
+
+    share: float
+    coefficients: FloatArray
+    factors: FloatArray
+
+    def sums(self, errors: FloatArray) -> FloatArray:
+        """Return the estimate of the errors' part, its variance and the sum of its squared terms.
+
+        Parameters
+        ----------
+        errors : array, (R, 2 U', K)
+            The errors of the regression.
+
+        Returns
+        -------
+        array, (3, R, M, K)
+        """
+        n_pairs, n_players = self.coefficients.shape
+        n_outputs = errors.shape[2]
+        weights = self.coefficients.reshape(n_pairs // 2, 2, n_players, 1)
+        factors = np.sqrt(self.factors).reshape(n_pairs // 2, 2, 1, 1)
+        sums = np.empty((3, len(errors), n_players, n_outputs))
+        for row, of_row in enumerate(errors):  # one by one, to bound the memory
+            terms = weights * of_row.reshape(n_pairs // 2, 2, 1, n_outputs)
+            squares = (factors * terms).sum(axis=1) ** 2  # (U', M, K)
+            sums[:, row] = terms.sum(axis=(0, 1)), squares.sum(axis=0), (squares**2).sum(axis=0)
+        return sums
 
 
 @dataclass(frozen=True)
@@ -93,26 +143,48 @@ class UnitDraws:
         indices = first_occurrences(pack(one_of_pair)[None])[0]
         return np.where(one_of_pair.any(axis=1), indices, -1)
 
-    def coefficients(self, fold: int) -> FloatArray:
-        """Return the weights of the pairs of a fold in the Shapley values, (2 U', M).
-
-        They are divided by the expected numbers of draws.
-        """
+    def draws_of_fold(self, fold: int) -> FoldDraws:
+        """Return the weights of the pairs of a fold in its estimate and its variance."""
         is_of_fold = self.players % self.n_folds == fold
-        members = self.members[np.repeat(is_of_fold, 2)]
+        is_pair_of_fold = np.repeat(is_of_fold, 2)
+        members, first_equal = self.members[is_pair_of_fold], self.first_equal[is_pair_of_fold]
         sizes = members.sum(axis=1)[:, None]
         n_absent = members.shape[1] - sizes
         weights = np.where(members, 2 / np.maximum(sizes, 1), -2 / np.maximum(n_absent, 1))
-        numbers = self._expected_numbers(is_of_fold, members)
-        numbers += self._expected_numbers(is_of_fold, ~members)
-        coefficients: FloatArray = weights / numbers[:, None]
-        return coefficients
+        probabilities, scaled = self._inclusion(is_of_fold, members)
+        is_first = np.zeros((len(members), 1), dtype=bool)
+        is_first[np.unique(first_equal, return_index=True)[1]] = True
+        coefficients = np.where(is_first, weights / scaled[:, None], 0.0)
+        share = len(range(fold, self.members.shape[1], self.n_folds)) / self.members.shape[1]
+        alike = SHARED / self.n_folds + (1 / share - 1) * probabilities
+        return FoldDraws(share, coefficients, (1 - probabilities) * (1 + alike))
 
-    def _expected_numbers(self, is_of_fold: BoolArray, members: CoalitionArray) -> FloatArray:
-        """Return the expected numbers of draws times the numbers of coalitions of the sizes, (n,).
+    def _inclusion(
+        self, is_of_fold: BoolArray, members: CoalitionArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the probability that the units of a fold draw each pair, (n,).
 
-        The draws are those of the units of a fold whose first context, with or without its player,
-        is the given coalition.
+        And the same times the number of coalitions of its size, which is the smaller number of
+        two that are tiny and huge with many players.
+        """
+        log_counts = _log_counts(members.shape[1])[members.sum(axis=1)]
+        logs = self._log_probabilities(is_of_fold, members)
+        logs = np.logaddexp(logs, self._log_probabilities(is_of_fold, ~members))  # never both
+        numbers = np.exp(logs + log_counts[:, None]).sum(axis=1)
+        by_unit = np.minimum(np.exp(logs), 1.0)
+        expected = by_unit.sum(axis=1)
+        with np.errstate(divide="ignore"):  # a pair that a unit draws for sure
+            probabilities = -np.expm1(np.log1p(-by_unit).sum(axis=1))
+        distinct = np.divide(
+            probabilities, expected, out=np.ones_like(expected), where=expected > _NEVER_TWICE
+        )
+        return probabilities, numbers * distinct
+
+    def _log_probabilities(self, is_of_fold: BoolArray, members: CoalitionArray) -> FloatArray:
+        """Return the logarithms of the probabilities of coalitions, (n, U').
+
+        That the first context of each unit of the fold, with or without its player, is the
+        coalition.
         """
         n_players = members.shape[1]
         present, absent = self.present[is_of_fold], self.absent[is_of_fold]
@@ -123,9 +195,8 @@ class UnitDraws:
         n_drawn = np.clip(sizes[:, None] - n_present - members[:, players], 0, n_random)
         logs = betaln(n_present + 1 + n_drawn, n_absent + 1 + n_random - n_drawn)
         logs -= betaln(n_present + 1, n_absent + 1)
-        logs += _log_counts(n_players)[sizes][:, None]
-        numbers: FloatArray = np.where(missing == 0, np.exp(logs), 0.0).sum(axis=1)
-        return numbers
+        of_coalitions: FloatArray = np.where(missing == 0, logs, -np.inf)
+        return of_coalitions
 
     def solution(self, values: ValueArray) -> Solution:
         """Return the estimates of rows that have these draws, from their values, (R, C, K)."""
@@ -136,7 +207,6 @@ class UnitDraws:
         results = np.zeros((3, len(values), n_players, values.shape[2]))
         for fold in range(self.n_folds):
             is_of_fold = np.repeat(self.players % self.n_folds == fold, 2)
-            share = len(range(fold, n_players, self.n_folds)) / n_players
             others = np.unique(self.first_equal[~is_of_fold])
             others = others[others >= 0]
             fit = OddGP().predict(
@@ -144,12 +214,13 @@ class UnitDraws:
             )
             is_known = np.isin(self.first_equal[is_of_fold], [-1, *others])[:, None]
             errors = np.where(is_known, 0.0, targets[:, is_of_fold] - fit.predictions)
-            sums = _sums_of_units(self.coefficients(fold), errors)
+            draws = self.draws_of_fold(fold)
+            sums = draws.sums(errors)
             sums[0] += fit.means
-            results += np.array([share, share**2, share**4])[:, None, None, None] * sums
+            results += (draws.share ** np.array([1, 2, 4]))[:, None, None, None] * sums
         estimates, variances, fourths = results
         freedom = freedom_of_sums(variances, fourths, len(self.players))
-        return Solution(estimates, np.sqrt(variances * (1 + SHARED / self.n_folds)), freedom)
+        return Solution(estimates, np.sqrt(variances), freedom)
 
 
 def _log_counts(n_players: int) -> FloatArray:
@@ -157,27 +228,3 @@ def _log_counts(n_players: int) -> FloatArray:
     sizes = np.arange(n_players + 1)
     logs: FloatArray = gammaln(n_players + 1) - gammaln(sizes + 1) - gammaln(n_players - sizes + 1)
     return logs
-
-
-def _sums_of_units(coefficients: FloatArray, errors: FloatArray) -> FloatArray:
-    """Return the sums over the units of their terms, of the squares and of the fourth powers.
-
-    Parameters
-    ----------
-    coefficients : array, (2 U, M)
-        The weights of the pairs, two for each unit.
-    errors : array, (R, 2 U, K)
-        The errors of the regression.
-
-    Returns
-    -------
-    array, (3, R, M, K)
-    """
-    n_pairs, n_players = coefficients.shape
-    weights = coefficients.reshape(n_pairs // 2, 2, n_players, 1)
-    sums = np.empty((3, len(errors), n_players, errors.shape[2]))
-    for row, of_row in enumerate(errors):  # one by one, to bound the memory
-        terms = (weights * of_row.reshape(n_pairs // 2, 2, 1, -1)).sum(axis=1)  # (U, M, K)
-        for index, power in enumerate((1, 2, 4)):
-            sums[index, row] = (terms**power).sum(axis=0)
-    return sums
