@@ -387,7 +387,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         """Draw the error on held-out examples over the course of training."""
         from shapley_adapters.amortized.learning_curves import draw_history
 
-        return draw_history(self._fitted().trained.history, ax)
+        return draw_history(self._fitted(), ax)
 
     def _fitted(self) -> AmortizedShapley:
         if self.trained is None:

@@ -219,7 +219,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         """Draw the error on held-out rows over the course of training."""
         from shapley_adapters.amortized.learning_curves import draw_history
 
-        return draw_history(self._fitted().trained.history, ax)
+        return draw_history(self._fitted(), ax)
 
     def __call__(
         self,
