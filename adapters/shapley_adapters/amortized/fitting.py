@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from ..arguments import checked_choice, checked_count
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
-from .checkpoints import TrainingFingerprint
+from .checkpoints import TrainingFingerprint, sign_checkpoint
 from .progress import Progress
 
 _ROWS_AT_ONCE = 1024
@@ -303,14 +303,17 @@ class _LastCheckpoint(Checkpoint):
     """Writes the checkpoint of the last epoch.
 
     It holds the best weights and no paths, so that the folder may be moved. Lightning calls
-    checkpoints after all other callbacks, and replaces the file in one step.
+    checkpoints after all other callbacks.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def on_train_epoch_end(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
-        trainer.save_checkpoint(self._path)
+        part = self._path.with_name(f"{self._path.name}.part")
+        trainer.save_checkpoint(part)  # by all processes, where there are several; one writes
+        if trainer.is_global_zero:
+            sign_checkpoint(part, self._path)
 
 
 class _Bar(Callback):
