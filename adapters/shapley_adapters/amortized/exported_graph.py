@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..array_types import IntArray
-from .explainer_network import ExplainerNetwork
+from .explainer_network import ExplainerNetwork, tensor_of
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class ExportedGraph(nn.Module):
         rows = torch.zeros(1, 1)
         players = torch.zeros(1, dtype=torch.long)
         if reference is not None:
-            rows = torch.as_tensor(np.ascontiguousarray(reference.rows)).flatten(1)
-            players = torch.as_tensor(np.ascontiguousarray(reference.players).reshape(-1)).long()
+            rows = tensor_of(reference.rows).flatten(1)
+            players = tensor_of(reference.players).reshape(-1).long()
         self.register_buffer("first", rows[:1].clone())
         self.register_buffer("varies", (rows != rows[:1]).any(dim=0, keepdim=True))
         self.register_buffer("players", players)
