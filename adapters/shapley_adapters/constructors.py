@@ -34,6 +34,10 @@ def write_constructor(kind: KindT) -> KindT:
     Fields are keyword-only, except those with `field(kw_only=False)`. Checks belong in
     `__post_init__`. The errors say more than those of a dataclass: for an unknown argument they
     list similar names, and for arguments by position the names to use.
+
+    A class may have a class method `_completed_options`. It gets the arguments that the caller
+    passed by name, and returns them with further ones. It thus knows an argument that was passed,
+    even with its default value, from one that was left out.
     """
     dataclass(eq=False, repr=False, kw_only=True)(kind)
     vars_of_kind: Any = kind
@@ -66,7 +70,8 @@ def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:
         _refuse_positions(kind, len(args), parameters)
         for name in options:
             _refuse_unknown(kind, name, parameters)
-        constructor(self, *args, **options)
+        complete = getattr(type(self), "_completed_options", None)
+        constructor(self, *args, **(options if complete is None else complete(options)))
 
     return __init__
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapley_adapters.constructors import fill_docstring
+from shapley_adapters.surrogates.training_presets import FASTSHAP_PRESETS, SIMSHAP_PRESETS
 
 from .amortized_attribution import AmortizedAttribution
 from .shared_parameters import MethodT
@@ -31,6 +32,8 @@ _TRAINING = """network : {"mlp", "unet", "tokens"} or Module
     learning_rate : float, optional
         The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
         of training, and 3e-3 · √(4,000 / steps) for more.
+    learning_rate_schedule : {"one_cycle", "constant"}
+        Whether the learning rate rises and falls in one cycle, or stays the same.
     n_mixed_rows : int
         Number of further training examples. Each takes every feature from one of two training
         examples, drawn at random. They cost as many evaluations as real ones. Only for tables.
@@ -77,6 +80,11 @@ class SimShap(AmortizedAttribution):
     Parameters
     ----------
     {model}
+    preset : {"paper", "paper_images"}, optional
+        The settings of the paper's experiments with tables or with images, for all arguments that
+        you leave out. Arguments that you pass have priority, even with their default values; of
+        mappings, the entries that you pass. Pass `paired=False` for Algorithm 1 of the paper,
+        which has no pairs. The page "Explaining by networks" lists all values.
     targets : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
         The numbers that the network learns to predict. `"oddgp"`, `"leastsquares"`: labels,
         estimated once per example. `"simsemivalue"`: sim-semivalues of coalitions that are drawn
@@ -86,6 +94,7 @@ class SimShap(AmortizedAttribution):
     """
 
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
+    _presets = SIMSHAP_PRESETS
 
 
 @_documented
@@ -99,9 +108,14 @@ class FastShap(AmortizedAttribution):
     Parameters
     ----------
     {model}
+    preset : {"paper"}, optional
+        The settings of the authors' example with census data, for all arguments that you leave out.
+        Arguments that you pass have priority, even with their default values; of mappings, the
+        entries that you pass. The page "Explaining by networks" lists all values.
     targets : {"fastshap"}, optional
         There is one only.
     {training}
     """
 
     _choices = ("fastshap",)
+    _presets = FASTSHAP_PRESETS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapley_adapters.constructors import fill_docstring
+from shapley_adapters.surrogates.training_presets import FASTSHAP_PRESETS, SIMSHAP_PRESETS
 
 from .amortized_explainer import AmortizedExplainer
 from .shared_parameters import documented
@@ -24,6 +25,8 @@ _PARAMETERS = """training_data : array or DataFrame, optional
     learning_rate : float, optional
         The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
         of training, and 3e-3 · √(4,000 / steps) for more.
+    learning_rate_schedule : {"one_cycle", "constant"}
+        Whether the learning rate rises and falls in one cycle, or stays the same.
     n_mixed_rows : int
         Number of further training rows. Each takes every feature from one of two training rows,
         drawn at random. They cost as many evaluations as real rows. Only for tables. More mixed
@@ -72,6 +75,11 @@ class SimShapExplainer(AmortizedExplainer):
     Parameters
     ----------
     {parameters}
+    preset : {"paper", "paper_images"}, optional
+        The settings of the paper's experiments with tables or with images, for all arguments that
+        you leave out. Arguments that you pass have priority, even with their default values; of
+        mappings, the entries that you pass. Pass `paired=False` for Algorithm 1 of the paper,
+        which has no pairs. The page "Explaining by networks" lists all values.
     targets : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
         The numbers that the network learns to predict. `"oddgp"`, `"leastsquares"`: labels,
         estimated once per training row. `"simsemivalue"`: sim-semivalues of coalitions that are
@@ -82,6 +90,7 @@ class SimShapExplainer(AmortizedExplainer):
 
     name = "SimSHAP"
     _choices = ("oddgp", "leastsquares", "controlled", "simsemivalue")
+    _presets = SIMSHAP_PRESETS
 
 
 @_with_training
@@ -95,6 +104,10 @@ class FastShapExplainer(AmortizedExplainer):
     Parameters
     ----------
     {parameters}
+    preset : {"paper"}, optional
+        The settings of the authors' example with census data, for all arguments that you leave out.
+        Arguments that you pass have priority, even with their default values; of mappings, the
+        entries that you pass. The page "Explaining by networks" lists all values.
     targets : {"fastshap"}, optional
         There is one only.
     {training}
@@ -102,3 +115,4 @@ class FastShapExplainer(AmortizedExplainer):
 
     name = "FastSHAP"
     _choices = ("fastshap",)
+    _presets = FASTSHAP_PRESETS

@@ -57,6 +57,8 @@ class Surrogate(SurrogateModel):
     learning_rate : float, optional
         The largest learning rate of the one-cycle schedule. By default 3e-3 for up to 4,000 steps
         of training, and 3e-3 · √(4,000 / steps) for more.
+    learning_rate_schedule : {"one_cycle", "constant"}
+        Whether the learning rate rises and falls in one cycle, or stays the same.
     validation_share : float
         Share of the rows that is held out, to keep the best epoch by, and for `validation`.
     patience : int, optional

@@ -5,10 +5,12 @@ checksum is made anew, so that the checks of the header are what is tried.
 """
 
 import json
+import os
 import resource
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
 from tests.helpers.signed_files import parts_of, signed  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
+MUTATED_FILES = int(os.environ.get("SHAPLEY_EXT_MUTATED_FILES", "1000"))
 ROWS = np.random.default_rng(0).normal(size=(24, 1, 4, 4)).astype(np.float32)
 BOUNDED = settings(
     max_examples=40,
@@ -212,6 +215,40 @@ def test_headers_that_were_changed_are_refused_or_describe_a_network(kind, files
     path = data.draw(st.sampled_from(list(places(about))))
     about = changed_at(about, path, data.draw(VALUES))
     outcome(kind, signed(header, about, tensors), tmp_path / "a")
+
+
+@pytest.mark.slow
+def test_a_thousand_files_that_were_changed(files, tmp_path, capsys):
+    """Each is refused by our error, or holds the same weights; `SHAPLEY_EXT_MUTATED_FILES` more."""
+    rng = np.random.default_rng(0)
+    values = [*HUGE, *WORDS, *ODD]
+    whole = {kind: outcome(kind, data, tmp_path / "a") for kind, data in files.items()}
+    counts = {"bytes": 0, "header": 0, "loaded": 0}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.monotonic()
+    for number in range(MUTATED_FILES):
+        kind = list(KINDS)[number % len(KINDS)]
+        if number % 2:
+            changed = bytearray(files[kind])
+            for at in rng.integers(0, len(changed), size=rng.integers(1, 9)):
+                changed[at] ^= rng.integers(1, 256)
+            data = bytes(changed[: rng.integers(0, len(changed))] if number % 3 == 0 else changed)
+            assert outcome(kind, data, tmp_path / "a") is None
+            counts["bytes"] += 1
+            continue
+        header, about, tensors = parts_of(files[kind])
+        for _ in range(rng.integers(1, 4)):
+            all_places = list(places(about))
+            path = all_places[rng.integers(len(all_places))]
+            about = changed_at(about, path, values[rng.integers(len(values))])
+        found = outcome(kind, signed(header, about, tensors), tmp_path / "a")
+        assert found is None or found == whole[kind]
+        counts["header"] += 1
+        counts["loaded"] += found is not None
+    megabytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    with capsys.disabled():
+        print(f"\n{counts}, {time.monotonic() - started:.0f} s, {megabytes:.0f} MB more")
+    assert megabytes < 300 or sys.platform != "linux"
 
 
 @each_kind

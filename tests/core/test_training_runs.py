@@ -203,6 +203,23 @@ def test_checkpoints_that_were_cut_short_are_refused(fit, n_bytes, tmp_path):
     fit(epochs=1, folder=tmp_path)
 
 
+@each_training
+def test_checkpoints_with_other_bytes_are_refused(fit, tmp_path):
+    """Of which many would load, with other weights: torch checks no checksum."""
+    fit(epochs=1, folder=tmp_path)
+    last = tmp_path / "last.ckpt"
+    whole = last.read_bytes()
+    for at in np.linspace(0, len(whole) - 1, 25).astype(int):
+        changed = bytearray(whole)
+        changed[at] ^= 1
+        last.write_bytes(changed)
+        with pytest.raises(InvalidArgumentError, match=r"folder=.*last\.ckpt is damaged.*Delete"):
+            fit(epochs=1, folder=tmp_path)
+    last.write_bytes(whole)
+    assert [path.name for path in tmp_path.iterdir()] == ["last.ckpt"]
+    assert_same(fit(epochs=1, folder=tmp_path), fit(epochs=1))
+
+
 def test_checkpoints_run_no_code(tmp_path):
     class Code:
         def __reduce__(self):

@@ -54,7 +54,7 @@ class NetworkExplanation:
     unlike_rows: IntArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AmortizedShapley:
     """A network trained to predict Shapley values.
 
@@ -79,6 +79,17 @@ class AmortizedShapley:
     def validation_evaluations(self) -> int:
         """Coalitions evaluated for the held-out rows, v(∅) and v(N) included."""
         return self.trained.validation_evaluations
+
+    def __repr__(self) -> str:
+        about, history = self.saved.description, self.trained.history
+        names = ("preset", "epochs", "batch_size", "learning_rate", "learning_rate_schedule")
+        settings = "".join(f", {name}={about.settings[name]}" for name in names)
+        error = min(record.absolute_error for record in history)
+        return (
+            f"AmortizedShapley(target={about.target}{settings}, network={about.network}, "
+            f"options={about.options}, {about.n_players} players, {about.n_outputs} outputs, "
+            f"{self.evaluations:,} evaluations, error {error:.3g} on held-out rows)"
+        )
 
     @classmethod
     def fit(
@@ -158,7 +169,8 @@ class AmortizedShapley:
         _check_shape(explainer, rows, n_players)
         trained = train(rows, explainer, training, network_digest(name, options, module), shifted)
         about = Description(
-            name, options, shape, n_players, n_outputs, training.target, training.seed
+            *(name, options, shape, n_players, n_outputs),
+            *(training.target, training.seed, training.settings()),
         )
         return cls(
             SavedExplainer(

@@ -19,6 +19,9 @@ from ..errors import InvalidArgumentError
 
 _KEY = "shapley_ext"
 
+_MARK = b"shapley_ext sha256 "
+"""Precedes the checksum at the end of a checkpoint, which torch ignores when it reads the file."""
+
 _PARTS = ("best_error", "best_weights", "callbacks", "state_dict")
 
 _UNREADABLE = (
@@ -69,8 +72,8 @@ class TrainingFingerprint:
             network, other rows or another model.
         """
         folder = f"folder={str(path.parent)!r}"
-        data = io.BytesIO(path.read_bytes())
         try:
+            data = _content(path.read_bytes())
             checkpoint: Any = torch.load(data, map_location="cpu", weights_only=True)
         except _UNREADABLE as error:
             raise InvalidArgumentError(
@@ -109,6 +112,28 @@ class TrainingFingerprint:
             if name not in numbers or not _are_close(numbers[name].numpy(), values):
                 differences.append(f"the model's outputs differ: {name}")
         return differences
+
+
+def sign_checkpoint(part: Path, path: Path) -> None:
+    """Add a checksum to the checkpoint in `part`, and replace the file at `path` in one step."""
+    checksum = hashlib.sha256(part.read_bytes()).hexdigest()
+    with part.open("ab") as file:
+        file.write(_MARK + checksum.encode())
+    part.replace(path)
+
+
+def _content(data: bytes) -> io.BytesIO:
+    """Return the bytes before the checksum.
+
+    Raises
+    ------
+    ValueError
+        If the checksum is missing or another one.
+    """
+    content, mark, checksum = data.rpartition(_MARK)
+    if not mark or hashlib.sha256(content).hexdigest().encode() != checksum:
+        raise ValueError("the checksum at the end of the file is missing, or that of other bytes")
+    return io.BytesIO(content)
 
 
 def _are_close(first: ValueArray, second: ValueArray) -> bool:

@@ -89,11 +89,18 @@ class ExplainerNetwork(nn.Module):
             part = slice(start, start + size)
             x = inputs[part]
             check_finite(x, first + start)
-            x = x if isinstance(x, Tensor) else torch.as_tensor(np.ascontiguousarray(x))
+            x = tensor_of(x)
             x = x.float() if self.centre.numel() else x
             with torch.no_grad():
                 attributions = self(x.to(self.scale.device), torch.as_tensor(active[part]))
             yield attributions.cpu().double().numpy()
+
+
+def tensor_of(inputs: Any) -> Tensor:
+    """Return inputs as a tensor; read-only arrays are copied, because torch warns of them."""
+    if isinstance(inputs, Tensor):
+        return inputs
+    return torch.as_tensor(np.require(inputs, requirements=["C", "W"]))
 
 
 def centre_and_spread(rows: Any) -> tuple[Tensor, Tensor]:

@@ -18,10 +18,10 @@ from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from ..arguments import checked_count
+from ..arguments import checked_choice, checked_count
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
-from .checkpoints import TrainingFingerprint
+from .checkpoints import TrainingFingerprint, sign_checkpoint
 from .progress import Progress
 
 _ROWS_AT_ONCE = 1024
@@ -29,9 +29,11 @@ _ROWS_AT_ONCE = 1024
 _RATE, _STEPS_AT_RATE = 3e-3, 4000
 """The default learning rate, and the largest number of steps with it."""
 
+RATE_SCHEDULES = ("one_cycle", "constant")
+
 _LAST = "last.ckpt"
 
-_LARGEST_GRADIENT = 1.0
+LARGEST_GRADIENT = 1.0
 """Norm to which gradients are clipped: without clipping, wide networks sometimes diverge."""
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -46,7 +48,10 @@ class Schedule:
     epochs, batch_size : int
         Epochs and batch size of the optimiser, AdamW.
     learning_rate : float, optional
-        The largest learning rate of the one cycle; the default is computed by `rate`.
+        The largest learning rate of the one cycle, or the constant rate; the default is computed
+        by `rate`.
+    learning_rate_schedule : {"one_cycle", "constant"}
+        How the learning rate changes over the steps.
     validation_share : float
         Share of the rows that are held out.
     patience : int, optional
@@ -65,6 +70,7 @@ class Schedule:
     epochs: int = 100
     batch_size: int = 64
     learning_rate: float | None = None
+    learning_rate_schedule: str = "one_cycle"
     validation_share: float = 0.1
     patience: int | None = None
     seed: int = 0
@@ -74,6 +80,7 @@ class Schedule:
     def __post_init__(self) -> None:
         checked_count("epochs", self.epochs)
         checked_count("batch_size", self.batch_size)
+        checked_choice("learning_rate_schedule", self.learning_rate_schedule, RATE_SCHEDULES)
         if self.patience is not None:
             checked_count("patience", self.patience)
         if not 0 < self.validation_share < 1:
@@ -93,7 +100,7 @@ class Schedule:
 
     def options(self) -> dict[str, str]:
         """Return the options that a network depends on."""
-        excluded = {"folder", "trainer_options"}
+        excluded = {"folder", "trainer_options", "preset"}
         names = [option.name for option in fields(self) if option.name not in excluded]
         return {name: str(getattr(self, name)) for name in names}
 
@@ -197,9 +204,11 @@ class FittedModule(pl.LightningModule):
         return self.schedule.rate(self.n_steps)
 
     def configure_optimizers(self) -> Any:
-        """Return AdamW, and one cycle of the learning rate over all steps."""
+        """Return AdamW, and by default one cycle of the learning rate over all steps."""
         rate = self._rate()
         optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=1e-4)
+        if self.schedule.learning_rate_schedule == "constant":
+            return optimizer
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, max_lr=rate, total_steps=self.n_steps
         )
@@ -246,7 +255,7 @@ def _run(module: FittedModule, last: Path | None, is_resumed: bool, progress: Pr
         "enable_progress_bar": False,
         "enable_model_summary": False,
         "enable_checkpointing": last is not None,
-        "gradient_clip_val": _LARGEST_GRADIENT,
+        "gradient_clip_val": LARGEST_GRADIENT,
         **schedule.trainer_options,
     }
     callbacks: list[Callback] = [
@@ -294,14 +303,17 @@ class _LastCheckpoint(Checkpoint):
     """Writes the checkpoint of the last epoch.
 
     It holds the best weights and no paths, so that the folder may be moved. Lightning calls
-    checkpoints after all other callbacks, and replaces the file in one step.
+    checkpoints after all other callbacks.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def on_train_epoch_end(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
-        trainer.save_checkpoint(self._path)
+        part = self._path.with_name(f"{self._path.name}.part")
+        trainer.save_checkpoint(part)  # by all processes, where there are several; one writes
+        if trainer.is_global_zero:
+            sign_checkpoint(part, self._path)
 
 
 class _Bar(Callback):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from .training import EpochMetrics
+from .amortized import AmortizedShapley
 
 
-def draw_history(history: Sequence[EpochMetrics], ax: Any = None) -> Any:
+def draw_history(explainer: AmortizedShapley, ax: Any = None) -> Any:
     """Plot the validation error against the evaluations; returns matplotlib's axes.
+
+    The title names the preset, if the network was trained by one.
 
     Labels cost all their evaluations before the first epoch. The horizontal axis then shows epochs.
     """
@@ -17,6 +18,7 @@ def draw_history(history: Sequence[EpochMetrics], ax: Any = None) -> Any:
 
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
+    history, preset = explainer.trained.history, explainer.saved.description.settings["preset"]
     evaluations = [record.evaluations for record in history]
     is_at_once = len(set(evaluations)) == 1
     positions = [record.epoch for record in history] if is_at_once else evaluations
@@ -31,5 +33,7 @@ def draw_history(history: Sequence[EpochMetrics], ax: Any = None) -> Any:
         ylabel="error on held-out rows",
         yscale="log",
     )
+    if preset != str(None):
+        ax.set_title(f"preset={preset!r}")
     ax.legend(frameon=False)
     return ax

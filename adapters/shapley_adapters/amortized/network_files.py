@@ -23,7 +23,7 @@ from torch import Tensor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from .header_fields import Fields
 
-FORMAT = 3
+FORMAT = 4
 
 _MOST_HEADER_BYTES = 2**23
 _MOST_VALUES = 500_000

@@ -11,7 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..arguments import checked_choice
 from ..errors import InvalidArgumentError
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
+"""The functions between the layers of an `MLP`, by their names."""
 
 
 class MLP(nn.Module):
@@ -25,6 +29,8 @@ class MLP(nn.Module):
         Shape of the result for a row.
     widths : sequence of int
         Sizes of the hidden layers.
+    activation : {"elu", "relu"}
+        The function after each hidden layer.
     """
 
     def __init__(
@@ -33,6 +39,7 @@ class MLP(nn.Module):
         n_players: int,
         n_outputs: int,
         widths: Sequence[int] = (256, 256),
+        activation: str = "elu",
     ) -> None:
         super().__init__()
         n_inputs = int(torch.Size(input_shape).numel())
@@ -40,7 +47,7 @@ class MLP(nn.Module):
         hidden = [
             layer
             for first, second in itertools.pairwise(sizes)
-            for layer in (nn.Linear(first, second), nn.ELU())
+            for layer in (nn.Linear(first, second), ACTIVATIONS[activation]())
         ]
         last = nn.Linear(sizes[-1], n_players * n_outputs)
         self.layers = nn.Sequential(nn.Flatten(), *hidden, last)
@@ -177,7 +184,7 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
 
 
 _OPTIONS = {
-    "mlp": ("widths",),
+    "mlp": ("widths", "activation"),
     "unet": ("grid", "width", "depth"),
     "tokens": ("n_tokens", "width", "reach"),
 }
@@ -219,6 +226,8 @@ def _checked_option(network: str, option: str, value: Any) -> Any:
         raise InvalidArgumentError(
             f"network_options must be of {names} for network={network!r}; got {option!r}."
         )
+    if option == "activation":
+        return checked_choice("network_options={'activation': …}", value, tuple(ACTIVATIONS))
     is_list = option in ("widths", "grid")
     if option == "grid" and value is None:
         return None

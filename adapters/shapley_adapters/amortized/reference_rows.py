@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..array_types import FloatArray, IntArray
-from .explainer_network import ExplainerNetwork
+from .explainer_network import ExplainerNetwork, tensor_of
 
 MOST_ROWS, MOST_NUMBERS = 512, 2**20
 """Bounds on the number of stored rows, and on their numbers in total."""
@@ -60,7 +60,7 @@ class ReferenceRows:
 
 
 def _standardised(network: ExplainerNetwork, inputs: Any) -> Tensor:
-    rows = inputs if isinstance(inputs, Tensor) else torch.as_tensor(np.ascontiguousarray(inputs))
+    rows = tensor_of(inputs)
     rows = rows.detach().cpu().float()
     if network.centre.numel():
         rows = (rows - network.centre.cpu()) / network.spread.cpu()

@@ -24,7 +24,7 @@ from .objectives import TARGETS, method_of
 from .reference_rows import MOST_ROWS, ReferenceRows
 from .stated_errors import LIMITS, LIMITS_OF_SIZES, StatedErrors
 from .stored_weights import Blueprint, loaded_network, state_of
-from .training import EpochMetrics, TrainedNetwork
+from .training import EpochMetrics, TrainedNetwork, Training
 
 _BUFFERS = ("centre", "spread", "scale", "empty")
 
@@ -55,6 +55,8 @@ class Description:
         The target of the training, one of `TARGETS`.
     seed : int
         Seed of the training; the same seed gives the same network.
+    settings : dict of str to str
+        The other settings of the training, and the name of their preset.
     host : dict
         Data of the host about the outputs.
     """
@@ -66,6 +68,7 @@ class Description:
     n_outputs: int
     target: str
     seed: int
+    settings: dict[str, str]
     host: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -79,6 +82,7 @@ class Description:
             header.size("n_outputs"),
             header.text("target", TARGETS),
             header.whole_number("seed", largest=None),
+            _settings(header),
             header.part("host").values,
         )
 
@@ -172,6 +176,12 @@ def _network(
     explainer = ExplainerNetwork(bare, *(state[name] for name in _BUFFERS)).eval()
     fingerprint = Fingerprint(tensors["probe.inputs"], tensors["probe.values"].numpy())
     return explainer, state, fingerprint
+
+
+def _settings(header: Fields) -> dict[str, str]:
+    names = list(Training().settings())
+    settings = header.part("settings", names)
+    return {name: settings.text(name) for name in names}
 
 
 def _errors(header: Fields, sizes: Tensor, n_outputs: int) -> StatedErrors:

@@ -23,7 +23,7 @@ from ..pipeline.settings import Settings
 from .checkpoints import TrainingFingerprint, digest
 from .efficiency_gaps import HeldOutGaps
 from .explainer_network import ExplainerNetwork
-from .fitting import FittedModule, Schedule, fit
+from .fitting import LARGEST_GRADIENT, FittedModule, Schedule, fit
 from .held_out_values import HeldOutValues, held_out_values
 from .network_errors import stated_errors
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
@@ -35,12 +35,15 @@ from .training_rows import SomeRows, TrainingRows
 class TrainingOptions(Protocol):
     """The options of a training in both hosts; see `Training` and `Schedule`."""
 
+    preset: str | None
     targets: str | None
     evaluations: int | None
     paired: bool
+    efficient: bool
     epochs: int
     rows_per_step: int
     learning_rate: float | None
+    learning_rate_schedule: str
     validation_share: float
     validation_evaluations: int | None
     patience: int | None
@@ -72,12 +75,19 @@ class Training(Schedule):
         of the training's evaluations. Each row gets at most all coalitions (32 per player for more
         than 12 players), and at least 8 per player and 64. If this is too much for all rows, only
         random rows get values, at least 16.
+    efficient : bool
+        Whether the attributions on held-out rows, of which the errors choose the best epoch, are
+        made to sum to v(N) − v(∅) first.
+    preset : str, optional
+        The name of the settings, for the file; nothing depends on it.
     """
 
     target: str = "oddgp"
     evaluations: int | None = None
     paired: bool = True
     validation_evaluations: int | None = None
+    efficient: bool = True
+    preset: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,9 +104,12 @@ class Training(Schedule):
             target=checked_choice("targets", options.targets, TARGETS),
             evaluations=options.evaluations,
             paired=options.paired,
+            efficient=options.efficient,
+            preset=options.preset,
             epochs=checked_count("epochs", options.epochs),
             batch_size=checked_count("rows_per_step", options.rows_per_step),
             learning_rate=options.learning_rate,
+            learning_rate_schedule=options.learning_rate_schedule,
             validation_share=options.validation_share,
             validation_evaluations=options.validation_evaluations,
             patience=options.patience,
@@ -110,6 +123,14 @@ class Training(Schedule):
         if self.evaluations is not None:
             return self.evaluations
         return max(64, 8 * n_players) if self.target in LABELS else 32
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings as texts, for the file of a trained network."""
+        gradient = self.trainer_options.get("gradient_clip_val", LARGEST_GRADIENT)
+        further = {"preset": str(self.preset), "gradient_clip_val": str(gradient)}
+        stored_elsewhere = ("seed", "target")
+        options = {k: v for k, v in self.options().items() if k not in stored_elsewhere}
+        return options | further
 
     def evaluations_in_all(self, n_players: int, n_rows: int) -> int:
         """Return the largest number of evaluations for training on `n_rows` rows."""
@@ -293,10 +314,9 @@ class _Module(FittedModule):
         predictions = self._predict(rows)
         grand_minus_empty = torch.as_tensor(self.rows.grand_minus_empty[rows]).to(predictions)
         active = torch.as_tensor(self.rows.active[rows], device=predictions.device)
-        self._errors.append(
-            efficient(predictions, grand_minus_empty, active).cpu().double()
-            - self._held_out_values[indices]
-        )
+        if self.schedule.efficient:
+            predictions = efficient(predictions, grand_minus_empty, active)
+        self._errors.append(predictions.cpu().double() - self._held_out_values[indices])
 
     def on_validation_epoch_end(self) -> None:
         errors = torch.cat(self._errors)  # (R, M, K)

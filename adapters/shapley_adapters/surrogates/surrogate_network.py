@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..amortized.explainer_network import are_whole, centre_and_spread
+from ..amortized.explainer_network import are_whole, centre_and_spread, tensor_of
 from ..amortized.networks import build
 from ..array_types import BoolArray, ValueArray
 
@@ -132,7 +132,7 @@ class SurrogateNetwork(nn.Module):
         self.eval()
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
-            x = torch.as_tensor(np.ascontiguousarray(rows[part]))
+            x = tensor_of(rows[part])
             with torch.no_grad():
                 batch = self(x, torch.as_tensor(present[part]))
             yield batch.exp() if self.is_distribution else batch

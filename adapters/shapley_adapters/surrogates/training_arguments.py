@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError
+from .training_presets import described, with_preset
 
 if TYPE_CHECKING:
     from torch import nn
@@ -28,6 +29,7 @@ class TrainingArguments:
     epochs: int = 100
     rows_per_step: int = 64
     learning_rate: float | None = None
+    learning_rate_schedule: str = "one_cycle"
     validation_share: float = 0.1
     patience: int | None = None
     folder: str | Path | None = None
@@ -42,7 +44,9 @@ class AmortizedArguments(TrainingArguments):
     """
 
     _choices: ClassVar[tuple[str, ...]] = ()
+    _presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
+    preset: str | None = None
     targets: str | None = None
     evaluations: int | None = None
     paired: bool = True
@@ -50,6 +54,14 @@ class AmortizedArguments(TrainingArguments):
     validation_evaluations: int | None = None
     efficient: bool = True
     surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
+
+    @classmethod
+    def _completed_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the caller, completed by those of the preset."""
+        return with_preset(cls._presets, options)
+
+    def __repr__(self) -> str:
+        return described(self, self._presets)
 
     def _check_amortized(self) -> None:
         """Refuse arguments that cannot be used; fill in the default targets."""

@@ -1,0 +1,163 @@
+"""Exporting trained networks: files that torch or an ONNX runtime reads without this package."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from ..errors import InvalidArgumentError
+from ..reports.call_record import used_versions
+from .amortized import AmortizedShapley
+from .export_formats import INPUTS, RESULTS, Inputs, format_of, results_of, write
+from .exported_graph import ExportedGraph, ReferenceInputs, example_inputs
+from .objectives import method_of
+
+_ROUNDING = 1e-5
+"""Largest difference between the file's results and the network's, relative to the largest."""
+
+_MEANINGS = {
+    "rows": "The rows, numbers as they are: the graph standardises them. NaN is not allowed.",
+    "active": "Players that may get an attribution. Pass true everywhere, unless a player is known "
+    "to have no effect. With a reference, players equal to it in single precision get 0 anyway.",
+    "total": "v(N) - v(empty) of each row: the model's output minus that of the reference. The "
+    "attributions then sum to it: the gap is shared equally among the active players. Pass NaN to "
+    "leave the network's attributions as they are.",
+    "attributions": "One number per player and output, in units of the model's output.",
+    "gaps": "total minus the sum of the network's own attributions; NaN where total is NaN.",
+}
+
+
+@dataclass(frozen=True)
+class ExportContext:
+    """What a host knows about the players, outputs and reference of a network.
+
+    Attributes
+    ----------
+    host : str
+        "shap" or "captum".
+    players : list of str
+        Names of the players.
+    outputs : list of str, optional
+        Names of the outputs.
+    reference : ReferenceInputs, optional
+        The reference rows, if they are the same for all rows.
+    further : mapping
+        Further metadata, as plain data for JSON.
+    """
+
+    host: str
+    players: list[str]
+    outputs: list[str] | None = None
+    reference: ReferenceInputs | None = None
+    further: Mapping[str, Any] = field(default_factory=dict)
+
+
+def export(
+    explainer: AmortizedShapley, path: str | Path, file_format: str | None, context: ExportContext
+) -> None:
+    """Write a trained network and its metadata, and compare the file's results with the network's.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the format is unknown, or the network cannot be exported in it.
+    MissingPackageError
+        If the format needs a package that is not installed.
+    """
+    file_format = format_of(path, file_format)
+    graph = ExportedGraph(explainer.trained.network, context.reference).eval()
+    metadata = json.dumps(_metadata(explainer, file_format, context), allow_nan=False)
+    part = Path(f"{path}.part")
+    try:
+        _write_checked(file_format, part, graph, _examples(explainer), metadata)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _examples(explainer: AmortizedShapley) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Return the inputs to export with, which have several rows, and those of other numbers."""
+    about, probes = explainer.saved.description, explainer.saved.fingerprint.inputs
+    return [example_inputs(probes, about.n_players, about.n_outputs, n) for n in (4, 1, 7)]
+
+
+def _write_checked(
+    file_format: str, path: Path, graph: ExportedGraph, examples: list[Any], metadata: str
+) -> None:
+    try:
+        write(file_format, path, graph, examples[0], metadata)
+        found = [results_of(file_format, path, inputs) for inputs in examples]
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"The network cannot be exported as {file_format!r}: {error!s:.500} Pass another "
+            "format=, or train a module whose forward does not depend on the numbers of a batch."
+        ) from error
+    for inputs, results in zip(examples, found, strict=True):
+        _check_results(file_format, graph, inputs, results)
+
+
+def _check_results(file_format: str, graph: ExportedGraph, inputs: Inputs, results: Any) -> None:
+    for name, result, needed in zip(RESULTS, results, graph.results(inputs), strict=True):
+        bound = _ROUNDING * np.abs(needed).max()
+        if result.shape != needed.shape or not np.allclose(result, needed, rtol=0, atol=bound):
+            raise InvalidArgumentError(
+                f"The network cannot be exported as {file_format!r}: for {len(inputs[0])} rows, "
+                f"the file returns other {name} than the network. Its forward seems to depend on "
+                "the number of rows. Pass another format=, or train a module without that."
+            )
+
+
+def _metadata(
+    explainer: AmortizedShapley, file_format: str, context: ExportContext
+) -> dict[str, Any]:
+    about, trained = explainer.saved.description, explainer.trained
+    n_players, n_outputs = about.n_players, about.n_outputs
+    probes = explainer.saved.fingerprint.inputs
+    kind = "float32" if probes.is_floating_point() else str(probes.dtype).removeprefix("torch.")
+    shapes: dict[str, tuple[str, list[int]]] = {
+        "rows": (kind, about.input_shape),
+        "active": ("bool", [n_players]),
+        "total": ("float64", [n_outputs]),
+        "attributions": ("float64", [n_players, n_outputs]),
+        "gaps": ("float64", [n_outputs]),
+    }
+    described = {
+        name: {"type": kind, "shape": ["rows", *shape], "meaning": _MEANINGS[name]}
+        for name, (kind, shape) in shapes.items()
+    }
+    return {
+        "version": 1,
+        "format": file_format,
+        "host": context.host,
+        "method": method_of(about.target),
+        "targets": about.target,
+        "settings": about.settings,
+        "network": about.network,
+        "inputs": {name: described[name] for name in INPUTS},
+        "results": {name: described[name] for name in RESULTS},
+        "players": context.players,
+        "outputs": context.outputs,
+        "reference": _reference(context.reference),
+        "base_values": [_number(value) for value in trained.network.empty.tolist()],
+        "error_on_held_out_rows": min(record.absolute_error for record in trained.history),
+        "evaluations": trained.evaluations,
+        "versions": used_versions(),
+        **context.further,
+    }
+
+
+def _reference(reference: ReferenceInputs | None) -> dict[str, Any] | None:
+    if reference is None:
+        return None
+    return {"rows": reference.rows.tolist(), "player_of_each_number": reference.players.tolist()}
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

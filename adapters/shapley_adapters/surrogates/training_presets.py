@@ -1,0 +1,125 @@
+"""Named settings of networks that explain, as papers print them.
+
+A preset holds values of arguments that the caller leaves out. An argument that the caller passes
+has priority, even if its value is the default.
+"""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from ..arguments import checked_choice
+
+Presets: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Values of arguments by the name of the preset."""
+
+_AS_PRINTED = {
+    "learning_rate_schedule": "constant",
+    # An early stop and a bound on gradients are not printed in either paper.
+    "trainer_options": {"gradient_clip_val": None},
+}
+
+SIMSHAP_PRESETS: Presets = {
+    # Zhang et al. (2023), Algorithm 1, Sections 4.1.1 and 4.2.1, Appendices A.5 and A.6.
+    "paper": {
+        **_AS_PRINTED,
+        "targets": "simsemivalue",
+        "network": "mlp",
+        "network_options": {"widths": (128, 128, 128), "activation": "relu"},
+        "evaluations": 64,
+        "paired": True,
+        "epochs": 1000,
+        "rows_per_step": 1024,
+        "learning_rate": 7e-4,
+        "patience": 1000,
+        "efficient": False,
+    },
+    "paper_images": {
+        **_AS_PRINTED,
+        "targets": "simsemivalue",
+        "network": "unet",
+        "network_options": {},
+        "evaluations": 8,
+        "paired": True,
+        "epochs": 500,
+        "rows_per_step": 256,
+        "learning_rate": 2e-4,
+        "patience": 500,
+        "efficient": False,
+    },
+}
+
+FASTSHAP_PRESETS: Presets = {
+    # Jethani et al. (2022): the authors' example of census data, github.com/iancovert/fastshap.
+    "paper": {
+        **_AS_PRINTED,
+        "targets": "fastshap",
+        "network": "mlp",
+        "network_options": {"widths": (128, 128), "activation": "relu"},
+        "evaluations": 32,
+        "paired": True,
+        "epochs": 200,
+        "rows_per_step": 32,
+        "learning_rate": 2e-4,
+        "patience": 5,
+        "efficient": True,
+    },
+}
+
+_OF_NETWORKS = "network_options"
+"""The argument whose values belong to the preset's network only."""
+
+
+def with_preset(presets: Presets, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a caller, and those of the preset that the caller left out.
+
+    Mappings are merged entry by entry: those that the caller passes have priority. The options of
+    the preset's network are left out if the caller passes another network.
+
+    Raises
+    ------
+    InvalidArgumentError, InvalidArgumentTypeError
+        If there is no preset of this name.
+    """
+    name = options.get("preset")
+    if name is None:
+        return dict(options)
+    preset = dict(presets[checked_choice("preset", name, tuple(presets))])
+    network = options.get("network", preset["network"])
+    if not isinstance(network, str) or network != preset["network"]:
+        del preset[_OF_NETWORKS]
+    for key, value in preset.items():
+        passed = options.get(key)
+        if isinstance(value, Mapping) and isinstance(passed, Mapping):
+            preset[key] = {**value, **passed}
+        elif key in options:
+            preset[key] = passed
+    return {**options, **preset}
+
+
+def described(owner: object, presets: Presets) -> str:
+    """Return the arguments of `owner` that differ from the defaults, with the preset first.
+
+    Of the arguments of the preset, only those with another value than the preset's are shown.
+    """
+    parameters = inspect.signature(type(owner)).parameters
+    name = getattr(owner, "preset", None)
+    of_preset = {} if name is None else presets[name]
+    expected = {key: one.default for key, one in parameters.items()} | dict(of_preset)
+    shown = {} if name is None else {"preset": name}
+    for key in parameters:
+        value = getattr(owner, key, expected[key])
+        if key != "preset" and not _are_same(value, expected[key]):
+            shown[key] = value
+    texts = [f"{key}={reprlib.repr(value)}" for key, value in shown.items()]
+    return f"{type(owner).__name__}({', '.join(texts)})"
+
+
+def _are_same(value: Any, expected: Any) -> bool:
+    """Return whether two values of an argument are the same; arrays are not compared."""
+    plain = (str, int, float, tuple, Mapping)
+    are_plain = isinstance(value, plain) and isinstance(expected, plain)
+    return value is expected or (are_plain and repr(value) == repr(expected))
