@@ -199,6 +199,7 @@ def _record(header: Fields) -> EpochMetrics:
         header.number("loss"),
         header.number("absolute_error"),
         header.number("squared_error"),
+        header.number("standard_error"),
     )
 
 
