@@ -105,8 +105,8 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         Returns
         -------
         AmortizedAttribution
-            Itself. The numbers of evaluations are in `trained.evaluations` and
-            `trained.validation_evaluations`.
+            Itself. `trained.evaluations` is the number of all evaluations, and
+            `trained.validation_evaluations` how many of them validation took.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
         from shapley_adapters.amortized.progress import Progress
@@ -440,7 +440,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
     attribute_future = future_method(attribute)
 
     def plot_history(self, ax: Axes | None = None) -> Any:
-        """Draw the error on held-out examples over the course of training."""
+        """Draw the error on held-out examples and the loss over the course of training."""
         from shapley_adapters.amortized.learning_curves import draw_history
 
         return draw_history(self._fitted(), ax)

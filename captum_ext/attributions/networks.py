@@ -41,9 +41,10 @@ _TRAINING = """network : {"mlp", "unet", "tokens"} or Module
     validation_share : float
         Share of the examples that is held out, to keep the best epoch by.
     validation_evaluations : int, optional
-        Coalitions evaluated for each of these. By default, all of them together cost at most a
-        quarter of the training's evaluations; each gets at least 8 per feature and at least 64.
-        If this is too much for all, only some of them, at least 16, are evaluated.
+        Coalitions evaluated for each of these. By default, validation costs at most a tenth of the
+        training's evaluations. With up to 12 features, all coalitions of each row are evaluated if
+        the tenth allows it, otherwise 8 per feature and at least 64. If this is too much for all
+        rows, only some of them get values. These are at least 16, even if they cost more.
     patience : int, optional
         Epochs without improvement after which training ends.
     efficient : bool

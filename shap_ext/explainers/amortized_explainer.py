@@ -91,8 +91,8 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         Returns
         -------
         AmortizedExplainer
-            Itself. The numbers of evaluations are in `trained.evaluations` and
-            `trained.validation_evaluations`.
+            Itself. `trained.evaluations` is the number of all evaluations, and
+            `trained.validation_evaluations` how many of them validation took.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
         from shapley_adapters.amortized.progress import Progress
@@ -254,7 +254,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         return out
 
     def plot_history(self, ax: Axes | None = None) -> Any:
-        """Draw the error on held-out rows over the course of training."""
+        """Draw the error on held-out rows and the loss over the course of training."""
         from shapley_adapters.amortized.learning_curves import draw_history
 
         return draw_history(self._fitted(), ax)

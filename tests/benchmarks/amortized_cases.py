@@ -18,8 +18,6 @@ from explained_models import Case
 from scipy.stats import norm
 from tables import companies, news
 
-_FEW_PLAYERS = 13
-_HELD_OUT = 60
 _QUANTILES = 200
 
 _IMAGES = ("image", "image-fine")
@@ -69,10 +67,7 @@ def prepare_amortized(arguments: argparse.Namespace) -> AmortizedCase:
     case = prepare(name, argparse.Namespace(**{**vars(arguments), "rows": n_test}))
     rows = _training_rows(name, arguments)
     options = _options(name, rows, case.explained.n_players)
-    rows = rows[: arguments.rows]
-    if case.explained.n_players > _FEW_PLAYERS:  # beyond, held-out values are dear
-        options["validation_share"] = min(0.1, _HELD_OUT / len(rows))
-    return AmortizedCase(case, rows, options)
+    return AmortizedCase(case, rows[: arguments.rows], options)
 
 
 def _training_rows(name: str, arguments: argparse.Namespace) -> npt.NDArray[Any]:

@@ -94,7 +94,7 @@ def _report(task: Task, n_rows: int) -> None:
     trained = network.trained
     print(
         f"\n{task.name}: {len(task.training)} training rows, {trained.evaluations:,} evaluations, "
-        f"{trained.validation_evaluations:,} for validation"
+        f"{trained.validation_evaluations:,} of them for validation"
     )
     print(f"{'rows':24}{'error':>8}{'stated':>8}{'95 %':>7}{'68 %':>7}")
     shifts = _shifts(task, n_rows)

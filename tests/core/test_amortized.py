@@ -185,10 +185,12 @@ def test_training_is_repeatable_and_leaves_global_generators_alone(target):
 def test_evaluations_are_counted(target):
     game = CountingGame()
     trained = fitted(game, target=target, evaluations=16).trained
-    assert game.n_evaluated == trained.evaluations + trained.validation_evaluations
+    assert game.n_evaluated == trained.evaluations
+    assert 0 < trained.validation_evaluations < trained.evaluations
     spent = [record.evaluations for record in trained.history]
     per_epoch = 72 * 16 if target in ALL_TARGETS[2:] else 0
     np.testing.assert_array_equal(np.diff(spent), per_epoch)
+    assert spent[-1] == trained.evaluations
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
@@ -266,7 +268,7 @@ def test_killed_training_goes_on_without_loss(target, tmp_path):
     for name, value in weights(whole).items():
         np.testing.assert_array_equal(value, weights(resumed)[name])
     assert [vars(r) for r in whole.trained.history] == [vars(r) for r in resumed.trained.history]
-    assert game.n_evaluated < whole.trained.evaluations + whole.trained.validation_evaluations + 16
+    assert game.n_evaluated < whole.trained.evaluations + 16
 
 
 @pytest.mark.parametrize("target", ["oddgp", "controlled"])

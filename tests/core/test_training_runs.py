@@ -12,6 +12,7 @@ pl: Any = pytest.importorskip("lightning.pytorch")
 pytest.importorskip("safetensors")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.shifted_rows import n_shifted_rows  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
@@ -241,12 +242,12 @@ def test_training_that_diverges_is_refused(fit):
 
 
 @pytest.mark.parametrize("target", ["oddgp", "fastshap"])
-@pytest.mark.parametrize(("n_rows", "n_players"), [(2000, 5), (400, 30)])
+@pytest.mark.parametrize(("n_rows", "n_players"), [(2000, 5), (400, 30), (2000, 13)])
 def test_validation_is_a_bounded_share_of_the_evaluations(target, n_rows, n_players):
     class Linear:
         evaluations_per_batch = 4096
 
-        def __init__(self):
+        def __init__(self, n_rows=n_rows):
             self.n_rows, self.n_players, self.n_evaluated = n_rows, n_players, 0
             self.x = np.random.default_rng(0).normal(size=(n_rows, n_players)).astype(np.float32)
 
@@ -257,13 +258,13 @@ def test_validation_is_a_bounded_share_of_the_evaluations(target, n_rows, n_play
             self.n_evaluated += len(rows)
             return (self.x[rows] * coalitions).sum(axis=1, keepdims=True)
 
-    game = Linear()
+    game, shifted = Linear(), Linear(n_shifted_rows(n_rows))
     training = Training(epochs=1, seed=0, target=target)
-    made = AmortizedShapley.fit(game, game.x, training)
-    assert made.evaluations + made.validation_evaluations == game.n_evaluated
-    ends = 2 * round(0.1 * n_rows)
-    least = 16 * 8 * n_players
-    assert made.validation_evaluations - ends <= max(0.25 * made.evaluations, least)
+    made = AmortizedShapley.fit(game, game.x, training, shifted=lambda: (shifted, shifted.x))
+    assert made.evaluations == game.n_evaluated + shifted.n_evaluated
+    least = 16 * 8 * n_players + 2 * round(0.1 * n_rows) + 2 * shifted.n_rows
+    of_training = made.evaluations - made.validation_evaluations
+    assert made.validation_evaluations <= max(0.1 * of_training, least)
 
 
 def test_validation_costs_what_is_asked_for():

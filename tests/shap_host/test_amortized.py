@@ -295,6 +295,9 @@ def test_the_learning_curve(explainer):
     assert len(errors) == 15
     assert errors[-1] < 0.7 * errors[0]
     assert "epoch" in ax.get_xlabel()
+    (losses,) = ax.figure.axes[1].get_lines()
+    assert list(losses.get_ydata()) == [record.loss for record in explainer.trained.trained.history]
+    assert "training loss (right)" in [text.get_text() for text in ax.get_legend().get_texts()]
     plt.close("all")
 
 

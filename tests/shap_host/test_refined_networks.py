@@ -1,5 +1,6 @@
 """Errors that networks state, and attributions of networks refined by evaluations, in shap."""
 
+import re
 import warnings
 from typing import Any
 
@@ -165,8 +166,14 @@ def test_training_ends_with_a_line_about_its_cost(capsys, monkeypatch):
     made.fit()
     line = next(line for line in capsys.readouterr().err.splitlines() if "for validation" in line)
     trained = made.trained
-    assert f"SimSHAP: {trained.evaluations:,} evaluations for training" in line
-    assert "held-out rows; efficiency gap" in line
+    n_validation = trained.validation_evaluations
+    n_training = trained.evaluations - n_validation
+    assert f": {n_training:,} evaluations for training, {n_validation:,} for validation" in line
+    last = min(trained.trained.history, key=lambda record: record.absolute_error)
+    error, uncertainty = re.search(r"attributions (\S+) ± (\S+) of their size", line).groups()
+    ratio = last.standard_error / last.absolute_error
+    assert float(uncertainty) / float(error) == pytest.approx(ratio, rel=0.05)
+    assert "; efficiency gap" in line
     made.fit(silent=True)
     assert "for validation" not in capsys.readouterr().err
 

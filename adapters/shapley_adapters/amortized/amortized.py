@@ -72,12 +72,12 @@ class AmortizedShapley:
 
     @property
     def evaluations(self) -> int:
-        """Coalitions evaluated for the training rows, v(∅) and v(N) included."""
+        """All evaluations of the training: training rows and validation, v(∅) and v(N) included."""
         return self.trained.evaluations
 
     @property
     def validation_evaluations(self) -> int:
-        """Coalitions evaluated for the held-out rows, v(∅) and v(N) included."""
+        """The evaluations that validation took, v(∅) and v(N) included."""
         return self.trained.validation_evaluations
 
     def __repr__(self) -> str:

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from .training import Training
 
 _SHARE = 0.1
-"""Evaluations for held-out rows, as a share of those for training rows."""
+"""Evaluations for validation, as a share of those for training rows."""
 
 _EXACT_PLAYERS = 12
 """Up to this number of players, the values are exact if the share is large enough."""
+
+_PER_PLAYER, _FEWEST_EVALUATIONS = 8, 64
+"""Evaluations of an estimated value by default: per player, and at least."""
 
 _FEWEST_ROWS = 16
 """Smallest number of rows with values, even above the share: fewer do not rank epochs reliably."""
@@ -47,15 +50,33 @@ class HeldOutValues:
     standard_errors: ValueArray
     evaluations: int
 
+    @property
+    def absolute_error(self) -> float:
+        """Expected sum of the absolute errors of a row's values, relative to the values' size.
+
+        The mean of the absolute value of a normal number is √(2/π) standard deviations.
+        """
+        size = np.abs(self.values).sum()
+        return float(np.sqrt(2 / np.pi) * self.standard_errors.sum() / size) if size else 0.0
+
+
+def evaluations_of_label(n_players: int) -> int:
+    """Return the default number of evaluations for the label of a row."""
+    return max(_FEWEST_EVALUATIONS, _PER_PLAYER * n_players)
+
 
 def held_out_values(
-    rows: TrainingRows, held_out: IntArray, training: Training, n_training: int
+    rows: TrainingRows, held_out: IntArray, training: Training, n_training: int, end_points: int
 ) -> HeldOutValues:
-    """Return values of the held-out rows, or of random ones if all would cost too much."""
+    """Return values of the held-out rows, or of random ones if all would cost too much.
+
+    `end_points` is the number of v(∅) and v(N) that validation has evaluated already.
+    """
     planned = training.evaluations_in_all(rows.game.n_players, n_training)
     budget, n_rows = training.validation_evaluations, len(held_out)
     if budget is None:
-        budget, n_rows = _affordable(_SHARE * planned, rows.game.n_players, len(held_out))
+        total = _SHARE * planned - end_points
+        budget, n_rows = _affordable(total, rows.game.n_players, len(held_out))
     order = np.random.default_rng([training.seed, 6]).permutation(len(held_out))
     selected = np.sort(held_out[order[:n_rows]])
     # Weights learned per row would take most of the time; they are used with a budget of the user.
@@ -81,11 +102,13 @@ def held_out_values(
 def _affordable(total: float, n_players: int, n_held_out: int) -> tuple[int, int]:
     """Return the evaluations per row and the number of rows for a total of evaluations.
 
-    If the total is small, first the evaluations per row are reduced, down to 8 per player, and then
-    the number of rows.
+    Each row gets all coalitions if the total allows this, and otherwise the default number of
+    evaluations for a label. More would be more accurate, but the time of `oddgp` grows with the
+    cube of this number and would then exceed that of the training. If the total is too small even
+    for this, only some rows get values.
     """
-    largest = 2**n_players if n_players <= _EXACT_PLAYERS else 32 * n_players
-    smallest = min(largest, max(64, 8 * n_players))
-    budget = int(np.clip(total // n_held_out, smallest, largest))
-    n_rows = max(int(total // budget), _FEWEST_ROWS)
-    return budget, min(n_held_out, n_rows)
+    n_coalitions = 2**n_players
+    if n_players <= _EXACT_PLAYERS and n_coalitions * n_held_out <= total:
+        return n_coalitions, n_held_out
+    budget = min(n_coalitions, evaluations_of_label(n_players))
+    return budget, min(n_held_out, max(int(total // budget), _FEWEST_ROWS))

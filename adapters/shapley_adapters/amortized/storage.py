@@ -209,6 +209,7 @@ def _record(header: Fields) -> EpochMetrics:
         header.number("loss"),
         header.number("absolute_error"),
         header.number("squared_error"),
+        header.number("standard_error"),
     )
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..arguments import checked_choice, checked_count, checked_seed
-from ..array_types import BoolArray, IntArray
+from ..array_types import BoolArray, FloatArray, IntArray
 from ..coalitions.sizes import kernel_mass, kernel_total, random_subsets
 from ..coalitions.tables import CoalitionTable
 from ..estimators.least_squares.regression import LeastSquares
@@ -24,7 +24,7 @@ from .checkpoints import TrainingFingerprint, digest
 from .efficiency_gaps import HeldOutGaps
 from .explainer_network import ExplainerNetwork
 from .fitting import LARGEST_GRADIENT, FittedModule, Schedule, fit
-from .held_out_values import HeldOutValues, held_out_values
+from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values
 from .network_errors import stated_errors
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
 from .reference_rows import ReferenceRows
@@ -71,10 +71,10 @@ class Training(Schedule):
     paired : bool
         Whether the complement of each drawn coalition is evaluated too.
     validation_evaluations : int, optional
-        Budget of each held-out row. By default, all held-out rows together cost at most a tenth
-        of the training's evaluations. Each row gets at most all coalitions (32 per player for more
-        than 12 players), and at least 8 per player and 64. If this is too much for all rows, only
-        random rows get values, at least 16.
+        Budget of each held-out row. By default, validation costs at most a tenth of the training's
+        evaluations. For up to 12 players, all coalitions of each row are evaluated if the tenth
+        allows it, otherwise 8 per player and at least 64. If this is too much for all rows, only
+        random rows get values. These are at least 16, even if they cost more than a tenth.
     efficient : bool
         Whether the attributions on held-out rows, of which the errors choose the best epoch, are
         made to sum to v(N) − v(∅) first.
@@ -122,7 +122,7 @@ class Training(Schedule):
         """Return the evaluations per row, for labels in total, for other targets per epoch."""
         if self.evaluations is not None:
             return self.evaluations
-        return max(64, 8 * n_players) if self.target in LABELS else 32
+        return evaluations_of_label(n_players) if self.target in LABELS else 32
 
     def settings(self) -> dict[str, str]:
         """Return the settings as texts, for the file of a trained network."""
@@ -134,8 +134,11 @@ class Training(Schedule):
 
     def evaluations_in_all(self, n_players: int, n_rows: int) -> int:
         """Return the largest number of evaluations for training on `n_rows` rows."""
-        n_times = 1 if self.target in LABELS else self.epochs
-        return n_rows * (2 + n_times * self.evaluations_per_row(n_players))
+        per_row = self.evaluations_per_row(n_players)
+        if self.target in LABELS:  # which evaluate no coalition twice
+            n_coalitions: int = 2**n_players
+            return n_rows * (2 + min(per_row, n_coalitions))
+        return n_rows * (2 + self.epochs * per_row)
 
 
 @dataclass(frozen=True)
@@ -147,12 +150,14 @@ class EpochMetrics:
     epoch : int
         Number of the epoch, from 1.
     evaluations : int
-        Evaluations up to this epoch, including labels, v(∅) and v(N), but not validation.
+        Evaluations up to this epoch, including labels, v(∅), v(N) and validation.
     loss : float
         Mean loss of the epoch, in squared units of the targets.
     absolute_error, squared_error : float
         Errors on held-out rows. The first is the sum over players of absolute errors, averaged over
         rows and outputs. The second sums squared errors instead, and is the root of the average.
+    standard_error : float
+        Standard error of `absolute_error` as an average over rows; NaN for a single row.
     """
 
     epoch: int
@@ -160,6 +165,7 @@ class EpochMetrics:
     loss: float
     absolute_error: float
     squared_error: float
+    standard_error: float
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,8 @@ class TrainedNetwork:
     history : list of EpochMetrics
         One for each epoch.
     evaluations, validation_evaluations : int
-        Evaluations for the training rows and for the held-out rows, including v(∅) and v(N).
+        All evaluations of the training, and those of them that validation took. Both include v(∅)
+        and v(N). Validation includes the artificial rows from which stated errors are learned.
     gaps : HeldOutGaps
         Efficiency gaps of the network on held-out rows.
     errors : StatedErrors
@@ -205,7 +212,10 @@ def train(
     `shifted` are rows unlike the training rows, from which the growth of errors is learned.
     """
     held_out, training_rows = training.split(rows.n_real or rows.game.n_rows, rows.game.n_rows)
-    valued = held_out_values(rows, held_out, training, len(training_rows))
+    n_shifted = 0 if shifted is None else shifted.game.n_rows
+    end_points = 2 * (len(held_out) + n_shifted)
+    valued = held_out_values(rows, held_out, training, len(training_rows), end_points)
+    n_validation = valued.evaluations + end_points
     fingerprint = TrainingFingerprint(
         training.options(),
         {"network": described, "the set of rows": digest(rows.inputs, rows.n_real, rows.active)},
@@ -215,14 +225,12 @@ def train(
             "values of the held-out rows": valued.values,
         },
     )
-    module = _Module(rows, network, training, training_rows, valued, fingerprint)
+    module = _Module(rows, network, training, training_rows, valued, n_validation, fingerprint)
     fit(module, rows.progress)
     gaps = HeldOutGaps.of(network, rows, held_out)
     reference = ReferenceRows.of(network, rows.inputs, training_rows, training.seed)
     errors = stated_errors(network, reference, rows, valued, shifted)
-    rows.progress.write(_summary(rows, module, valued, gaps))
-    n_shifted = 0 if shifted is None else shifted.game.n_rows
-    n_validation = valued.evaluations + 2 * (len(held_out) + n_shifted)
+    rows.progress.write(_summary(rows, module, valued, n_validation, gaps))
     return TrainedNetwork(
         network, module.history, module.evaluations, n_validation, gaps, errors, reference
     )
@@ -241,12 +249,13 @@ class _Module(FittedModule):
         training: Training,
         training_rows: IntArray,
         valued: HeldOutValues,
+        n_validation: int,
         fingerprint: TrainingFingerprint,
     ) -> None:
         super().__init__(network, training, training_rows, valued.rows, fingerprint)
         self.rows, self._held_out_values = rows, torch.as_tensor(valued.values)
         self.history: list[EpochMetrics] = []
-        self.evaluations = 2 * len(training_rows)
+        self.evaluations = n_validation + 2 * len(training_rows)
         self.labels: Tensor | None = None
         self._evaluate = Evaluator(rows.game)
         self._is_grad_enabled = torch.is_grad_enabled()  # for the model, as the caller has it
@@ -321,13 +330,16 @@ class _Module(FittedModule):
     def on_validation_epoch_end(self) -> None:
         errors = torch.cat(self._errors)  # (R, M, K)
         self._errors.clear()
-        absolute = float(errors.abs().sum(dim=1).mean())
+        of_rows = errors.abs().sum(dim=1).mean(dim=1).numpy()
+        absolute, uncertainty = float(of_rows.mean()), _standard_error(of_rows)
         squared = float((errors**2).sum(dim=1).mean().sqrt())
         self.log_error(absolute)
         loss = float(np.mean(self._losses)) if self._losses else float("nan")
         self._losses.clear()
         epoch = self.current_epoch + 1
-        self.history.append(EpochMetrics(epoch, self.evaluations, loss, absolute, squared))
+        self.history.append(
+            EpochMetrics(epoch, self.evaluations, loss, absolute, squared, uncertainty)
+        )
 
     # --- data in checkpoints other than weights ---
 
@@ -344,17 +356,36 @@ class _Module(FittedModule):
         self.labels = checkpoint["labels"]
 
 
-def _summary(rows: TrainingRows, module: _Module, valued: HeldOutValues, gaps: HeldOutGaps) -> str:
+def _standard_error(numbers: FloatArray) -> float:
+    """Return the standard error of the mean of some numbers; NaN for a single one."""
+    if len(numbers) < 2:
+        return float("nan")
+    return float(numbers.std(ddof=1) / np.sqrt(len(numbers)))
+
+
+def _summary(
+    rows: TrainingRows,
+    module: _Module,
+    valued: HeldOutValues,
+    n_validation: int,
+    gaps: HeldOutGaps,
+) -> str:
     """Return a line about the cost and the errors of a training."""
     size = float(np.abs(valued.values).sum(axis=1).mean())
-    error = min(record.absolute_error for record in module.history)
-    relative = f"{error / size:.3g}" if size else "unknown"
+    best = min(module.history, key=lambda record: record.absolute_error)
+    relative = "unknown"
+    if size:
+        relative = f"{best.absolute_error / size:.3g} ± {best.standard_error / size:.2g}"
+    estimated = ""
+    if valued.absolute_error:
+        estimated = f" whose values are estimates with an error of {valued.absolute_error:.2g}"
     sums = np.sqrt((rows.grand_minus_empty**2).mean(axis=0))
     gap = float((np.array(gaps.sizes) / np.where(sums > 0, sums, 1.0)).mean())
     return (
-        f"{module.evaluations:,} evaluations for training, {valued.evaluations:,} for validation, "
-        f"{rows.progress.seconds:.0f} s; error of the attributions {relative} of their size on "
-        f"{len(valued.rows)} held-out rows; efficiency gap {gap:.3g} of v(N) − v(∅)"
+        f"{module.evaluations - n_validation:,} evaluations for training, {n_validation:,} for "
+        f"validation, {rows.progress.seconds:.0f} s; error of the attributions {relative} of their "
+        f"size on {len(valued.rows)} held-out rows{estimated}; efficiency gap {gap:.3g} of "
+        "v(N) − v(∅)"
     )
 
 

@@ -60,10 +60,10 @@ started = time.perf_counter()
 explainer.fit(silent=True)
 training_seconds = time.perf_counter() - started
 print(f"{explainer.trained.evaluations:,} evaluations of the model")
-print(f"{explainer.trained.validation_evaluations:,} more for the rows held out")
+print(f"{explainer.trained.validation_evaluations:,} of them for validation")
 
 # %%
-# The error on rows held out, epoch by epoch:
+# The error on rows held out and the loss, epoch by epoch:
 
 explainer.plot_history()
 plt.show()
