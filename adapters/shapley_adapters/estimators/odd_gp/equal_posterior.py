@@ -58,8 +58,9 @@ def equal_posterior(
     other_signs : array, (m, M)
         Other coalitions, whose values are predicted.
     """
-    values, players = checked_last(signs), sorted_players(signs)
-    coalitions = _Coalitions(signs[values][:, players], other_signs[:, players])
+    order, players = checked_last(signs), sorted_players(signs)
+    coalitions = _Coalitions(signs[order][:, players], other_signs[:, players])
+    values = np.ascontiguousarray(targets[order].T)
     weights = None if len(other_signs) else SizeWeights.of(coalitions.signs)
     shapes = (signs.shape[1], signs.shape[1], len(other_signs), 1)
     results = [np.empty((n_rows, targets.shape[1])) for n_rows in shapes]
@@ -68,7 +69,7 @@ def equal_posterior(
         factors = [coalitions.factors(prior) for prior, _ in choices]
         log_chances = np.array([log_prior(prior) + log_chance for prior, log_chance in choices])
         for block in _blocks(len(games)):
-            of_block = np.asfortranarray(targets[values][:, games[block]])
+            of_block = values[games[block]].T  # each column is contiguous
             a = [prior.interactions[block] for prior, _ in choices]
             solved = [of.solve(of_block, a) for of, a in zip(factors, a, strict=True)]
             found = _averaged(solved, log_chances[:, block], weights)
