@@ -97,12 +97,12 @@ def _contenders(
     per_epoch = _evaluations_per_epoch(arguments, amortized)
     in_all = per_epoch * arguments.epochs
     n_mixed = 9 * len(amortized.rows)
-    paper = {"targets": "simsemivalue", "evaluations": per_epoch}
+    paper = {"labels": "simsemivalue", "evaluations": per_epoch}
     wide = {"network_options": {"widths": (512,) * 3}}
     found: list[tuple[str, type[AmortizedExplainer], dict[str, Any]]] = [
         ("FastSHAP", fast, {"evaluations": per_epoch}),
         ("SimSHAP as in the paper", sim, paper),
-        ("SimSHAP, control variate", sim, paper | {"targets": "controlled"}),
+        ("SimSHAP, control variate", sim, paper | {"labels": "controlled"}),
         ("SimSHAP, oddgp labels", sim, {"evaluations": in_all}),
         (
             "SimSHAP, oddgp labels, mixed rows",
@@ -113,7 +113,7 @@ def _contenders(
         (
             "SimSHAP, least-squares labels, 1/10",
             sim,
-            {"evaluations": in_all // 10, "targets": "leastsquares"},
+            {"evaluations": in_all // 10, "labels": "leastsquares"},
         ),
         ("paper, not in pairs", sim, paper | {"paired": False}),
         ("paper, 8 coalitions a row and epoch", sim, paper | {"evaluations": 8}),
