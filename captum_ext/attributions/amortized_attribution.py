@@ -272,7 +272,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             )
         Fields.of(str(path), "header.host", about.host).shape("output_shape", about.n_outputs)
         self._checked_probes(loaded, str(path), baselines, additional_forward_args, feature_mask)
-        self.trained, self.targets = loaded, about.target
+        self.trained, self.labels = loaded, about.target
         self._trained_function = self.forward_func
         return self
 

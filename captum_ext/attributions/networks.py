@@ -86,7 +86,7 @@ class SimShap(AmortizedAttribution):
         you leave out. Arguments that you pass have priority, even with their default values; of
         mappings, the entries that you pass. Pass `paired=False` for Algorithm 1 of the paper,
         which has no pairs. The page "Explaining by networks" lists all values.
-    targets : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
+    labels : {"oddgp", "leastsquares", "controlled", "simsemivalue"}
         The numbers that the network learns to predict. `"oddgp"`, `"leastsquares"`: labels,
         estimated once per example. `"simsemivalue"`: sim-semivalues of coalitions that are drawn
         in each epoch, as in the paper (Eq. 14). `"controlled"`: the same with the network's
@@ -113,7 +113,7 @@ class FastShap(AmortizedAttribution):
         The settings of the authors' example with census data, for all arguments that you leave out.
         Arguments that you pass have priority, even with their default values; of mappings, the
         entries that you pass. The page "Explaining by networks" lists all values.
-    targets : {"fastshap"}, optional
+    labels : {"fastshap"}, optional
         There is one only.
     {training}
     """

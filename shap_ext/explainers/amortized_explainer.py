@@ -384,7 +384,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             )
         module = None if isinstance(self.network, str) else self.network
         loaded = AmortizedShapley.load(path, module, self._loadable)
-        self.targets = loaded.saved.description.target
+        self.labels = loaded.saved.description.target
         rows = self._stored_rows(loaded, str(path))
         if rows is None:
             warn_user(

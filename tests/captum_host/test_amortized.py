@@ -225,8 +225,8 @@ def test_both_hosts_learn_the_same(net, tmp_path):
 def test_wrong_calls(net):
     with pytest.raises(InvalidArgumentError, match=r"fit\(inputs\)"):
         SimShap(net).attribute(examples(2, N))
-    with pytest.raises(InvalidArgumentError, match="targets"):
-        FastShap(net, targets="oddgp")
+    with pytest.raises(InvalidArgumentError, match="labels"):
+        FastShap(net, labels="oddgp")
     with pytest.raises(InvalidArgumentTypeError, match="inputs"):
         SimShap(net).fit(5)  # type: ignore[arg-type] # wrong on purpose
     with pytest.raises(InvalidArgumentTypeError, match="batches"):

@@ -227,7 +227,7 @@ def test_weights_learned_from_neighbours():
 def test_trained_networks_take_what_all_examples_share():
     pytest.importorskip("lightning")
     rows = examples(40, 4, seed=3)
-    options: dict[str, Any] = {"seed": 0, "epochs": 1, "targets": "leastsquares", "evaluations": 16}
+    options: dict[str, Any] = {"seed": 0, "epochs": 1, "labels": "leastsquares", "evaluations": 16}
     marked = SimShap(forward, **options).fit(rows, additional_forward_args=(EDGES, EDGE_WEIGHTS))
     bound = SimShap(lambda x: forward(x, EDGES), **options).fit(rows)
     for n_examples in (1, 3):

@@ -37,9 +37,9 @@ def test_files_of_another_method_are_refused_with_the_right_one(path, tmp_path):
     FastShap(NET, **FEW).fit(X).save_trained(tmp_path / "fast")
     with pytest.raises(InvalidArgumentError, match=r"trained by fastshap.*FastShap \(captum\)"):
         SimShap(NET).load_trained(tmp_path / "fast")
-    with pytest.raises(InvalidArgumentError, match="targets='oddgp', not by simshap with 'contr"):
-        SimShap(NET, targets="controlled").load_trained(path)
-    assert SimShap(NET).load_trained(path).targets == "oddgp"
+    with pytest.raises(InvalidArgumentError, match="labels='oddgp', not by simshap with 'contr"):
+        SimShap(NET, labels="controlled").load_trained(path)
+    assert SimShap(NET).load_trained(path).labels == "oddgp"
     Surrogate(NET, **FEW).fit(X).save(tmp_path / "surrogate")
     with pytest.raises(InvalidArgumentError, match=r"but of a surrogate.*Surrogate\.load"):
         SimShap(NET).load_trained(tmp_path / "surrogate")

@@ -413,7 +413,7 @@ def test_inside_inference_mode_and_with_double_precision_by_default(row):
 def quick():
     """Return a way to train a network in a moment."""
     pytest.importorskip("lightning")
-    options: dict[str, Any] = {"seed": 0, "epochs": 1, "evaluations": 16, "targets": "leastsquares"}
+    options: dict[str, Any] = {"seed": 0, "epochs": 1, "evaluations": 16, "labels": "leastsquares"}
     return lambda forward, **others: SimShap(forward, **options, **others)
 
 

@@ -92,7 +92,7 @@ def _run(name: str, setting: Setting) -> _Run:
 
 
 def _networks() -> dict[str, tuple[type[AmortizedExplainer], dict[str, Any]]]:
-    as_printed = {"targets": "simsemivalue", "efficient": False}
+    as_printed = {"labels": "simsemivalue", "efficient": False}
     return {
         _SIM: (shap_ext.SimShapExplainer, as_printed),
         _FAST: (shap_ext.FastShapExplainer, {}),

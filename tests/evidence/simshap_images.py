@@ -69,7 +69,7 @@ def _by_network(setting: Setting, kind: str, changed: tuple[tuple[str, Any], ...
     n_training = round(options.pop("share", 1.0) * len(of_images.training))
     if setting.is_quick:
         options["epochs"] = 1
-    as_printed = {"targets": "simsemivalue"} if kind == _SIM else {}
+    as_printed = {"labels": "simsemivalue"} if kind == _SIM else {}
     make: Any = captum_ext.SimShap if kind == _SIM else captum_ext.FastShap
     method = make(
         of_images.network, network="unet", network_options={"grid": (GRID, GRID), "width": 8},

@@ -107,7 +107,7 @@ def _distance(
         model.predict_proba,
         np.zeros((1, 4)),
         training_data=inputs[order[:size]],
-        targets="simsemivalue",
+        labels="simsemivalue",
         evaluations=16,
         epochs=_epochs(setting),
         validation_share=max(0.1, 1 / size),

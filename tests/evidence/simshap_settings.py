@@ -62,7 +62,7 @@ def _distances(setting: Setting, changed: tuple[tuple[str, Any], ...]) -> FloatA
         options["epochs"] = max(options["epochs"] // 10, 1)
     explainer = shap_ext.SimShapExplainer(
         of_table.surrogate, of_table.surrogate.reference, training_data=of_table.training,
-        targets="simsemivalue", efficient=False, seed=0, **options,
+        labels="simsemivalue", efficient=False, seed=0, **options,
     ).fit(silent=True)  # fmt: skip
     return of_table.l1(explainer(of_table.rows, silent=True).values)
 

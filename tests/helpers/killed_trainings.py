@@ -3,7 +3,7 @@
 Prints as JSON how many attempts were killed, and whether each training that was resumed ended with
 the weights of one without a stop. Every third attempt is stopped by Ctrl-C (SIGINT) instead.
 
-    python killed_trainings.py FOLDER HOST TARGETS N SEED
+    python killed_trainings.py FOLDER HOST LABELS N SEED
 """
 
 import json
@@ -28,7 +28,7 @@ INTERRUPTED = 77
 """The status of a process that ends by KeyboardInterrupt."""
 
 
-def trainings_of_shap(targets: str) -> Callable:
+def trainings_of_shap(labels: str) -> Callable:
     import shap_ext
 
     def model(x):
@@ -36,14 +36,14 @@ def trainings_of_shap(targets: str) -> Callable:
 
     def train(folder):
         explainer = shap_ext.SimShapExplainer(
-            model, X[:1] * 0, training_data=X, targets=targets, folder=folder, **OPTIONS
+            model, X[:1] * 0, training_data=X, labels=labels, folder=folder, **OPTIONS
         )
         return explainer.fit(silent=True).trained
 
     return train
 
 
-def trainings_of_captum(targets: str) -> Callable:
+def trainings_of_captum(labels: str) -> Callable:
     import torch
 
     import captum_ext
@@ -52,7 +52,7 @@ def trainings_of_captum(targets: str) -> Callable:
         return torch.tanh(x).sum(dim=1) + x[:, 0] * x[:, 1]
 
     def train(folder):
-        method = captum_ext.SimShap(model, targets=targets, folder=folder, **OPTIONS)
+        method = captum_ext.SimShap(model, labels=labels, folder=folder, **OPTIONS)
         return method.fit(torch.as_tensor(X)).trained
 
     return train
@@ -73,8 +73,8 @@ def written(train: Callable, folder: Path, result: Path) -> None:
 
 
 def main() -> None:
-    folder, host, targets, n, seed = sys.argv[1:]
-    train = {"shap": trainings_of_shap, "captum": trainings_of_captum}[host](targets)
+    folder, host, labels, n, seed = sys.argv[1:]
+    train = {"shap": trainings_of_shap, "captum": trainings_of_captum}[host](labels)
     result = Path(folder) / "weights"
     started = time.perf_counter()
     if status_of(forked(partial(written, train, Path(folder) / "whole", result))) != 0:

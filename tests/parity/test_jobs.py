@@ -650,10 +650,10 @@ def test_workers_have_torchs_default_precision():
     assert_same_bits(method[1].last_estimate, method[0].last_estimate)
 
 
-@pytest.mark.parametrize("targets", ["oddgp"])
-def test_networks_share_their_labels(targets):
+@pytest.mark.parametrize("labels", ["oddgp"])
+def test_networks_share_their_labels(labels):
     pytest.importorskip("lightning", reason="lightning is not installed")
-    arguments = {"seed": 0, "epochs": 2, "targets": targets, "training_data": numbers(40, 4)}
+    arguments = {"seed": 0, "epochs": 2, "labels": labels, "training_data": numbers(40, 4)}
     explainers = [
         shap.Explainer(smooth, np.zeros((1, 4)), algorithm="simshap", n_jobs=n, **arguments)
         for n in (1, 2)

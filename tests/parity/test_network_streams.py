@@ -1,5 +1,6 @@
 """Trained networks explain rows from Parquet files into Parquet files, through both hosts."""
 
+import time
 from typing import Any
 
 import cloudpickle
@@ -10,6 +11,7 @@ import shap
 
 import shap_ext
 from shapley_adapters.errors import CheckpointError
+from shapley_adapters.streams.arrow import batches_of_file
 
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")
@@ -105,3 +107,30 @@ def test_batch_functions_of_networks(host, rows):
     prefix = "shap_" if host == "shap" else "attribution_"
     np.testing.assert_allclose(found[[prefix + c for c in COLUMNS]], expected, atol=1e-5)
     assert model.sizes == []  # the copy that was sent is evaluated
+
+
+def test_parquet_files_are_not_read_ahead(tmp_path):
+    """The scanner of a data set held twice the numbers of such a file for a slow reader."""
+    numbers = np.random.default_rng(0).normal(size=(20, 200_000)).astype(np.float32)
+    table = pa.table({f"x{index}": column for index, column in enumerate(numbers)})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=10_000)
+    size = table.nbytes
+    del table
+    before, largest, n_rows = pa.total_allocated_bytes(), 0, 0
+    for batch in batches_of_file(tmp_path / "rows.parquet", 1000):
+        n_rows += len(batch)
+        largest = max(largest, pa.total_allocated_bytes() - before)
+        if n_rows % 20_000 == 0:
+            time.sleep(0.02)  # the time to explain them, in which a scanner reads on
+    assert n_rows == 200_000
+    assert largest < 0.25 * size
+
+
+def test_files_of_a_folder_with_other_types_are_read_as_the_first(tmp_path):
+    folder = tmp_path / "rows.parquet"
+    folder.mkdir()
+    pq.write_table(pa.table({"a": np.arange(3.0)}), folder / "1.parquet")
+    pq.write_table(pa.table({"a": np.arange(3.0, 6.0, dtype=np.float32)}), folder / "2.parquet")
+    found = pa.Table.from_batches(batches_of_file(folder, 2))
+    assert found["a"].to_pylist() == [0, 1, 2, 3, 4, 5]
+    assert found.schema.field("a").type == pa.float64()

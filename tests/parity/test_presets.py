@@ -25,7 +25,7 @@ REFERENCE = np.zeros((1, N), dtype=np.float32)
 # As printed: SimSHAP's sections 4.1.1 and 4.2.1, its appendices A.5 and A.6; FastSHAP's notebook.
 PRINTED = {
     ("SimShap", "paper"): {
-        "targets": "simsemivalue",
+        "labels": "simsemivalue",
         "network": "mlp",
         "network_options": {"widths": (128, 128, 128), "activation": "relu"},
         "evaluations": 64,
@@ -36,7 +36,7 @@ PRINTED = {
         "efficient": False,
     },
     ("SimShap", "paper_images"): {
-        "targets": "simsemivalue",
+        "labels": "simsemivalue",
         "network": "unet",
         "evaluations": 8,
         "paired": True,
@@ -108,11 +108,11 @@ def test_passed_arguments_win_even_with_their_default_values(make):
         rows_per_step=64,
         efficient=True,
         learning_rate=None,
-        targets=None,
+        labels=None,
     )
     assert (made.epochs, made.rows_per_step, made.efficient) == (100, 64, True)
     assert made.learning_rate is None
-    assert made.targets == "oddgp"
+    assert made.labels == "oddgp"
     assert made.evaluations == 64  # left out
     assert make(preset="paper", paired=False).paired is False  # Algorithm 1 of the paper
 

@@ -27,14 +27,14 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize(("host", "targets"), CASES)
-def test_trainings_go_on_after_kills_and_interrupts(host, targets, tmp_path):
+@pytest.mark.parametrize(("host", "labels"), CASES)
+def test_trainings_go_on_after_kills_and_interrupts(host, labels, tmp_path):
     wanted = -(-KILLS // len(CASES))
     places = [ROOT, ROOT / "adapters", os.environ.get("PYTHONPATH")]
     path = os.pathsep.join(str(place) for place in places if place)
     script = ROOT / "tests/helpers/killed_trainings.py"
     done = subprocess.run(
-        [sys.executable, script, tmp_path, host, targets, str(wanted), str(SEED)],
+        [sys.executable, script, tmp_path, host, labels, str(wanted), str(SEED)],
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -42,7 +42,7 @@ def test_trainings_go_on_after_kills_and_interrupts(host, targets, tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
-    print(host, targets, found)
+    print(host, labels, found)
     assert found["killed"] + found["interrupted"] >= wanted
     assert found["finished"] > 0
     assert found["resumed"] > 0

@@ -304,7 +304,7 @@ def test_the_learning_curve(explainer):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"targets": "fastshap"}, "targets"),
+        ({"labels": "fastshap"}, "labels"),
         ({"network": "mpl"}, "network"),
         ({"epochs": 0}, "epochs"),
         ({"validation_share": 2.0}, "validation_share"),

@@ -55,10 +55,10 @@ def test_files_of_another_method_are_refused_with_the_right_one(path, tmp_path):
     made("fastshap").fit().save_trained(tmp_path / "fast")
     with pytest.raises(InvalidArgumentError, match=r"trained by fastshap.*algorithm='fastshap'"):
         made("simshap", trained=tmp_path / "fast")
-    with pytest.raises(InvalidArgumentError, match=r"targets='oddgp', not by simshap with 'contr"):
-        made("simshap", trained=path, targets="controlled")
-    made("simshap", targets="controlled").fit().save_trained(tmp_path / "controlled")
-    assert made("simshap", trained=tmp_path / "controlled").targets == "controlled"
+    with pytest.raises(InvalidArgumentError, match=r"labels='oddgp', not by simshap with 'contr"):
+        made("simshap", trained=path, labels="controlled")
+    made("simshap", labels="controlled").fit().save_trained(tmp_path / "controlled")
+    assert made("simshap", trained=tmp_path / "controlled").labels == "controlled"
 
 
 def test_files_of_surrogates_and_networks_are_told_apart(path, tmp_path):

@@ -137,7 +137,7 @@ def _metadata(
         "format": file_format,
         "host": context.host,
         "method": method_of(about.target),
-        "targets": about.target,
+        "labels": about.target,
         "settings": about.settings,
         "network": about.network,
         "inputs": {name: described[name] for name in INPUTS},

@@ -135,7 +135,7 @@ def load(
     method = header.text("method", [method_of(description.target)])
     if description.target not in targets:
         raise InvalidArgumentError(
-            f"{path} holds a network trained by {method} with targets={description.target!r}, not "
+            f"{path} holds a network trained by {method} with labels={description.target!r}, not "
             f"by {method_of(targets[0])} with {' or '.join(map(repr, targets))}. Load it by "
             f"{_REMEDIES[method]}."
         )

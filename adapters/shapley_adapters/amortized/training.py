@@ -36,7 +36,7 @@ class TrainingOptions(Protocol):
     """The options of a training in both hosts; see `Training` and `Schedule`."""
 
     preset: str | None
-    targets: str | None
+    labels: str | None
     evaluations: int | None
     paired: bool
     efficient: bool
@@ -101,7 +101,7 @@ class Training(Schedule):
     def of(cls, options: TrainingOptions) -> Training:
         """Return the training of a host's options; errors use the names of these options."""
         return cls(
-            target=checked_choice("targets", options.targets, TARGETS),
+            target=checked_choice("labels", options.labels, TARGETS),
             evaluations=options.evaluations,
             paired=options.paired,
             efficient=options.efficient,

@@ -32,11 +32,29 @@ def batches_of_file(path: Path, size: int) -> Iterator[Any]:
     errors = pyarrow_module().ArrowInvalid
     file_format = FORMATS.get(path.suffix, "parquet")
     try:
-        yield from dataset.dataset(str(path), format=file_format).to_batches(batch_size=size)
+        files = dataset.dataset(str(path), format=file_format)
+        for fragment in files.get_fragments():
+            yield from _batches_of_fragment(files, fragment, size)
     except errors as error:
         raise InvalidArgumentError(
             f"rows: {path} cannot be read as a file of {file_format}: {error}"
         ) from error
+
+
+def _batches_of_fragment(dataset: Any, fragment: Any, size: int) -> Iterator[Any]:
+    """Yield the record batches of one file of a data set.
+
+    The scanner of a data set reads Parquet far ahead: hundreds of megabytes for a slow consumer.
+    """
+    parquet = pyarrow_module("pyarrow.parquet")
+    if dataset.format.default_extname == "parquet":
+        with parquet.ParquetFile(
+            fragment.path, filesystem=dataset.filesystem, pre_buffer=False
+        ) as file:
+            if file.schema_arrow.equals(dataset.schema):
+                yield from file.iter_batches(batch_size=size)
+                return
+    yield from fragment.to_batches(schema=dataset.schema, batch_size=size)
 
 
 def batches_of(data: Any, size: int) -> Iterator[Any]:

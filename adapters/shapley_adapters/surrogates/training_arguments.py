@@ -47,7 +47,7 @@ class AmortizedArguments(TrainingArguments):
     _presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     preset: str | None = None
-    targets: str | None = None
+    labels: str | None = None
     evaluations: int | None = None
     paired: bool = True
     n_mixed_rows: int = 0
@@ -65,9 +65,9 @@ class AmortizedArguments(TrainingArguments):
 
     def _check_amortized(self) -> None:
         """Refuse arguments that cannot be used; fill in the default targets."""
-        is_open = self.targets is None
-        self.targets = checked_choice("targets", self.targets or self._choices[0], self._choices)
-        self._loadable = self._choices if is_open else (self.targets,)
+        is_open = self.labels is None
+        self.labels = checked_choice("labels", self.labels or self._choices[0], self._choices)
+        self._loadable = self._choices if is_open else (self.labels,)
         checked_flag("paired", self.paired)
         self.n_mixed_rows = checked_count("n_mixed_rows", self.n_mixed_rows, minimum=0)
         checked_flag("efficient", self.efficient)

@@ -26,7 +26,7 @@ SIMSHAP_PRESETS: Presets = {
     # Zhang et al. (2023), Algorithm 1, Sections 4.1.1 and 4.2.1, Appendices A.5 and A.6.
     "paper": {
         **_AS_PRINTED,
-        "targets": "simsemivalue",
+        "labels": "simsemivalue",
         "network": "mlp",
         "network_options": {"widths": (128, 128, 128), "activation": "relu"},
         "evaluations": 64,
@@ -39,7 +39,7 @@ SIMSHAP_PRESETS: Presets = {
     },
     "paper_images": {
         **_AS_PRINTED,
-        "targets": "simsemivalue",
+        "labels": "simsemivalue",
         "network": "unet",
         "network_options": {},
         "evaluations": 8,
@@ -56,7 +56,7 @@ FASTSHAP_PRESETS: Presets = {
     # Jethani et al. (2022): the authors' example of census data, github.com/iancovert/fastshap.
     "paper": {
         **_AS_PRINTED,
-        "targets": "fastshap",
+        "labels": "fastshap",
         "network": "mlp",
         "network_options": {"widths": (128, 128), "activation": "relu"},
         "evaluations": 32,
