@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 from coalition_games import FloatArray
-from error_scores import ErrorScore, Ratio
+from error_scores import Ratio
 from shapiq_contenders import ShapiqWorker
-from zoo_cells import ZooCell, argument_parser, print_summary
+from zoo_cells import ZooCell, argument_parser, print_summary, ratio_of
 from zoo_games import GAMES
 from zoo_peers import PeerErrors, relative_errors
 from zoo_values import ZooGames, games_of
@@ -76,11 +76,7 @@ class Cell(ZooCell):
 
     def ratio_to(self, other: str) -> Ratio:
         """Return the error of `oddgp` over that of another, and its interval."""
-        own, others = (
-            ErrorScore(name, self.per_player, np.maximum(self.of_games[name], _EXACT), 0, 0, 0)
-            for name in ("oddgp", other)
-        )
-        return own.ratio_to(others)
+        return ratio_of(self.of_games["oddgp"], self.of_games[other], _EXACT)
 
 
 def main() -> None:

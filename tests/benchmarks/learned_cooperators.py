@@ -5,18 +5,21 @@
 
 A cell is a kind of game and a number of evaluations a player. Its error is Σ|φ̂ − φ| over Σ|φ|,
 averaged over games and seeds; the ratio is to the best of random order, least squares and shap's
-permutation. Errors below 1e-5 count as 1e-5. The largest ratio comes first. The last five kinds are
-scikit-learn models of the diabetes data, with ten features and twenty background rows.
+permutation, with its 95 % interval, paired by game. Errors below 1e-5 count as 1e-5. The largest
+ratio comes first. The last five kinds are scikit-learn models of the diabetes data, with ten
+features and twenty background rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import shap
 from coalition_games import FloatArray, TabulatedGame
+from error_scores import Ratio
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
@@ -24,7 +27,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
-from zoo_cells import ZooCell, argument_parser, core_game, print_summary
+from zoo_cells import ZooCell, argument_parser, core_game, print_summary, ratio_of
 from zoo_games import GAMES, all_coalitions, tabulated
 
 import shapley_adapters as core
@@ -52,14 +55,29 @@ _LEAST = 1e-5
 """Errors below this are rounding, or of no interest."""
 
 
+@dataclass(frozen=True)
 class Cell(ZooCell):
-    """A cell with the errors and intervals of learned cooperators."""
+    """A cell with the errors and intervals of learned cooperators.
+
+    Attributes
+    ----------
+    of_games : dict of str to array, (S, R)
+        The errors of each estimator, by seed and game.
+    """
+
+    of_games: dict[str, FloatArray]
 
     @property
     def ratio(self) -> float:
         """The error with learned cooperators over that of the best other estimator."""
-        others = [error for name, error in self.errors.items() if name not in (LEARNED, "SHEAR")]
-        return max(self.errors[LEARNED], _LEAST) / max(min(others), _LEAST)
+        return self.to_best.of_means
+
+    @property
+    def to_best(self) -> Ratio:
+        """The ratio with its interval."""
+        others = {name: of for name, of in self.errors.items() if name not in (LEARNED, "SHEAR")}
+        best = min(others, key=others.__getitem__)
+        return ratio_of(self.of_games[LEARNED], self.of_games[best], _LEAST)
 
 
 def main() -> None:
@@ -73,12 +91,15 @@ def main() -> None:
             if per_player * n_players < table.shape[1]:
                 cells.append(_cell(name, table, n_players, per_player, arguments.seeds))
     print(f"{arguments.games} games of each kind, {arguments.seeds} seeds\n")
-    print("| game | a player | ratio | " + " | ".join(cells[0].errors) + " | in 95 % | in 68 % |")
-    print("|" + "---|" * (len(cells[0].errors) + 5))
+    names = " | ".join(cells[0].errors)
+    print(f"| game | a player | ratio | 95 % interval | {names} | in 95 % | in 68 % |")
+    print("|" + "---|" * (len(cells[0].errors) + 6))
     for cell in sorted(cells, key=lambda cell: -cell.ratio):
         errors = " | ".join(f"{error:.4f}" for error in cell.errors.values())
         inside = " | ".join(f"{share:.2f}" for share in cell.inside)
-        print(f"| {cell.name} | {cell.per_player} | {cell.ratio:.2f} | {errors} | {inside} |")
+        ratio = cell.to_best
+        interval = f"{ratio.of_means:.2f} | {ratio.lower:.2f} to {ratio.upper:.2f}"
+        print(f"| {cell.name} | {cell.per_player} | {interval} | {errors} | {inside} |")
     for per_player in arguments.per_player:
         print_summary(per_player, cells)
 
@@ -97,7 +118,8 @@ def _table(name: str, n_players: int, n_games: int) -> FloatArray:
 def _cell(name: str, table: FloatArray, n_players: int, per_player: int, n_seeds: int) -> Cell:
     """Run all estimators on games of one kind."""
     exact, budget = TabulatedGame(table, n_players).shapley_values(), per_player * n_players
-    errors, inside = {}, (0.0, 0.0)
+    of_games: dict[str, FloatArray] = {}
+    inside = 0.0, 0.0
     for estimator, make in ESTIMATORS.items():
         found = [
             core.estimate(
@@ -105,16 +127,20 @@ def _cell(name: str, table: FloatArray, n_players: int, per_player: int, n_seeds
             )
             for seed in range(n_seeds)
         ]
-        errors[estimator] = _error([one.values[:, :, 0] for one in found], exact)
+        of_games[estimator] = _errors([one.values[:, :, 0] for one in found], exact)
         if estimator == LEARNED:
             inside = _inside(found, exact, 0.95), _inside(found, exact, 0.6827)
     values = [_by_permutations(table, n_players, budget, seed) for seed in range(n_seeds)]
-    return Cell(name, per_player, {**errors, PERMUTATION: _error(values, exact)}, inside)
+    of_games[PERMUTATION] = _errors(values, exact)
+    errors = {estimator: float(of_all.mean()) for estimator, of_all in of_games.items()}
+    return Cell(name, per_player, errors, inside, of_games)
 
 
-def _error(values: list[FloatArray], exact: FloatArray) -> float:
+def _errors(values: list[FloatArray], exact: FloatArray) -> FloatArray:
+    """Return the errors by seed and game, (S, R)."""
     off = np.abs(np.array(values) - exact)
-    return float((off.sum(axis=2) / np.abs(exact).sum(axis=1)).mean())
+    errors: FloatArray = off.sum(axis=2) / np.abs(exact).sum(axis=1)
+    return errors
 
 
 def _inside(found: list[core.Estimate], exact: FloatArray, confidence: float) -> float:

@@ -4,18 +4,20 @@
 
 A cell is a kind of game and a number of evaluations a player. Its error is Σ|φ̂ − φ| over Σ|φ|,
 averaged over games and seeds; the ratio is that of `oddgp` with `unbiased=True` to the best of the
-other unbiased estimators, which the table names. An error below 1e-6 counts as 1e-6. The largest
-ratio comes first.
+other unbiased estimators, which the table names, with its 95 % interval, paired by game. An error
+below 1e-6 counts as 1e-6. The largest ratio comes first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from coalition_games import FloatArray, TabulatedGame
-from zoo_cells import ZooCell, argument_parser, core_game, print_summary
+from error_scores import Ratio
+from zoo_cells import ZooCell, argument_parser, core_game, print_summary, ratio_of
 from zoo_games import GAMES, tabulated
 
 import shapley_adapters as core
@@ -38,8 +40,17 @@ _LEAST = 1e-6
 """Errors that are rounding count as this."""
 
 
+@dataclass(frozen=True)
 class Cell(ZooCell):
-    """A cell with the errors and intervals of unbiased `oddgp`."""
+    """A cell with the errors and intervals of unbiased `oddgp`.
+
+    Attributes
+    ----------
+    of_games : dict of str to array, (S, R)
+        The errors of each estimator, by seed and game.
+    """
+
+    of_games: dict[str, FloatArray]
 
     @property
     def best_other(self) -> str:
@@ -50,7 +61,12 @@ class Cell(ZooCell):
     @property
     def ratio(self) -> float:
         """The error of ours over that of the best other one."""
-        return max(self.errors[OURS], _LEAST) / max(self.errors[self.best_other], _LEAST)
+        return self.to_best.of_means
+
+    @property
+    def to_best(self) -> Ratio:
+        """The ratio with its interval."""
+        return ratio_of(self.of_games[OURS], self.of_games[self.best_other], _LEAST)
 
 
 def main() -> None:
@@ -74,7 +90,8 @@ def main() -> None:
 def _cell(name: str, table: FloatArray, n_players: int, per_player: int, n_seeds: int) -> Cell:
     """Run all estimators on games of one kind."""
     exact = TabulatedGame(table, n_players).shapley_values()[:, :, None]
-    errors, inside = {}, (0.0, 0.0)
+    of_games: dict[str, FloatArray] = {}
+    inside = 0.0, 0.0
     for estimator, make in ESTIMATORS.items():
         found = [
             core.estimate(
@@ -84,11 +101,12 @@ def _cell(name: str, table: FloatArray, n_players: int, per_player: int, n_seeds
             )
             for seed in range(n_seeds)
         ]
-        off = np.array([np.abs(one.values - exact) for one in found])
-        errors[estimator] = float((off.sum(axis=2) / np.abs(exact).sum(axis=1)).mean())
+        off = np.array([np.abs(one.values - exact)[:, :, 0] for one in found])
+        of_games[estimator] = off.sum(axis=2) / np.abs(exact[:, :, 0]).sum(axis=1)
         if estimator == OURS:
             inside = _inside(found, exact, 0.95), _inside(found, exact, 0.6827)
-    return Cell(name, per_player, errors, inside)
+    errors = {estimator: float(of_all.mean()) for estimator, of_all in of_games.items()}
+    return Cell(name, per_player, errors, inside, of_games)
 
 
 def _inside(found: list[Estimate], exact: FloatArray, confidence: float) -> float:
@@ -102,12 +120,15 @@ def _inside(found: list[Estimate], exact: FloatArray, confidence: float) -> floa
 
 def _print_cells(cells: list[Cell]) -> None:
     """Print the cells as a table, in their order."""
-    print("| game | a player | ratio | best other | " + " | ".join(ESTIMATORS) + " | 95 % | 68 % |")
-    print("|" + "---|" * (len(ESTIMATORS) + 6))
+    names = " | ".join(ESTIMATORS)
+    print(f"| game | a player | ratio | 95 % interval | best other | {names} | 95 % | 68 % |")
+    print("|" + "---|" * (len(ESTIMATORS) + 7))
     for cell in cells:
         errors = " | ".join(f"{cell.errors[name]:.4f}" for name in ESTIMATORS)
         inside = " | ".join(f"{share:.2f}" for share in cell.inside)
-        start = f"{cell.name} | {cell.per_player} | {cell.ratio:.2f} | {cell.best_other}"
+        ratio = cell.to_best
+        interval = f"{ratio.of_means:.2f} | {ratio.lower:.2f} to {ratio.upper:.2f}"
+        start = f"{cell.name} | {cell.per_player} | {interval} | {cell.best_other}"
         print(f"| {start} | {errors} | {inside} |")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from coalition_games import BoolArray, FloatArray, IntArray
 from core_games import CoreGame
+from error_scores import ErrorScore, Ratio
 from zoo_games import GAMES
 
 
@@ -47,6 +48,22 @@ def core_game(table: FloatArray, n_players: int) -> CoreGame:
         return values
 
     return CoreGame(values_of, n_players, len(table))
+
+
+def ratio_of(own: FloatArray, other: FloatArray, least: float) -> Ratio:
+    """Return a ratio of mean errors with its 95 % interval, paired by game.
+
+    Parameters
+    ----------
+    own, other : arrays, (S, R)
+        The errors, by seed and game.
+    least : float
+        Smaller errors count as this.
+    """
+    first, second = (
+        ErrorScore("", 0, np.maximum(errors, least), 0, 0, 0) for errors in (own, other)
+    )
+    return first.ratio_to(second)
 
 
 def print_summary(per_player: int, cells: Sequence[ZooCell]) -> None:
