@@ -71,19 +71,19 @@ def contenders(amortized: AmortizedCase, epochs: int) -> dict[str, Trainer]:
     sim, fast = shap_ext.SimShapExplainer, shap_ext.FastShapExplainer
     per_epoch = _evaluations_per_epoch(amortized, epochs)
     in_all = per_epoch * epochs
-    paper = {"targets": "simsemivalue", "evaluations": per_epoch}
+    paper = {"labels": "simsemivalue", "evaluations": per_epoch}
     tenth = {"evaluations": in_all // 10}
     wide = {"network_options": {"widths": (512,) * 3}}
     ours: dict[str, tuple[type[AmortizedExplainer], dict[str, Any]]] = {
         FASTSHAP: (fast, {"evaluations": per_epoch}),
         "SimSHAP as in the paper": (sim, paper),
-        "SimSHAP, control variate": (sim, paper | {"targets": "controlled"}),
+        "SimSHAP, control variate": (sim, paper | {"labels": "controlled"}),
         "SimSHAP, oddgp labels": (sim, {"evaluations": in_all}),
         MIXED: (sim, tenth | {"n_mixed_rows": 8 * len(amortized.rows)}),
         TENTH: (sim, tenth),
         f"{TENTH}, {_DEFAULT_EPOCHS} epochs": (sim, tenth | {"epochs": _DEFAULT_EPOCHS}),
         "SimSHAP, all defaults": (sim, {"epochs": _DEFAULT_EPOCHS}),
-        "SimSHAP, least-squares labels, 1/10": (sim, tenth | {"targets": "leastsquares"}),
+        "SimSHAP, least-squares labels, 1/10": (sim, tenth | {"labels": "leastsquares"}),
         "labels 1/10, learning rate 3e-4": (sim, tenth | {"learning_rate": 3e-4}),
         "paper, not in pairs": (sim, paper | {"paired": False}),
         "paper, 8 coalitions a row and epoch": (sim, paper | {"evaluations": 8}),
