@@ -31,6 +31,9 @@ _RATE, _STEPS_AT_RATE = 3e-3, 4000
 
 _LAST = "last.ckpt"
 
+_WEIGHT_DECAY = 1e-4
+"""Of AdamW, unless the network has its own."""
+
 _LARGEST_GRADIENT = 1.0
 """Norm to which gradients are clipped: without clipping, wide networks sometimes diverge."""
 
@@ -193,13 +196,20 @@ class FittedModule(pl.LightningModule):
         """Steps of the optimiser in all epochs."""
         return self.schedule.epochs * -(-len(self.training_rows) // self.schedule.batch_size)
 
+    @property
+    def weight_decay(self) -> float:
+        """Weight decay of AdamW."""
+        return _WEIGHT_DECAY
+
     def _rate(self) -> float:
         return self.schedule.rate(self.n_steps)
 
     def configure_optimizers(self) -> Any:
         """Return AdamW, and one cycle of the learning rate over all steps."""
         rate = self._rate()
-        optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=1e-4)
+        optimizer = torch.optim.AdamW(
+            self.network.parameters(), lr=rate, weight_decay=self.weight_decay
+        )
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, max_lr=rate, total_steps=self.n_steps
         )
