@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from amortized_cases import NormalScores
 from coalition_games import FloatArray
@@ -47,10 +48,10 @@ class Case:
     task: Task
     reference: FloatArray
     values: FloatArray
-    features: Callable[[FloatArray], FloatArray] | None = None
+    features: Callable[[FloatArray], npt.NDArray[Any]] | None = None
 
     @property
-    def inputs(self) -> Callable[[FloatArray], FloatArray]:
+    def inputs(self) -> Callable[[FloatArray], npt.NDArray[Any]]:
         """What makes the inputs of rows."""
         return self.features or np.asarray
 
@@ -76,7 +77,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", help="words of the names of models")
-    parser.add_argument("--contenders", nargs="*", help="words of their names")
+    parser.add_argument("--contenders", nargs="*", help="their names")
     parser.add_argument("--mixed", type=int, default=0, help="mixed rows per training row")
     parser.add_argument("--epochs", type=int, default=30)
     add_folder_arguments(parser)
@@ -129,7 +130,7 @@ def _report(case: Case, arguments: argparse.Namespace) -> None:
     print(f"\n{task.name}: {len(task.training)} training rows, mean Σ|φ| {size:.2f}")
     of_mlp = np.nan
     for contender in _contenders(task.rows.shape[1]):
-        if arguments.contenders and not any(w in contender.name for w in arguments.contenders):
+        if arguments.contenders and contender.name not in arguments.contenders:
             continue
         started = time.process_time()
         explain, pace = _fitted(contender, case, arguments)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from coalition_games import FloatArray
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -50,7 +52,7 @@ class BoostedLabels:
         self,
         model: Callable[[FloatArray], FloatArray],
         reference: FloatArray,
-        inputs: Callable[[FloatArray], FloatArray],
+        inputs: Callable[[FloatArray], npt.NDArray[Any]],
     ) -> None:
         self.model, self.reference, self.inputs = model, reference, inputs
         self.trees: list[HistGradientBoostingRegressor | None] = []
@@ -86,4 +88,5 @@ class BoostedLabels:
         """Return attributions that sum to the model's output."""
         values, is_active = self.predicted(rows), rows != self.reference
         missing = self.model(rows) - self.model(self.reference) - values.sum(axis=1)
-        return values + is_active * (missing / is_active.sum(axis=1).clip(1))[:, None]
+        shares: FloatArray = is_active * (missing / is_active.sum(axis=1).clip(1))[:, None]
+        return values + shares

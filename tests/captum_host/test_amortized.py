@@ -291,3 +291,17 @@ def test_embeddings_of_several_inputs():
     inputs = examples(100, 2), examples(100, 3, seed=2)
     found = SimShap(forward, network="embeddings", **FEW).fit(inputs).attribute(inputs)
     assert [tensor.shape for tensor in found] == [(100, 2), (100, 3)]
+
+
+def test_modules_of_the_user_see_whole_numbers_as_they_are():
+    class Codes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.of_code = nn.Embedding(5, 1)
+
+        def forward(self, x):
+            return self.of_code(x)
+
+    x = torch.randint(0, 5, (40, 4), generator=torch.Generator().manual_seed(0))
+    sim = SimShap(lambda codes: codes.double().sum(dim=1), network=Codes(), **FEW).fit(x)
+    assert sim.attribute(x[:3]).shape == (3, 4)

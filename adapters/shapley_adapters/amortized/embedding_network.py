@@ -128,7 +128,10 @@ class EmbeddingNetwork(nn.Module):
 
         The arithmetic is that of `ExplainerNetwork`, so that repeated numbers lie on knots.
         """
-        sample = torch.as_tensor(np.array(rows[:_MOST_ROWS], dtype=np.float32))
+        sample = rows[:_MOST_ROWS]
+        if not isinstance(sample, Tensor):
+            sample = torch.as_tensor(np.array(sample, dtype=np.float32))
+        sample = sample.detach().cpu().float()
         if centre.numel():
             sample = (sample - centre.float()) / spread.float()
         self.functions.place_knots(sample.flatten(1))
