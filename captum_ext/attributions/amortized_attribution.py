@@ -147,6 +147,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             Progress(self.get_name(), delay),
             self.n_jobs,
             shifted if are_alike else None,
+            call.game.groups.players_of_one_example(),
         )
         shape = list((call.valued or call.game).output_shape)
         layout = layout_of(call.game.inputs)

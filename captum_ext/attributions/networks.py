@@ -17,9 +17,11 @@ _MODEL = """forward_func : callable
     n_jobs : int, optional
         The number of workers that evaluate the labels of the training, as in the other methods."""
 
-_TRAINING = """network : {"mlp", "unet", "tokens"} or Module
-        The network: dense layers, a U-Net for images, convolutions for sequences; or a module from
-        inputs to attributions, (examples, features, outputs), of which a copy is trained.
+_TRAINING = """network : {"mlp", "embeddings", "unet", "tokens"} or Module
+        The network: dense layers; piecewise-linear functions of each number and dense layers for
+        all, which are more accurate for tables; a U-Net for images; convolutions for sequences; or
+        a module from inputs to attributions, (examples, features, outputs), of which a copy is
+        trained.
     network_options : mapping, optional
         Options of a named network, such as `{"grid": (16, 16)}`.
     evaluations : int, optional

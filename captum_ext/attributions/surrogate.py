@@ -181,7 +181,7 @@ def network_inputs(tensors: tuple[Tensor, ...], network: Network | None = None) 
     if len(tensors) > 1:
         return torch.cat([tensor.detach().cpu().flatten(1).float() for tensor in tensors], dim=1)
     values = readable(tensors[0])
-    are_measures = isinstance(network, str) and network in ("mlp", "unet")
+    are_measures = isinstance(network, str) and network in ("mlp", "unet", "embeddings")
     return values.float() if are_measures and not values.is_floating_point() else values
 
 

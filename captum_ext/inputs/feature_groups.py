@@ -49,6 +49,12 @@ class FeatureGroups:
         """Whether examples have different groups."""
         return any(len(players) > 1 for players in self.players)
 
+    def players_of_one_example(self) -> IntArray | None:
+        """Return the player of each number of all inputs; None if examples differ in groups."""
+        if self.differ_by_example:
+            return None
+        return np.concatenate([players[0] for players in self.players])
+
     def columns(self, per_player: npt.NDArray[ScalarT]) -> npt.NDArray[ScalarT]:
         """Return (R, columns, K), with a column for each id from the smallest to the largest."""
         offsets = self.ids - self.ids[0]

@@ -105,8 +105,10 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             self.surrogate.of(self.model).fit(data, self.groups, silent)
         if self.n_mixed_rows > 0:
             data = self._with_mixed_rows(data)
+        explained = self.explained_rows((data,))
+        groups = None if self.features is not None else explained.groups
         trained = AmortizedShapley.fit(
-            self._valued(self.explained_rows((data,))),
+            self._valued(explained),
             self._inputs(data),
             self._training(),
             self.network,
@@ -115,6 +117,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             Progress(str(self.name), delay),
             self.n_jobs,
             lambda: self._shifted_rows(_part(data, 0, n_real)),
+            None if groups is None else groups.players,
         )
         n_kept = len(trained.saved.fingerprint.inputs)
         rows_json = rows_as_json(_part(data, 0, n_kept)) if self._keeps_rows(data) else None

@@ -10,11 +10,15 @@ from .shared_parameters import documented
 
 _PARAMETERS = """training_data : array or DataFrame, optional
         The rows to train on; by default those that were given as masker.
-    network : {"mlp", "unet", "tokens"} or torch module
-        The network: dense layers for tables, a U-Net for images, convolutions for sequences; or a
-        module from rows to attributions, (rows, players, outputs), of which a copy is trained.
+    network : {"mlp", "embeddings", "unet", "tokens"} or torch module
+        The network: dense layers for tables; piecewise-linear functions of each number and dense
+        layers for all, which are more accurate for tables, above all for trees; a U-Net for images;
+        convolutions for sequences; or a module from rows to attributions, (rows, players,
+        outputs), of which a copy is trained.
     network_options : mapping, optional
         Options of a named network, such as `{"widths": (256, 256)}` or `{"grid": (16, 16)}`.
+        `"embeddings"` needs `{"players": …}`, the feature of each number of a row, where `features`
+        makes more or fewer numbers than there are features.
     evaluations : int, optional
         Coalitions evaluated per training row. For labels: in total, by default 8 per feature and
         at least 64. For other targets: in each epoch, by default 32.

@@ -47,7 +47,7 @@ def main() -> None:
     arguments = _arguments()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", UserWarning)
-    for task in _tasks():
+    for task in tasks():
         if arguments.only and not any(word in task.name for word in arguments.only):
             continue
         _report(task, arguments.rows)
@@ -60,7 +60,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _tasks() -> list[Task]:
+def tasks() -> list[Task]:
+    """Return the models, fitted."""
     made = make_classification(6000, 20, n_informative=12, random_state=0)
     trees = HistGradientBoostingClassifier(max_depth=5, random_state=0)
     network = make_pipeline(StandardScaler(), MLPClassifier((64, 64), max_iter=60, random_state=0))
@@ -98,7 +99,7 @@ def _report(task: Task, n_rows: int) -> None:
     )
     print(f"{'rows':24}{'error':>8}{'stated':>8}{'95 %':>7}{'68 %':>7}")
     shifts = _shifts(task, n_rows)
-    truths = {name: _truth(task.model, reference, rows) for name, rows in shifts.items()}
+    truths = {name: truth(task.model, reference, rows) for name, rows in shifts.items()}
     for name, rows in shifts.items():
         explained = network(rows, error_bounds=True, silent=True)
         _print_intervals(name, explained, network.last_estimate, truths[name])
@@ -131,9 +132,10 @@ def _shifts(task: Task, n_rows: int) -> dict[str, FloatArray]:
     }
 
 
-def _truth(
+def truth(
     model: Callable[[FloatArray], FloatArray], reference: FloatArray, rows: FloatArray
 ) -> FloatArray:
+    """Return converged values of rows."""
     explainer = shap_ext.OddGPExplainer(model, reference, weights="equal", seed=7)
     values: FloatArray = explainer(
         rows, max_evals=_TRUTH_PER_PLAYER * rows.shape[1], silent=True

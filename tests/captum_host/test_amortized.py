@@ -263,3 +263,45 @@ def test_mixed_examples(net):
     two = SimShap(lambda a, b: net(torch.cat([a, b], dim=1)), n_mixed_rows=5, **FEW)
     with pytest.raises(InvalidArgumentError, match="n_mixed_rows"):
         two.fit((x[:, :2], x[:, 2:]))
+
+
+def test_embeddings_know_the_features_of_a_mask(tmp_path):
+    """Ids in another order than the numbers, several numbers of a feature, and whole numbers."""
+    net = network(4, 2, dtype=torch.float32)
+    x = torch.randint(0, 5, (200, 4), generator=torch.Generator().manual_seed(0))
+
+    def forward(numbers):
+        return net(numbers.float())
+
+    mask = torch.tensor([[7, 2, 7, 5]])
+    sim = SimShap(forward, network="embeddings", **FEW).fit(x, feature_mask=mask)
+    assert sim.trained.saved.description.options["players"] == [2, 0, 2, 1]
+    found = sim.attribute(x[:9], target=1, feature_mask=mask)
+    exact = Exact(forward).attribute(x[:9], target=1, feature_mask=mask)
+    assert (found - exact).abs().mean() < 0.3 * exact.abs().mean()
+    sim.save_trained(tmp_path / "a")
+    loaded = SimShap(forward).load_trained(tmp_path / "a", feature_mask=mask)
+    assert torch.equal(loaded.attribute(x[:9], target=1, feature_mask=mask), found)
+
+
+def test_embeddings_of_several_inputs():
+    def forward(first, second):
+        return (first.sum(dim=1) > 0) * second[:, 0]
+
+    inputs = examples(100, 2), examples(100, 3, seed=2)
+    found = SimShap(forward, network="embeddings", **FEW).fit(inputs).attribute(inputs)
+    assert [tensor.shape for tensor in found] == [(100, 2), (100, 3)]
+
+
+def test_modules_of_the_user_see_whole_numbers_as_they_are():
+    class Codes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.of_code = nn.Embedding(5, 1)
+
+        def forward(self, x):
+            return self.of_code(x)
+
+    x = torch.randint(0, 5, (40, 4), generator=torch.Generator().manual_seed(0))
+    sim = SimShap(lambda codes: codes.double().sum(dim=1), network=Codes(), **FEW).fit(x)
+    assert sim.attribute(x[:3]).shape == (3, 4)

@@ -90,6 +90,12 @@ def own_of_surrogate():
 KINDS: dict[str, tuple[Any, Any]] = {
     "mlp": (lambda: trained("mlp", {"widths": (8,)}), AmortizedShapley.load),
     "unet": (lambda: trained("unet", {"width": 2, "depth": 1}), AmortizedShapley.load),
+    "embeddings": (
+        lambda: trained(
+            "embeddings", {"widths": (4,), "knots": 3, "players": [*range(15, -1, -1)]}
+        ),
+        AmortizedShapley.load,
+    ),
     "own": (
         lambda: trained(seeded(0, Own)),
         lambda path: AmortizedShapley.load(path, Own()),

@@ -443,3 +443,66 @@ def test_mixed_frames_keep_their_columns_and_groups():
         model, frame[:1] * 0, training_data=frame, n_mixed_rows=40, groups={"ab": ["a", "b"]}, **FEW
     )
     assert made(frame[:2]).shape == (2, 5)
+
+
+# --- networks of piecewise-linear functions ---
+
+
+def steps(x):
+    x = np.asarray(x, dtype=float)
+    return np.sign(x[:, 0] - 0.3) * np.where(x[:, 1] > -0.5, 2.0, -1.0) + np.sign(x[:, 2] - 0.7)
+
+
+def embeddings(model, rows, **options):
+    return shap.Explainer(
+        model,
+        rows[:1] * 0,
+        training_data=rows,
+        network="embeddings",
+        **({"algorithm": "simshap"} | FEW | options),
+    )
+
+
+def test_embeddings_explain_steps_and_their_files(tmp_path):
+    new = np.random.default_rng(1).normal(size=(50, N)).astype(np.float32)
+    made = embeddings(steps, X, epochs=30).fit(silent=True)
+    found = made(new, silent=True).values
+    assert np.abs(found - exact(new, steps)).sum(axis=1).mean() < 1.0
+    refined = made(new, max_evals=24, error_bounds=True, silent=True)
+    assert np.abs(refined.values - exact(new, steps)).sum(axis=1).mean() < 0.5
+    assert (refined.error_std >= 0).all()
+    made.save_trained(tmp_path / "a")
+    loaded = shap_ext.SimShapExplainer(steps, REFERENCE, trained=tmp_path / "a")
+    np.testing.assert_array_equal(loaded(new, silent=True).values, found)
+
+
+@pytest.mark.parametrize("algorithm", ["simshap", "fastshap"])
+def test_embeddings_of_grouped_columns(algorithm):
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+
+    def model(rows):
+        return steps(rows.to_numpy())
+
+    groups = {"fa": ["f", "a"]}
+    made = embeddings(model, frame, groups=groups, algorithm=algorithm, epochs=30)
+    made.fit(silent=True)
+    players = made.trained.saved.description.options["players"]
+    assert len(players) == 6
+    assert players[0] == players[5]
+    assert made(frame[:3], silent=True).shape == (3, 5)
+
+
+def test_embeddings_need_the_feature_of_each_number_that_features_makes():
+    def twice(rows):
+        return np.concatenate([rows, rows**2], axis=1)
+
+    with pytest.raises(InvalidArgumentError, match=r"12 numbers in a row for 6 features.*players"):
+        embeddings(steps, X, features=twice).fit(silent=True)
+    options = {"players": [0, 1, 2, 3, 4, 5] * 2}
+    made = embeddings(steps, X, features=twice, network_options=options).fit(silent=True)
+    assert made(X[:3], silent=True).shape == (3, 6)
+
+
+def test_surrogates_are_not_made_of_embeddings():
+    with pytest.raises(InvalidArgumentError, match=r"surrogate.*network='mlp'"):
+        shap_ext.Surrogate(steps, network="embeddings", seed=0).fit(X)

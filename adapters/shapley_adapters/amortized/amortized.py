@@ -23,7 +23,7 @@ from .efficiency_gaps import warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
 from .fingerprints import Fingerprint
 from .fitting import outside_inference_mode, seeded
-from .networks import build
+from .networks import build, with_players
 from .objectives import TARGETS
 from .progress import Progress
 from .refinement import Prediction, refined
@@ -103,6 +103,7 @@ class AmortizedShapley:
         progress: Progress | None = None,
         n_jobs: int | None = 1,
         shifted: Callable[[], tuple[Game, Any]] | None = None,
+        players: IntArray | None = None,
     ) -> AmortizedShapley:
         """Train a network on the games of rows and on its inputs for these rows, (R, …).
 
@@ -128,6 +129,9 @@ class AmortizedShapley:
         shifted : callable, optional
             Makes the games and the network's inputs of rows unlike the training rows, from which
             the growth of errors is learned. They cost two evaluations each.
+        players : array of int, optional
+            The player of each number of the network's inputs for a row, for a network that needs
+            it; by default there is one player for each number.
 
         Warns
         -----
@@ -144,7 +148,8 @@ class AmortizedShapley:
         with outside_inference_mode():
             rows = TrainingRows(game, inputs, n_real, progress or Progress(), n_jobs)
             outside = None if shifted is None else _shifted_rows(shifted, rows.progress)
-            return cls._fitted(rows, training, network, dict(options or {}), outside)
+            options = with_players(network, options or {}, players)
+            return cls._fitted(rows, training, network, options, outside)
 
     @classmethod
     def _fitted(

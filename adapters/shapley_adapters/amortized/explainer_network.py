@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..errors import InvalidArgumentError
 from ..row_numbers import row_number
+from .embedding_network import EmbeddingNetwork
 
 _ROWS_AT_ONCE = 4096
 _IMAGES_AT_ONCE = 256
@@ -57,6 +58,8 @@ class ExplainerNetwork(nn.Module):
         centre, spread = no_statistics, no_statistics
         if not are_whole(inputs):
             centre, spread = centre_and_spread(inputs)
+        if isinstance(network, EmbeddingNetwork):
+            network.place_knots(inputs, centre, spread)
         size = np.sqrt((np.asarray(grand_minus_empty) ** 2).mean(axis=0))
         is_same = np.ptp(empty, axis=0) <= 1e-9 * np.maximum(np.abs(empty).max(axis=0), 1e-300)
         return cls(

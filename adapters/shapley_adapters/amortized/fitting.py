@@ -33,6 +33,9 @@ RATE_SCHEDULES = ("one_cycle", "constant")
 
 _LAST = "last.ckpt"
 
+_WEIGHT_DECAY = 1e-4
+"""Of AdamW, unless the network has its own."""
+
 LARGEST_GRADIENT = 1.0
 """Norm to which gradients are clipped: without clipping, wide networks sometimes diverge."""
 
@@ -200,13 +203,20 @@ class FittedModule(pl.LightningModule):
         """Steps of the optimiser in all epochs."""
         return self.schedule.epochs * -(-len(self.training_rows) // self.schedule.batch_size)
 
+    @property
+    def weight_decay(self) -> float:
+        """Weight decay of AdamW."""
+        return _WEIGHT_DECAY
+
     def _rate(self) -> float:
         return self.schedule.rate(self.n_steps)
 
     def configure_optimizers(self) -> Any:
         """Return AdamW, and by default one cycle of the learning rate over all steps."""
         rate = self._rate()
-        optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=1e-4)
+        optimizer = torch.optim.AdamW(
+            self.network.parameters(), lr=rate, weight_decay=self.weight_decay
+        )
         if self.schedule.learning_rate_schedule == "constant":
             return optimizer
         schedule = torch.optim.lr_scheduler.OneCycleLR(

@@ -8,14 +8,15 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..arguments import checked_choice
+from ..array_types import IntArray
 from ..errors import InvalidArgumentError
-
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
-"""The functions between the layers of an `MLP`, by their names."""
+from .dense_layers import ACTIVATIONS, dense_layers
+from .embedding_network import EmbeddingNetwork
 
 
 class MLP(nn.Module):
@@ -43,14 +44,8 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         n_inputs = int(torch.Size(input_shape).numel())
-        sizes = [n_inputs, *widths]
-        hidden = [
-            layer
-            for first, second in itertools.pairwise(sizes)
-            for layer in (nn.Linear(first, second), ACTIVATIONS[activation]())
-        ]
-        last = nn.Linear(sizes[-1], n_players * n_outputs)
-        self.layers = nn.Sequential(nn.Flatten(), *hidden, last)
+        layers = dense_layers([n_inputs, *widths], n_players * n_outputs, activation)
+        self.layers = nn.Sequential(nn.Flatten(), *layers)
         self.shape = (n_players, n_outputs)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -177,6 +172,7 @@ class TokenNetwork(nn.Module):
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "mlp": MLP,
+    "embeddings": EmbeddingNetwork,
     "unet": UNet,
     "tokens": TokenNetwork,
 }
@@ -185,10 +181,12 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
 
 _OPTIONS = {
     "mlp": ("widths", "activation"),
+    "embeddings": ("widths", "knots", "width", "rank", "players"),
     "unet": ("grid", "width", "depth"),
     "tokens": ("n_tokens", "width", "reach"),
 }
-_LEAST = {"width": 1}
+_LEAST = {"width": 1, "knots": 2, "rank": 1, "widths": 1, "grid": 1}
+_LISTS = ("widths", "grid", "players")
 _LARGEST = 2**31 - 1
 
 
@@ -211,6 +209,18 @@ def build(
     return NETWORKS[name](list(input_shape), n_players, n_outputs, **checked)
 
 
+def with_players(
+    network: str | nn.Module, options: Mapping[str, Any], players: IntArray | None
+) -> dict[str, Any]:
+    """Return the options of a network, with the player of each number if it needs to know."""
+    needs_players = isinstance(network, str) and "players" in _OPTIONS.get(network, ())
+    if players is None or not needs_players or "players" in options:
+        return dict(options)
+    if np.array_equal(players, np.arange(len(players))):
+        return dict(options)
+    return {**options, "players": [int(player) for player in players]}
+
+
 def checked_network(name: str) -> str:
     """Return the name of a network if it is one."""
     if name not in NETWORKS:
@@ -228,11 +238,11 @@ def _checked_option(network: str, option: str, value: Any) -> Any:
         )
     if option == "activation":
         return checked_choice("network_options={'activation': …}", value, tuple(ACTIVATIONS))
-    is_list = option in ("widths", "grid")
-    if option == "grid" and value is None:
+    is_list = option in _LISTS
+    if option in ("grid", "players") and value is None:
         return None
     sizes = list(value) if isinstance(value, (list, tuple)) else [value]
-    smallest = 1 if is_list else _LEAST.get(option, 0)
+    smallest = _LEAST.get(option, 0)
     are_sizes = all(
         isinstance(size, numbers.Integral)
         and not isinstance(size, bool)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ..errors import InvalidArgumentError
 from .efficiency_gaps import HeldOutGaps
+from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork
 from .fingerprints import PROBES, Fingerprint
 from .header_fields import Fields
@@ -172,6 +173,8 @@ def _network(
     bare, tensors = loaded_network(
         file, "explainer", (*_BUFFERS, *_OF_ERRORS), blueprint, user_module
     )
+    if isinstance(bare, EmbeddingNetwork) and not bare.functions.are_ordered():
+        file.refuse("its tensor explainer.network.functions.knots is not in order")
     state = state_of(tensors, "explainer.")
     explainer = ExplainerNetwork(bare, *(state[name] for name in _BUFFERS)).eval()
     fingerprint = Fingerprint(tensors["probe.inputs"], tensors["probe.values"].numpy())

@@ -106,9 +106,9 @@ def _without_memory(file: NetworkFile, blueprint: Blueprint) -> nn.Module:
             "module of that class as network=; a copy of it gets the weights."
         )
     # Each layer has tensors in the file; building layers without tensors would only take time.
-    depths = [len(option) if isinstance(option, list) else 0 for option in options.values()]
-    depth = options.get("depth")
-    if max([*depths, depth if isinstance(depth, int) else 0]) > len(file.shapes):
+    widths, depth = options.get("widths"), options.get("depth")
+    n_widths = len(widths) if isinstance(widths, list) else 0
+    if max(n_widths, depth if isinstance(depth, int) else 0) > len(file.shapes):
         file.refuse(f"it has {len(file.shapes)} tensors, fewer than layers")
     try:
         with torch.device("meta"), in_single_precision():

@@ -22,6 +22,7 @@ from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
 from .checkpoints import TrainingFingerprint, digest
 from .efficiency_gaps import HeldOutGaps
+from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork
 from .fitting import LARGEST_GRADIENT, FittedModule, Schedule, fit
 from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values
@@ -261,6 +262,14 @@ class _Module(FittedModule):
         self._is_grad_enabled = torch.is_grad_enabled()  # for the model, as the caller has it
         self._losses: list[float] = []
         self._errors: list[Tensor] = []
+
+    @property
+    def weight_decay(self) -> float:
+        """Weight decay of AdamW."""
+        network = self.network.network
+        return (
+            network.weight_decay if isinstance(network, EmbeddingNetwork) else super().weight_decay
+        )
 
     # --- steps ---
 

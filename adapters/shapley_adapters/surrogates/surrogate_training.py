@@ -151,7 +151,7 @@ class TrainedSurrogate:
         name = network if isinstance(network, str) else type(network).__name__
         make: NamedNetwork | nn.Module
         if isinstance(network, str):
-            checked_network(network)
+            _check_has_other_outputs(network)
             make = NamedNetwork(network, outputs.shape[1], options or {})
         else:
             make = copy.deepcopy(network).float()  # its inputs are in single precision
@@ -238,6 +238,16 @@ class TrainedSurrogate:
         validation = _validation(header.part("validation", _VALIDATION))
         surrogate, fingerprint = _network(file, about, validation.loss == "kl", network)
         return cls(surrogate, validation, header.whole_number("evaluations"), fingerprint, about)
+
+
+def _check_has_other_outputs(network: str) -> None:
+    """Refuse a network that returns nothing but attributions of features."""
+    if checked_network(network) == "embeddings":
+        raise InvalidArgumentError(
+            "network='embeddings' returns attributions, not the outputs of a model, so that a "
+            "surrogate cannot use it. Use network='mlp' for the surrogate: "
+            "surrogate=Surrogate(model, network='mlp')."
+        )
 
 
 class _Module(FittedModule):

@@ -1,0 +1,198 @@
+"""The network of piecewise-linear functions: against NumPy, in training, and in files."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+pytest.importorskip("lightning")
+pytest.importorskip("safetensors")
+
+from lightning.pytorch.callbacks import Callback  # noqa: E402
+
+from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.embedding_network import (  # noqa: E402
+    EmbeddingNetwork,
+    PiecewiseLinear,
+)
+from shapley_adapters.amortized.fitting import seeded  # noqa: E402
+from shapley_adapters.amortized.networks import build  # noqa: E402
+from shapley_adapters.amortized.training import Training  # noqa: E402
+from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
+from tests.helpers.brute_force import game_shapley_values  # noqa: E402
+from tests.helpers.signed_files import parts_of, signed  # noqa: E402
+
+N_PLAYERS = 5
+KNOTS = "explainer.network.functions.knots"
+
+
+class Steps:
+    """Rows of steps in pairs of features, as trees have them; the reference is 0."""
+
+    evaluations_per_batch = 4096
+
+    def __init__(self, n_rows=300, seed=0):
+        rng = np.random.default_rng(seed)
+        self.x = rng.normal(size=(n_rows, N_PLAYERS)).astype(np.float32)
+        self.x[:, 4] = rng.random(n_rows) < 0.2
+        self.n_rows, self.n_players = n_rows, N_PLAYERS
+
+    def active_players(self):
+        return self.x != 0
+
+    def value_of(self, row):
+        """Return a function of a set of players, for the oracle."""
+
+        def value(players):
+            members = np.isin(np.arange(N_PLAYERS), list(players))[None]
+            return self(np.array([row]), members)[0]
+
+        return value
+
+    def __call__(self, rows, coalitions):
+        x = self.x[rows] * coalitions
+        first = (x[:, 0] > 0.3) * np.where(x[:, 1] > -0.5, 2.0, -1.0)
+        second = 3.0 * x[:, 4] * (x[:, 2] > 0.8) + np.sign(x[:, 3] - 0.7)
+        return np.stack([first + second, first - second], axis=1)
+
+
+def fitted(game, network="embeddings", options=None, players=None, **training):
+    settings = Training(**({"epochs": 3, "seed": 0, "evaluations": 32} | training))
+    return AmortizedShapley.fit(game, game.x, settings, network, options, players=players)
+
+
+def explained(amortized, game, batch_size=None):
+    return amortized.explain(game, game.x, True, batch_size).estimate.values
+
+
+def functions(knots, seed=0, n_functions=3):
+    n_inputs, n_knots = np.shape(knots)
+    made = seeded(seed, lambda: PiecewiseLinear(n_inputs, n_knots, n_functions))
+    made.knots.copy_(torch.as_tensor(knots))
+    return made
+
+
+def test_functions_are_linear_between_knots_and_constant_outside():
+    knots = np.sort(np.random.default_rng(0).normal(size=(2, 7)), axis=1).astype(np.float32)
+    made = functions(knots)
+    x = np.linspace(-4, 4, 201, dtype=np.float32)[:, None].repeat(2, axis=1)
+    with torch.no_grad():
+        found = made(torch.as_tensor(x)).numpy()
+        increments = made.increments.numpy()
+    at_knots = increments.cumsum(axis=1)
+    at_knots += increments[:, :1] - at_knots.mean(axis=1, keepdims=True)
+    for number in range(2):
+        for function in range(3):
+            expected = np.interp(x[:, number], knots[number], at_knots[number, :, function])
+            np.testing.assert_allclose(found[:, number, function], expected, atol=1e-5)
+
+
+def test_numbers_on_equal_knots_are_not_interpolated():
+    """Numbers that many rows share take several knots; beyond the last one nothing jumps."""
+    made = functions(np.array([[0, 0, 0, 1, 1, 1]], dtype=np.float32))
+    with torch.no_grad():
+        found = made(torch.tensor([[-1.0], [0.0], [0.25], [1.0], [9.0]])).numpy()[:, 0]
+    np.testing.assert_allclose(found[2], 0.75 * found[1] + 0.25 * made_at(made, 3), atol=1e-6)
+    np.testing.assert_array_equal(found[3], found[4])
+    assert np.isfinite(found).all()
+
+
+def made_at(functions_of_one_number, knot):
+    with torch.no_grad():
+        return functions_of_one_number._values_at_knots()[0, knot].numpy()
+
+
+def test_knots_are_numbers_of_the_training_rows():
+    game = Steps()
+    network = fitted(game).trained.network
+    standardised = (torch.as_tensor(game.x) - network.centre) / network.spread
+    knots = network.network.functions.knots
+    for column in range(N_PLAYERS):
+        assert torch.isin(knots[column], standardised[:, column]).all()
+        assert knots[column, 0] == standardised[:, column].min()
+        assert knots[column, -1] == standardised[:, column].max()
+
+
+def test_numbers_of_a_player_are_added():
+    alone = seeded(0, lambda: EmbeddingNetwork((4,), 4, 2))
+    joint = seeded(0, lambda: EmbeddingNetwork((4,), 2, 2, players=[1, 0, 1, 1]))
+    x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        every, sums = alone(x), joint(x)
+    torch.testing.assert_close(sums[:, 0], every[:, 1])
+    torch.testing.assert_close(sums[:, 1], every[:, [0, 2, 3]].sum(dim=1))
+
+
+def test_batches_do_not_matter():
+    game = Steps()
+    amortized = fitted(game)
+    whole = explained(amortized, game)
+    np.testing.assert_allclose(explained(amortized, game, batch_size=7), whole, atol=2e-6)
+
+
+def test_steps_are_learned_better_than_by_dense_layers():
+    game, new = Steps(), Steps(60, seed=1)
+    exact = game_shapley_values(new)
+    errors = {
+        network: np.abs(explained(fitted(game, network, epochs=30), new) - exact).sum(axis=1).mean()
+        for network in ("mlp", "embeddings")
+    }
+    assert errors["embeddings"] < 0.6 * errors["mlp"], errors
+
+
+class KilledError(Exception):
+    pass
+
+
+class Killer(Callback):
+    def on_train_epoch_start(self, trainer, module):
+        if trainer.current_epoch == 2:
+            raise KilledError
+
+
+def test_training_resumes_with_the_same_weights(tmp_path):
+    game = Steps()
+    whole = fitted(game, epochs=4)
+    with pytest.raises(KilledError):
+        fitted(game, epochs=4, folder=tmp_path, trainer_options={"callbacks": [Killer()]})
+    resumed = fitted(game, epochs=4, folder=tmp_path)
+    np.testing.assert_array_equal(explained(resumed, game), explained(whole, game))
+
+
+def test_files_give_the_same_numbers(tmp_path):
+    game = Steps()
+    amortized = fitted(game, options={"knots": 9, "rank": 4}, players=np.array([1, 0, 2, 3, 4]))
+    amortized.save(tmp_path / "a")
+    loaded = AmortizedShapley.load(tmp_path / "a")
+    assert loaded.saved.description.options["players"] == [1, 0, 2, 3, 4]
+    np.testing.assert_array_equal(explained(loaded, game), explained(amortized, game))
+
+
+def test_files_whose_knots_are_not_in_order_are_refused(tmp_path):
+    amortized = fitted(Steps())
+    amortized.save(tmp_path / "a")
+    header, about, tensors = parts_of((tmp_path / "a").read_bytes())
+    start, stop = header[KNOTS]["data_offsets"]
+    numbers = np.frombuffer(tensors[start:stop], dtype=np.float32)[::-1]
+    changed = tensors[:start] + numbers.tobytes() + tensors[stop:]
+    (tmp_path / "b").write_bytes(signed(header, about, changed))
+    with pytest.raises(InvalidArgumentError, match="knots is not in order"):
+        AmortizedShapley.load(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "words"),
+    [
+        ((7,), {}, "7 numbers.*4 features.*players"),
+        ((4,), {"players": [0, 1, 2]}, "4 numbers from 0 to 3.*holds 3"),
+        ((4,), {"players": [0, 1, 2, 4]}, "from 0 to 3.*0 to 4"),
+        ((4,), {"players": [-1, 0, 1, 2]}, "players.*whole numbers"),
+        ((4,), {"knots": 1}, "knots.*from 2 on"),
+        ((4,), {"rank": 0}, "rank.*from 1 on"),
+        ((4,), {"grid": (2, 2)}, "knots.*rank.*players.*grid"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(shape, options, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        build("embeddings", shape, 4, 1, options)
