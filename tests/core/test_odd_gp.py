@@ -287,9 +287,9 @@ def test_games_that_start_alike_share_the_first_step(monkeypatch):
     starts = [first, second, first, first, second]
     sizes, fixed_point = [], FixedPoint.of
 
-    def note(signs, prior):
+    def note(signs, prior, *memory):
         sizes.append(len(prior.strengths))
-        return fixed_point(signs, prior)
+        return fixed_point(signs, prior, *memory)
 
     monkeypatch.setattr(FixedPoint, "of", note)
     together = fit_priors(signs, targets, Prior.stack(starts), strength_prior(None, (5, 9)))
@@ -303,14 +303,16 @@ def test_games_that_start_alike_share_the_first_step(monkeypatch):
 
 
 def test_features_that_leave_a_remainder_are_told_without_a_basis():
-    """Unless they depend on each other; then an orthogonal basis decides."""
+    """Features that depend on each other are no explanation either: they have no coefficients."""
     rng = np.random.default_rng(0)
     features = np.where(rng.random((60, 12)) < 0.5, 1.0, -1.0)
     explained = features @ rng.normal(size=12)
     assert not exact_terms._leaves_remainder(features, explained)
     assert exact_terms._leaves_remainder(features, explained + 1e-4 * rng.normal(size=60))
     dependent = np.concatenate([features, features[:, :1]], axis=1)
-    assert not exact_terms._leaves_remainder(dependent, rng.normal(size=60))
+    assert exact_terms._leaves_remainder(dependent, dependent @ rng.normal(size=13))
+    almost = np.concatenate([features, features[:, :1] + 3e-5 * rng.normal(size=(60, 1))], axis=1)
+    assert not exact_terms._leaves_remainder(almost, rng.normal(size=60))  # a basis decides
 
 
 def test_more_values_decide_among_choices_of_many_values(monkeypatch):

@@ -4,23 +4,26 @@ import numpy as np
 import pytest
 
 from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior
+from shapley_adapters.estimators.odd_gp.marginal_likelihood import covariance_of
 from shapley_adapters.estimators.odd_gp.upper_kernel import UpperKernel
 
 
+@pytest.mark.parametrize("common", [0.0, 0.7])
 @pytest.mark.parametrize(("n_players", "n"), [(2, 2), (3, 4), (9, 150), (80, 200)])
-def test_covariances_above_the_diagonal_are_those_of_the_kernel(n_players, n):
+def test_covariances_above_the_diagonal_are_those_of_the_kernel(n_players, n, common):
     """Also with more values than one slab holds."""
     rng = np.random.default_rng(0)
     signs = np.where(rng.random((n, n_players)) < 0.5, 1.0, -1.0)
     strengths = rng.uniform(0.05, 0.9, size=(3, n_players)) * min(1, 9 / n_players)
-    prior = Prior(strengths, np.array([1e-6, 0.2, 3.0]), np.full(3, 0.1))
-    expected = OddKernel.at(signs, strengths).combined(prior)
+    prior = Prior(strengths, np.array([1e-6, 0.2, 3.0]), np.full(3, 0.1), 2.0, common)
+    expected = covariance_of(OddKernel.at(signs, strengths), prior)
     kernel = UpperKernel(signs, strengths)
-    found = kernel.combined(prior)
-    np.testing.assert_allclose(np.triu(found), np.triu(expected), atol=1e-12)
-    games = np.array([2])
-    alone = kernel.of_games(games).combined(prior.of_games(games))
-    np.testing.assert_array_equal(alone[0], found[2])
+    found = covariance_of(kernel, prior)
+    np.testing.assert_allclose(np.triu(found), np.triu(expected), atol=1e-11)
+    games, memory = np.array([2]), np.full((1, n, n), 7.0)
+    alone = covariance_of(kernel.of_games(games), prior.of_games(games), out=memory)
+    assert alone is memory
+    np.testing.assert_array_equal(np.triu(alone[0]), np.triu(found[2]))
 
 
 def test_slabs_of_a_kernel_make_the_whole():

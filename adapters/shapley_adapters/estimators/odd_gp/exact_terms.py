@@ -48,6 +48,9 @@ those of the normal equations, whose errors are larger. Most fits stop here."""
 _LEAST_PIVOT = 1e-4
 """Bound on the pivots of the normal equations. Below it, they are too inaccurate to decide."""
 
+_DEPENDENT_PIVOT = 1e-6
+"""Pivots below this are rounding: the products of signs are linearly dependent."""
+
 _LEAST_SPREAD = 1e-10
 """Bound on the linear independence of the products of signs: the smallest entry on the diagonal of
 the triangular factor, over the largest. Below it, the coefficients are not determined."""
@@ -115,7 +118,7 @@ class ProductsOfSigns:
         size = sets.shape[1]
         kept, products = self._kept.get(size, (None, None))
         if kept is None or products is None or not np.array_equal(kept, sets):
-            products = np.ascontiguousarray(_features(self._signs, sets).T)
+            products = _features(self._signs, sets).T
             self._kept[size] = sets, products
         inner: FloatArray = products @ values
         return inner
@@ -165,10 +168,11 @@ def _sets(n_players: int, size: int) -> IntArray:
 
 def _features(signs: FloatArray, sets: IntArray) -> FloatArray:
     """Return the products of the signs, (n, M), of sets, (k, size): an array, (n, k)."""
-    features = signs[:, sets[:, 0]]
+    of_players = np.ascontiguousarray(signs.T)
+    products = of_players[sets[:, 0]]
     for players in sets.T[1:]:
-        features = features * signs[:, players]
-    return features
+        products *= of_players[players]
+    return products.T
 
 
 def _exact_values(
@@ -226,13 +230,17 @@ def _fitted(
 
 
 def _leaves_remainder(features: FloatArray, target: FloatArray) -> bool:
-    """Return whether the normal equations already say that the features leave a remainder.
+    """Return whether the normal equations already say that the features are no exact explanation.
 
-    They take a fraction of the time of an orthogonal basis.
+    They leave a remainder, or are linearly dependent, so that the coefficients are not determined.
+    The normal equations take a fraction of the time of an orthogonal basis.
     """
     gram = features.T @ features  # products of signs: these sums are exact
     factor, info = scipy.linalg.lapack.dpotrf(gram, lower=1, overwrite_a=1)
-    if info or np.diag(factor).min() < _LEAST_PIVOT * np.sqrt(len(target)):
+    least_pivot = 0.0 if info else np.diag(factor).min() / np.sqrt(len(target))
+    if least_pivot < _DEPENDENT_PIVOT:
+        return True
+    if least_pivot < _LEAST_PIVOT:
         return False
     coefficients, _ = scipy.linalg.lapack.dpotrs(factor, features.T @ target, lower=1)
     remainder = target - features @ coefficients

@@ -180,9 +180,16 @@ class OddKernel:
         return cls(signs, strengths, kernel.degree_one, shared)
 
     @classmethod
-    def with_even(cls, signs: FloatArray, strengths: FloatArray) -> tuple[OddKernel, FloatArray]:
-        """Return the kernels, and the sum over all even sets by the norm, which gradients need."""
-        return cls._of_halves(signs, strengths, None, is_even_needed=True)
+    def with_even(
+        cls, signs: FloatArray, strengths: FloatArray, memory: FloatArray | None = None
+    ) -> tuple[OddKernel, FloatArray]:
+        """Return the kernels, and the sum over all even sets by the norm, which gradients need.
+
+        With `memory`, (2, R, n, n), both are written there.
+        """
+        if memory is None:
+            memory = np.empty((2, math.prod(strengths.shape[:-1]), len(signs), len(signs)))
+        return cls._of_halves(signs, strengths, None, memory)
 
     @classmethod
     def _of_halves(
@@ -190,17 +197,21 @@ class OddKernel:
         signs: FloatArray,
         strengths: FloatArray,
         other_signs: FloatArray | None,
-        is_even_needed: bool = False,
+        memory_of_both: FloatArray | None = None,
     ) -> tuple[OddKernel, FloatArray]:
         """Compute ½ Π (1 ± t z z′) by the norm: their difference is odd, their sum even.
 
-        Slabs of some rows, or of some games, fit into the processor's cache.
+        The sum is computed only with memory for both. Slabs of some rows, or of some games, fit
+        into the processor's cache.
         """
         others = signs if other_signs is None else other_signs
         n, n_columns = len(signs), len(others)
         shape = strengths.shape[:-1]
-        odd = np.empty((math.prod(shape), n, n_columns))
-        even = np.empty_like(odd) if is_even_needed else odd
+        is_even_needed = memory_of_both is not None
+        if memory_of_both is None:
+            odd = even = np.empty((math.prod(shape), n, n_columns))
+        else:
+            odd, even = memory_of_both
         of_all = _Factors.of(strengths.reshape(-1, strengths.shape[-1]))
         n_rows = min(n, max(1, _SLAB_NUMBERS // max(1, n_columns)))
         n_games = max(1, _SLAB_NUMBERS // max(1, n * n_columns))
@@ -232,9 +243,10 @@ class OddKernel:
         )
         return OddKernel(self.signs[first], self.strengths, degree_one, interactions)
 
-    def combined(self, prior: Prior) -> FloatArray:
-        """Return the covariance of the values, (..., n, m), without noise."""
-        kernel: FloatArray = self.interactions * np.asarray(prior.interactions)[..., None, None]
+    def combined(self, prior: Prior, out: FloatArray | None = None) -> FloatArray:
+        """Return the covariance of the values, (..., n, m), without noise; written to `out`."""
+        variances = np.asarray(prior.interactions)[..., None, None]
+        kernel: FloatArray = np.multiply(self.interactions, variances, out=out)
         kernel += self.degree_one
         return kernel
 

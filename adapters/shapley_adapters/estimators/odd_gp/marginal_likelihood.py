@@ -74,15 +74,18 @@ def noise_of(
 
 
 def covariance_of(
-    kernel: OddKernel | UpperKernel, prior: Prior, of_features: FloatArray | None = None
+    kernel: OddKernel | UpperKernel,
+    prior: Prior,
+    of_features: FloatArray | None = None,
+    out: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the covariance of the values, (..., n, n), including their noise.
+    """Return the covariance of the values, (..., n, n), including their noise; written to `out`.
 
     That of an `UpperKernel` is for `factored` only.
     """
-    matrix = kernel.combined(prior)
+    matrix = kernel.combined(prior, out)
     noise, _ = noise_of(prior, kernel.signs, of_features)
-    if prior.common:
+    if prior.common and isinstance(kernel, OddKernel):  # an `UpperKernel` has it already
         matrix += common_covariance(prior, kernel.signs, kernel.signs)
     if of_features is not None:
         matrix += of_features

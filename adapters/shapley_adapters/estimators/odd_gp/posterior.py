@@ -99,7 +99,11 @@ class PriorChoice:
 
 @dataclass
 class _Average:
-    """Scores, means and variances of the choices so far, and what their scale depends on."""
+    """Scores, means and variances of the choices so far, and what their scale depends on.
+
+    The scale depends on the factors and the whitened values: those of each choice for one game, and
+    those of the best choice of each game for a stack.
+    """
 
     scores: list[FloatArray] = field(default_factory=list)
     means: list[FloatArray] = field(default_factory=list)
@@ -118,14 +122,22 @@ class _Average:
         """Add a choice, with variances (..., M, 1) for values whose whitened squares are 1.
 
         The factors of its covariances, and the values whitened by them, are kept for the values
-        that are predicted by all others.
+        that are predicted by all others. Those of a stack are copied.
         """
         spread = _spread(whitened)
+        if factors.ndim > 2 and self.scores:
+            is_better = (score > np.max(self.scores, axis=0))[:, 0]
+            self.factors[0][is_better] = last_block(factors)[is_better]
+            self.whitened[0][is_better] = whitened[is_better]
+        elif factors.ndim > 2:
+            self.factors.append(last_block(factors).copy(order="K"))
+            self.whitened.append(whitened.copy(order="K"))
+        else:
+            self.factors.append(last_block(factors))
+            self.whitened.append(whitened)
         self.scores.append(score)
         self.means.append(mean)
         self.variances.append(variance * spread)
-        self.factors.append(last_block(factors))
-        self.whitened.append(whitened)
 
     def scale_and_freedom(self, weights: SizeWeights) -> tuple[FloatArray, FloatArray]:
         """Return the factor of the variances, and their freedom, (..., 1, B), by the best choice.
@@ -133,18 +145,15 @@ class _Average:
         It is that of each game of a stack, or of each column of one game.
         """
         best = np.argmax(self.scores, axis=0)  # (..., B)
-        results = np.empty((2, *best.shape[:-1], 1, best.shape[-1]))
-        of_games = best if best.ndim == 1 else best[:, 0]
-        for choice in np.unique(of_games):
-            chosen = np.flatnonzero(of_games == choice)
-            factors, whitened = self.factors[choice], self.whitened[choice]
-            if best.ndim == 1:
-                whitened = whitened[:, chosen]
-            else:
-                factors, whitened = factors[chosen], whitened[chosen]
+        if best.ndim > 1:
+            factors, whitened = self.factors[0], self.whitened[0]
+            return weights.scale_and_freedom(factors, last_rows(whitened), _spread(whitened))
+        results = np.empty((2, 1, len(best)))
+        for choice in np.unique(best):
+            chosen = np.flatnonzero(best == choice)
+            factors, whitened = self.factors[choice], self.whitened[choice][:, chosen]
             found = weights.scale_and_freedom(factors, last_rows(whitened), _spread(whitened))
-            index = (slice(None), slice(None), chosen) if best.ndim == 1 else (slice(None), chosen)
-            results[index] = found
+            results[:, :, chosen] = found
         return results[0], results[1]
 
     def posterior(self) -> Posterior:
@@ -209,6 +218,7 @@ def posterior(
         of_sparse, own_variance = features @ maps, (maps**2).sum(axis=-2)
         sparse_with_others = features @ stack.features(other_signs).swapaxes(-1, -2)
     average = _Average()
+    memory: FloatArray | None = None
     for choice in choices:
         strengths = choice.prior.strengths
         covariances, variances = interaction_covariances(signs, strengths)
@@ -224,7 +234,9 @@ def posterior(
             all_columns = np.concatenate(
                 [targets, common + noise[..., None] * weights, with_others], axis=-1
             )
-            covariances_of_values = covariance_of(choice.kernel, prior, of_features)
+            covariances_of_values = covariance_of(choice.kernel, prior, of_features, memory)
+            if covariances_of_values.ndim > 2:
+                memory = covariances_of_values  # new memory would take longer than the sums
             factors, columns = factored(covariances_of_values, all_columns)
             whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
             variance = 4 * (1 + prior.common) / n_players + a * variances + own_variance

@@ -40,9 +40,10 @@ _LEAST_CHANCE, _MOST_CHOICES = 1e-3, 2
 """With many values, only the likeliest choices given the first values are used: at most so many,
 whose probability is at least this share of that of the likeliest choice."""
 
-_DECIDING = 700
+_DECIDING, _LEAST_DECIDED_CHANCE = 700, 0.1
 """With more values than this, the first ones decide once more which choices are likely. Mostly one
-choice remains, which takes half of the time of two."""
+choice remains, which takes half of the time of two. A choice of a smaller probability than this
+given some values has almost none given all."""
 
 
 def choices_around(
@@ -229,4 +230,4 @@ def _decided(
         return choices
     more = [choice.at(signs) for choice in choices]
     scores = np.concatenate([_scores(choice, targets, sparse) for choice in more])[:, 0]
-    return _of_game(0, choices, scores >= scores.max() + np.log(_LEAST_CHANCE))
+    return _of_game(0, choices, scores >= scores.max() + np.log(_LEAST_DECIDED_CHANCE))

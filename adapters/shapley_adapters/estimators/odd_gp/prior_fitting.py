@@ -40,6 +40,9 @@ farther, because all components move together, and later steps less."""
 _OVERRELAXATION_WHERE_KNOWN = (2.0, 1.5, 1.0, 1.0, 1.0, 1.0)
 """The same for strengths with known centres. The rest of the strengths may be noise only."""
 
+_MATRICES_OF_STEP = 4
+"""Number of matrices of each game that a step needs."""
+
 _LIMIT, _LEVEL_LIMIT = 6.0, 1.0
 """Bounds on the step of the logarithm of a strength, and on the step of the common level."""
 
@@ -96,8 +99,10 @@ def fit_priors(
         shared = FixedPoint.of(signs, start.of_games(games[:1])).for_games(len(games))
         of_games = StrengthPrior(expectation.centres[games], expectation.spread)
         prior = prior.with_games(games, shared.improved(targets[games], of_games, first))
+    # New memory takes the system longer to provide than the processor to fill.
+    memory = np.empty((_MATRICES_OF_STEP, len(targets), len(signs), len(signs)))
     for step in others:
-        prior = FixedPoint.of(signs, prior).improved(targets, expectation, step)
+        prior = FixedPoint.of(signs, prior, memory).improved(targets, expectation, step)
     return prior
 
 
@@ -135,12 +140,18 @@ class FixedPoint:
     expected: FloatArray
 
     @classmethod
-    def of(cls, signs: FloatArray, prior: Prior) -> FixedPoint:
-        """Compute the expected energies under a prior."""
-        kernel, even = OddKernel.with_even(signs, prior.strengths)
-        half_inverse = LowerFactors.of(covariance_of(kernel, prior)).upper_inverses()
+    def of(cls, signs: FloatArray, prior: Prior, memory: FloatArray | None = None) -> FixedPoint:
+        """Compute the expected energies under a prior.
+
+        The matrices are written to `memory`, (4, R, n, n), if it is given.
+        """
+        if memory is None:
+            memory = np.empty((_MATRICES_OF_STEP, len(prior.strengths), len(signs), len(signs)))
+        kernel, even = OddKernel.with_even(signs, prior.strengths, memory[:2])
+        covariances = covariance_of(kernel, prior, out=memory[2])
+        half_inverse = LowerFactors.of(covariances).upper_inverses()
         half_inverse *= _above_and_half_the_diagonal(len(signs))
-        of_even = 2 * _quadratic(half_inverse * even, signs)
+        of_even = 2 * _quadratic(np.multiply(half_inverse, even, out=memory[3]), signs)
         of_all = 2 * _inner(half_inverse, kernel.interactions)
         trace = 2 * (np.trace(half_inverse, axis1=1, axis2=2) - half_inverse[:, 0, 0])
         of_signs = 2 * _quadratic(half_inverse, signs)

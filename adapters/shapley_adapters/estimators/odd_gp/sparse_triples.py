@@ -27,7 +27,7 @@ _LOOKS = 2
 """Number of searches for candidates. The second search includes the first sparse interactions."""
 
 _SHARES = (1.0, 0.5, 0.25, 0.1)
-"""Factors to try for the variance of all other interactions."""
+"""Factors to try for the variance of all other interactions, as long as the next is better."""
 
 
 @dataclass(frozen=True)
@@ -255,11 +255,17 @@ def _with_less_of_others(
     The prior was fitted to all interactions, including the sparse ones. The noise is not changed.
     """
     of_features = SparseInteractions.stack(sparse).covariance(kernel.signs)
-    scores = []
+    columns, memory = targets[:, :, None], None
+    best, evidence = np.ones(len(targets)), np.full(len(targets), -np.inf)
+    is_rising = np.ones(len(targets), dtype=bool)
     for share in _SHARES:
-        covariances = covariance_of(kernel, _with_share(prior, share), of_features)
-        scores.append(log_evidence(*whiten(covariances, targets[:, :, None]))[:, 0])
-    return _with_share(prior, np.array(_SHARES)[np.argmax(scores, axis=0)])
+        memory = covariance_of(kernel, _with_share(prior, share), of_features, memory)
+        of_share = log_evidence(*whiten(memory, columns))[:, 0]
+        is_rising &= of_share > evidence
+        if not is_rising.any():
+            break
+        best[is_rising], evidence[is_rising] = share, of_share[is_rising]
+    return _with_share(prior, best)
 
 
 def _with_share(prior: Prior, share: float | FloatArray) -> Prior:

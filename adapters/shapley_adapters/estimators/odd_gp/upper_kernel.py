@@ -37,20 +37,22 @@ class UpperKernel:
         """Return the kernels of some games of a stack."""
         return UpperKernel(self.signs, self.strengths[games])
 
-    def combined(self, prior: Prior) -> FloatArray:
-        """Return the covariances of the values, (R, n, n), without noise.
+    def combined(self, prior: Prior, out: FloatArray | None = None) -> FloatArray:
+        """Return the covariances of the values, (R, n, n), without noise; written to `out`.
 
-        Numbers below the diagonals have no meaning.
+        They include the effect that all players share. Numbers below the diagonals have no meaning.
         """
         n = len(self.signs)
-        matrices = np.zeros((len(self.strengths), n, n))
+        matrices = np.zeros((len(self.strengths), n, n)) if out is None else out
         variances = np.broadcast_to(prior.interactions, len(matrices))
         for matrix, strengths, variance in zip(matrices, self.strengths, variances, strict=True):
-            _fill(matrix, self.signs, strengths, float(variance))
+            _fill(matrix, self.signs, strengths, float(variance), prior.common)
         return matrices
 
 
-def _fill(matrix: FloatArray, signs: FloatArray, strengths: FloatArray, variance: float) -> None:
+def _fill(
+    matrix: FloatArray, signs: FloatArray, strengths: FloatArray, variance: float, common: float
+) -> None:
     """Write the covariance of one game, (n, n), on the diagonal and above it.
 
     With sinh(x) = ½ [exp(x) − exp(−x)], as in `kernels`; the kernel of degree 1, and the part of
@@ -61,6 +63,7 @@ def _fill(matrix: FloatArray, signs: FloatArray, strengths: FloatArray, variance
     half = 0.5 * variance * np.exp(0.5 * np.log1p(-(strengths**2)).sum() - scale)
     of_sinh = signs * np.arctanh(strengths)
     of_degree_one = signs * (1 / n_players - variance * np.exp(-scale) * strengths)
+    of_degree_one += common / n_players * signs.sum(axis=1, keepdims=True)
     columns = np.ascontiguousarray(signs.T)
     n_rows = max(1, _SLAB_NUMBERS // n)
     memory = np.empty((2, n_rows * n))
