@@ -40,6 +40,7 @@ from .surrogate import (
     layout_of,
     network_inputs,
 )
+from .training_bars import bar_delay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,7 +85,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         baselines: Baselines = None,
         additional_forward_args: object = None,
         feature_mask: FeatureMask = None,
-        show_progress: bool = False,
+        show_progress: bool | None = None,
     ) -> Any:
         """Train the network to explain all outputs of the forward function.
 
@@ -99,8 +100,9 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
             them, as in `((a, b), labels)`.
         baselines, additional_forward_args, feature_mask
             As in `attribute`, the same for all examples.
-        show_progress : bool
-            Whether to show progress bars.
+        show_progress : bool, optional
+            Whether to show progress bars and the remaining time on stderr. By default they appear
+            after ten seconds.
 
         Returns
         -------
@@ -111,7 +113,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         from shapley_adapters.amortized.amortized import AmortizedShapley
         from shapley_adapters.amortized.progress import Progress
 
-        delay = 0.0 if checked_flag("show_progress", show_progress) else None
+        delay = bar_delay(show_progress)
         tensors = gathered(inputs)
         warn_in_training_mode(self.forward_func)
         if self.surrogate is not None and not self.surrogate.is_fitted:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from shapley_adapters import Game
-from shapley_adapters.arguments import checked_flag
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
 from shapley_adapters.surrogates.training_arguments import Network
@@ -19,6 +18,7 @@ from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from ..argument_types import Batches, FeatureMask, Inputs
 from ..inputs.baselines import readable
 from .coalition_attribution import CoalitionAttribution
+from .training_bars import bar_delay
 
 _DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -87,7 +87,7 @@ class Surrogate(SurrogateModel):
         inputs: Batches,
         additional_forward_args: object = None,
         feature_mask: FeatureMask = None,
-        show_progress: bool = False,
+        show_progress: bool | None = None,
     ) -> Surrogate:
         """Train on examples; returns the surrogate.
 
@@ -97,10 +97,11 @@ class Surrogate(SurrogateModel):
             The examples, in one tensor or as `SimShap.fit` takes them.
         additional_forward_args, feature_mask
             As in `attribute`. Features that are explained together should be one group here, too.
-        show_progress : bool
-            Whether to show progress bars.
+        show_progress : bool, optional
+            Whether to show progress bars and the remaining time on stderr. By default they appear
+            after ten seconds.
         """
-        delay = 0.0 if checked_flag("show_progress", show_progress) else None
+        delay = bar_delay(show_progress)
         tensors = gathered(inputs)
         if isinstance(tensors, tuple) and len(tensors) > 1:
             raise InvalidArgumentError(

@@ -144,10 +144,19 @@ def test_targets_of_several_dimensions():
 # --- training ---
 
 
-def test_bars_are_shown_where_they_are_asked_for(capfd):
-    SimShap(NET, **FEW).fit(X)
-    Surrogate(NET, **FEW).fit(X)
+def test_bars_appear_after_a_delay_unless_they_are_switched_off(capfd, monkeypatch):
+    SimShap(NET, **FEW).fit(X)  # too short
+    monkeypatch.setattr("captum_ext.attributions.training_bars._DELAY", 0.0)
+    SimShap(NET, **FEW).fit(X, show_progress=False)
+    Surrogate(NET, **FEW).fit(X, show_progress=False)
     assert capfd.readouterr() == ("", "")
+    SimShap(NET, surrogate=True, **FEW).fit(X)
+    shown = capfd.readouterr().err
+    for part in ("fitting", "outputs"):
+        assert f": {part}: 100%" in shown
+
+
+def test_bars_are_shown_at_once_where_they_are_asked_for(capfd):
     SimShap(NET, surrogate=True, **FEW).fit(X, show_progress=True)
     shown = capfd.readouterr().err
     for part in ("end points", "values of held-out rows", "targets of training rows", "fitting"):
