@@ -10,8 +10,8 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.estimators.odd_gp import (
     design,
-    estimator,
     exact_terms,
+    posteriors_of_rows,
     prior_choices,
     prior_fitting,
     sparse_triples,
@@ -325,7 +325,9 @@ def test_more_values_decide_among_choices_of_many_values(monkeypatch):
         counts.append(sum(len(choice.noise_factors) for of_game in likely for choice in of_game))
         return likely
 
-    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.estimator.likely_choices", counted)
+    monkeypatch.setattr(
+        "shapley_adapters.estimators.odd_gp.posteriors_of_rows.likely_choices", counted
+    )
     errors, totals = [], []
     for deciding in (10**4, 400):
         monkeypatch.setattr(prior_choices, "_DECIDING", deciding)
@@ -394,7 +396,7 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, unevenness, co
     if weights == "learned":
         strengths = np.random.default_rng(4).uniform(0.1, 0.9, size=7)
     prior = Prior(strengths, 0.2, 0.05, unevenness, common)
-    module = "shapley_adapters.estimators.odd_gp.estimator"
+    module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
     monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y: [prior] * y.shape[1])
 
     def one_choice(kernel, prior, *_):
@@ -494,8 +496,8 @@ def test_large_designs_are_conditioned_on_through_their_first_values():
 @pytest.mark.parametrize("most_dense", [10**4, 20])
 def test_exact_where_all_pairs_are_known(n_players, weights, most_dense, monkeypatch):
     """In all kinds of games, whatever the fit says: all at once and through the first values."""
-    module = "shapley_adapters.estimators.odd_gp.estimator"
-    monkeypatch.setattr(f"{module}._DENSE_PAIRS", most_dense)
+    module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
+    monkeypatch.setattr(f"{module}.DENSE_PAIRS", most_dense)
     signs = one_of_each_pair(n_players)
     order = np.random.default_rng(0).permutation(np.arange(1, len(signs)))
     signs = signs[np.concatenate([[0], order])]
@@ -504,9 +506,9 @@ def test_exact_where_all_pairs_are_known(n_players, weights, most_dense, monkeyp
     odd = (table[:, places] - table[:, 2**n_players - 1 - places]).T / 2
     odd /= np.sqrt((odd**2).mean(axis=0))
     exact = shapley_weights(signs).T @ odd
-    found = core.OddGP(weights)._posterior(signs, odd, None)
+    found = posteriors_of_rows.posteriors_of_rows(signs, odd, weights)
     np.testing.assert_allclose(found.means, exact, rtol=0, atol=1e-10)
-    solve = getattr(estimator, f"_with_{weights}_weights")
+    solve = getattr(posteriors_of_rows, f"_with_{weights}_weights")
     for game, start in enumerate(best_of_grid(signs, odd)):
         found = solve(signs, odd[:, [game]], [start], None, signs[:0])
         np.testing.assert_allclose(found.means[:, 0], exact[:, game], rtol=0, atol=1e-9)
@@ -613,7 +615,7 @@ def test_large_designs_lose_little(monkeypatch):
     game = smooth_game(11, n_rows=6, seed=5)
     exact = game_shapley_values(game)
     whole = np.abs(run(game, 500).values - exact).mean()
-    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.estimator._DENSE_PAIRS", 120)
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.posteriors_of_rows.DENSE_PAIRS", 120)
     least_squares = core.estimate(game, core.LeastSquares(), core.Settings(seed=0, budget=500))
     sparse = run(game, 500)
     assert np.abs(sparse.values - exact).mean() < 0.7 * np.abs(least_squares.values - exact).mean()
@@ -753,7 +755,7 @@ def test_strong_interactions_among_many_stand_out(monkeypatch):
     game, exact = strong_triples(20, triples)
     found = np.abs(run(game, 20 * 20).values[0] - exact).mean()
     none = SparseInteractions.empty()
-    module = "shapley_adapters.estimators.odd_gp.estimator"
+    module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
     monkeypatch.setattr(
         f"{module}.find_sparse_interactions",
         lambda _, targets, prior: ([none] * len(targets), prior),

@@ -9,7 +9,7 @@ import shap
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
-from shapley_adapters.estimators.odd_gp import estimator as odd_gp
+from shapley_adapters.estimators.odd_gp import posteriors_of_rows as odd_gp
 from shapley_adapters.estimators.odd_gp import prior_fitting
 from shapley_adapters.threads import row_threads
 

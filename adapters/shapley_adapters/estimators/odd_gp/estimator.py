@@ -19,61 +19,24 @@ from ...array_types import (
 from ...cooperators.choices import checked_prior
 from ...interactions.indices import INDICES
 from ...interactions.result import PairSolution
-from ...threads.row_threads import map_in_threads, n_threads_within_memory
 from ..cross_fitting import cross_fitted
 from ..kernel_draws import CoalitionDraws, select_draws
 from ..pair_folds import FOLDS, FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
-from .attribution_covariances import shapley_weights
 from .design import spread_pairs
-from .equal_posterior import equal_posterior
 from .even_part import even_memory, even_pair_solution
-from .exact_terms import with_exact_games
-from .kernels import OddKernel, Prior
-from .left_out_values import checked_last
-from .posterior import Posterior, PriorChoice, posterior, posterior_through_first_values
-from .prior_choices import choices_around, likely_choices
-from .prior_fitting import around_centres, fit_priors, log_weights_from_scores, strength_prior
-from .prior_grid import best_of_grid
+from .posterior import Posterior
+from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
+from .prior_fitting import log_weights_from_scores
 from .prior_shares import prior_shares
-from .sparse_triples import SparseInteractions, find_sparse_interactions
 from .taylor_part import with_odd_part
 
 WEIGHTS = ("learned", "equal")
-
-_LEARNED_FROM = 240
-"""Number of pairs that the weights are learned from: the first, most informative pairs."""
-
-_SEARCHED_PER_PLAYER, _MOST_SEARCHED = 32, 1024
-"""Number of values in the search for sparse interactions: per player, and at most."""
-
-_DENSE_PAIRS, _FIRST_VALUES = 2048, 1024
-"""With at most so many pairs, the posterior is exact, given all values. With more pairs, the prior
-is approximated through the first so many values."""
-
-_BLOCK_NUMBERS, _MOST_TOGETHER = 300_000, 25
-"""Bounds on the numbers in the matrices of a stack, and on its rows. Rows are solved in stacks, so
-that one NumPy operation works on several matrices while another thread runs."""
-
-_WORTH_SHARING = 8
-"""From so many rows on, there are at least two blocks, for two threads."""
-
-_FEW_VALUES = 32
-"""Rows with fewer values are solved without threads, which take longer to start."""
-
-_MATRICES = 20
-"""Number of matrices that a row needs at once."""
 
 _FREEDOM_OF_FEW = 2.0
 """Degrees of freedom of the errors if there are at most as many pairs as players. So few pairs
 hardly determine the scale of a game. Measured with 20 to 100 players: with these degrees of
 freedom, confidence intervals have their nominal coverage on most games."""
-
-_COUNTED_PLAYERS = 24
-"""Up to here, all pairs may be evaluated."""
-
-_SHARE_LEARNED = 0.5
-"""Degrees of freedom that each learned weight uses up; less than 1, because it has a prior."""
 
 
 @dataclass(frozen=True)
@@ -179,14 +142,14 @@ class OddGP(Estimator[OddDesign]):
 
     def memory(self, n_players: int, budget: int) -> int:
         """Return the bytes of the coalitions, and of the kernels of all pairs solved exactly."""
-        n_dense = min(budget // 2, _DENSE_PAIRS)
+        n_dense = min(budget // 2, DENSE_PAIRS)
         return (10 * budget + 700 * n_dense) * n_players
 
     def operations(self, n_players: int, budget: int) -> Operations:
         """Return those of products of matrices where the prior goes through the first values."""
         n_pairs = budget // 2
-        n_kept = n_players + _FIRST_VALUES
-        solution = 2.0 * n_pairs * n_kept * (n_kept + n_players) * (n_pairs > _DENSE_PAIRS)
+        n_kept = n_players + FIRST_VALUES
+        solution = 2.0 * n_pairs * n_kept * (n_kept + n_players) * (n_pairs > DENSE_PAIRS)
         if self.unbiased:
             solution *= FOLDS
         is_shared = self.weights == "equal"
@@ -309,8 +272,12 @@ class OddGP(Estimator[OddDesign]):
             if centres is not None:
                 centres = np.repeat(centres, n_outputs, axis=0)[is_something]
             scale = size[is_something]
-            scaled = self._posterior(
-                _signs(with_all), flat[:, is_something] / scale, centres, _signs(other_members)
+            scaled = posteriors_of_rows(
+                _signs(with_all),
+                flat[:, is_something] / scale,
+                self.weights,
+                centres,
+                _signs(other_members),
             )
             results.means[:, is_something] = scaled.means * scale
             results.variances[:, is_something] = scaled.variances * scale**2
@@ -324,180 +291,8 @@ class OddGP(Estimator[OddDesign]):
         residual = 2 * total - means.sum(axis=1, keepdims=True)
         return Posterior(means + residual / n_players, variances, predictions, freedom)
 
-    def _posterior(
-        self,
-        signs: FloatArray,
-        targets: FloatArray,
-        centres: FloatArray | None,
-        other_signs: FloatArray | None = None,
-    ) -> Posterior:
-        """Return the posterior for targets, (n, B), of mean square 1."""
-        n, n_players = signs.shape
-        other_signs = signs[:0] if other_signs is None else other_signs
-        predictions = np.zeros((len(other_signs), targets.shape[1]))
-        freedom = np.full((1, targets.shape[1]), np.inf)
-        if n_players <= _COUNTED_PLAYERS and n == 2 ** (n_players - 1):
-            values = shapley_weights(signs).T @ targets  # all pairs are evaluated
-            return Posterior(values, np.zeros_like(values), predictions, freedom)
-        first_values = slice(0, _LEARNED_FROM + 1)
-        starts = best_of_grid(signs[first_values], targets[first_values])
-        means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
-        if self.weights == "equal":
-            blocks = [list(range(len(starts)))] if n <= _DENSE_PAIRS else _blocks_of_equal(starts)
-            solve, n_threads = _with_equal_weights, 1
-        else:
-            blocks = _even_blocks(_by_start(starts), _block_size(len(signs)))
-            solve, n_threads = _with_learned_weights, _most_threads(len(signs))
-
-        def solve_block(block: list[int]) -> Posterior:
-            of_block = None if centres is None else centres[block]
-            starts_of_block = [starts[index] for index in block]
-            return solve(signs, targets[:, block], starts_of_block, of_block, other_signs)
-
-        solved = map_in_threads(solve_block, blocks, n_threads)
-        for block, results in zip(blocks, solved, strict=True):
-            means[:, block], variances[:, block] = results.means, results.variances
-            predictions[:, block], freedom[:, block] = results.predictions, results.freedom
-        return Posterior(means, variances, predictions, freedom)
-
 
 def _signs(members: CoalitionArray) -> FloatArray:
     """Return 1 for the members of coalitions, −1 for the other players."""
     signs: FloatArray = np.where(members, 1.0, -1.0)
     return signs
-
-
-def _blocks_of_equal(starts: list[Prior]) -> list[list[int]]:
-    """Return the rows that start at the same prior."""
-    blocks: dict[int, list[int]] = {}
-    for index, start in enumerate(starts):
-        blocks.setdefault(id(start), []).append(index)
-    return list(blocks.values())
-
-
-def _by_start(starts: list[Prior]) -> list[int]:
-    """Return the rows in an order in which those that start at the same prior are neighbours."""
-    return [row for block in _blocks_of_equal(starts) for row in block]
-
-
-def _even_blocks(rows: list[int], limit: int) -> list[list[int]]:
-    """Return rows in blocks of almost equal size, at most `limit`; an even number suits two cores.
-
-    A row's result does not depend on its block.
-    """
-    n_blocks = -(-len(rows) // limit)
-    if len(rows) >= _WORTH_SHARING:
-        n_blocks = min(n_blocks + n_blocks % 2, len(rows))
-    return [block.tolist() for block in np.array_split(rows, n_blocks)]
-
-
-def _block_size(n: int) -> int:
-    """Return how many rows are solved together at most, by their number of values."""
-    n_dense = min(n, _DENSE_PAIRS)
-    return int(np.clip(_BLOCK_NUMBERS // n_dense**2, 1, _MOST_TOGETHER))
-
-
-def _most_threads(n: int) -> int:
-    """Return how many threads make rows of `n` values faster, and fit into memory."""
-    if n < _FEW_VALUES:
-        return 1
-    n_bytes = _MATRICES * 8 * _block_size(n) * min(n, _DENSE_PAIRS) * n
-    return n_threads_within_memory(n_bytes)
-
-
-def _with_equal_weights(
-    signs: FloatArray,
-    targets: FloatArray,
-    starts: list[Prior],
-    centres: FloatArray | None,
-    other_signs: FloatArray,
-) -> Posterior:
-    """Return the posterior for targets, (n, B); with many values, all have the same start."""
-    del centres  # only fitted strengths have centres
-    if len(signs) <= _DENSE_PAIRS:
-        return equal_posterior(signs, targets, starts, other_signs)
-    n_first = min(_FIRST_VALUES, _DENSE_PAIRS)
-    kernel, sparse = OddKernel.at(signs[:n_first], starts[0].strengths), SparseInteractions.empty()
-    return posterior_through_first_values(
-        signs, targets, kernel, starts[0], 0.0, sparse, other_signs
-    )
-
-
-def _with_learned_weights(
-    signs: FloatArray,
-    targets: FloatArray,
-    starts: list[Prior],
-    centres: FloatArray | None,
-    other_signs: FloatArray,
-) -> Posterior:
-    """Return the posterior for targets, (n, B), with strengths fitted to each target."""
-    n_fitted = _SHARE_LEARNED * signs.shape[1]
-    stack = np.ascontiguousarray(targets.T)  # (B, n)
-    first_values = slice(0, _LEARNED_FROM + 1)
-    expectation = strength_prior(centres, (len(stack), signs.shape[1]))
-    start = around_centres(Prior.stack(starts), expectation)
-    prior = fit_priors(signs[first_values], stack[:, first_values], start, expectation)
-    n_searched = min(_SEARCHED_PER_PLAYER * signs.shape[1], _MOST_SEARCHED)
-    searched = slice(0, max(n_searched, _LEARNED_FROM) + 1)
-    kernel = OddKernel.at(signs[searched], prior.strengths)
-    sparse = [SparseInteractions.empty()] * len(stack)
-    if len(signs) - 1 > signs.shape[1]:  # fewer pairs do not even determine single players
-        sparse, prior = find_sparse_interactions(kernel, stack[:, searched], prior)
-    if len(signs) > _DENSE_PAIRS:
-        results = _through_first_values(signs, stack, prior, n_fitted, sparse, other_signs)
-    else:
-        small = kernel.within(_LEARNED_FROM + 1)
-        choices = choices_around(small, prior, start, expectation)
-        if len(signs) <= _LEARNED_FROM + 1:
-            results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, other_signs)
-        else:
-            results = _by_likely_choices(signs, stack, list(choices), n_fitted, sparse, other_signs)
-    if not len(other_signs):  # the means must be those of the predictions
-        results = with_exact_games(kernel, stack[:, searched], prior, sparse, results)
-    arrays = results.means, results.variances, results.predictions, results.freedom
-    return Posterior(*(array[:, :, 0].T for array in arrays))
-
-
-def _by_likely_choices(
-    signs: FloatArray,
-    stack: FloatArray,
-    choices: list[PriorChoice],
-    n_fitted: float,
-    sparse: list[SparseInteractions],
-    other_signs: FloatArray,
-) -> Posterior:
-    """Return the posterior of each game of a stack, (B, n), averaged over its likely choices.
-
-    The first values decide which choices are likely; the kernels of `choices` are between these.
-    """
-    of_games, order = [], checked_last(signs)
-    all_likely = likely_choices(choices, stack, sparse, signs)
-    signs, stack = signs[order], stack[:, order]
-    for game, own_choices in enumerate(all_likely):
-        with_kernels = [choice.at(signs) for choice in own_choices]
-        values = stack[[game], :, None]
-        of_games.append(
-            posterior(signs, values, with_kernels, n_fitted, [sparse[game]], other_signs)
-        )
-    return Posterior.stack(of_games)
-
-
-def _through_first_values(
-    signs: FloatArray,
-    stack: FloatArray,
-    prior: Prior,
-    n_fitted: float,
-    sparse: list[SparseInteractions],
-    other_signs: FloatArray,
-) -> Posterior:
-    """Return the posterior of each game of a stack, (B, n), of many values."""
-    of_games = []
-    for game, values in enumerate(stack):
-        of_game = prior.of_games(game)
-        first = OddKernel.at(signs[: min(_FIRST_VALUES, _DENSE_PAIRS)], of_game.strengths)
-        results = posterior_through_first_values(
-            signs, values[:, None], first, of_game, n_fitted, sparse[game], other_signs
-        )
-        arrays = results.means, results.variances, results.predictions, results.freedom
-        of_games.append(Posterior(*(array[None] for array in arrays)))
-    return Posterior.stack(of_games)
