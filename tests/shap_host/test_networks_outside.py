@@ -254,9 +254,18 @@ def interrupted_after(n_calls):
     return model
 
 
+@pytest.fixture
+def heard_ctrl_c():
+    """Hear Ctrl-C also where a shell started the tests in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals need the main thread"
 )
+@pytest.mark.usefixtures("heard_ctrl_c")
 @pytest.mark.parametrize("n_calls", [1, 3, 4, 5])
 def test_ctrl_c_ends_fit_and_training_goes_on(n_calls, tmp_path):
     """In the evaluations beforehand, and in each epoch."""

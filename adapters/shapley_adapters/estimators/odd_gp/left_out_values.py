@@ -150,7 +150,8 @@ def checked_last(signs: FloatArray) -> IntArray:
 
 def last_rows(array: FloatArray) -> FloatArray:
     """Return the rows, (..., n, k), of the values that are predicted by all others."""
-    return array[..., -min(array.shape[-2] - 1, _MOST_CHECKED) :, :]
+    n = array.shape[-2]
+    return array[..., n - min(n - 1, _MOST_CHECKED) :, :]
 
 
 def last_block(factors: FloatArray) -> FloatArray:

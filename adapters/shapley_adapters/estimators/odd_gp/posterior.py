@@ -170,13 +170,22 @@ def mixture(
     variances; scores are logarithms, (..., B).
     """
     chances = np.exp(np.array(scores) - np.max(scores, axis=0))
-    chances = (chances / chances.sum(axis=0))[..., None, :]  # (G, ..., 1, B)
+    chances = (chances / _sum_of_choices(chances))[..., None, :]  # (G, ..., 1, B)
     n_players = variances[0].shape[-2]
-    all_means = (chances * means).sum(axis=0)
+    all_means = _sum_of_choices(chances * means)
     mean, predictions = all_means[..., :n_players, :], all_means[..., n_players:, :]
     spread = (np.array(means)[..., :n_players, :] - mean) ** 2
-    variance = (chances * (np.array(variances) + spread)).sum(axis=0)
+    variance = _sum_of_choices(chances * (np.array(variances) + spread))
     return Posterior(mean, variance, predictions, np.full_like(variance[..., :1, :], np.inf))
+
+
+def _sum_of_choices(terms: FloatArray) -> FloatArray:
+    """Return the sum over the first axis, one term after another.
+
+    For a single number per choice, NumPy's sum would add eight terms at a time, so that the result
+    of a row would depend on how many rows are solved with it.
+    """
+    return np.asarray(np.cumsum(terms, axis=0)[-1])
 
 
 def posterior(

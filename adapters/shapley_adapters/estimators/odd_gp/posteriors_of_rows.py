@@ -11,6 +11,7 @@ from .equal_posterior import equal_posterior
 from .exact_terms import with_exact_games
 from .kernels import OddKernel, Prior
 from .left_out_values import checked_last
+from .marginal_likelihood import column_by_column
 from .posterior import Posterior, PriorChoice, posterior, posterior_through_first_values
 from .prior_choices import choices_around, likely_choices
 from .prior_fitting import around_centres, fit_priors, strength_prior
@@ -74,7 +75,8 @@ def posteriors_of_rows(
     predictions = np.zeros((len(other_signs), targets.shape[1]))
     freedom = np.full((1, targets.shape[1]), np.inf)
     if n_players <= _COUNTED_PLAYERS and n == 2 ** (n_players - 1):
-        values = shapley_weights(signs).T @ targets  # all pairs are evaluated
+        of_all_pairs = shapley_weights(signs).T
+        values = column_by_column(lambda block: of_all_pairs @ block, targets)
         return Posterior(values, np.zeros_like(values), predictions, freedom)
     first_values = slice(0, _LEARNED_FROM + 1)
     starts = best_of_grid(signs[first_values], targets[first_values])

@@ -88,6 +88,8 @@ def inverses_of_lower(factors: FloatArray) -> FloatArray:
 
     Entries above the diagonals are not read.
     """
+    if not factors.size:
+        return factors.copy()
     n = factors.shape[-1]
     inverses = np.array(factors.swapaxes(-1, -2), order="C").reshape(-1, n, n)
     size, invert = _number(n), _function("dtrtri")
