@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shapley_adapters.games.value_functions import checked_value_function
+
 from ..games.forward_function_game import ForwardFunctionGame
 from .surrogate import network_inputs
 
@@ -27,7 +29,13 @@ def export_context(method: AmortizedAttribution, game: ForwardFunctionGame) -> E
         [str(number) for number in game.groups.ids.tolist()],
         None,
         _reference(method, game),
-        {f"{name}_of_an_example": value for name, value in further.items()},
+        {
+            **{f"{name}_of_an_example": value for name, value in further.items()},
+            "values": {
+                "of": "the model" if method.surrogate is None else "the surrogate",
+                "value_function": checked_value_function(method.value_function).kind,
+            },
+        },
     )
 
 

@@ -410,7 +410,8 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             return rows_of_json(rows_json, path, len(probes))
         if self.features is not None:
             return None
-        return np.moveaxis(probes.numpy(), 1, -1) if probes.ndim == 4 else probes.numpy()
+        is_moved = self.network == "unet" and probes.ndim == 4
+        return np.moveaxis(probes.numpy(), 1, -1) if is_moved else probes.numpy()
 
 
 def _check_rows(data: Table) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from shapley_adapters.games.value_functions import checked_value_function
+
 from ..inputs.backgrounds import Background
 from .surrogate import channels_first, network_inputs
 
@@ -32,7 +34,14 @@ def export_context(explainer: AmortizedExplainer, rows: Any) -> ExportContext:
         list(map(str, players)),
         None if names is None else list(map(str, names)),
         _reference(explainer, explained, rows),
-        {"rows_are_changed_by": made_by},
+        {
+            "rows_are_changed_by": made_by,
+            "values": {
+                "of": "the model" if explainer.surrogate is None else "the surrogate",
+                "link": getattr(explainer.link, "__name__", repr(explainer.link)),
+                "value_function": checked_value_function(explainer.value_function).kind,
+            },
+        },
     )
 
 

@@ -74,7 +74,7 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
     def __getitem__(self, item: Any) -> Any:
         """Return a part; errors of rows that appear twice do not cancel."""
         part = super().__getitem__(item)
-        if isinstance(part, BoundedExplanation) and _repeats_rows(item):
+        if isinstance(part, BoundedExplanation) and _repeats_rows(item, len(self.values)):
             part.errors_cancel = False
         return part
 
@@ -213,13 +213,13 @@ class BoundedExplanation(shap.Explanation):  # type: ignore[misc] # shap is unty
         )
 
 
-def _repeats_rows(item: Any) -> bool:
+def _repeats_rows(item: Any, n_rows: int) -> bool:
     """Return whether an index of `__getitem__` has a row more than once."""
     rows = item[0] if isinstance(item, tuple) and item else item
     if not isinstance(rows, (list, np.ndarray)):
         return False
     numbers = np.asarray(rows)
-    return numbers.dtype.kind in "iu" and len(np.unique(numbers)) < numbers.size
+    return numbers.dtype.kind in "iu" and len(np.unique(numbers % n_rows)) < numbers.size
 
 
 def _is_numeric(data: Any) -> bool:

@@ -111,6 +111,53 @@ def test_shap_s_networks(end, tmp_path):
     assert {"torch", "shap", "Python", "shapley-ext"} <= set(metadata["versions"])
 
 
+@pytest.mark.parametrize("end", ["pt2", "pt"])
+def test_embeddings_of_groups(end, tmp_path):
+    made = shap.Explainer(
+        curved,
+        REFERENCE,
+        algorithm="simshap",
+        training_data=X,
+        network="embeddings",
+        groups={"first": [0, 2], "second": [1, 3, 4]},
+        **FEW,
+    ).fit()
+    path = tmp_path / f"network.{end}"
+    made.export(path)
+    total = curved(X[:7]) - curved(REFERENCE)
+    found, _, metadata = read(path, tmp_path, X[:7], 2, total)
+    assert_close(found, made(X[:7]).values)
+    assert metadata["values"] == {"of": "the model", "link": "identity", "value_function": "raw"}
+    with pytest.raises(InvalidArgumentError, match=r"embeddings.*ONNX.*format='pt2'"):
+        made.export(tmp_path / "network.onnx")
+
+
+@pytest.mark.parametrize("end", ["pt2", "pt"])
+def test_networks_of_tokens(end, tmp_path):
+    tokens = torch.randint(0, 9, (40, 6), generator=torch.Generator().manual_seed(0))
+    made = captum_ext.SimShap(
+        lambda x: (x % 3).float().sum(dim=1),
+        network="tokens",
+        network_options={"n_tokens": 9},
+        **FEW,
+    ).fit(tokens)
+    made.export(tmp_path / f"network.{end}")
+
+
+def test_a_reference_with_missing_numbers(tmp_path):
+    reference = np.where(np.arange(N) == 0, np.nan, REFERENCE)
+
+    def model(x):
+        return np.nan_to_num(x, nan=5.0).sum(axis=1)
+
+    made = shap.Explainer(model, reference, algorithm="simshap", training_data=X, **FEW).fit()
+    made.export(tmp_path / "network.pt2")
+    texts = {"shapley_ext.json": ""}
+    torch.export.load(tmp_path / "network.pt2", extra_files=texts)
+    (row,) = json.loads(texts["shapley_ext.json"])["reference"]["rows"]
+    assert row == [None, *reference[0, 1:].tolist()]
+
+
 @each_end
 def test_captum_s_networks_with_groups_and_a_distribution_of_baselines(end, tmp_path):
     baselines = torch.as_tensor(X[:3]).clone()

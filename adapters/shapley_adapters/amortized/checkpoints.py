@@ -77,8 +77,8 @@ class TrainingFingerprint:
             checkpoint: Any = torch.load(data, map_location="cpu", weights_only=True)
         except _UNREADABLE as error:
             raise InvalidArgumentError(
-                f"{folder}: {path.name} is damaged, or no checkpoint; it cannot be read. Delete "
-                "the file to train from the start, or pass another folder."
+                f"{folder}: {path.name} is damaged, no checkpoint, or one of an older version; it "
+                "cannot be read. Delete the file to train from the start, or pass another folder."
             ) from error
         fingerprint = checkpoint.get(_KEY) if isinstance(checkpoint, dict) else None
         if not isinstance(fingerprint, dict) or not set(_PARTS) <= set(checkpoint):

@@ -146,7 +146,7 @@ class EmbeddingNetwork(nn.Module):
         attributions: Tensor = own @ vectors + values[:, :, self.width + self.rank :]
         if self.players is None:
             return attributions
-        sums = attributions.new_zeros(len(x), self.n_players, attributions.shape[2])
+        sums = attributions.new_zeros(x.shape[0], self.n_players, attributions.shape[2])
         players = torch.as_tensor(self.players, device=x.device)
         of_players: Tensor = sums.index_add(1, players, attributions)
         return of_players

@@ -46,7 +46,7 @@ class ExplainerNetwork(nn.Module):
         super().__init__()
         self.network = network
         for name, value in (("centre", centre), ("spread", spread), ("scale", scale)):
-            self.register_buffer(name, value.float())
+            self.register_buffer(name, value.float().clone())  # exports share no tensors
         self.register_buffer("empty", empty.double())
 
     @classmethod

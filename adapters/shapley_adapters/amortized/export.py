@@ -15,6 +15,7 @@ from torch import Tensor
 from ..errors import InvalidArgumentError
 from ..reports.call_record import used_versions
 from .amortized import AmortizedShapley
+from .embedding_network import EmbeddingNetwork
 from .export_formats import INPUTS, RESULTS, Inputs, format_of, results_of, write
 from .exported_graph import ExportedGraph, ReferenceInputs, example_inputs
 from .objectives import method_of
@@ -26,7 +27,8 @@ _MEANINGS = {
     "rows": "The rows, numbers as they are: the graph standardises them. NaN is not allowed.",
     "active": "Players that may get an attribution. Pass true everywhere, unless a player is known "
     "to have no effect. With a reference, players equal to it in single precision get 0 anyway.",
-    "total": "v(N) - v(empty) of each row: the model's output minus that of the reference. The "
+    "total": "v(N) - v(empty) of each row: the model's output minus that of the reference, after "
+    "the link and the value function, or the surrogate's output; see values. The "
     "attributions then sum to it: the gap is shared equally among the active players. Pass NaN to "
     "leave the network's attributions as they are.",
     "attributions": "One number per player and output, in units of the model's output.",
@@ -67,11 +69,16 @@ def export(
     Raises
     ------
     InvalidArgumentError
-        If the format is unknown, or the network cannot be exported in it.
+        If the format is unknown, or the network cannot be exported in it: embeddings in ONNX.
     MissingPackageError
         If the format needs a package that is not installed.
     """
     file_format = format_of(path, file_format)
+    if file_format == "onnx" and isinstance(explainer.trained.network.network, EmbeddingNetwork):
+        raise InvalidArgumentError(
+            "A network='embeddings' cannot be exported to ONNX, which has no search in sorted "
+            "numbers. Pass format='pt2' or 'torchscript', or train with network='mlp'."
+        )
     graph = ExportedGraph(explainer.trained.network, context.reference).eval()
     metadata = json.dumps(_metadata(explainer, file_format, context), allow_nan=False)
     part = Path(f"{path}.part")
@@ -156,7 +163,9 @@ def _metadata(
 def _reference(reference: ReferenceInputs | None) -> dict[str, Any] | None:
     if reference is None:
         return None
-    return {"rows": reference.rows.tolist(), "player_of_each_number": reference.players.tolist()}
+    rows = reference.rows.astype(object)
+    rows[~np.isfinite(reference.rows)] = None  # JSON has no such numbers
+    return {"rows": rows.tolist(), "player_of_each_number": reference.players.tolist()}
 
 
 def _number(value: float) -> float | None:

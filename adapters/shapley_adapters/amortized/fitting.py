@@ -37,6 +37,14 @@ _WEIGHT_DECAY = 1e-4
 """Of AdamW, unless the network has its own."""
 
 LARGEST_GRADIENT = 1.0
+
+_WEIGHT_OPTIONS = (
+    "gradient_clip_val",
+    "gradient_clip_algorithm",
+    "precision",
+    "accumulate_grad_batches",
+)
+"""The options of Lightning's trainer that change the weights."""
 """Norm to which gradients are clipped: without clipping, wide networks sometimes diverge."""
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -105,7 +113,9 @@ class Schedule:
         """Return the options that a network depends on."""
         excluded = {"folder", "trainer_options", "preset"}
         names = [option.name for option in fields(self) if option.name not in excluded]
-        return {name: str(getattr(self, name)) for name in names}
+        passed = {name: self.trainer_options.get(name) for name in _WEIGHT_OPTIONS}
+        of_trainer = {f"trainer_options[{name!r}]": str(value) for name, value in passed.items()}
+        return {name: str(getattr(self, name)) for name in names} | of_trainer
 
     def split(self, n_real: int, n_rows: int) -> tuple[IntArray, IntArray]:
         """Return the held-out rows, drawn from the real rows, and the training rows."""

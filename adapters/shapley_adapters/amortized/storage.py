@@ -135,10 +135,12 @@ def load(
     description = Description.of(header.part("description", _names_of(Description)))
     method = header.text("method", [method_of(description.target)])
     if description.target not in targets:
+        remedy = f"Load it by {_REMEDIES[method]}."
+        if method == method_of(targets[0]):
+            remedy = f"Pass labels={description.target!r}, or leave out preset=."
         raise InvalidArgumentError(
             f"{path} holds a network trained by {method} with labels={description.target!r}, not "
-            f"by {method_of(targets[0])} with {' or '.join(map(repr, targets))}. Load it by "
-            f"{_REMEDIES[method]}."
+            f"by {method_of(targets[0])} with {' or '.join(map(repr, targets))}. {remedy}"
         )
     history = [
         _record(fields_of_epoch)

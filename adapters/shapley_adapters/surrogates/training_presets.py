@@ -121,5 +121,7 @@ def described(owner: object, presets: Presets) -> str:
 def _are_same(value: Any, expected: Any) -> bool:
     """Return whether two values of an argument are the same; arrays are not compared."""
     plain = (str, int, float, tuple, Mapping)
+    if expected is None or expected is False:
+        return value is None or value is False
     are_plain = isinstance(value, plain) and isinstance(expected, plain)
     return value is expected or (are_plain and repr(value) == repr(expected))

@@ -30,6 +30,7 @@ from .left_out_values import SizeWeights, checked_last, last_block, last_rows
 from .marginal_likelihood import (
     JITTER,
     TINY,
+    WIDTH,
     half_log_determinants,
     log_prior,
     noise_of,
@@ -38,10 +39,6 @@ from .marginal_likelihood import (
 from .posterior import Posterior, mixture
 from .prior_choices import choices_of_equal
 from .stacked_lapack import inverses_of_lower
-
-_WIDTH = 32
-"""The games that are solved together. BLAS rounds products differently if there are more columns,
-so that all blocks have the same number."""
 
 
 def equal_posterior(
@@ -90,8 +87,8 @@ def _games_by_factors(starts: Sequence[Prior]) -> list[IntArray]:
 
 def _blocks(n_games: int) -> Iterator[IntArray]:
     """Yield the indices of games in blocks; the last block repeats its last game."""
-    for start in range(0, n_games, _WIDTH):
-        yield np.minimum(np.arange(start, start + _WIDTH), n_games - 1)
+    for start in range(0, n_games, WIDTH):
+        yield np.minimum(np.arange(start, start + WIDTH), n_games - 1)
 
 
 def _averaged(
@@ -130,6 +127,8 @@ class _Coalitions:
                 self._by_level[level] = _Covariances.of(self.signs, strengths, self.other_signs)
             return SharedFactors.of(self, self._by_level[level], of_one)
 
+        if len(self.other_signs):
+            return compute()  # of folds, which are drawn for one call
         key = level, float(of_one.noise), prior.unevenness, prior.common
         return _cache.get((*self._key, *key), compute)
 

@@ -21,6 +21,9 @@ _MOST_BYTES = 2**25
 """Bound on the bytes of one cache. Larger matrices take so long to factor only because they have
 many values, which take long to evaluate."""
 
+_MOST_ENTRIES = 256
+"""Bound on the entries, because small ones consist mostly of Python's objects."""
+
 _T = TypeVar("_T")
 
 
@@ -56,7 +59,7 @@ class FactorCache(Generic[_T]):
                 return
             self._entries[key] = entry
             self._n_bytes += n_bytes(entry)
-            while self._n_bytes > self.most_bytes:
+            while self._n_bytes > self.most_bytes or len(self._entries) > _MOST_ENTRIES:
                 self._n_bytes -= n_bytes(self._entries.popitem(last=False)[1])
 
 

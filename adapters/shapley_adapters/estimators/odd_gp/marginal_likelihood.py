@@ -28,9 +28,10 @@ STRENGTH_SPREAD = 1.0
 TINY = 1e-300
 """Added to the energies of values, which may be 0."""
 
-_WIDTH = 32
-"""The columns of a block: a multiple of what the usual kernels of BLAS compute together. For
-smaller blocks, calls take longer than operations."""
+WIDTH = 24
+"""The columns of a block. All blocks have as many, because BLAS rounds products of more columns
+differently; and OpenBLAS solves the last eight of 32 columns by another kernel than the first 24.
+For smaller blocks, calls take longer than operations."""
 
 
 def log_level_centre(n_players: int) -> float:
@@ -165,9 +166,9 @@ def column_by_column(
     number of columns, and the last block ends with zeros. Each column of the result is contiguous.
     """
     blocks = []
-    for start in range(0, columns.shape[1], _WIDTH):
-        part = columns[:, start : start + _WIDTH]
-        block = np.zeros((len(columns), _WIDTH), order="F")
+    for start in range(0, columns.shape[1], WIDTH):
+        part = columns[:, start : start + WIDTH]
+        block = np.zeros((len(columns), WIDTH), order="F")
         block[:, : part.shape[1]] = part
         blocks.append(np.asfortranarray(compute(block)).T[: part.shape[1]])
     return np.concatenate(blocks).T

@@ -34,9 +34,10 @@ _ROUNDING = 4 * float(np.finfo(np.float32).eps)
 largest value. Values that are means over a background do not show the model's precision."""
 
 
-_REPEATS_OF_SMALL_LEARNED = 12
-"""How many times the repeats within the budget are offered if there are few coalitions. That is
-enough to evaluate 960 of the 1,024 coalitions of ten players."""
+_REPEATS_OF_SMALL, _REPEATS_OF_SMALL_LEARNED, _MOST_LEARNED_PLAYERS = 3, 12, 10
+"""How many times the repeats within the budget are offered if there are few coalitions; and with
+learned cooperators, up to so many players. That is enough to evaluate 960 of the 1,024 coalitions
+of ten players. With more players, the pairs of all units need too much memory."""
 
 
 @dataclass(frozen=True)
@@ -190,8 +191,12 @@ class Shear(Estimator[ShearDesign]):
         return (8 if with_errors else 4) * n_players + 2
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return the memory of the coalitions and of the scores of all pairs of players."""
-        return 6 * budget * n_players + 48 * n_players**2
+        """Return the memory of the coalitions and of the scores of all pairs of players.
+
+        Learned cooperators need the probabilities of all pairs of coalitions, for each unit.
+        """
+        of_pairs = 4 * budget**2 if self._learns else 0
+        return 6 * budget * n_players + 48 * n_players**2 + of_pairs
 
     def design(self, request: DesignRequest) -> ShearDesign:
         """Draw every stratum once, then those of largest weight until the budget is spent."""
@@ -243,7 +248,8 @@ class Shear(Estimator[ShearDesign]):
         # coalitions, most repeats are duplicates, too, so there are more of them.
         n_repeats = max(0, -(-(request.budget - 2 * len(base)) // 4))
         if 2**request.n_players < 32 * request.budget:
-            n_repeats *= _REPEATS_OF_SMALL_LEARNED if self._learns else 3
+            is_small = self._learns and request.n_players <= _MOST_LEARNED_PLAYERS
+            n_repeats *= _REPEATS_OF_SMALL_LEARNED if is_small else _REPEATS_OF_SMALL
         repeats: list[IntArray] = []
         draws = np.ones(n_strata)
         while sum(map(len, repeats)) < n_repeats:
