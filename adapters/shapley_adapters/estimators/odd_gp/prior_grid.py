@@ -37,9 +37,11 @@ _JITTER = 1e3 * JITTER
 def best_of_grid(signs: FloatArray, targets: FloatArray) -> list[Prior]:
     """Return the prior of the grid that suits each of the targets, (n, B), with equal strengths."""
     signs = signs[:, sorted_players(signs)]
+    grid = [prior for _, priors in _grid(signs.shape[1]) for prior in priors]
+    if len(signs) == 1:  # the value of all players suits all priors
+        return [grid[int(np.argmax(log_prior(Prior.stack(grid))))]] * targets.shape[1]
     maps = _cache.get(coalitions_key(signs), lambda: _GridMaps.of(signs))
     best = column_by_column(maps.best, targets)[0]
-    grid = [prior for _, priors in _grid(signs.shape[1]) for prior in priors]
     return [grid[index] for index in best.astype(np.intp)]
 
 
