@@ -113,7 +113,7 @@ class _Coalitions:
     def __init__(self, signs: FloatArray, other_signs: FloatArray) -> None:
         self.signs, self.other_signs = signs, other_signs
         self.weights = shapley_weights(signs)
-        self._key = coalitions_key(signs), coalitions_key(other_signs)
+        self._key = coalitions_key(signs)
         self._by_level: dict[float, _Covariances] = {}
 
     def factors(self, prior: Prior) -> SharedFactors:
@@ -130,7 +130,7 @@ class _Coalitions:
         if len(self.other_signs):
             return compute()  # of folds, which are drawn for one call
         key = level, float(of_one.noise), prior.unevenness, prior.common
-        return _cache.get((*self._key, *key), compute)
+        return _cache.get((self._key, *key), compute)
 
 
 @dataclass(frozen=True)

@@ -101,15 +101,14 @@ class PriorChoice:
 class _Average:
     """Scores, means and variances of the choices so far, and what their scale depends on.
 
-    The scale depends on the factors and the whitened values: those of each choice for one game, and
-    those of the best choice of each game for a stack.
+    The scale depends on the factors and the whitened values of the best choice of each game.
     """
 
     scores: list[FloatArray] = field(default_factory=list)
     means: list[FloatArray] = field(default_factory=list)
     variances: list[FloatArray] = field(default_factory=list)
-    factors: list[FloatArray] = field(default_factory=list)
-    whitened: list[FloatArray] = field(default_factory=list)
+    factors: FloatArray = field(init=False)
+    whitened: FloatArray = field(init=False)
 
     def add(
         self,
@@ -119,42 +118,26 @@ class _Average:
         factors: FloatArray,
         whitened: FloatArray,
     ) -> None:
-        """Add a choice, with variances (..., M, 1) for values whose whitened squares are 1.
+        """Add a choice, with variances (R, M, 1) for values whose whitened squares are 1.
 
-        The factors of its covariances, and the values whitened by them, are kept for the values
-        that are predicted by all others. Those of a stack are copied.
+        The factors of its covariances, and the values whitened by them, are copied for the values
+        that are predicted by all others.
         """
-        spread = _spread(whitened)
-        if factors.ndim > 2 and self.scores:
+        if self.scores:
             is_better = (score > np.max(self.scores, axis=0))[:, 0]
-            self.factors[0][is_better] = last_block(factors)[is_better]
-            self.whitened[0][is_better] = whitened[is_better]
-        elif factors.ndim > 2:
-            self.factors.append(last_block(factors).copy(order="K"))
-            self.whitened.append(whitened.copy(order="K"))
+            self.factors[is_better] = last_block(factors)[is_better]
+            self.whitened[is_better] = whitened[is_better]
         else:
-            self.factors.append(last_block(factors))
-            self.whitened.append(whitened)
+            self.factors = last_block(factors).copy(order="K")
+            self.whitened = whitened.copy(order="K")
         self.scores.append(score)
         self.means.append(mean)
-        self.variances.append(variance * spread)
+        self.variances.append(variance * _spread(whitened))
 
     def scale_and_freedom(self, weights: SizeWeights) -> tuple[FloatArray, FloatArray]:
-        """Return the factor of the variances, and their freedom, (..., 1, B), by the best choice.
-
-        It is that of each game of a stack, or of each column of one game.
-        """
-        best = np.argmax(self.scores, axis=0)  # (..., B)
-        if best.ndim > 1:
-            factors, whitened = self.factors[0], self.whitened[0]
-            return weights.scale_and_freedom(factors, last_rows(whitened), _spread(whitened))
-        results = np.empty((2, 1, len(best)))
-        for choice in np.unique(best):
-            chosen = np.flatnonzero(best == choice)
-            factors, whitened = self.factors[choice], self.whitened[choice][:, chosen]
-            found = weights.scale_and_freedom(factors, last_rows(whitened), _spread(whitened))
-            results[:, :, chosen] = found
-        return results[0], results[1]
+        """Return the factor of the variances, and their freedom, (R, 1, B), by the best choice."""
+        whitened = self.whitened
+        return weights.scale_and_freedom(self.factors, last_rows(whitened), _spread(whitened))
 
     def posterior(self) -> Posterior:
         """Return the mean and the variance of the mixture, before their scale."""
@@ -198,7 +181,7 @@ def posterior(
 ) -> Posterior:
     """Return the posterior, averaged over the choices of the prior by their evidence.
 
-    It is that of one game, or of each game of a stack. The arrays of a stack have R first.
+    It is that of each game of a stack, whose arrays have R first.
 
     Parameters
     ----------
