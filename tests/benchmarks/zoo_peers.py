@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,11 @@ from zoo_values import ZooGames
 SHAPIQ = tuple(
     peer
     for peer in APPROXIMATORS
-    if peer.kind in ("OddSHAP", "LeverageSHAP", "kADDSHAP", "PolySHAP", "RegressionMSR")
+    if peer.kind
+    in ("OddSHAP", "LeverageSHAP", "kADDSHAP", "PolySHAP", "RegressionMSR", "ProxySHAP")
 )
+Explain = Callable[[ZooGames, int, int], FloatArray]
+
 _SHAP: dict[str, Callable[[ZooGames, int, int], Answer]] = {
     "shap permutation": by_shap_permutation,
     "shap kernel": by_shap_kernel,
@@ -54,27 +58,31 @@ class PeerErrors:
         """Return the errors of each peer that can use the budget, (S, R)."""
         sizes = f"{games.n_players} players, {len(games.exact)} games"
         key = f"{name}, {sizes}, {per_player} a player, {n_seeds} seeds"
-        if key not in self.errors:
-            self.errors[key] = self._computed(games, per_player * games.n_players + 2, n_seeds)
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps(self.errors))
-        return {peer: np.array(errors) for peer, errors in self.errors[key].items()}
+        of_cell = self.errors.setdefault(key, {})
+        budget = per_player * games.n_players + 2
+        for peer, explain in self._explainers().items():
+            if peer not in of_cell:
+                of_cell[peer] = self._computed(explain, games, budget, n_seeds)
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.write_text(json.dumps(self.errors))
+        return {peer: np.array(errors) for peer, errors in of_cell.items() if errors is not None}
 
-    def _computed(self, games: ZooGames, budget: int, n_seeds: int) -> dict[str, list[list[float]]]:
-        errors: dict[str, list[list[float]]] = {}
-        for peer in SHAPIQ:
-            try:
-                found = [self._by_shapiq(peer, games, budget, seed) for seed in range(n_seeds)]
-            except UnusableBudgetError:
-                continue
-            errors[peer.name] = [relative_errors(values, games.exact).tolist() for values in found]
-        for peer_name, explain in _SHAP.items():
-            answers = [explain(games, budget, seed) for seed in range(n_seeds)]
-            if all(answer.evaluations <= budget for answer in answers):
-                errors[peer_name] = [
-                    relative_errors(answer.values, games.exact).tolist() for answer in answers
-                ]
-        return errors
+    def _explainers(self) -> dict[str, Explain]:
+        """Return what computes the Shapley values of games, given evaluations and a seed."""
+        of_shapiq: dict[str, Explain] = {
+            peer.name: partial(self._by_shapiq, peer) for peer in SHAPIQ
+        }
+        return of_shapiq | {name: partial(_by_shap, explain) for name, explain in _SHAP.items()}
+
+    def _computed(
+        self, explain: Explain, games: ZooGames, budget: int, n_seeds: int
+    ) -> list[list[float]] | None:
+        """Return the errors of a peer by seed and game; None if it cannot use the budget."""
+        try:
+            found = [explain(games, budget, seed) for seed in range(n_seeds)]
+        except UnusableBudgetError:
+            return None
+        return [relative_errors(values, games.exact).tolist() for values in found]
 
     def _by_shapiq(self, peer: Approximator, games: ZooGames, budget: int, seed: int) -> FloatArray:
         """Explain the games one by one, each with draws of its own."""
@@ -88,3 +96,13 @@ class PeerErrors:
             for row in range(n_games)
         ]
         return np.array(found)
+
+
+def _by_shap(
+    explain: Callable[[ZooGames, int, int], Answer], games: ZooGames, budget: int, seed: int
+) -> FloatArray:
+    """Return the answer of an explainer of shap, which may take more than the budget."""
+    answer = explain(games, budget, seed)
+    if answer.evaluations > budget:
+        raise UnusableBudgetError(f"it takes {answer.evaluations} evaluations, not {budget}")
+    return answer.values
