@@ -31,7 +31,8 @@ import shap
 from coalition_games import BoolArray, FloatArray
 from shapiq_contenders import Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.datasets import load_breast_cancer
-from zoo_games import all_coalitions, tabulated
+from zoo_games import tabulated
+from zoo_models import all_coalitions
 
 import shapley_adapters as core
 from shapley_adapters.interactions.enumeration import enumerated_pairs

@@ -28,7 +28,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 from zoo_cells import ZooCell, argument_parser, core_game, print_summary, ratio_of
-from zoo_games import GAMES, all_coalitions, tabulated
+from zoo_games import GAMES, tabulated
+from zoo_models import all_coalitions
 
 import shapley_adapters as core
 

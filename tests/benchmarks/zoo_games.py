@@ -6,27 +6,19 @@ models; sums of unanimity games are the field's standard synthetic benchmark.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from coalition_games import FloatArray, IntArray
+from zoo_models import MODELS, Maker, all_coalitions
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.intp]
+Term = tuple[IntArray, float]
+"""The players of a unanimity game, and its value."""
 
-Maker = Callable[[int, np.random.Generator], FloatArray]
-"""Number of players and random numbers to the values of all coalitions, (2^M,)."""
+TermDraws = Callable[[int, np.random.Generator], Iterable[Term]]
 
 _REFERENCES, _HIDDEN = 16, 24
-
-
-def all_coalitions(n_players: int) -> BoolArray:
-    """Return all coalitions, (2^M, M); bit j of the place is player j."""
-    places = np.arange(2**n_players)
-    every: BoolArray = (places[:, None] >> np.arange(n_players)) % 2 == 1
-    return every
 
 
 def _of_present(function: Callable[[FloatArray], Any]) -> Maker:
@@ -56,16 +48,31 @@ def _network(activation: Callable[[FloatArray], FloatArray]) -> Maker:
     return make
 
 
-def _unanimity(n_games: int, fewest: int, most: int) -> Maker:
-    """Return sums of unanimity games of random sizes and normal values."""
+def _unanimity(n_games: int, fewest: int, most: int) -> TermDraws:
+    """Return draws of unanimity games of random sizes and normal values."""
+
+    def draw(n_players: int, rng: np.random.Generator) -> Iterator[Term]:
+        for _ in range(n_games):
+            size = rng.integers(min(fewest, n_players), min(most, n_players) + 1)
+            yield rng.choice(n_players, size, replace=False), rng.normal()
+
+    return draw
+
+
+def _rules(n_players: int, rng: np.random.Generator) -> Iterator[Term]:
+    """Draw four rules of two or three players each."""
+    for size in (2, 2, 3, 3):
+        yield rng.choice(n_players, size, replace=False), rng.normal()
+
+
+def _of_terms(draw: TermDraws) -> Maker:
+    """Return sums of unanimity games."""
 
     def make(n_players: int, rng: np.random.Generator) -> FloatArray:
         present = all_coalitions(n_players)
         values = np.zeros(len(present))
-        for _ in range(n_games):
-            size = rng.integers(min(fewest, n_players), min(most, n_players) + 1)
-            members = rng.choice(n_players, size, replace=False)
-            values += rng.normal() * present[:, members].all(axis=1)
+        for members, value in draw(n_players, rng):
+            values += value * present[:, members].all(axis=1)
         return values
 
     return make
@@ -93,16 +100,6 @@ def _parity(size: int) -> Maker:
         return values
 
     return make
-
-
-def _rules(n_players: int, rng: np.random.Generator) -> FloatArray:
-    """Return a sum of four rules of two or three players each."""
-    present = all_coalitions(n_players)
-    values = np.zeros(len(present))
-    for size in (2, 2, 3, 3):
-        members = rng.choice(n_players, size, replace=False)
-        values += rng.normal() * present[:, members].all(axis=1)
-    return values
 
 
 def _neighbours(n_players: int, rng: np.random.Generator) -> FloatArray:
@@ -152,6 +149,14 @@ def _sigmoid(numbers: FloatArray) -> FloatArray:
     return values
 
 
+TERMS: dict[str, TermDraws] = {
+    "sparse rules": _rules,
+    "unanimity, 30 of 1 to M": _unanimity(30, 1, 99),
+    "unanimity, 30 of 1 to 4": _unanimity(30, 1, 4),
+    "unanimity, 15 of 4 to 8": _unanimity(15, 4, 8),
+}
+"""Sums of unanimity games, whose Shapley values are known for any number of players."""
+
 GAMES: dict[str, Maker] = {
     "tanh network": _network(np.tanh),
     "ReLU network": _network(lambda hidden: np.maximum(hidden, 0)),
@@ -169,14 +174,12 @@ GAMES: dict[str, Maker] = {
     "product of four": _of_present(lambda x: x[:, :4].prod(axis=1)),
     "product of eight": _of_present(lambda x: x[:, :8].min(axis=1) > 0),
     "vote": _vote,
-    "sparse rules": _rules,
     "parity of four": _parity(4),
     "parity of five": _parity(5),
     "parity of six": _parity(6),
     "random": _random,
-    "unanimity, 30 of 1 to M": _unanimity(30, 1, 99),
-    "unanimity, 30 of 1 to 4": _unanimity(30, 1, 4),
-    "unanimity, 15 of 4 to 8": _unanimity(15, 4, 8),
+    **{name: _of_terms(draw) for name, draw in TERMS.items()},
+    **MODELS,
 }
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import comb
 
 import numpy as np
 from coalition_games import BoolArray, FloatArray, IntArray, TabulatedGame
 from core_games import CoreGame
-from zoo_games import shares_of_vote, tabulated
+from zoo_games import TERMS, shares_of_vote, tabulated
 
 _MOST_TABULATED = 20
 """Number of players up to which the values of all coalitions are kept."""
@@ -48,11 +49,15 @@ class ZooGames:
 
 
 def games_of(name: str, n_players: int, n_games: int) -> ZooGames:
-    """Return some games of a kind; those of many players are votes."""
+    """Return some games of a kind; few kinds have exact values with many players."""
     if n_players > _MOST_TABULATED:
-        if name != "vote":
-            raise SystemExit(f"{name} has no exact values with more than {_MOST_TABULATED} players")
-        return _large_votes(n_players, n_games)
+        if name not in _LARGE:
+            known = ", ".join(_LARGE)
+            raise SystemExit(
+                f"{name} has no exact values with more than {_MOST_TABULATED} players; these "
+                f"have: {known}"
+            )
+        return _LARGE[name](n_players, n_games)
     table = tabulated(name, n_players, n_games)
     powers = 1 << np.arange(n_players)
 
@@ -75,6 +80,43 @@ def _large_votes(n_players: int, n_games: int) -> ZooGames:
     return ZooGames(values_of, np.stack([_values_of_vote(of_game) for of_game in shares]))
 
 
+def _large_airports(n_players: int, n_games: int) -> ZooGames:
+    """Return maxima of uniform numbers: each step of the sorted numbers is shared by the larger."""
+    numbers = np.random.default_rng(0).uniform(size=(n_games, n_players))
+
+    def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        values: FloatArray = (coalitions * numbers[rows]).max(axis=1)
+        return values
+
+    order = np.argsort(numbers, axis=1)
+    steps = np.diff(np.take_along_axis(numbers, order, axis=1), axis=1, prepend=0.0)
+    shares = np.cumsum(steps / np.arange(n_players, 0, -1), axis=1)
+    exact = np.empty_like(numbers)
+    np.put_along_axis(exact, order, shares, axis=1)
+    return ZooGames(values_of, exact)
+
+
+def _large_unanimities(name: str, n_players: int, n_games: int) -> ZooGames:
+    """Return sums of unanimity games, whose members share each value."""
+    rng = np.random.default_rng(0)
+    of_games = [list(TERMS[name](n_players, rng)) for _ in range(n_games)]
+    exact = np.zeros((n_games, n_players))
+    for game, terms in enumerate(of_games):
+        for members, value in terms:
+            exact[game, members] += value / len(members)
+
+    def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:
+        values = np.zeros(len(rows))
+        for game in np.unique(rows):
+            indices = np.flatnonzero(rows == game)
+            present = coalitions[indices]
+            for members, value in of_games[game]:
+                values[indices] += value * present[:, members].all(axis=1)
+        return values
+
+    return ZooGames(values_of, exact)
+
+
 def _values_of_vote(shares: IntArray) -> FloatArray:
     """Return the Shapley values of a vote, by counting the coalitions of each size and share."""
     n_players, total = len(shares), int(shares.sum())
@@ -89,3 +131,11 @@ def _values_of_vote(shares: IntArray) -> FloatArray:
         weights = [1 / (n_players * comb(n_players - 1, size)) for size in range(n_players)]
         values[player] = weights @ counts[:, is_decided].sum(axis=1)
     return values
+
+
+_LARGE: dict[str, Callable[[int, int], ZooGames]] = {
+    "vote": _large_votes,
+    "airport (max)": _large_airports,
+    **{name: partial(_large_unanimities, name) for name in TERMS},
+}
+"""Kinds whose Shapley values are known for any number of players."""
