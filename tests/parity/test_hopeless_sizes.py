@@ -79,7 +79,7 @@ def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(
     )
     found = explainer(np.ones((1, 1030)), max_evals=2200)
     differences = np.abs(found.values[0] - weights)
-    assert differences.mean() < 0.05  # of 0.8 on average
+    assert differences.mean() < 0.06  # of 0.8 on average; exactly, .044: priors are averaged
     errors = explainer.last_estimate.standard_errors[0, :, 0]
     assert (differences < 5 * errors + 0.02).mean() > 0.98
 
