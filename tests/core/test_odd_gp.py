@@ -776,6 +776,29 @@ def test_pairs_are_of_all_sizes():
     assert set(sizes[768:]) >= set(range(2, 33))
 
 
+@pytest.mark.parametrize("name", ["second largest", "tanh network"])
+@pytest.mark.slow
+def test_errors_fall_where_small_sizes_have_too_few_pairs(name):
+    """With all further pairs drawn alike, few were small, and errors rose up to eight times."""
+    game = TableGame(tabulated(name, 14, 4)[:, :, None])
+    exact = game_shapley_values(game)
+    before, after = (
+        np.abs(run(game, budget, "equal").values - exact).mean() for budget in (4090, 4900)
+    )
+    assert after < before
+
+
+def test_many_pairs_are_as_many_of_each_size():
+    """Or all of a size, and the first of them have all sizes as well."""
+    members = spread_pairs(14, 3000, np.random.default_rng(0))
+    assert len({frozenset([one.tobytes(), (~one).tobytes()]) for one in members}) == 3000
+    sizes = np.minimum(members.sum(axis=1), (~members).sum(axis=1))
+    counts = np.bincount(sizes, minlength=8)
+    np.testing.assert_array_equal(counts[1:4], [14, 91, 364])
+    assert np.ptp(np.bincount(sizes[168:], minlength=8)[4:]) <= 1
+    assert np.bincount(sizes[:500], minlength=8)[1:].min() == 14
+
+
 def power_of_votes(shares, quota):
     """Return the Shapley values of a weighted vote, by counting coalitions by size and votes."""
     n, values = len(shares), []
