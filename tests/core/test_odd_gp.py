@@ -23,17 +23,16 @@ from shapley_adapters.estimators.odd_gp.attribution_covariances import (
     squared_weights,
 )
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
+from shapley_adapters.estimators.odd_gp.equal_posterior import equal_posterior
+from shapley_adapters.estimators.odd_gp.first_values import posterior_through_first_values
 from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior, sizes_of_interactions
 from shapley_adapters.estimators.odd_gp.marginal_likelihood import (
     log_evidence,
     log_prior,
     whiten,
 )
-from shapley_adapters.estimators.odd_gp.posterior import (
-    PriorChoice,
-    posterior_through_first_values,
-)
-from shapley_adapters.estimators.odd_gp.prior_choices import likely_choices
+from shapley_adapters.estimators.odd_gp.posterior import PriorChoice, posterior
+from shapley_adapters.estimators.odd_gp.prior_choices import choices_of_equal, likely_choices
 from shapley_adapters.estimators.odd_gp.prior_fitting import (
     FixedPoint,
     fit_priors,
@@ -330,7 +329,7 @@ def test_more_values_decide_among_choices_of_many_values(monkeypatch):
     )
     errors, totals = [], []
     for deciding in (10**4, 400):
-        monkeypatch.setattr(prior_choices, "_DECIDING", deciding)
+        monkeypatch.setattr(prior_choices, "DECIDING", deciding)
         counts.clear()
         errors.append(np.abs(run(game, 1400).values - exact).mean())
         totals.append(sum(counts))
@@ -456,15 +455,18 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, unevenness, co
             np.testing.assert_allclose(found.degrees_of_freedom[row, :, output], freedom, rtol=1e-6)
 
 
-def test_large_designs_are_conditioned_on_through_their_first_values():
+@pytest.mark.parametrize(("unevenness", "common"), [(0.0, 0.0), (3.0, 0.7)])
+def test_large_designs_are_conditioned_on_through_their_first_values(unevenness, common):
     """What values have in common beyond the first ones is noise of their own size, of each pair."""
     rng = np.random.default_rng(0)
     strengths = signs_and_strengths(7)[1]
     signs = one_of_each_pair(7)[np.concatenate([[0], rng.permutation(np.arange(1, 64))[:39]])]
-    prior, targets = Prior(strengths, 0.4, 0.05), rng.normal(size=(40, 2))
+    prior = Prior(strengths, 0.4, 0.05, unevenness, common)
+    targets = rng.normal(size=(40, 2))
     features, (single, several), to_values = written_out(7, strengths, signs)
-    among_first = OddKernel.at(signs[:15], strengths)
-    found = posterior_through_first_values(signs, targets, among_first, prior, 3.0, SOME_STAND_OUT)
+    found = posterior_through_first_values(
+        signs, targets, [[(prior, 0.0)]] * 2, 15, 3.0, SOME_STAND_OUT
+    )
 
     first, higher = single + own_variances(7), 0.4 * several
     shared = (
@@ -473,22 +475,65 @@ def test_large_designs_are_conditioned_on_through_their_first_values():
         @ features[:15].T
         @ np.linalg.inv(features[:15] * higher @ features[:15].T + 1e-8 * np.eye(15))
     )
-    common = shared @ (features[:15] * higher @ features.T)
-    own = np.diag(features * higher @ features.T - common).copy() + 1e-8
-    own[1:] += 0.4 * 0.05
-    covariance = features * first @ features.T + common + np.diag(own)
+    interactions = shared @ (features[:15] * higher @ features.T)
+    own = np.diag(features * higher @ features.T - interactions).copy() + 1e-8
+    n_present = (signs > 0).sum(axis=1)
+    noise = 0.4 * 0.05 * (4 * n_present * (7 - n_present) / 49) ** unevenness
+    own[1:] += noise[1:]
+    by_all = common / 7 * signs.sum(axis=1)
+    covariance = features * first @ features.T + interactions + np.diag(own)
+    covariance += np.outer(by_all, signs.sum(axis=1))
     weights = shapley_weights(signs)
     to_first = to_values * higher @ features[:15].T
-    cross = to_values * first @ features.T + to_first @ shared.T + weights.T * own
+    cross = to_values * first @ features.T + to_first @ shared.T + weights.T * own + 2 * by_all
     gain = cross @ np.linalg.inv(covariance)
     np.testing.assert_allclose(found.means, gain @ targets, atol=1e-7)
     among = features[:15] * higher @ features[:15].T + 1e-8 * np.eye(15)
     of_first = (to_first * np.linalg.solve(among, to_first.T).T).sum(axis=1)
     left = to_values**2 @ first + of_first + weights.T**2 @ own - (gain * cross).sum(axis=1)
-    left += (1 - 40 / 64) * (to_values**2 @ higher - of_first)
-    left += 0.4 * 0.05 * (squared_weights(7) - (weights[1:] ** 2).sum(axis=0))
-    scale = (targets * np.linalg.solve(covariance, targets)).sum(axis=0) / 37
-    np.testing.assert_allclose(found.variances, left[:, None] * scale, rtol=1e-5, atol=1e-9)
+    left += 4 * common / 7
+    left += (64 - 40) / (64 - 15) * (to_values**2 @ higher - of_first)
+    left += 0.4 * 0.05 * squared_weights(7, unevenness) - noise[1:] @ weights[1:] ** 2
+    sizes = np.minimum(n_present, 7 - n_present)[1:]
+    for game, target in enumerate(targets.T):
+        scale, freedom = scale_of(covariance, target, sizes, {1: 7, 2: 21, 3: 35})
+        np.testing.assert_allclose(
+            found.variances[:, game], left * scale * 40 / 37, rtol=1e-5, atol=1e-9
+        )
+        np.testing.assert_allclose(found.freedom[0, game], freedom, rtol=1e-5)
+
+
+@pytest.mark.parametrize("has_others", [False, True])
+def test_the_posterior_through_all_values_is_the_exact_one(has_others):
+    """Averaged over the choices of equal weights, those for games that jump among them."""
+    signs = one_of_each_pair(9)
+    order = np.random.default_rng(0).permutation(np.arange(1, len(signs)))
+    signs, others = signs[np.concatenate([[0], order[:99]])], signs[order[99 : 199 * has_others]]
+    strengths, noise = np.full(9, 0.3), np.array([0.1, 0.1])
+    start = Prior(np.array([strengths, strengths]), np.array([0.2, 0.4]), noise)
+    choices = [
+        [(prior.of_games(game), chance) for prior, chance in choices_of_equal(start, 99)]
+        for game in range(2)
+    ]
+    targets = np.random.default_rng(1).normal(size=(100, 2))
+    targets[:, 0] = signs @ np.arange(1, 10) > 0  # a vote
+    no_interactions = SparseInteractions.empty()
+    found = posterior_through_first_values(
+        signs, targets, choices, 100, 0.0, no_interactions, others
+    )
+    starts = [start.of_games(game) for game in range(2)]
+    exact = equal_posterior(signs, targets, starts, others)
+    of_kernels = [
+        PriorChoice(OddKernel.of_stack(signs, prior.strengths), prior, log_chance=chance)
+        for prior, chance in choices_of_equal(start, 99)
+    ]
+    by_kernels = posterior(signs, targets.T[:, :, None], of_kernels, 0.0, [], others)
+    for name in ("means", "predictions", *(() if has_others else ("variances", "freedom"))):
+        expected = getattr(exact, name)
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            getattr(by_kernels, name)[:, :, 0].T, expected, rtol=1e-6, atol=1e-7
+        )
 
 
 @pytest.mark.parametrize("n_players", [6, 8, 10])
@@ -624,6 +669,64 @@ def test_large_designs_lose_little(monkeypatch):
     assert (z < 1.96).mean() > 0.85
 
 
+@pytest.mark.parametrize("weights", OPTIONS)
+@pytest.mark.parametrize(
+    ("n_players", "n_dense", "most_z"),
+    [(14, 1024, 1.5), pytest.param(16, 5000, 1.7, marks=pytest.mark.slow)],
+)
+def test_errors_of_votes_do_not_rise_where_the_prior_is_approximated(
+    weights, n_players, n_dense, most_z, monkeypatch
+):
+    """With one prior of equal noise, they rose by half, and intervals held .71 to .83."""
+    module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
+    monkeypatch.setattr(f"{module}.DENSE_PAIRS", n_dense)
+    monkeypatch.setattr(f"{module}.FIRST_VALUES", n_dense // 2)
+    game = TableGame(tabulated("vote", n_players, 6)[:, :, None])
+    exact = game_shapley_values(game)
+    exactly, approximately = (run(game, 2 * n_dense + more, weights) for more in (-10, 200))
+    before, after = (
+        np.abs(found.values - exact).sum(axis=(1, 2)) for found in (exactly, approximately)
+    )
+    rise = after - before
+    assert rise.mean() < rise.std(ddof=1) / np.sqrt(len(rise))
+    z = (approximately.values - exact) / approximately.standard_errors
+    assert np.sqrt((z**2).mean()) < most_z
+
+
+@pytest.mark.parametrize("weights", OPTIONS)
+def test_large_designs_of_a_row_do_not_depend_on_other_rows(weights, monkeypatch):
+    module = "shapley_adapters.estimators.odd_gp"
+    monkeypatch.setattr(f"{module}.posteriors_of_rows.DENSE_PAIRS", 60)
+    monkeypatch.setattr(f"{module}.equal_posterior._MOST_AVERAGED", 50)
+    for n_pairs in (55, 90):  # exact, by likely choices, and through the first values
+        members = spread_pairs(9, n_pairs, np.random.default_rng(0))
+        signs = np.where(np.concatenate([np.ones((1, 9), bool), members]), 1.0, -1.0)
+        table = np.concatenate([tabulated(name, 9, 2) for name in ("vote", "trees", "norm")])
+        values = table[:, (signs > 0) @ (1 << np.arange(9))].T
+        values = values / np.sqrt((values**2).mean(axis=0))
+        together = posteriors_of_rows.posteriors_of_rows(signs, values, weights)
+        for row in range(6):
+            alone = posteriors_of_rows.posteriors_of_rows(signs, values[:, [row]], weights)
+            for name in ("means", "variances", "freedom"):
+                expected = getattr(together, name)[:, row]
+                np.testing.assert_array_equal(getattr(alone, name)[:, 0], expected)
+
+
+@pytest.mark.parametrize("has_others", [False, True])
+def test_likely_choices_of_equal_weights_are_averaged_as_all_are(has_others, monkeypatch):
+    """With many values, unlikely choices and those of other games take no time."""
+    game = TableGame(tabulated("vote", 10, 3)[:, :, None])
+    estimator = core.OddGP("equal", unbiased=has_others)
+    found = []
+    for most in (10**4, 30):
+        monkeypatch.setattr(
+            "shapley_adapters.estimators.odd_gp.equal_posterior._MOST_AVERAGED", most
+        )
+        found.append(core.estimate(game, estimator, core.Settings(seed=0, budget=400)))
+    np.testing.assert_allclose(found[1].values, found[0].values, atol=1e-3)
+    np.testing.assert_allclose(found[1].standard_errors, found[0].standard_errors, rtol=0.02)
+
+
 def test_the_energy_of_all_triples_is_that_of_each():
     signs, _ = signs_and_strengths(6)
     values = np.random.default_rng(3).normal(size=12)
@@ -671,6 +774,29 @@ def test_pairs_are_of_all_sizes():
     assert set(sizes[:768]) == set(range(1, 33))
     assert (sizes[:128] >= 30).sum() > 64  # halves tell most
     assert set(sizes[768:]) >= set(range(2, 33))
+
+
+@pytest.mark.parametrize("name", ["second largest", "tanh network"])
+@pytest.mark.slow
+def test_errors_fall_where_small_sizes_have_too_few_pairs(name):
+    """With all further pairs drawn alike, few were small, and errors rose up to eight times."""
+    game = TableGame(tabulated(name, 14, 4)[:, :, None])
+    exact = game_shapley_values(game)
+    before, after = (
+        np.abs(run(game, budget, "equal").values - exact).mean() for budget in (4090, 4900)
+    )
+    assert after < before
+
+
+def test_many_pairs_are_as_many_of_each_size():
+    """Or all of a size, and the first of them have all sizes as well."""
+    members = spread_pairs(14, 3000, np.random.default_rng(0))
+    assert len({frozenset([one.tobytes(), (~one).tobytes()]) for one in members}) == 3000
+    sizes = np.minimum(members.sum(axis=1), (~members).sum(axis=1))
+    counts = np.bincount(sizes, minlength=8)
+    np.testing.assert_array_equal(counts[1:4], [14, 91, 364])
+    assert np.ptp(np.bincount(sizes[168:], minlength=8)[4:]) <= 1
+    assert np.bincount(sizes[:500], minlength=8)[1:].min() == 14
 
 
 def power_of_votes(shares, quota):

@@ -71,7 +71,7 @@ def test_three_thousand_players_are_possible(estimator):
 def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(monkeypatch):
     """2^(M − 1) is no floating-point number from 1,025 players on."""
     module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
-    for name in ("DENSE_PAIRS", "FIRST_VALUES"):  # as with more than 4,096 evaluations
+    for name in ("DENSE_PAIRS", "FIRST_VALUES"):  # as with more than 10,000 evaluations
         monkeypatch.setattr(f"{module}.{name}", 64)
     weights = np.random.default_rng(0).normal(size=1030)
     explainer = shap.Explainer(
@@ -79,7 +79,7 @@ def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(
     )
     found = explainer(np.ones((1, 1030)), max_evals=2200)
     differences = np.abs(found.values[0] - weights)
-    assert differences.mean() < 0.05  # of 0.8 on average
+    assert differences.mean() < 0.06  # of 0.8 on average; exactly, .044: priors are averaged
     errors = explainer.last_estimate.standard_errors[0, :, 0]
     assert (differences < 5 * errors + 0.02).mean() > 0.98
 

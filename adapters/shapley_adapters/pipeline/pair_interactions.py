@@ -16,6 +16,7 @@ from ..interactions.result import PairInteractions, PairSolution
 from .budgets import RowBudget, needs_enumeration
 from .row_groups import PendingRows
 from .settings import Settings
+from .value_scales import pair_interactions_near_one
 
 ABLE = (
     "'oddgp' and 'best' (OddGP and Best in captum) estimate all indices of interaction, and "
@@ -97,4 +98,4 @@ def _solved(
     n_rows, n_players, n_outputs = errors.shape
     if n_players < 2:
         return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
-    return estimator.pair_interactions(design, pending.values, errors, index)
+    return pair_interactions_near_one(estimator, design, pending.values, errors, index)

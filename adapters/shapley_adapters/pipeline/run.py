@@ -34,6 +34,7 @@ from .run_warnings import RunWarnings
 from .scoring import Scoring
 from .settings import Settings
 from .traces import Trace
+from .value_scales import solve_near_one
 
 _BLOCK_BYTES = 2**28
 """Bound on the coalitions and values in memory at a time; a block has at least one row."""
@@ -267,7 +268,7 @@ class Run:
             solution = solve_full(design, pending.values)
         else:
             design = design if is_last else design.within(pending.round_end)
-            solution = self.estimator.solve(design, pending.values)
+            solution = solve_near_one(self.estimator, design, pending.values)
         solved = replace(pending, design=design)
         if tolerance is None:
             record(solved, slice(None), solution)

@@ -11,6 +11,7 @@ from ..array_types import FloatArray, IntArray
 from ..estimators.exact import FullDesign
 from ..estimators.protocol import Estimator, Solution
 from .row_groups import PendingRows
+from .value_scales import solve_near_one
 
 _FEWEST = 4
 """Evaluations below which no estimate is tried."""
@@ -88,7 +89,7 @@ class Trace:
             if n_coalitions < fewest:
                 continue
             smaller = design.within(n_coalitions)
-            solution = estimator.solve(smaller, pending.values[:, :n_coalitions])
+            solution = solve_near_one(estimator, smaller, pending.values[:, :n_coalitions])
             self._store(rows, point, pending, solution, np.minimum(counts, n_coalitions))
 
     def _store(

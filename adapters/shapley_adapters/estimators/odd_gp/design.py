@@ -73,6 +73,8 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
     pairs = choice[:n_chosen][:, rng.permutation(n_players)]
     if n_players > _LISTED_PLAYERS:
         pairs = _with_halves(pairs, n_spread, rng)
+        if n_players <= _COUNTED_PLAYERS and _are_many(n_pairs, n_players):
+            return _with_all_sizes(pairs, n_pairs, rng)
     return _topped_up(pairs, n_pairs, rng, 1)
 
 
@@ -245,9 +247,8 @@ def _topped_up(
     n_players = pairs.shape[1]
     if len(pairs) == n_pairs:
         return pairs
-    if n_players <= _COUNTED_PLAYERS and 4 * n_pairs > 2 ** (n_players - 1):
-        shuffled = np.concatenate([pairs, rng.permutation(_all_pairs(n_players), axis=0)])
-        return shuffled[_first_of_each_pair(shuffled)][:n_pairs]
+    if n_players <= _COUNTED_PLAYERS and _are_many(n_pairs, n_players):
+        return _with_all_pairs(pairs, rng)[:n_pairs]
     distinct = pairs
     while len(distinct) < n_pairs:
         n_more = 2 * (n_pairs - len(distinct)) + 8
@@ -255,6 +256,35 @@ def _topped_up(
         shuffled = np.concatenate([distinct, random_subsets(sizes, n_players, rng)])
         distinct = shuffled[_first_of_each_pair(shuffled)]
     return distinct[:n_pairs]
+
+
+def _are_many(n_pairs: int, n_players: int) -> bool:
+    """Return whether some size may have fewer pairs than are drawn of each."""
+    return bool(4 * n_pairs > 2 ** (n_players - 1))
+
+
+def _with_all_sizes(
+    pairs: CoalitionArray, n_pairs: int, rng: np.random.Generator
+) -> CoalitionArray:
+    """Add as many random pairs of each size, and of sizes that have no more, all pairs.
+
+    Without this, most of the added pairs would be halves of the players.
+    """
+    more = _with_all_pairs(pairs, rng)[len(pairs) :]
+    n_members = more.sum(axis=1)
+    sizes = np.minimum(n_members, more.shape[1] - n_members)
+    ranks = np.empty(len(more), dtype=np.intp)
+    for size in np.unique(sizes):
+        indices = np.flatnonzero(sizes == size)
+        ranks[indices] = np.arange(len(indices))
+    added = more[np.argsort(ranks, kind="stable")[: n_pairs - len(pairs)]]
+    return np.concatenate([pairs, added])
+
+
+def _with_all_pairs(pairs: CoalitionArray, rng: np.random.Generator) -> CoalitionArray:
+    """Return pairs, and all others in random order."""
+    shuffled = np.concatenate([pairs, rng.permutation(_all_pairs(pairs.shape[1]), axis=0)])
+    return shuffled[_first_of_each_pair(shuffled)]
 
 
 def _first_of_each_pair(coalitions: CoalitionArray) -> IntArray:

@@ -16,7 +16,7 @@ values, plus a Σ g D² over the columns of U. No large numbers cancel, even if 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
 from .attribution_covariances import interaction_covariances, shapley_weights, squared_weights
+from .choice_average import PriorChances, Solved, average_over_choices
 from .factor_cache import FactorCache, coalitions_key, sorted_players
 from .kernels import OddKernel, Prior
 from .left_out_values import SizeWeights, checked_last, last_block, last_rows
@@ -34,11 +35,16 @@ from .marginal_likelihood import (
     half_log_determinants,
     log_prior,
     noise_of,
+    root_of_singles,
     whitened_by,
 )
 from .posterior import Posterior, mixture
-from .prior_choices import choices_of_equal
+from .prior_choices import DECIDING, are_likely, choices_of_equal
 from .stacked_lapack import inverses_of_lower
+
+_MOST_AVERAGED = 2048
+"""With more values, some of them decide which choices of the prior are likely. Each choice that is
+factored takes time and memory."""
 
 
 def equal_posterior(
@@ -55,26 +61,106 @@ def equal_posterior(
     other_signs : array, (m, M)
         Other coalitions, whose values are predicted.
     """
+    if len(signs) > _MOST_AVERAGED:
+        return _by_likely_choices(signs, targets, starts, other_signs)
     order, players = checked_last(signs), sorted_players(signs)
     coalitions = _Coalitions(signs[order][:, players], other_signs[:, players])
     values = np.ascontiguousarray(targets[order].T)
     weights = None if len(other_signs) else SizeWeights.of(coalitions.signs)
     shapes = (signs.shape[1], signs.shape[1], len(other_signs), 1)
     results = [np.empty((n_rows, targets.shape[1])) for n_rows in shapes]
+    for block in _solved_blocks(coalitions, values, starts):
+        found, games = _averaged(block.solved, block.scores, weights), block.games
+        results[0][players[:, None], games] = found.means
+        results[1][players[:, None], games] = found.variances
+        results[2][:, games], results[3][:, games] = found.predictions, found.freedom
+    return Posterior(*results)
+
+
+def _by_likely_choices(
+    signs: FloatArray, targets: FloatArray, starts: Sequence[Prior], other_signs: FloatArray
+) -> Posterior:
+    """Return the posterior for targets, averaged over the choices that few values leave likely."""
+    order, players = checked_last(signs), sorted_players(signs)
+    coalitions = _Coalitions(signs[order][:, players], other_signs[:, players])
+    values = np.ascontiguousarray(targets[order].T)
+
+    def solve(prior: Prior, games: IntArray) -> Iterator[tuple[IntArray, Solved]]:
+        factors = coalitions.factors(prior)
+        for block in _blocks(len(games)):
+            a = np.full(WIDTH, prior.interactions)
+            yield block, factors.solve(values[games[block]].T, a)
+
+    n_players = signs.shape[1]
+    choices = likely_of_equal(signs, targets, starts)
+    weights = None if len(other_signs) else SizeWeights.of(coalitions.signs)
+    n_means = n_players + len(other_signs)
+    found = average_over_choices(choices, solve, n_means, n_players, weights)
+    back = np.argsort(players)
+    return replace(found, means=found.means[back], variances=found.variances[back])
+
+
+def likely_of_equal(
+    signs: FloatArray, targets: FloatArray, starts: Sequence[Prior]
+) -> list[PriorChances]:
+    """Return the choices of the prior for each target, (n, B), that its first values leave likely.
+
+    Each comes with the logarithm of its prior probability, without `log_prior`.
+    """
+    first, players = signs[:DECIDING], sorted_players(signs[:DECIDING])
+    values = np.ascontiguousarray(targets[:DECIDING].T)
+    likely: list[PriorChances] = [[]] * len(starts)
+    for block in _solved_blocks(_Coalitions(first[:, players], first[:0]), values, starts):
+        of_block = are_likely(block.scores)
+        for column, game in enumerate(block.games):
+            likely[game] = [
+                (prior.of_games(block.indices[column]), log_chance)
+                for (prior, log_chance), is_likely in zip(
+                    block.choices, of_block[:, column], strict=True
+                )
+                if is_likely
+            ]
+    return likely
+
+
+@dataclass(frozen=True)
+class _SolvedBlock:
+    """The posteriors of a block of B games by each of C choices of the prior.
+
+    Attributes
+    ----------
+    games, indices : arrays, (B,)
+        Which games these are, and the index of each in the stacks of `choices`.
+    choices : list of tuples
+        The priors of a stack of games, with the logarithms of their probabilities.
+    solved : list of SolvedValues
+        The posterior by each choice.
+    scores : array, (C, B)
+        The logarithms of the probabilities of the choices, given the values.
+    """
+
+    games: IntArray
+    indices: IntArray
+    choices: list[tuple[Prior, float]]
+    solved: list[SolvedValues]
+    scores: FloatArray
+
+
+def _solved_blocks(
+    coalitions: _Coalitions, values: FloatArray, starts: Sequence[Prior]
+) -> Iterator[_SolvedBlock]:
+    """Yield the posteriors of games, (B, n), in blocks that share factors."""
+    n_pairs = len(coalitions.signs) - 1
     for games in _games_by_factors(starts):
-        choices = choices_of_equal(Prior.stack([starts[game] for game in games]), len(signs) - 1)
-        factors = [coalitions.factors(prior) for prior, _ in choices]
+        choices = choices_of_equal(Prior.stack([starts[game] for game in games]), n_pairs)
+        factors = [coalitions.factors(prior.of_games(0)) for prior, _ in choices]
         log_chances = np.array([log_prior(prior) + log_chance for prior, log_chance in choices])
         for block in _blocks(len(games)):
             of_block = values[games[block]].T  # each column is contiguous
             a = [prior.interactions[block] for prior, _ in choices]
             solved = [of.solve(of_block, a) for of, a in zip(factors, a, strict=True)]
-            found = _averaged(solved, log_chances[:, block], weights)
-            columns = games[block]
-            results[0][players[:, None], columns] = found.means
-            results[1][players[:, None], columns] = found.variances
-            results[2][:, columns], results[3][:, columns] = found.predictions, found.freedom
-    return Posterior(*results)
+            scores = np.array([of.log_evidence for of in solved]) + log_chances[:, block]
+            yield _SolvedBlock(games[block], block, choices, solved, scores)
 
 
 def _games_by_factors(starts: Sequence[Prior]) -> list[IntArray]:
@@ -92,14 +178,13 @@ def _blocks(n_games: int) -> Iterator[IntArray]:
 
 
 def _averaged(
-    solved: list[SolvedValues], log_chances: FloatArray, weights: SizeWeights | None
+    solved: list[SolvedValues], scores: FloatArray, weights: SizeWeights | None
 ) -> Posterior:
     """Return the average over the choices for a block; without weights, errors have no scale."""
-    scores = [of.log_evidence + chances for of, chances in zip(solved, log_chances, strict=True)]
-    found = mixture(scores, [of.means for of in solved], [of.variances for of in solved])
+    found = mixture(list(scores), [of.means for of in solved], [of.variances for of in solved])
     if weights is None:
         return found
-    best = np.argmax(scores, axis=0)
+    best = scores.argmax(axis=0)
     scale, freedom = np.empty((2, 1, len(best)))
     for choice in np.unique(best):
         of_choice, chosen = solved[choice].scale_and_freedom(weights), best == choice
@@ -115,22 +200,35 @@ class _Coalitions:
         self.weights = shapley_weights(signs)
         self._key = coalitions_key(signs)
         self._by_level: dict[float, _Covariances] = {}
+        self._last: dict[Hashable, SharedFactors] = {}
 
     def factors(self, prior: Prior) -> SharedFactors:
-        """Return the factors for a stack of priors with one noise, which may be in the cache."""
-        of_one = prior.of_games(0)
-        strengths = of_one.strengths
-        level = float(strengths[0])
+        """Return the factors for the strengths and the noise of a prior of one game."""
+        level = float(prior.strengths[0])
+        key = level, float(prior.noise), prior.unevenness, prior.common
 
         def compute() -> SharedFactors:
             if level not in self._by_level:
-                self._by_level[level] = _Covariances.of(self.signs, strengths, self.other_signs)
-            return SharedFactors.of(self, self._by_level[level], of_one)
+                self._by_level[level] = _Covariances.of(
+                    self.signs, prior.strengths, self.other_signs
+                )
+            return SharedFactors.of(self, self._by_level[level], prior)
 
+        if len(self.signs) > _MOST_AVERAGED:
+            return self._kept_alone(level, key, compute)
         if len(self.other_signs):
             return compute()  # of folds, which are drawn for one call
-        key = level, float(of_one.noise), prior.unevenness, prior.common
         return _cache.get((self._key, *key), compute)
+
+    def _kept_alone(
+        self, level: float, key: Hashable, compute: Callable[[], SharedFactors]
+    ) -> SharedFactors:
+        """Return large factors, and keep no others; priors of the same factors are neighbours."""
+        if key not in self._last:
+            self._last.clear()
+            self._by_level = {of: kept for of, kept in self._by_level.items() if of == level}
+            self._last[key] = compute()
+        return self._last[key]
 
 
 @dataclass(frozen=True)
@@ -212,7 +310,7 @@ class SharedFactors:
         covariance = covariances.values.copy()
         covariance[np.arange(n), np.arange(n)] += noise
         factor = scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
-        root = _root_of_singles(n_players, prior.common)
+        root = root_of_singles(n_players, prior.common)
         singles = signs @ root
         with_attributions = covariances.with_attributions + noise[:, None] * coalitions.weights
         of_estimated = [with_attributions, covariances.with_others]
@@ -317,13 +415,6 @@ class SolvedValues:
         of_stack = (array[None] for array in (precisions, solved, self.spread[None]))
         scale, freedom = weights.of_solved(*of_stack)
         return scale[0], freedom[0]
-
-
-def _root_of_singles(n_players: int, common: float) -> FloatArray:
-    """Return R / √M, (M, M)."""
-    shared = (np.sqrt(1.0 + common * n_players) - 1.0) / n_players
-    root: FloatArray = (np.eye(n_players) + shared) / np.sqrt(n_players)
-    return root
 
 
 def _squares_beside(basis: FloatArray, last_basis: FloatArray, inverse: FloatArray) -> FloatArray:

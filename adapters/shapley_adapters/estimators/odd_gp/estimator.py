@@ -147,9 +147,9 @@ class OddGP(Estimator[OddDesign]):
 
     def operations(self, n_players: int, budget: int) -> Operations:
         """Return those of products of matrices where the prior goes through the first values."""
-        n_pairs = budget // 2
-        n_kept = n_players + FIRST_VALUES
-        solution = 2.0 * n_pairs * n_kept * (n_kept + n_players) * (n_pairs > DENSE_PAIRS)
+        n_pairs, n_kept = budget // 2, n_players + FIRST_VALUES
+        of_value = n_kept**2 + FIRST_VALUES**2 + 2 * n_kept * n_players
+        solution = float(n_pairs * of_value * (n_pairs > DENSE_PAIRS))
         if self.unbiased:
             solution *= FOLDS
         is_shared = self.weights == "equal"

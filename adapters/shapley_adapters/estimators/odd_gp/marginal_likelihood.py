@@ -102,6 +102,16 @@ def common_covariance(prior: Prior, signs: FloatArray, other_signs: FloatArray) 
     return covariance
 
 
+def root_of_singles(n_players: int, common: float) -> FloatArray:
+    """Return R / √M, (M, M), with R² = I + c 1 1ᵀ and the variance c of `Prior.common`.
+
+    The signs times it are the features of single players, with the effect that all players share.
+    """
+    shared = (np.sqrt(1.0 + common * n_players) - 1.0) / n_players
+    root: FloatArray = (np.eye(n_players) + shared) / np.sqrt(n_players)
+    return root
+
+
 def whiten(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Whiten columns by covariances L Lᵀ, of one game or of each game of a stack.
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from ...array_types import FloatArray
 from .attribution_covariances import interaction_covariances, shapley_weights, squared_weights
@@ -30,13 +29,9 @@ from .marginal_likelihood import (
     log_evidence,
     log_prior,
     noise_of,
-    whitened_by,
 )
 from .sparse_triples import SparseInteractions
 from .upper_kernel import UpperKernel
-
-_SPARSE_JITTER = 1e-8
-"""Least variance of a value given the first ones, where that of a kernel is 1."""
 
 
 @dataclass(frozen=True)
@@ -240,17 +235,22 @@ def posterior(
             beforehand = log_prior(prior) + choice.log_chance
             score = log_evidence(half_log_determinants(factors), whitened)
             score = score + np.asarray(beforehand)[..., None]
-            mean = _products(loadings, whitened)
+            mean = products(loadings, whitened)
             average.add(score, mean, unexplained[..., None], factors, whitened)
     found = average.posterior()
     if len(other_signs):  # variances are not needed
         return found
     scale, freedom = average.scale_and_freedom(SizeWeights.of(signs))
-    scale *= n / max(n - n_fitted, n / 3)  # the fitted hyperparameters make residuals smaller
+    scale *= growth_by_fit(n, n_fitted)
     return replace(found, variances=found.variances * scale, freedom=freedom)
 
 
-def _products(loadings: FloatArray, whitened: FloatArray) -> FloatArray:
+def growth_by_fit(n: int, n_fitted: float) -> float:
+    """Return by how much variances grow because fitted hyperparameters make residuals smaller."""
+    return n / max(n - n_fitted, n / 3)
+
+
+def products(loadings: FloatArray, whitened: FloatArray) -> FloatArray:
     """Return loadingsᵀ times whitened columns, of one game or of each game of a stack."""
     if loadings.ndim > 2:
         return loadings.swapaxes(-1, -2) @ whitened
@@ -265,119 +265,3 @@ def _spread(whitened: FloatArray) -> FloatArray:
     others = whitened[..., 1:, :]
     spread: FloatArray = (others**2).sum(axis=-2, keepdims=True) / max(1, others.shape[-2])
     return spread
-
-
-def posterior_through_first_values(
-    signs: FloatArray,
-    targets: FloatArray,
-    among_first: OddKernel,
-    prior: Prior,
-    n_fitted: float,
-    sparse: SparseInteractions,
-    other_signs: FloatArray | None = None,
-) -> Posterior:
-    """Return the posterior of one game, with interactions approximated through the first m values.
-
-    Degree 1 and the sparse interactions remain exact. All other interactions are split into two
-    parts. The first part is a linear function of the first m values. The second part is replaced by
-    independent noise, of a separate variance for each value (Snelson and Ghahramani, Sparse
-    Gaussian Processes using Pseudo-inputs, 2006). Time grows with n, not n³.
-
-    Let c be the coefficients and e the noise. Then y = F c + e, and φ = L c + the sum of e over all
-    pairs, with their weights. With B the weights of the evaluated pairs, φ = (L − B F) c + B y +
-    the sum of e over the other pairs.
-    """
-    n, n_players = signs.shape
-    other_signs = np.empty((0, n_players)) if other_signs is None else other_signs
-    factor, common, noise = _through_first(signs, among_first, prior)
-    precisions = 1.0 / noise
-    features = _kept_features(signs, sparse, common)  # (n, M + k + m)
-    maps, alone = _maps_of_kept(among_first, prior, factor, sparse)
-
-    weighted = features * precisions[:, None]
-    precision = features.T @ weighted
-    diagonal = np.arange(len(precision))
-    precision[diagonal, diagonal] += 1.0
-    root = scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    targets = np.asfortranarray(targets)  # the sums of a column do not depend on the others
-    coefficients = column_by_column(  # (M + k + m, B)
-        lambda block: whitened_by(root, weighted.T @ block), targets
-    )
-    weights = shapley_weights(signs)
-    loadings = whitened_by(root, maps - features.T @ weights)
-    energy = (precisions[:, None] * targets**2).sum(axis=0) - (coefficients**2).sum(axis=0)
-    scale = np.maximum(energy, 0.0) / (n - n_fitted)
-    unexplained = (loadings**2).sum(axis=0) + _unknown(weights, alone, prior)
-    mean = _products(loadings, coefficients) + _products(weights, targets)
-    with_others = whitened_by(factor, _interactions(among_first, prior, other_signs))
-    of_others = whitened_by(root, _kept_features(other_signs, sparse, with_others).T)
-    variances = unexplained[:, None] * scale
-    predictions = _products(of_others, coefficients)
-    return Posterior(mean, variances, predictions, np.full_like(variances[:1], np.inf))
-
-
-def _kept_features(signs: FloatArray, sparse: SparseInteractions, common: FloatArray) -> FloatArray:
-    """Return the features of coalitions, (n, M + k + m): F in `posterior_through_first_values`."""
-    of_singles = signs / np.sqrt(signs.shape[1])
-    return np.concatenate([of_singles, sparse.features(signs), common.T], axis=1)
-
-
-def _interactions(among_first: OddKernel, prior: Prior, signs: FloatArray) -> FloatArray:
-    """Return the covariances, (m, n), of the first values with others, by interactions alone."""
-    kernel = OddKernel.at(among_first.signs, among_first.strengths, signs)
-    covariances: FloatArray = prior.interactions * kernel.interactions
-    return covariances
-
-
-def _through_first(
-    signs: FloatArray, among_first: OddKernel, prior: Prior
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Split the interactions into a linear function of the first m values, and noise.
-
-    Returns
-    -------
-    array, (m, m)
-        The factor of the covariance among the first.
-    array, (m, n)
-        The covariances of the first with all, whitened by it.
-    array, (n,)
-        Variances of the noise of the values.
-    """
-    among = prior.interactions * among_first.interactions
-    diagonal = np.arange(len(among))
-    among[diagonal, diagonal] += _SPARSE_JITTER
-    factor = scipy.linalg.cholesky(among, lower=True, overwrite_a=True, check_finite=False)
-    common = whitened_by(factor, _interactions(among_first, prior, signs))
-    variance = among_first.variance(prior) - 1.0
-    noise = np.maximum(variance - (common**2).sum(axis=0), 0.0) + _SPARSE_JITTER
-    noise[1:] += prior.noise_variance
-    return factor, common, noise
-
-
-def _maps_of_kept(
-    among_first: OddKernel, prior: Prior, factor: FloatArray, sparse: SparseInteractions
-) -> tuple[FloatArray, FloatArray]:
-    """Return the Shapley values of each feature, (M + k + m, M), and remaining variances, (M,).
-
-    These are the variances of the Shapley values of interactions, given the first values.
-    """
-    n_players = among_first.signs.shape[1]
-    covariances, variances = interaction_covariances(among_first.signs, among_first.strengths)
-    to_first = whitened_by(factor, prior.interactions * covariances)  # (m, M)
-    alone = prior.interactions * variances - (to_first**2).sum(axis=0)
-    of_degree_one = 2 / np.sqrt(n_players) * np.eye(n_players)
-    maps = np.concatenate([of_degree_one, sparse.attributions(n_players), to_first])
-    return maps, np.maximum(alone, 0.0)
-
-
-def _unknown(weights: FloatArray, alone: FloatArray, prior: Prior) -> FloatArray:
-    """Return the variances of the Shapley values, (M,), by the pairs that are not evaluated.
-
-    The noise counts with the weights of these pairs. The variances of interactions, given the first
-    values, count with the share of these pairs among all pairs.
-    """
-    n, n_players = weights.shape
-    share = max(0.0, 1.0 - n * 2.0 ** (1 - n_players))  # a large power would overflow
-    noise = squared_weights(n_players) - (weights[1:] ** 2).sum(axis=0)
-    unknown: FloatArray = share * alone + prior.noise_variance * np.maximum(noise, 0.0)
-    return unknown

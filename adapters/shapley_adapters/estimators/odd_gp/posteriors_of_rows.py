@@ -7,12 +7,13 @@ import numpy as np
 from ...array_types import FloatArray
 from ...threads.row_threads import map_in_threads, n_threads_within_memory
 from .attribution_covariances import shapley_weights
-from .equal_posterior import equal_posterior
+from .equal_posterior import equal_posterior, likely_of_equal
 from .exact_terms import with_exact_games
+from .first_values import posterior_through_first_values
 from .kernels import OddKernel, Prior
 from .left_out_values import checked_last
 from .marginal_likelihood import column_by_column
-from .posterior import Posterior, PriorChoice, posterior, posterior_through_first_values
+from .posterior import Posterior, PriorChoice, posterior
 from .prior_choices import choices_around, likely_choices
 from .prior_fitting import around_centres, fit_priors, strength_prior
 from .prior_grid import best_of_grid
@@ -24,9 +25,9 @@ _LEARNED_FROM = 240
 _SEARCHED_PER_PLAYER, _MOST_SEARCHED = 32, 1024
 """Number of values in the search for sparse interactions: per player, and at most."""
 
-DENSE_PAIRS, FIRST_VALUES = 2048, 1024
+DENSE_PAIRS, FIRST_VALUES = 5000, 2048
 """With at most so many pairs, the posterior is exact, given all values. With more pairs, the prior
-is approximated through the first so many values."""
+is approximated through the first so many values. At the bound, both take as long."""
 
 _BLOCK_NUMBERS, _MOST_TOGETHER = 300_000, 25
 """Bounds on the numbers in the matrices of a stack, and on its rows. Rows are solved in stacks, so
@@ -82,7 +83,7 @@ def posteriors_of_rows(
     starts = best_of_grid(signs[first_values], targets[first_values])
     means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
     if weights == "equal":
-        blocks = [list(range(len(starts)))] if n <= DENSE_PAIRS else _blocks_of_equal(starts)
+        blocks = [list(range(len(starts)))]
         solve, n_threads = _with_equal_weights, 1
     else:
         blocks = _even_blocks(_by_start(starts), _block_size(len(signs)))
@@ -100,17 +101,12 @@ def posteriors_of_rows(
     return Posterior(means, variances, predictions, freedom)
 
 
-def _blocks_of_equal(starts: list[Prior]) -> list[list[int]]:
-    """Return the rows that start at the same prior."""
-    blocks: dict[int, list[int]] = {}
-    for index, start in enumerate(starts):
-        blocks.setdefault(id(start), []).append(index)
-    return list(blocks.values())
-
-
 def _by_start(starts: list[Prior]) -> list[int]:
     """Return the rows in an order in which those that start at the same prior are neighbours."""
-    return [row for block in _blocks_of_equal(starts) for row in block]
+    rows_by_start: dict[int, list[int]] = {}
+    for row, start in enumerate(starts):
+        rows_by_start.setdefault(id(start), []).append(row)
+    return [row for rows in rows_by_start.values() for row in rows]
 
 
 def _even_blocks(rows: list[int], limit: int) -> list[list[int]]:
@@ -145,14 +141,13 @@ def _with_equal_weights(
     centres: FloatArray | None,
     other_signs: FloatArray,
 ) -> Posterior:
-    """Return the posterior for targets, (n, B); with many values, all have the same start."""
+    """Return the posterior for targets, (n, B), with the same strengths for all players."""
     del centres  # only fitted strengths have centres
     if len(signs) <= DENSE_PAIRS:
         return equal_posterior(signs, targets, starts, other_signs)
-    n_first = min(FIRST_VALUES, DENSE_PAIRS)
-    kernel, sparse = OddKernel.at(signs[:n_first], starts[0].strengths), SparseInteractions.empty()
+    choices, sparse = likely_of_equal(signs, targets, starts), SparseInteractions.empty()
     return posterior_through_first_values(
-        signs, targets, kernel, starts[0], 0.0, sparse, other_signs
+        signs, targets, choices, _n_first(), 0.0, sparse, other_signs
     )
 
 
@@ -176,15 +171,13 @@ def _with_learned_weights(
     sparse = [SparseInteractions.empty()] * len(stack)
     if len(signs) - 1 > signs.shape[1]:  # fewer pairs do not even determine single players
         sparse, prior = find_sparse_interactions(kernel, stack[:, searched], prior)
-    if len(signs) > DENSE_PAIRS:
-        results = _through_first_values(signs, stack, prior, n_fitted, sparse, other_signs)
+    small = kernel.within(_LEARNED_FROM + 1)
+    choices = choices_around(small, prior, start, expectation)
+    if len(signs) <= _LEARNED_FROM + 1:
+        results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, other_signs)
     else:
-        small = kernel.within(_LEARNED_FROM + 1)
-        choices = choices_around(small, prior, start, expectation)
-        if len(signs) <= _LEARNED_FROM + 1:
-            results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, other_signs)
-        else:
-            results = _by_likely_choices(signs, stack, list(choices), n_fitted, sparse, other_signs)
+        solve = _by_likely_choices if len(signs) <= DENSE_PAIRS else _through_first_values
+        results = solve(signs, stack, list(choices), n_fitted, sparse, other_signs)
     if not len(other_signs):  # the means must be those of the predictions
         results = with_exact_games(kernel, stack[:, searched], prior, sparse, results)
     arrays = results.means, results.variances, results.predictions, results.freedom
@@ -218,19 +211,28 @@ def _by_likely_choices(
 def _through_first_values(
     signs: FloatArray,
     stack: FloatArray,
-    prior: Prior,
+    choices: list[PriorChoice],
     n_fitted: float,
     sparse: list[SparseInteractions],
     other_signs: FloatArray,
 ) -> Posterior:
     """Return the posterior of each game of a stack, (B, n), of many values."""
     of_games = []
-    for game, values in enumerate(stack):
-        of_game = prior.of_games(game)
-        first = OddKernel.at(signs[: min(FIRST_VALUES, DENSE_PAIRS)], of_game.strengths)
+    all_likely = likely_choices(choices, stack, sparse, signs)
+    for values, own_choices, of_game in zip(stack, all_likely, sparse, strict=True):
+        priors = [
+            (prior.of_games(0), float(choice.log_chance[0]))
+            for choice in own_choices
+            for prior in choice.priors()
+        ]
         results = posterior_through_first_values(
-            signs, values[:, None], first, of_game, n_fitted, sparse[game], other_signs
+            signs, values[:, None], [priors], _n_first(), n_fitted, of_game, other_signs
         )
         arrays = results.means, results.variances, results.predictions, results.freedom
         of_games.append(Posterior(*(array[None] for array in arrays)))
     return Posterior.stack(of_games)
+
+
+def _n_first() -> int:
+    """Return the number of first values that interactions are approximated through."""
+    return min(FIRST_VALUES, DENSE_PAIRS)

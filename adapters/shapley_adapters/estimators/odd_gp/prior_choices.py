@@ -40,7 +40,7 @@ _LEAST_CHANCE, _MOST_CHOICES = 1e-3, 2
 """With many values, only the likeliest choices given the first values are used: at most so many,
 whose probability is at least this share of that of the likeliest choice."""
 
-_DECIDING, _LEAST_DECIDED_CHANCE = 700, 0.1
+DECIDING, _LEAST_DECIDED_CHANCE = 700, 0.1
 """With more values than this, the first ones decide once more which choices are likely. Mostly one
 choice remains, which takes half of the time of two. A choice of a smaller probability than this
 given some values has almost none given all."""
@@ -174,10 +174,10 @@ def likely_choices(
     likely = [
         _of_game(game, choices, scores[:, game] >= bound[game]) for game in range(len(sparse))
     ]
-    if len(signs) <= _DECIDING:
+    if len(signs) <= DECIDING:
         return likely
     return [
-        _decided(of_game, targets[[game]], [sparse[game]], signs[:_DECIDING])
+        _decided(of_game, targets[[game]], [sparse[game]], signs[:DECIDING])
         for game, of_game in enumerate(likely)
     ]
 
@@ -230,4 +230,12 @@ def _decided(
         return choices
     more = [choice.at(signs) for choice in choices]
     scores = np.concatenate([_scores(choice, targets, sparse) for choice in more])[:, 0]
-    return _of_game(0, choices, scores >= scores.max() + np.log(_LEAST_DECIDED_CHANCE))
+    return _of_game(0, choices, are_likely(scores))
+
+
+def are_likely(scores: FloatArray) -> BoolArray:
+    """Return which choices, (G, ...), remain likely, by logarithms of their probabilities."""
+    ordered = np.sort(scores, axis=0)
+    bound = np.maximum(ordered[-1] + np.log(_LEAST_DECIDED_CHANCE), ordered[-_MOST_CHOICES])
+    is_likely: BoolArray = scores >= bound
+    return is_likely
