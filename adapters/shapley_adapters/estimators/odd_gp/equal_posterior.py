@@ -23,18 +23,18 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
-from .attribution_covariances import interaction_covariances, shapley_weights, squared_weights
+from .attribution_covariances import interaction_covariances, shapley_weights
 from .choice_average import PriorChances, Solved, average_over_choices
 from .factor_cache import FactorCache, coalitions_key, sorted_players
 from .kernels import OddKernel, Prior
 from .left_out_values import SizeWeights, checked_last, last_block, last_rows
 from .marginal_likelihood import (
-    JITTER,
     TINY,
     WIDTH,
     half_log_determinants,
     log_prior,
     noise_of,
+    noise_of_attributions,
     root_of_singles,
     whitened_by,
 )
@@ -306,7 +306,8 @@ class SharedFactors:
         """Factor the covariances of the values, with the noise of a prior of one game."""
         signs, other_signs = coalitions.signs, coalitions.other_signs
         n, n_players = signs.shape
-        noise, _ = noise_of(replace(prior, interactions=1.0), signs)
+        of_unit = replace(prior, interactions=1.0)
+        noise, least = noise_of(of_unit, signs)
         covariance = covariances.values.copy()
         covariance[np.arange(n), np.arange(n)] += noise
         factor = scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
@@ -319,11 +320,8 @@ class SharedFactors:
         basis, singular, turned = np.linalg.svd(of_singles, full_matrices=False)
         counted = np.concatenate([2.0 * root, other_signs @ root])
         tilts = turned @ counted.T - singular[:, None] * (basis.T @ loadings)
-        alone = (
-            covariances.attributions
-            + prior.noise * squared_weights(n_players, prior.unevenness)
-            + JITTER * (squared_weights(n_players) + 4 / n_players**2)
-        )
+        of_noise = noise_of_attributions(of_unit, n_players, least)
+        alone = covariances.attributions + of_noise + least * 4 / n_players**2
         alone -= (loadings[:, :n_players] ** 2).sum(axis=0)
         attributions = counted[:n_players].T
         unseen = (attributions**2).sum(axis=0) - ((turned @ attributions) ** 2).sum(axis=0)

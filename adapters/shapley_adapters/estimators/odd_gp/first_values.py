@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
-from .attribution_covariances import interaction_covariances, shapley_weights, squared_weights
+from .attribution_covariances import interaction_covariances, shapley_weights
 from .choice_average import PriorChances, Solved, average_over_choices
 from .kernels import FEWEST_PLAYERS, OddKernel, Prior
 from .left_out_values import SizeWeights, checked_last, last_rows
@@ -29,6 +29,7 @@ from .marginal_likelihood import (
     TINY,
     column_by_column,
     noise_of,
+    noise_of_attributions,
     root_of_singles,
     whitened_by,
 )
@@ -153,7 +154,7 @@ class _Approximation:
         interactions = _Interactions.of(values.first, prior)
         common = interactions.covariances_with(values.signs)
         noise = np.maximum(interactions.variance - (common**2).sum(axis=0), 0.0) + _JITTER
-        of_pairs = noise_of(prior, values.signs)[0]
+        of_pairs, least = noise_of(prior, values.signs)
         noise += of_pairs
         features = _features(values, values.signs, prior, common)
         first = float((features[0] ** 2).sum() + noise[0])
@@ -167,7 +168,7 @@ class _Approximation:
         loadings = whitened_by(factor, maps - features.T @ (values.weights / roots[:, None]))
         others = interactions.covariances_with(values.other_signs)
         of_others = _features(values, values.other_signs, prior, others)
-        unknown = _unknown_noise(values.weights, of_pairs, prior)
+        unknown = _unknown_noise(values.weights, of_pairs, least, prior)
         unknown += values.unknown_share * interactions.attributions_alone
         return cls(
             roots=roots[:, None],
@@ -298,12 +299,14 @@ def _maps(values: _Values, prior: Prior, with_attributions: FloatArray) -> Float
     return np.concatenate([of_singles, values.sparse.attributions(n_players), with_attributions])
 
 
-def _unknown_noise(weights: FloatArray, noise: FloatArray, prior: Prior) -> FloatArray:
+def _unknown_noise(
+    weights: FloatArray, noise: FloatArray, least: FloatArray, prior: Prior
+) -> FloatArray:
     """Return the variances of the Shapley values, (M,), by the noise of pairs not evaluated.
 
     That is the sum over all pairs without that over the evaluated pairs.
     """
-    of_all = prior.noise_variance * squared_weights(weights.shape[1], prior.unevenness)
+    of_all = noise_of_attributions(prior, weights.shape[1], least)
     of_known = noise[1:] @ weights[1:] ** 2
     unknown: FloatArray = np.maximum(of_all - of_known, 0.0)
     return unknown

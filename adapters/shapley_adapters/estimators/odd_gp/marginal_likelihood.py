@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
+from .attribution_covariances import squared_weights
 from .kernels import OddKernel, Prior, evenness_of_sizes
 from .stacked_lapack import LowerFactors
 from .upper_kernel import UpperKernel
@@ -72,6 +73,19 @@ def noise_of(
         noise = noise * evenness_of_sizes(sizes, signs.shape[1]) ** prior.unevenness
     variance = 1.0 if of_features is None else 1.0 + of_features[..., :1, 0]
     return noise + JITTER * variance, JITTER * np.ones_like(noise[..., :1]) * variance
+
+
+def noise_of_attributions(prior: Prior, n_players: int, least: FloatArray) -> FloatArray:
+    """Return the variance of each Shapley value by the noise of all pairs of complements, (..., 1).
+
+    Parameters
+    ----------
+    least : array, (..., 1)
+        The least variance of the noise of a value; see `noise_of`.
+    """
+    by_prior = np.asarray(prior.noise_variance)[..., None]
+    variance: FloatArray = by_prior * squared_weights(n_players, prior.unevenness)
+    return variance + least * squared_weights(n_players)
 
 
 def covariance_of(

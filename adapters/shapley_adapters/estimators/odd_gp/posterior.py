@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...array_types import FloatArray
-from .attribution_covariances import interaction_covariances, shapley_weights, squared_weights
+from .attribution_covariances import interaction_covariances, shapley_weights
 from .kernels import OddKernel, Prior
 from .left_out_values import SizeWeights, last_block, last_rows
 from .marginal_likelihood import (
@@ -29,6 +29,7 @@ from .marginal_likelihood import (
     log_evidence,
     log_prior,
     noise_of,
+    noise_of_attributions,
 )
 from .sparse_triples import SparseInteractions
 from .upper_kernel import UpperKernel
@@ -227,11 +228,12 @@ def posterior(
             factors, columns = factored(covariances_of_values, all_columns)
             whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
             variance = 4 * (1 + prior.common) / n_players + a * variances + own_variance
-            noise_variance = np.asarray(prior.noise_variance)[..., None]
-            variance = variance + noise_variance * squared_weights(n_players, prior.unevenness)
-            variance += least * 4 / n_players**2
+            of_noise = noise_of_attributions(prior, n_players, least)
+            variance = variance + of_noise + least * 4 / n_players**2
             explained = (loadings[..., :n_players] ** 2).sum(axis=-2)
-            unexplained = np.maximum(variance - explained, 0.0)
+            # What is left may be rounding, but the noise of the other pairs is always left.
+            of_others = of_noise - (noise[..., 1:, None] * weights[1:] ** 2).sum(axis=-2)
+            unexplained = np.maximum(variance - explained, np.maximum(of_others, 0.0))
             beforehand = log_prior(prior) + choice.log_chance
             score = log_evidence(half_log_determinants(factors), whitened)
             score = score + np.asarray(beforehand)[..., None]
