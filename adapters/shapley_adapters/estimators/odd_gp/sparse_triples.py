@@ -20,7 +20,7 @@ from .marginal_likelihood import covariance_of, log_evidence, whiten
 from .stacked_lapack import LowerFactors
 from .variances_of_features import variances_of_their_own
 
-_CANDIDATES = 600
+CANDIDATES = 600
 """Number of candidates: the interactions with the most energy in the values."""
 
 _LOOKS = 2
@@ -101,7 +101,7 @@ def find_sparse_interactions(
         The fitted prior.
     """
     interactions = [SparseInteractions.empty() for _ in targets]
-    players = _watched(kernel.strengths, targets.shape[1])
+    players = watched_players(kernel.strengths, targets.shape[1])
     if players.shape[1] < 3:
         return interactions, prior
     games = np.arange(len(targets))
@@ -137,11 +137,11 @@ def _look(
     earlier: list[SparseInteractions],
 ) -> list[SparseInteractions]:
     """Return the sparse interactions; the ones from an earlier search are candidates again."""
-    triples = players[:, _all_triples(players.shape[1])]  # (R, T, 3)
+    triples = players[:, all_triples(players.shape[1])]  # (R, T, 3)
     factors = LowerFactors.of(covariance_of(kernel, prior))
     values = factors.whitened(targets[:, None])[:, 0]
     of_players, n_triples = np.ascontiguousarray(kernel.signs.T), triples.shape[1]
-    if n_triples <= _CANDIDATES and players.shape[1] == len(of_players):
+    if n_triples <= CANDIDATES and players.shape[1] == len(of_players):
         # All triples of all players are candidates, in all games.
         candidates, products = triples, _products(of_players, triples[0])
         products = np.broadcast_to(products, (len(targets), *products.shape))
@@ -159,7 +159,7 @@ def _look(
 
 def _of_most_energy(energies: FloatArray, triples: IntArray) -> IntArray:
     """Return the triples, (R, k, 3), of the largest energies, in their order."""
-    n_candidates = min(_CANDIDATES, triples.shape[1])
+    n_candidates = min(CANDIDATES, triples.shape[1])
     largest = np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates]
     return np.take_along_axis(triples, np.sort(largest, axis=1)[:, :, None], axis=1)
 
@@ -181,7 +181,8 @@ def _energies(
     of_earlier = factors.whitened(SparseInteractions.stack(earlier).features(signs).swapaxes(1, 2))
     for game, of_game in enumerate(earlier):
         if len(of_game.players):
-            beside[game] = _without(values[game], of_earlier[game, : len(of_game.players)].T)
+            own = of_earlier[game, : len(of_game.players)].T
+            beside[game] = without_features(values[game], own)
     unexplained = factors.whitened(beside[:, None], by_transpose=True)[:, 0]
     expected = np.take_along_axis(kernel.strengths[:, None], triples, axis=2).prod(axis=2)
     of_players = np.ascontiguousarray(signs.T)[players]
@@ -200,12 +201,12 @@ def _indices_among(triples: IntArray, subset: IntArray) -> IntArray:
 
 
 @lru_cache(maxsize=4)
-def _all_triples(n_players: int) -> IntArray:
+def all_triples(n_players: int) -> IntArray:
     """Return all sets of three players, (k, 3)."""
     return np.array(list(combinations(range(n_players), 3)))
 
 
-def _watched(strengths: FloatArray, n: int) -> IntArray:
+def watched_players(strengths: FloatArray, n: int) -> IntArray:
     """Return the players of the largest strengths, so few that a search of all triples is cheap."""
     limit = min(strengths.shape[1], int((4 * n * n) ** (1 / 3)))
     return np.sort(np.argsort(-strengths, axis=1, kind="stable")[:, :limit], axis=1)
@@ -240,7 +241,7 @@ def _forms(of_players: FloatArray, values: FloatArray) -> FloatArray:
     return np.concatenate(forms, axis=1)
 
 
-def _without(values: FloatArray, features: FloatArray) -> FloatArray:
+def without_features(values: FloatArray, features: FloatArray) -> FloatArray:
     """Return (I + F Fᵀ)⁻¹ times the values, for few features F."""
     inner = np.eye(features.shape[1]) + features.T @ features
     remaining: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
@@ -259,15 +260,15 @@ def _with_less_of_others(
     best, evidence = np.ones(len(targets)), np.full(len(targets), -np.inf)
     is_rising = np.ones(len(targets), dtype=bool)
     for share in _SHARES:
-        memory = covariance_of(kernel, _with_share(prior, share), of_features, memory)
+        memory = covariance_of(kernel, with_share(prior, share), of_features, memory)
         of_share = log_evidence(*whiten(memory, columns))[:, 0]
         is_rising &= of_share > evidence
         if not is_rising.any():
             break
         best[is_rising], evidence[is_rising] = share, of_share[is_rising]
-    return _with_share(prior, best)
+    return with_share(prior, best)
 
 
-def _with_share(prior: Prior, share: float | FloatArray) -> Prior:
+def with_share(prior: Prior, share: float | FloatArray) -> Prior:
     """Return the prior with a share of the variance of interactions, and all of the noise."""
     return Prior(prior.strengths, prior.interactions * share, prior.noise / share)
