@@ -15,7 +15,11 @@ from ...array_types import FloatArray
 from .kernels import OddKernel, Prior
 from .marginal_likelihood import covariance_of, log_evidence, whiten
 from .pair_coefficients import pair_coefficients
-from .sparse_triples import CANDIDATES, SparseInteractions, all_triples, watched_players, with_share
+from .sparse_triples import SparseInteractions, all_triples, watched_players, with_share
+
+_MOST_TRIPLES = 600
+"""Number of expected interactions, those of the largest variances. Games with at most so many
+triples have none."""
 
 _FEWEST_VALUES, _MOST_VALUES = 180, 400
 """Numbers of values whose evidence decides: with fewer, none are expected."""
@@ -43,9 +47,6 @@ def expected_triples(
 ) -> dict[int, tuple[SparseInteractions, Prior]]:
     """Return expected interactions and the prior of all others, for the games that have any.
 
-    If the players are so few that the search for sparse interactions tries all triples, none are
-    expected.
-
     Parameters
     ----------
     kernel : OddKernel
@@ -60,7 +61,7 @@ def expected_triples(
         The `even_differences` of the games, of n − 1 coalitions or more.
     """
     n_players, expected = kernel.signs.shape[1], {}
-    is_listed = n_players * (n_players - 1) * (n_players - 2) <= 6 * CANDIDATES
+    is_listed = n_players * (n_players - 1) * (n_players - 2) <= 6 * _MOST_TRIPLES
     if is_listed or targets.shape[1] <= _FEWEST_VALUES:
         return {}
     deciding = kernel.within(_MOST_VALUES + 1)
@@ -85,7 +86,7 @@ def _triples(coefficients: FloatArray, n: int) -> SparseInteractions:
     squares = squares[np.ix_(players, players)]
     first, second, third = all_triples(len(players)).T
     products = squares[first, second] * squares[second, third] * squares[first, third]
-    n_kept = min(CANDIDATES, len(products))
+    n_kept = min(_MOST_TRIPLES, len(products))
     kept = np.sort(np.argpartition(-products, n_kept - 1)[:n_kept])
     variances = np.cbrt(products[kept])
     triples = players[all_triples(len(players))[kept]]

@@ -18,7 +18,6 @@ from .even_fitting import covariance_of_differences
 from .even_kernel import even_kernel, even_log_norm
 from .kernels import bounded_strengths
 from .marginal_likelihood import whitened_by
-from .sparse_triples import without_features
 from .variances_of_features import variances_of_their_own
 
 _NOISE, _LEVEL = 0.03, 1.0
@@ -138,7 +137,7 @@ class _EvenFit:
         features = features[:, is_own] * np.sqrt(of_pairs[is_own])
         own = np.zeros_like(energies)
         own[first, second] = own[second, first] = of_pairs
-        return self.coefficients(without_features(self.whitened, features), own)
+        return self.coefficients(_without(self.whitened, features), own)
 
 
 def _pairs_of_most_energy(energies: FloatArray) -> tuple[IntArray, IntArray]:
@@ -148,3 +147,10 @@ def _pairs_of_most_energy(energies: FloatArray) -> tuple[IntArray, IntArray]:
     largest = np.argpartition(-energies[first, second], n_candidates - 1)[:n_candidates]
     kept = np.sort(largest)
     return first[kept], second[kept]
+
+
+def _without(values: FloatArray, features: FloatArray) -> FloatArray:
+    """Return (I + F Fᵀ)⁻¹ times the values, for few features F."""
+    inner = np.eye(features.shape[1]) + features.T @ features
+    remaining: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
+    return remaining

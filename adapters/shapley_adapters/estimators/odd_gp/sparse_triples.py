@@ -20,7 +20,7 @@ from .marginal_likelihood import covariance_of, log_evidence, whiten
 from .stacked_lapack import LowerFactors
 from .variances_of_features import variances_of_their_own
 
-CANDIDATES = 600
+_CANDIDATES = 600
 """Number of candidates: the interactions with the most energy in the values."""
 
 _LOOKS = 2
@@ -141,7 +141,7 @@ def _look(
     factors = LowerFactors.of(covariance_of(kernel, prior))
     values = factors.whitened(targets[:, None])[:, 0]
     of_players, n_triples = np.ascontiguousarray(kernel.signs.T), triples.shape[1]
-    if n_triples <= CANDIDATES and players.shape[1] == len(of_players):
+    if n_triples <= _CANDIDATES and players.shape[1] == len(of_players):
         # All triples of all players are candidates, in all games.
         candidates, products = triples, _products(of_players, triples[0])
         products = np.broadcast_to(products, (len(targets), *products.shape))
@@ -159,7 +159,7 @@ def _look(
 
 def _of_most_energy(energies: FloatArray, triples: IntArray) -> IntArray:
     """Return the triples, (R, k, 3), of the largest energies, in their order."""
-    n_candidates = min(CANDIDATES, triples.shape[1])
+    n_candidates = min(_CANDIDATES, triples.shape[1])
     largest = np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates]
     return np.take_along_axis(triples, np.sort(largest, axis=1)[:, :, None], axis=1)
 
@@ -181,8 +181,7 @@ def _energies(
     of_earlier = factors.whitened(SparseInteractions.stack(earlier).features(signs).swapaxes(1, 2))
     for game, of_game in enumerate(earlier):
         if len(of_game.players):
-            own = of_earlier[game, : len(of_game.players)].T
-            beside[game] = without_features(values[game], own)
+            beside[game] = _without(values[game], of_earlier[game, : len(of_game.players)].T)
     unexplained = factors.whitened(beside[:, None], by_transpose=True)[:, 0]
     expected = np.take_along_axis(kernel.strengths[:, None], triples, axis=2).prod(axis=2)
     of_players = np.ascontiguousarray(signs.T)[players]
@@ -241,7 +240,7 @@ def _forms(of_players: FloatArray, values: FloatArray) -> FloatArray:
     return np.concatenate(forms, axis=1)
 
 
-def without_features(values: FloatArray, features: FloatArray) -> FloatArray:
+def _without(values: FloatArray, features: FloatArray) -> FloatArray:
     """Return (I + F Fᵀ)⁻¹ times the values, for few features F."""
     inner = np.eye(features.shape[1]) + features.T @ features
     remaining: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
