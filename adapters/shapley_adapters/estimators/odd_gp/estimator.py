@@ -25,6 +25,7 @@ from ..pair_folds import FOLDS, FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .design import spread_pairs
 from .even_part import even_memory, even_pair_solution
+from .pair_coefficients import even_differences
 from .posterior import Posterior
 from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
 from .prior_fitting import log_weights_from_scores
@@ -186,7 +187,9 @@ class OddGP(Estimator[OddDesign]):
 
             return cross_fitted(draws, targets, fit)
         n_pairs, n_players = draws.members.shape
-        results = self._solved(draws.members, total, targets, log_weights, draws.members[:0])
+        is_learned = self.weights == "learned"
+        evens = even_differences(*_of_complements(draws, values)) if is_learned else None
+        results = self._solved(draws.members, total, targets, log_weights, draws.members[:0], evens)
         errors = np.sqrt(results.variances)
         most_freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
         freedom = np.minimum(results.freedom, most_freedom)
@@ -217,9 +220,7 @@ class OddGP(Estimator[OddDesign]):
     ) -> PairSolution:
         """Return the posterior of the interactions: their means and standard deviations."""
         draws = design.draws
-        first, second = (np.take(values, draws.positions[:, side], axis=1) for side in (0, 1))
-        first = np.concatenate([values[:, 1:2], first], axis=1)  # of all players, then of the draws
-        second = np.concatenate([values[:, :1], second], axis=1)
+        first, second = _of_complements(draws, values)
         is_taylor = index == "shapley_taylor"
         solution = even_pair_solution(
             "shapley" if is_taylor else index,
@@ -242,6 +243,7 @@ class OddGP(Estimator[OddDesign]):
         targets: FloatArray,
         log_weights: FloatArray | None,
         other_members: CoalitionArray,
+        evens: FloatArray | None = None,
     ) -> Posterior:
         """Return the posterior of all rows and outputs, (R, ..., K).
 
@@ -255,6 +257,8 @@ class OddGP(Estimator[OddDesign]):
             Prior means of the logarithms of the weights.
         other_members : array, (m, M)
             Other coalitions, whose values are predicted.
+        evens : array, (R, n, K), optional
+            The even part of the game at these coalitions; see `even_differences`.
         """
         n_players = members.shape[1]
         targets = np.concatenate([total, targets], axis=1)
@@ -271,6 +275,8 @@ class OddGP(Estimator[OddDesign]):
             centres = log_weights
             if centres is not None:
                 centres = np.repeat(centres, n_outputs, axis=0)[is_something]
+            if evens is not None:
+                evens = evens.transpose(1, 0, 2).reshape(n - 1, -1)[:, is_something]
             scale = size[is_something]
             scaled = posteriors_of_rows(
                 _signs(with_all),
@@ -278,6 +284,7 @@ class OddGP(Estimator[OddDesign]):
                 self.weights,
                 centres,
                 _signs(other_members),
+                evens,
             )
             results.means[:, is_something] = scaled.means * scale
             results.variances[:, is_something] = scaled.variances * scale**2
@@ -290,6 +297,16 @@ class OddGP(Estimator[OddDesign]):
         # The residual of efficiency, which is rounding.
         residual = 2 * total - means.sum(axis=1, keepdims=True)
         return Posterior(means + residual / n_players, variances, predictions, freedom)
+
+
+def _of_complements(draws: CoalitionDraws, values: ValueArray) -> tuple[FloatArray, FloatArray]:
+    """Return the values of coalitions and of their complements, (R, n + 1, K) each.
+
+    Those of all players and of none come first.
+    """
+    first, second = (np.take(values, draws.positions[:, side], axis=1) for side in (0, 1))
+    first = np.concatenate([values[:, 1:2], first], axis=1)
+    return first, np.concatenate([values[:, :1], second], axis=1)
 
 
 def _signs(members: CoalitionArray) -> FloatArray:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from ...array_types import FloatArray
+from ...array_types import FloatArray, IntArray
 from ...threads.row_threads import map_in_threads, n_threads_within_memory
 from .attribution_covariances import shapley_weights
 from .equal_posterior import equal_posterior, likely_of_equal
 from .exact_terms import with_exact_games
+from .expected_triples import expected_triples
 from .first_values import posterior_through_first_values
 from .kernels import OddKernel, Prior
 from .left_out_values import checked_last
 from .marginal_likelihood import column_by_column
 from .posterior import Posterior, PriorChoice, posterior
 from .prior_choices import choices_around, likely_choices
-from .prior_fitting import around_centres, fit_priors, strength_prior
+from .prior_fitting import StrengthPrior, around_centres, fit_priors, strength_prior
 from .prior_grid import best_of_grid
 from .sparse_triples import SparseInteractions, find_sparse_interactions
 
@@ -28,6 +31,9 @@ _SEARCHED_PER_PLAYER, _MOST_SEARCHED = 32, 1024
 DENSE_PAIRS, FIRST_VALUES = 5000, 2048
 """With at most so many pairs, the posterior is exact, given all values. With more pairs, the prior
 is approximated through the first so many values. At the bound, both take as long."""
+
+_MOST_EXPECTED = 2048
+"""With more values than this, the even part is not used. It was measured with fewer."""
 
 _BLOCK_NUMBERS, _MOST_TOGETHER = 300_000, 25
 """Bounds on the numbers in the matrices of a stack, and on its rows. Rows are solved in stacks, so
@@ -55,6 +61,7 @@ def posteriors_of_rows(
     weights: str,
     centres: FloatArray | None = None,
     other_signs: FloatArray | None = None,
+    evens: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), of mean square 1.
 
@@ -70,6 +77,9 @@ def posteriors_of_rows(
         Prior means of the logarithms of the weights.
     other_signs : array, (m, M), optional
         Other coalitions, whose values are predicted.
+    evens : array, (n - 1, B), optional
+        The even part of the games, as `even_differences`. Learned weights use it to expect
+        interactions.
     """
     n, n_players = signs.shape
     other_signs = signs[:0] if other_signs is None else other_signs
@@ -91,8 +101,10 @@ def posteriors_of_rows(
 
     def solve_block(block: list[int]) -> Posterior:
         of_block = None if centres is None else centres[block]
+        evens_of_block = None if evens is None else np.ascontiguousarray(evens[:, block].T)
         starts_of_block = [starts[index] for index in block]
-        return solve(signs, targets[:, block], starts_of_block, of_block, other_signs)
+        of_starts = starts_of_block, of_block
+        return solve(signs, targets[:, block], *of_starts, other_signs, evens_of_block)
 
     solved = map_in_threads(solve_block, blocks, n_threads)
     for block, results in zip(blocks, solved, strict=True):
@@ -140,9 +152,10 @@ def _with_equal_weights(
     starts: list[Prior],
     centres: FloatArray | None,
     other_signs: FloatArray,
+    evens: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), with the same strengths for all players."""
-    del centres  # only fitted strengths have centres
+    del centres, evens  # only for fitted strengths
     if len(signs) <= DENSE_PAIRS:
         return equal_posterior(signs, targets, starts, other_signs)
     choices, sparse = likely_of_equal(signs, targets, starts), SparseInteractions.empty()
@@ -157,9 +170,9 @@ def _with_learned_weights(
     starts: list[Prior],
     centres: FloatArray | None,
     other_signs: FloatArray,
+    evens: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), with strengths fitted to each target."""
-    n_fitted = _SHARE_LEARNED * signs.shape[1]
     stack = np.ascontiguousarray(targets.T)  # (B, n)
     first_values = slice(0, _LEARNED_FROM + 1)
     expectation = strength_prior(centres, (len(stack), signs.shape[1]))
@@ -169,19 +182,89 @@ def _with_learned_weights(
     searched = slice(0, max(n_searched, _LEARNED_FROM) + 1)
     kernel = OddKernel.at(signs[searched], prior.strengths)
     sparse = [SparseInteractions.empty()] * len(stack)
-    if len(signs) - 1 > signs.shape[1]:  # fewer pairs do not even determine single players
+    is_enough = len(signs) - 1 > signs.shape[1]  # fewer pairs do not even determine single players
+    fitted = prior
+    if is_enough:
         sparse, prior = find_sparse_interactions(kernel, stack[:, searched], prior)
-    small = kernel.within(_LEARNED_FROM + 1)
-    choices = choices_around(small, prior, start, expectation)
-    if len(signs) <= _LEARNED_FROM + 1:
-        results = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, other_signs)
-    else:
-        solve = _by_likely_choices if len(signs) <= DENSE_PAIRS else _through_first_values
-        results = solve(signs, stack, list(choices), n_fitted, sparse, other_signs)
-    if not len(other_signs):  # the means must be those of the predictions
-        results = with_exact_games(kernel, stack[:, searched], prior, sparse, results)
-    arrays = results.means, results.variances, results.predictions, results.freedom
-    return Posterior(*(array[:, :, 0].T for array in arrays))
+    fit = _Fit(signs, stack, kernel, prior, start, expectation, sparse)
+    if evens is None or not is_enough or len(signs) > _MOST_EXPECTED:
+        return fit.posterior(other_signs)
+    expected = expected_triples(kernel, stack[:, searched], fitted, prior, sparse, evens)
+    if not expected:
+        return fit.posterior(other_signs)
+    # Games with expected interactions are solved alone: sums over many interactions are rounded
+    # differently beside games that have more of them.
+    others = np.setdiff1d(np.arange(len(stack)), list(expected))
+    parts = [fit.of_games(others)] if len(others) else []
+    parts += [fit.of_games(np.array([game])).with_prior(*expected[game]) for game in expected]
+    solved = [part.posterior(other_signs) for part in parts]
+    of_parts = [(part.means, part.variances, part.predictions, part.freedom) for part in solved]
+    order = np.argsort([*others, *expected])
+    arrays = zip(*of_parts, strict=True)
+    return Posterior(*(np.concatenate(of_all, axis=1)[:, order] for of_all in arrays))
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Fitted priors of a stack of games.
+
+    Attributes
+    ----------
+    signs : array, (n, M)
+        The coalitions.
+    stack : array, (B, n)
+        Their values.
+    kernel : OddKernel
+        Between the first coalitions, at the fitted strengths.
+    prior, start : Prior
+        The fitted prior, and the one that the fit started from.
+    expectation : StrengthPrior
+        The prior of the strengths.
+    sparse : list of SparseInteractions
+        The interactions with separate variances, of each game.
+    """
+
+    signs: FloatArray
+    stack: FloatArray
+    kernel: OddKernel
+    prior: Prior
+    start: Prior
+    expectation: StrengthPrior
+    sparse: list[SparseInteractions]
+
+    def of_games(self, games: IntArray) -> _Fit:
+        """Return the fits of some games."""
+        return _Fit(
+            self.signs,
+            self.stack[games],
+            self.kernel.of_games(games),
+            self.prior.of_games(games),
+            self.start.of_games(games),
+            replace(self.expectation, centres=self.expectation.centres[games]),
+            [self.sparse[game] for game in games],
+        )
+
+    def with_prior(self, expected: SparseInteractions, prior: Prior) -> _Fit:
+        """Return the fit of one game with expected interactions and the prior of all others."""
+        return replace(self, prior=prior, sparse=[expected])
+
+    def posterior(self, other_signs: FloatArray) -> Posterior:
+        """Return the posterior, (M, B)."""
+        signs, stack, kernel, prior = self.signs, self.stack, self.kernel, self.prior
+        n_fitted, sparse = _SHARE_LEARNED * signs.shape[1], self.sparse
+        small = kernel.within(_LEARNED_FROM + 1)
+        choices = choices_around(small, prior, self.start, self.expectation)
+        of_prior = n_fitted, sparse, other_signs
+        if len(signs) <= _LEARNED_FROM + 1:
+            results = posterior(signs, stack[:, :, None], choices, *of_prior)
+        else:
+            solve = _by_likely_choices if len(signs) <= DENSE_PAIRS else _through_first_values
+            results = solve(signs, stack, list(choices), *of_prior)
+        if not len(other_signs):  # the means must be those of the predictions
+            values = stack[:, : len(kernel.signs)]
+            results = with_exact_games(kernel, values, prior, sparse, results)
+        arrays = results.means, results.variances, results.predictions, results.freedom
+        return Posterior(*(array[:, :, 0].T for array in arrays))
 
 
 def _by_likely_choices(

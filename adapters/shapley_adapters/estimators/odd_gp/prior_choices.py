@@ -168,7 +168,7 @@ def likely_choices(
     signs : array, (n, M)
         All coalitions.
     """
-    scores = np.concatenate([_scores(choice, targets, sparse) for choice in choices])  # (G, R)
+    scores = _scores(choices, targets, sparse)  # (G, R)
     ordered = np.sort(scores, axis=0)
     bound = np.maximum(ordered[-1] + np.log(_LEAST_CHANCE), ordered[-_MOST_CHOICES])
     likely = [
@@ -183,20 +183,22 @@ def likely_choices(
 
 
 def _scores(
-    choice: PriorChoice, targets: FloatArray, sparse: list[SparseInteractions]
+    choices: list[PriorChoice], targets: FloatArray, sparse: list[SparseInteractions]
 ) -> FloatArray:
-    """Return the logarithms of the probabilities of a choice, given the values of its kernel.
+    """Return the logarithms of the probabilities of choices, given the values of their kernels.
 
-    There is a row for each factor of the noise, (G, R).
+    There is a row for each factor of the noise of each choice, (G, R). The kernels are between the
+    same coalitions.
     """
-    signs = choice.kernel.signs
+    signs = choices[0].kernel.signs
     values = np.ascontiguousarray(targets[:, : len(signs), None])
     of_features = SparseInteractions.stack(sparse).covariance(signs)
     scores = []
-    for prior in choice.priors():
-        covariances = covariance_of(choice.kernel, prior, of_features)
-        evidence = log_evidence(*whiten(covariances, values))[:, 0]
-        scores.append(evidence + log_prior(prior) + choice.log_chance)
+    for choice in choices:
+        for prior in choice.priors():
+            covariances = covariance_of(choice.kernel, prior, of_features)
+            evidence = log_evidence(*whiten(covariances, values))[:, 0]
+            scores.append(evidence + log_prior(prior) + choice.log_chance)
     return np.array(scores)
 
 
@@ -229,7 +231,7 @@ def _decided(
     if sum(len(choice.noise_factors) for choice in choices) == 1:
         return choices
     more = [choice.at(signs) for choice in choices]
-    scores = np.concatenate([_scores(choice, targets, sparse) for choice in more])[:, 0]
+    scores = _scores(more, targets, sparse)[:, 0]
     return _of_game(0, choices, are_likely(scores))
 
 

@@ -101,7 +101,7 @@ def find_sparse_interactions(
         The fitted prior.
     """
     interactions = [SparseInteractions.empty() for _ in targets]
-    players = _watched(kernel.strengths, targets.shape[1])
+    players = watched_players(kernel.strengths, targets.shape[1])
     if players.shape[1] < 3:
         return interactions, prior
     games = np.arange(len(targets))
@@ -137,7 +137,7 @@ def _look(
     earlier: list[SparseInteractions],
 ) -> list[SparseInteractions]:
     """Return the sparse interactions; the ones from an earlier search are candidates again."""
-    triples = players[:, _all_triples(players.shape[1])]  # (R, T, 3)
+    triples = players[:, all_triples(players.shape[1])]  # (R, T, 3)
     factors = LowerFactors.of(covariance_of(kernel, prior))
     values = factors.whitened(targets[:, None])[:, 0]
     of_players, n_triples = np.ascontiguousarray(kernel.signs.T), triples.shape[1]
@@ -200,12 +200,12 @@ def _indices_among(triples: IntArray, subset: IntArray) -> IntArray:
 
 
 @lru_cache(maxsize=4)
-def _all_triples(n_players: int) -> IntArray:
+def all_triples(n_players: int) -> IntArray:
     """Return all sets of three players, (k, 3)."""
     return np.array(list(combinations(range(n_players), 3)))
 
 
-def _watched(strengths: FloatArray, n: int) -> IntArray:
+def watched_players(strengths: FloatArray, n: int) -> IntArray:
     """Return the players of the largest strengths, so few that a search of all triples is cheap."""
     limit = min(strengths.shape[1], int((4 * n * n) ** (1 / 3)))
     return np.sort(np.argsort(-strengths, axis=1, kind="stable")[:, :limit], axis=1)
@@ -259,15 +259,15 @@ def _with_less_of_others(
     best, evidence = np.ones(len(targets)), np.full(len(targets), -np.inf)
     is_rising = np.ones(len(targets), dtype=bool)
     for share in _SHARES:
-        memory = covariance_of(kernel, _with_share(prior, share), of_features, memory)
+        memory = covariance_of(kernel, with_share(prior, share), of_features, memory)
         of_share = log_evidence(*whiten(memory, columns))[:, 0]
         is_rising &= of_share > evidence
         if not is_rising.any():
             break
         best[is_rising], evidence[is_rising] = share, of_share[is_rising]
-    return _with_share(prior, best)
+    return with_share(prior, best)
 
 
-def _with_share(prior: Prior, share: float | FloatArray) -> Prior:
+def with_share(prior: Prior, share: float | FloatArray) -> Prior:
     """Return the prior with a share of the variance of interactions, and all of the noise."""
     return Prior(prior.strengths, prior.interactions * share, prior.noise / share)
