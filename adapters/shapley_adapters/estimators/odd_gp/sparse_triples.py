@@ -16,7 +16,7 @@ import numpy as np
 
 from ...array_types import FloatArray, IntArray
 from .kernels import OddKernel, Prior
-from .marginal_likelihood import covariance_of, log_evidence, whiten
+from .marginal_likelihood import TINY, covariance_of
 from .stacked_lapack import LowerFactors
 from .variances_of_features import variances_of_their_own
 
@@ -26,7 +26,7 @@ _CANDIDATES = 600
 _LOOKS = 2
 """Number of searches for candidates. The second search includes the first sparse interactions."""
 
-_SHARES = (1.0, 0.5, 0.25, 0.1)
+_SHARES = (0.5, 0.25, 0.1)
 """Factors to try for the variance of all other interactions, as long as the next is better."""
 
 
@@ -104,23 +104,21 @@ def find_sparse_interactions(
     players = _watched(kernel.strengths, targets.shape[1])
     if players.shape[1] < 3:
         return interactions, prior
-    games = np.arange(len(targets))
+    games, factors = np.arange(len(targets)), LowerFactors.of(covariance_of(kernel, prior))
     for _ in range(_LOOKS):
-        additions = _look(
-            _of_games(kernel, games),
-            targets[games],
-            prior.of_games(games),
-            players[games],
-            [interactions[game] for game in games],
-        )
-        games = games[[len(of_game.players) > 0 for of_game in additions]]
+        of_games = _of_games(kernel, games)
+        earlier = [interactions[game] for game in games]
+        additions = _look(of_games, factors, targets[games], players[games], earlier)
+        is_sparse = np.array([len(of_game.players) > 0 for of_game in additions])
+        games, factors = games[is_sparse], factors.of_games(is_sparse)
         if not len(games):
             break
         additions = [of_game for of_game in additions if len(of_game.players)]
         for game, of_game in zip(games, additions, strict=True):
             interactions[game] = of_game
-        remaining = prior.of_games(games), targets[games], additions
-        prior = prior.with_games(games, _with_less_of_others(_of_games(kernel, games), *remaining))
+        remaining = factors, prior.of_games(games), targets[games], additions
+        of_others, factors = _with_less_of_others(_of_games(kernel, games), *remaining)
+        prior = prior.with_games(games, of_others)
     return interactions, prior
 
 
@@ -131,14 +129,13 @@ def _of_games(kernel: OddKernel, games: IntArray) -> OddKernel:
 
 def _look(
     kernel: OddKernel,
+    factors: LowerFactors,
     targets: FloatArray,
-    prior: Prior,
     players: IntArray,
     earlier: list[SparseInteractions],
 ) -> list[SparseInteractions]:
     """Return the sparse interactions; the ones from an earlier search are candidates again."""
     triples = players[:, _all_triples(players.shape[1])]  # (R, T, 3)
-    factors = LowerFactors.of(covariance_of(kernel, prior))
     values = factors.whitened(targets[:, None])[:, 0]
     of_players, n_triples = np.ascontiguousarray(kernel.signs.T), triples.shape[1]
     if n_triples <= _CANDIDATES and players.shape[1] == len(of_players):
@@ -248,24 +245,50 @@ def _without(values: FloatArray, features: FloatArray) -> FloatArray:
 
 
 def _with_less_of_others(
-    kernel: OddKernel, prior: Prior, targets: FloatArray, sparse: list[SparseInteractions]
-) -> Prior:
+    kernel: OddKernel,
+    factors: LowerFactors,
+    prior: Prior,
+    targets: FloatArray,
+    sparse: list[SparseInteractions],
+) -> tuple[Prior, LowerFactors]:
     """Return the prior with the factor of all other interactions that explains the values best.
 
     The prior was fitted to all interactions, including the sparse ones. The noise is not changed.
+    `factors` are those of the covariances without the sparse interactions. They are overwritten,
+    and returned for the new prior.
     """
-    of_features = SparseInteractions.stack(sparse).covariance(kernel.signs)
-    columns, memory = targets[:, :, None], None
-    best, evidence = np.ones(len(targets)), np.full(len(targets), -np.inf)
-    is_rising = np.ones(len(targets), dtype=bool)
+    features = SparseInteractions.stack(sparse).features(kernel.signs).swapaxes(1, 2)
+    rows = np.concatenate([targets[:, None], features], axis=1)
+    best, evidence = np.ones(len(targets)), _log_evidence(factors, rows)
+    is_rising, memory = np.ones(len(targets), dtype=bool), None
     for share in _SHARES:
-        memory = covariance_of(kernel, _with_share(prior, share), of_features, memory)
-        of_share = log_evidence(*whiten(memory, columns))[:, 0]
+        memory = covariance_of(kernel, _with_share(prior, share), out=memory)
+        of_others = LowerFactors.of(memory)
+        of_share = _log_evidence(of_others, rows)
         is_rising &= of_share > evidence
         if not is_rising.any():
             break
         best[is_rising], evidence[is_rising] = share, of_share[is_rising]
-    return _with_share(prior, best)
+        factors.transposed[is_rising] = of_others.transposed[is_rising]
+    return _with_share(prior, best), factors
+
+
+def _log_evidence(factors: LowerFactors, rows: FloatArray) -> FloatArray:
+    """Return the log evidence of values given features of variance 1, (R,).
+
+    `rows`, (R, 1 + k, n), are the values, then the features. The residual of the values gives the
+    energy without cancellation.
+    """
+    whitened = factors.whitened(rows)
+    values, features = whitened[:, 0], whitened[:, 1:]
+    inner = features @ features.swapaxes(1, 2) + np.eye(features.shape[1])
+    products = features @ values[:, :, None]
+    coefficients = np.linalg.solve(inner, products)
+    residual = values[:, :, None] - features.swapaxes(1, 2) @ coefficients
+    n, energy = values.shape[1], (residual**2).sum(axis=(1, 2)) + (coefficients**2).sum(axis=(1, 2))
+    half = factors.half_log_determinants() + 0.5 * np.linalg.slogdet(inner)[1]
+    evidence: FloatArray = -0.5 * n * np.log(energy / n + TINY) - half
+    return evidence
 
 
 def _with_share(prior: Prior, share: float | FloatArray) -> Prior:
