@@ -730,8 +730,8 @@ def test_likely_choices_of_equal_weights_are_averaged_as_all_are(has_others, mon
 def test_the_energy_of_all_triples_is_that_of_each():
     signs, _ = signs_and_strengths(6)
     values = np.random.default_rng(3).normal(size=12)
-    expected = [signs[:, list(c)].prod(axis=1) @ values for c in combinations(range(6), 3)]
-    found = sparse_triples._forms(signs.T[None], values[None])
+    expected = [signs[:, triple].prod(axis=1) @ values for triple in sparse_triples.all_triples(6)]
+    found = sparse_triples.sums_of_triples(signs.T[None], values[None])
     np.testing.assert_allclose(found, [expected])
 
 

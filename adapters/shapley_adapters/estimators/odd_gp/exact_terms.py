@@ -20,7 +20,7 @@ from ...array_types import FloatArray, IntArray
 from .kernels import FEWEST_PLAYERS, OddKernel, Prior, log_norm
 from .marginal_likelihood import covariance_of
 from .posterior import Posterior
-from .sparse_triples import SparseInteractions
+from .sparse_triples import SparseInteractions, all_triples, sums_of_triples
 
 _RELATIVE_ERROR = 1e-2
 """Bound on the posterior standard deviations over the Shapley values. Above it, no least-squares
@@ -101,7 +101,7 @@ Coefficients = list[tuple[IntArray, FloatArray]]
 class ProductsOfSigns:
     """Products of the signs of sets of players; those of the last sets of each size are kept.
 
-    Many games have the same sets: where the players are few, all sets of three.
+    Games of few players have the same sets of three: all.
 
     Parameters
     ----------
@@ -113,9 +113,13 @@ class ProductsOfSigns:
         self._signs = signs
         self._kept: dict[int, tuple[IntArray, FloatArray]] = {}
 
-    def sums(self, sets: IntArray, values: FloatArray) -> FloatArray:
-        """Return the inner products with values, (n,), for each of the sets, (k, size)."""
-        size = sets.shape[1]
+    def sums(self, players: IntArray, size: int, values: FloatArray) -> FloatArray:
+        """Return the inner products with values, (n,), for each set of some players, (k,)."""
+        if size == 3 and len(players) < self._signs.shape[1]:
+            of_players = np.ascontiguousarray(self._signs.T[players])
+            of_triples: FloatArray = sums_of_triples(of_players[None], values[None])[0]
+            return of_triples
+        sets = players[_sets(len(players), size)]
         kept, products = self._kept.get(size, (None, None))
         if kept is None or products is None or not np.array_equal(kept, sets):
             products = _features(self._signs, sets).T
@@ -139,10 +143,11 @@ def _posterior_coefficients(
     strengths, scale = prior.strengths, np.exp(-log_norm(prior.strengths)) * prior.interactions
     coefficients = []
     for size in range(3, _PLAYERS_OF_ALL_SIZES + 1, 2):
-        sets = _sets_of_strongest(strengths, size)
-        if not len(sets):
+        players = _strongest(strengths, size)
+        if len(players) < size:
             break
-        values = scale * strengths[sets].prod(axis=1) * products.sums(sets, solved)
+        sets = players[_sets(len(players), size)]
+        values = scale * strengths[sets].prod(axis=1) * products.sums(players, size, solved)
         if size == 3 and len(sparse.players):
             sums = _features(kernel.signs, sparse.players).T @ solved
             sets = np.concatenate([sets, sparse.players])
@@ -151,17 +156,18 @@ def _posterior_coefficients(
     return coefficients
 
 
-def _sets_of_strongest(strengths: FloatArray, size: int) -> IntArray:
-    """Return all sets of a size among the players of the largest strengths, (k, size)."""
+def _strongest(strengths: FloatArray, size: int) -> IntArray:
+    """Return the players of the largest strengths, in order, whose sets of a size are tried."""
     n_players = _PLAYERS_OF_TRIPLES if size == 3 else _PLAYERS_OF_ALL_SIZES
-    players = np.sort(np.argsort(-strengths, kind="stable")[:n_players])
-    sets: IntArray = players[_sets(len(players), size)]
-    return sets
+    players: IntArray = np.sort(np.argsort(-strengths, kind="stable")[:n_players])
+    return players
 
 
 @lru_cache(maxsize=16)
 def _sets(n_players: int, size: int) -> IntArray:
     """Return all sets of a size, (k, size), of the first players."""
+    if size == 3:
+        return all_triples(n_players)
     sets = list(combinations(range(n_players), size))
     return np.array(sets, dtype=np.intp).reshape(-1, size)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...array_types import FloatArray, IntArray
 from .kernels import OddKernel, Prior
-from .marginal_likelihood import covariance_of, log_evidence, whiten
+from .marginal_likelihood import TINY, covariance_of
 from .stacked_lapack import LowerFactors
 from .variances_of_features import variances_of_their_own
 
@@ -26,7 +26,7 @@ _CANDIDATES = 600
 _LOOKS = 2
 """Number of searches for candidates. The second search includes the first sparse interactions."""
 
-_SHARES = (1.0, 0.5, 0.25, 0.1)
+_SHARES = (0.5, 0.25, 0.1)
 """Factors to try for the variance of all other interactions, as long as the next is better."""
 
 
@@ -104,23 +104,23 @@ def find_sparse_interactions(
     players = watched_players(kernel.strengths, targets.shape[1])
     if players.shape[1] < 3:
         return interactions, prior
-    games = np.arange(len(targets))
+    games, factors = np.arange(len(targets)), LowerFactors.of(covariance_of(kernel, prior))
+    unexplained = factors.whitened(targets[:, None])[:, 0]
     for _ in range(_LOOKS):
-        additions = _look(
-            _of_games(kernel, games),
-            targets[games],
-            prior.of_games(games),
-            players[games],
-            [interactions[game] for game in games],
-        )
-        games = games[[len(of_game.players) > 0 for of_game in additions]]
+        of_games = _of_games(kernel, games)
+        earlier = [interactions[game] for game in games]
+        found = _look(of_games, factors, targets[games], unexplained, players[games], earlier)
+        is_sparse = np.array([_size(of_game) > 0 for of_game in found])
+        games, factors = games[is_sparse], factors.of_games(is_sparse)
         if not len(games):
             break
-        additions = [of_game for of_game in additions if len(of_game.players)]
-        for game, of_game in zip(games, additions, strict=True):
+        found = [of_game for of_game in found if _size(of_game)]
+        for game, of_game in zip(games, found, strict=True):
             interactions[game] = of_game
-        remaining = prior.of_games(games), targets[games], additions
-        prior = prior.with_games(games, _with_less_of_others(_of_games(kernel, games), *remaining))
+        remaining = prior.of_games(games), targets[games], found
+        of_games = _of_games(kernel, games)
+        of_others, factors, unexplained = _with_less_of_others(of_games, factors, *remaining)
+        prior = prior.with_games(games, of_others)
     return interactions, prior
 
 
@@ -131,91 +131,76 @@ def _of_games(kernel: OddKernel, games: IntArray) -> OddKernel:
 
 def _look(
     kernel: OddKernel,
+    factors: LowerFactors,
     targets: FloatArray,
-    prior: Prior,
+    unexplained: FloatArray,
     players: IntArray,
     earlier: list[SparseInteractions],
 ) -> list[SparseInteractions]:
-    """Return the sparse interactions; the ones from an earlier search are candidates again."""
-    triples = players[:, all_triples(players.shape[1])]  # (R, T, 3)
-    factors = LowerFactors.of(covariance_of(kernel, prior))
+    """Return the sparse interactions; the ones from an earlier search are candidates again.
+
+    `unexplained`, (R, n), are the whitened values that the earlier ones leave.
+    """
     values = factors.whitened(targets[:, None])[:, 0]
-    of_players, n_triples = np.ascontiguousarray(kernel.signs.T), triples.shape[1]
-    if n_triples <= _CANDIDATES and players.shape[1] == len(of_players):
-        # All triples of all players are candidates, in all games.
-        candidates, products = triples, _products(of_players, triples[0])
-        products = np.broadcast_to(products, (len(targets), *products.shape))
-    else:
-        energies = _energies(kernel, factors, values, players, triples, earlier)
-        candidates = _of_most_energy(energies, triples)
-        products = _products(of_players, candidates)
-    features = factors.whitened(products)  # (R, k, n)
-    variances = variances_of_their_own(features, values, n_triples)
+    triples = all_triples(players.shape[1])
+    indices: IntArray = np.broadcast_to(np.arange(len(triples)), (len(targets), len(triples)))
+    if len(triples) > _CANDIDATES:
+        energies = _energies(kernel, factors, unexplained, players, earlier)
+        largest = np.argpartition(-energies, _CANDIDATES - 1, axis=1)[:, :_CANDIDATES]
+        indices = np.sort(largest, axis=1)
+    candidates = np.take_along_axis(players[:, None], triples[indices], axis=2)  # (R, k, 3)
+    features = factors.whitened(_products(np.ascontiguousarray(kernel.signs.T), candidates))
+    variances = variances_of_their_own(features, values, len(triples))
     return [
         SparseInteractions(players_of_game[positive > 0], positive[positive > 0])
         for players_of_game, positive in zip(candidates, variances, strict=True)
     ]
 
 
-def _of_most_energy(energies: FloatArray, triples: IntArray) -> IntArray:
-    """Return the triples, (R, k, 3), of the largest energies, in their order."""
-    n_candidates = min(_CANDIDATES, triples.shape[1])
-    largest = np.argpartition(-energies, n_candidates - 1, axis=1)[:, :n_candidates]
-    return np.take_along_axis(triples, np.sort(largest, axis=1)[:, :, None], axis=1)
+def _size(interactions: SparseInteractions) -> int:
+    return len(interactions.players)
 
 
 def _energies(
     kernel: OddKernel,
     factors: LowerFactors,
-    values: FloatArray,
+    unexplained: FloatArray,
     players: IntArray,
-    triples: IntArray,
     earlier: list[SparseInteractions],
 ) -> FloatArray:
-    """Return the energy that each triple, (R, T, 3), finds in whitened values, (R, T).
+    """Return the energy that each triple finds in whitened values, (R, T).
 
     Infinite for the sparse interactions of an earlier search, which are candidates again.
     """
-    signs = kernel.signs
-    beside = values.copy()
-    of_earlier = factors.whitened(SparseInteractions.stack(earlier).features(signs).swapaxes(1, 2))
+    solved = factors.whitened(unexplained[:, None], by_transpose=True)[:, 0]
+    deviations = np.sqrt(np.take_along_axis(kernel.strengths, players, axis=1))
+    of_players = np.ascontiguousarray(kernel.signs.T)[players] * deviations[:, :, None]
+    energies: FloatArray = sums_of_triples(of_players, solved) ** 2
     for game, of_game in enumerate(earlier):
-        if len(of_game.players):
-            beside[game] = _without(values[game], of_earlier[game, : len(of_game.players)].T)
-    unexplained = factors.whitened(beside[:, None], by_transpose=True)[:, 0]
-    expected = np.take_along_axis(kernel.strengths[:, None], triples, axis=2).prod(axis=2)
-    of_players = np.ascontiguousarray(signs.T)[players]
-    energies: FloatArray = expected * _forms(of_players, unexplained) ** 2
-    for game, of_game in enumerate(earlier):
-        energies[game, _indices_among(triples[game], of_game.players)] = np.inf
+        energies[game, _indices_among(players[game], of_game.players)] = np.inf
     return energies
 
 
-def _indices_among(triples: IntArray, subset: IntArray) -> IntArray:
-    """Return the indices of some of the triples, (k, 3), which are in the order of combinations."""
-    n_players = triples.max() + 1
-    base = np.array([n_players**2, n_players, 1])
-    positions: IntArray = np.searchsorted((triples * base).sum(axis=1), (subset * base).sum(axis=1))
-    return positions
+def _indices_among(players: IntArray, subset: IntArray) -> IntArray:
+    """Return the indices of some triples, (k, 3), among `all_triples` of some players."""
+    first, middle, last = np.searchsorted(players, subset).T
+    n_after = len(players) - 1 - np.arange(len(players))
+    ends = np.cumsum(n_after * n_after[::-1])  # of the triples with each middle player
+    indices: IntArray = ends[middle] - (middle - first) * n_after[middle] + last - middle - 1
+    return indices
 
 
 @lru_cache(maxsize=4)
 def all_triples(n_players: int) -> IntArray:
-    """Return all sets of three players, (k, 3)."""
-    return np.array(list(combinations(range(n_players), 3)))
+    """Return all sets of three players, (T, 3), in order of the middle player, then the first."""
+    triples = np.array(list(combinations(range(n_players), 3)))
+    return triples[np.lexsort(triples.T[[2, 0, 1]])]
 
 
 def watched_players(strengths: FloatArray, n: int) -> IntArray:
     """Return the players of the largest strengths, so few that a search of all triples is cheap."""
     limit = min(strengths.shape[1], int((4 * n * n) ** (1 / 3)))
     return np.sort(np.argsort(-strengths, axis=1, kind="stable")[:, :limit], axis=1)
-
-
-@lru_cache(maxsize=64)
-def _all_pairs(n_players: int) -> tuple[IntArray, IntArray]:
-    """Return both players of all pairs."""
-    first, second = np.triu_indices(n_players, 1)
-    return first, second
 
 
 def _products(of_players: FloatArray, triples: IntArray) -> FloatArray:
@@ -226,46 +211,68 @@ def _products(of_players: FloatArray, triples: IntArray) -> FloatArray:
     return products
 
 
-def _forms(of_players: FloatArray, values: FloatArray) -> FloatArray:
+def sums_of_triples(of_players: FloatArray, values: FloatArray) -> FloatArray:
     """Return the inner products of `values`, (R, n), with the products of all triples, (R, T).
 
-    `of_players`, (R, M, n), has the signs of each player. Triples have the order of combinations.
+    `of_players`, (R, M, n), are the factors of each player. Triples have the order of
+    `all_triples`.
     """
     forms = []
-    for first in range(of_players.shape[1] - 2):
-        later = of_players[:, first + 1 :]
-        pairs = (later * (of_players[:, first] * values)[:, None]) @ later.swapaxes(1, 2)
-        lower, upper = _all_pairs(pairs.shape[1])
-        forms.append(pairs[:, lower, upper])
+    for middle in range(1, of_players.shape[1] - 1):
+        pairs = of_players[:, :middle] * (of_players[:, middle] * values)[:, None]
+        with_last = pairs @ of_players[:, middle + 1 :].swapaxes(1, 2)
+        forms.append(with_last.reshape(len(values), -1))
     return np.concatenate(forms, axis=1)
 
 
-def _without(values: FloatArray, features: FloatArray) -> FloatArray:
-    """Return (I + F Fᵀ)⁻¹ times the values, for few features F."""
-    inner = np.eye(features.shape[1]) + features.T @ features
-    remaining: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
-    return remaining
-
-
 def _with_less_of_others(
-    kernel: OddKernel, prior: Prior, targets: FloatArray, sparse: list[SparseInteractions]
-) -> Prior:
+    kernel: OddKernel,
+    factors: LowerFactors,
+    prior: Prior,
+    targets: FloatArray,
+    sparse: list[SparseInteractions],
+) -> tuple[Prior, LowerFactors, FloatArray]:
     """Return the prior with the factor of all other interactions that explains the values best.
 
     The prior was fitted to all interactions, including the sparse ones. The noise is not changed.
+    `factors` are those of the covariances without the sparse interactions. They are overwritten,
+    and returned for the new prior, with the whitened values that sparse interactions leave.
     """
-    of_features = SparseInteractions.stack(sparse).covariance(kernel.signs)
-    columns, memory = targets[:, :, None], None
-    best, evidence = np.ones(len(targets)), np.full(len(targets), -np.inf)
-    is_rising = np.ones(len(targets), dtype=bool)
+    features = SparseInteractions.stack(sparse).features(kernel.signs).swapaxes(1, 2)
+    rows = np.concatenate([targets[:, None], features], axis=1)
+    best, (evidence, unexplained) = np.ones(len(targets)), _log_evidence(factors, rows)
+    is_rising, memory = np.ones(len(targets), dtype=bool), None
     for share in _SHARES:
-        memory = covariance_of(kernel, with_share(prior, share), of_features, memory)
-        of_share = log_evidence(*whiten(memory, columns))[:, 0]
+        memory = covariance_of(kernel, with_share(prior, share), out=memory)
+        of_others = LowerFactors.of(memory)
+        of_share, left = _log_evidence(of_others, rows)
         is_rising &= of_share > evidence
         if not is_rising.any():
             break
         best[is_rising], evidence[is_rising] = share, of_share[is_rising]
-    return with_share(prior, best)
+        unexplained[is_rising] = left[is_rising]
+        if is_rising.all():
+            factors, memory = of_others, factors.transposed
+        else:
+            factors.transposed[is_rising] = of_others.transposed[is_rising]
+    return with_share(prior, best), factors, unexplained
+
+
+def _log_evidence(factors: LowerFactors, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the log evidence, (R,), of values given features whose coefficients have variance 1.
+
+    `rows`, (R, 1 + k, n), are the values, then the features. The second result, (R, n), are the
+    whitened values without what the features explain. They give the energy without cancellation.
+    """
+    whitened = factors.whitened(rows)
+    values, features = whitened[:, 0], whitened[:, 1:]
+    inner = features @ features.swapaxes(1, 2) + np.eye(features.shape[1])
+    coefficients = np.linalg.solve(inner, features @ values[:, :, None])
+    left = values - (coefficients.swapaxes(1, 2) @ features)[:, 0]
+    n, energy = values.shape[1], (left**2).sum(axis=1) + (coefficients**2).sum(axis=(1, 2))
+    half = factors.half_log_determinants() + 0.5 * np.linalg.slogdet(inner)[1]
+    evidence: FloatArray = -0.5 * n * np.log(energy / n + TINY) - half
+    return evidence, left
 
 
 def with_share(prior: Prior, share: float | FloatArray) -> Prior:

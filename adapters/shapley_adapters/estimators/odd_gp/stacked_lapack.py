@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
-from ...array_types import FloatArray
+from ...array_types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,10 @@ class LowerFactors:
             if info.value:
                 raise np.linalg.LinAlgError("A covariance is not positive definite.")
         return cls(matrices)
+
+    def of_games(self, games: BoolArray) -> LowerFactors:
+        """Return the factors of some games, which are not copied where these are all."""
+        return self if games.all() else LowerFactors(self.transposed[games])
 
     def half_log_determinants(self) -> FloatArray:
         """Return half the logarithms of the determinants of the covariances, (R,)."""
