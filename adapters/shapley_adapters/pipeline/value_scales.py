@@ -52,23 +52,20 @@ class ValueScales:
 
     def near_one(self, values: FloatArray) -> FloatArray:
         """Return values, (R, n, K), or errors, as they are solved."""
-        return self._shifted(values, -self.exponents)
+        shifted: FloatArray = np.ldexp(values, -self.exponents)
+        return shifted
 
     def original(self, solved: FloatArray) -> FloatArray:
         """Return attributions, (R, M, K), or errors, in the units of the game."""
-        return self._shifted(solved, self.exponents)
-
-    def _shifted(self, numbers: FloatArray, exponents: IntArray) -> FloatArray:
-        """Return numbers times 2 to these powers."""
-        if not exponents.any():
-            return numbers
-        shifted: FloatArray = np.ldexp(numbers, exponents)
+        shifted: FloatArray = np.ldexp(solved, self.exponents)
         return shifted
 
 
 def solve_near_one(estimator: Estimator[Any], design: Any, values: ValueArray) -> Solution:
     """Return the solution of an estimator for values, (R, n, K), whatever their scale."""
     scales = ValueScales.of(values)
+    if not scales.exponents.any():
+        return estimator.solve(design, values)
     solution = estimator.solve(design, scales.near_one(values))
     attributions, errors = map(scales.original, (solution.values, solution.standard_errors))
     return replace(solution, values=attributions, standard_errors=errors)
@@ -83,6 +80,8 @@ def pair_interactions_near_one(
 ) -> PairSolution:
     """Return the interactions of pairs of an estimator, whatever the scale of the values."""
     scales = ValueScales.of(values)
+    if not scales.exponents.any():
+        return estimator.pair_interactions(design, values, errors, index)
     near_one = scales.near_one(values), scales.near_one(errors)
     pairs = estimator.pair_interactions(design, *near_one, index)
     arrays = pairs.values, pairs.standard_errors, pairs.main_errors
