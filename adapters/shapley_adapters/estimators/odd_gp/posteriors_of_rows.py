@@ -12,6 +12,7 @@ from .attribution_covariances import shapley_weights
 from .equal_posterior import equal_posterior, likely_of_equal
 from .exact_terms import with_exact_games
 from .expected_triples import expected_triples
+from .few_numbers import variances_of_jumps
 from .first_values import posterior_through_first_values
 from .kernels import OddKernel, Prior
 from .left_out_values import checked_last
@@ -110,6 +111,7 @@ def posteriors_of_rows(
     for block, results in zip(blocks, solved, strict=True):
         means[:, block], variances[:, block] = results.means, results.variances
         predictions[:, block], freedom[:, block] = results.predictions, results.freedom
+    variances += variances_of_jumps(signs, targets)
     return Posterior(means, variances, predictions, freedom)
 
 
