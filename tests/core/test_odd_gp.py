@@ -561,6 +561,17 @@ def test_exact_where_all_pairs_are_known(n_players, weights, most_dense, monkeyp
         assert np.sqrt(found.variances).max() < 1e-5
 
 
+@pytest.mark.parametrize(("n_players", "n_pairs"), [(5, 15), (6, 21), (6, 24), (7, 42), (8, 64)])
+def test_few_players_have_all_coalitions_of_two(n_players, n_pairs):
+    pairs = spread_pairs(n_players, n_pairs, np.random.default_rng(0))
+    sizes = pairs.sum(axis=1)
+    sizes = np.minimum(sizes, n_players - sizes)
+    codes = np.where(pairs[:, :1], ~pairs, pairs) @ (1 << np.arange(n_players))
+    assert len(np.unique(codes)) == len(pairs) == n_pairs
+    assert (sizes == 1).sum() == n_players
+    assert (sizes <= 2).sum() == n_players * (n_players + 1) // 2
+
+
 def zoo_errors(name, n_players, per_player, seed=0):
     """Return the error of each of eight games over Σ|φ|, and how often 95 % intervals hold."""
     table = tabulated(name, n_players, 8)

