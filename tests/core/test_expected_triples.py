@@ -109,3 +109,12 @@ def test_a_game_without_an_even_part_has_no_coefficients():
     assert not differences.any()
     signs = np.ones((101, N_PLAYERS))
     assert pair_coefficients(signs, differences[0, :, 0], np.ones(N_PLAYERS)) is None
+
+
+@pytest.mark.parametrize("exponent", [-30, -180, 180])
+def test_expected_triples_scale_with_the_values(exponent):
+    """Their variances are products of six coefficients."""
+    value, _, _ = game_of_few()
+    with np.errstate(all="raise", under="ignore"):
+        ordinary, scaled = estimate(value), estimate(lambda z: value(z) * 2.0**exponent)
+    np.testing.assert_array_equal(scaled.values, ordinary.values * 2.0**exponent)

@@ -38,7 +38,8 @@ _CANDIDATES = 300
 def even_differences(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the even part of games less its value at all players together, (R, n, K).
 
-    The games without an even part have 0, not rounding errors.
+    It is multiplied by a power of two that brings it near 1. The games without an even part have 0,
+    not rounding errors.
 
     Parameters
     ----------
@@ -49,8 +50,9 @@ def even_differences(first: FloatArray, second: FloatArray) -> FloatArray:
     differences: FloatArray = values[:, 1:] - values[:, :1]
     largest = np.maximum(np.abs(first), np.abs(second)).max(axis=1, keepdims=True)
     rounding = 4 * np.finfo(float).eps * largest
-    is_something = np.abs(differences).max(axis=1, keepdims=True) > rounding
-    return np.where(is_something, differences, 0.0)
+    most = np.abs(differences).max(axis=1, keepdims=True)
+    # Products of six coefficients must be numbers. A power of two rounds nothing.
+    return np.where(most > rounding, np.ldexp(differences, -np.frexp(most)[1]), 0.0)
 
 
 def pair_coefficients(
@@ -58,7 +60,7 @@ def pair_coefficients(
 ) -> FloatArray | None:
     """Return the coefficients of the products of two signs in a game, (M, M), or None.
 
-    Only their ratios have a meaning. There are none if the game has no even part.
+    They are in the units of the differences. There are none if the game has no even part.
 
     Parameters
     ----------
