@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 from coalition_games import BoolArray, FloatArray
-from contenders import by_shap_kernel, by_shap_permutation
+from contenders import GameOfAllRows
 from peers import Answer
 from shapiq_contenders import Approximator, ShapiqWorker, UnusableBudgetError
 from threadpoolctl import threadpool_limits
 from zoo_games import GAMES
-from zoo_peers import SHAPIQ, relative_errors
+from zoo_peers import SHAP, SHAPIQ, by_shap, relative_errors
 from zoo_values import ZooGames, games_of
 
 import shapley_adapters as core
@@ -40,8 +40,6 @@ OURS: dict[str, Callable[[], Any]] = {
     "least squares": lambda: core.least_squares(True, "kernel", True, False),
     "random order": core.RandomOrder,
 }
-
-SHAP = {"shap permutation": by_shap_permutation, "shap kernel": by_shap_kernel}
 
 SPEEDS = {"1 µs": 1e-6, "50 µs": 5e-5, "5 ms": 5e-3}
 """Seconds of an evaluation."""
@@ -140,18 +138,15 @@ def _by_ours(make: Callable[[], Any], games: ZooGames, budget: int) -> tuple[Flo
 
 
 def _by_shap(
-    explain: Callable[[_TimedGame, int, int], Answer], games: ZooGames, budget: int
+    explain: Callable[[GameOfAllRows, int, int], Answer], games: ZooGames, budget: int
 ) -> tuple[FloatArray, float]:
     """Explain the games one by one."""
     explain(_TimedGame(games, 0), budget, 0)  # the first call compiles
     values, seconds = [], 0.0
     for row in range(len(games.exact)):
         game, started = _TimedGame(games, row), time.process_time()
-        answer = explain(game, budget, row)
+        values.append(by_shap(explain, game, budget, row).reshape(-1))
         seconds += time.process_time() - started - game.seconds
-        if answer.evaluations > budget:
-            raise UnusableBudgetError(f"it takes {answer.evaluations} evaluations, not {budget}")
-        values.append(answer.values.reshape(-1))
     return np.array(values), seconds / len(values)
 
 

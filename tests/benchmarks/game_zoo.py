@@ -27,7 +27,7 @@ import numpy as np
 from coalition_games import FloatArray
 from error_scores import Ratio
 from shapiq_contenders import ShapiqWorker
-from zoo_cells import ZooCell, argument_parser, print_summary, ratio_of
+from zoo_cells import EXACT, ZooCell, argument_parser, print_summary, ratio_of, shares_inside
 from zoo_games import GAMES
 from zoo_peers import PeerErrors, relative_errors
 from zoo_values import ZooGames, games_of
@@ -46,9 +46,6 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 }
 
 _OURS = ("oddgp", "equal weights")
-_CONFIDENCES = (0.95, 0.6827)
-_EXACT = 1e-9
-"""Errors below this are rounding."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Cell(ZooCell):
 
     def ratio_to(self, other: str) -> Ratio:
         """Return the error of `oddgp` over that of another, and its interval."""
-        return ratio_of(self.of_games["oddgp"], self.of_games[other], _EXACT)
+        return ratio_of(self.of_games["oddgp"], self.of_games[other], EXACT)
 
 
 def main() -> None:
@@ -130,7 +127,7 @@ def _cell(
         of_seeds = [relative_errors(of_seed.values[:, :, 0], games.exact) for of_seed in found]
         of_games[estimator] = np.array(of_seeds)
         if estimator == "oddgp":
-            of_oddgp = np.array([_inside(of_seed, games.exact) for of_seed in found])
+            of_oddgp = np.array([shares_inside(of_seed, games.exact) for of_seed in found])
     if peers is not None:
         of_games |= peers.of_cell(name, games, per_player, arguments.seeds)
     wide, narrow = of_oddgp.mean(axis=0)
@@ -145,15 +142,6 @@ def _estimates(
     budget = per_player * games.n_players + 2
     settings = [core.Settings(seed=seed, budget=budget) for seed in range(n_seeds)]
     return [core.estimate(games.for_core(), estimator, of_seed) for of_seed in settings]
-
-
-def _inside(found: core.Estimate, exact: FloatArray) -> list[float]:
-    """Return the shares of exact values in 95 % and in 68 % intervals."""
-    intervals = [found.interval(confidence) for confidence in _CONFIDENCES]
-    return [
-        float(((lower[:, :, 0] - _EXACT <= exact) & (exact <= upper[:, :, 0] + _EXACT)).mean())
-        for lower, upper in intervals
-    ]
 
 
 def _print_rises(cells: list[Cell]) -> None:
@@ -207,7 +195,7 @@ def _print_medians(cells: list[Cell]) -> None:
     ratios = [
         cell.ratio
         for cell in cells
-        if 8 <= cell.per_player <= 64 and max(cell.errors["oddgp"], cell.errors[cell.best]) > _EXACT
+        if 8 <= cell.per_player <= 64 and max(cell.errors["oddgp"], cell.errors[cell.best]) > EXACT
     ]
     median = np.median(ratios) if ratios else np.nan
     print(f"\nFrom 8 to 64 a player, where not both are exact: median ratio {median:.2f}")

@@ -15,6 +15,7 @@ import argparse
 import time
 
 import numpy as np
+from zoo_cells import shares_inside
 from zoo_games import GAMES
 from zoo_peers import relative_errors
 from zoo_values import ZooGames, games_of
@@ -30,8 +31,6 @@ _KINDS = [
     "trees",
     "unanimity, 15 of 4 to 8",
 ]
-_ROUNDING = 1e-9
-"""Exact values this far outside of an interval, relative to the largest, are in it."""
 
 
 def main() -> None:
@@ -65,7 +64,7 @@ def _line(games: ZooGames, weights: str, budget: int, n_seeds: int) -> str:
         settings = core.Settings(seed=seed, budget=budget)
         found = core.estimate(games.for_core(), core.OddGP(weights), settings)
         errors.append(relative_errors(found.values[:, :, 0], games.exact))
-        inside.append([_inside(found, games, confidence) for confidence in (0.95, 0.6827)])
+        inside.append(shares_inside(found, games.exact))
     seconds = (time.process_time() - started) / n_seeds / len(games.exact)
     of_games = np.mean(errors, axis=0)
     standard_error = of_games.std(ddof=1) / np.sqrt(len(of_games))
@@ -74,14 +73,6 @@ def _line(games: ZooGames, weights: str, budget: int, n_seeds: int) -> str:
         f"| {weights} | {budget:,} | {of_games.mean():.2g} ± {standard_error:.1g} "
         f"| {wide:.2f} | {narrow:.2f} | {seconds:.2f} |"
     )
-
-
-def _inside(found: core.Estimate, games: ZooGames, confidence: float) -> float:
-    """Return the share of the exact values in the intervals."""
-    lower, upper = (bound[:, :, 0] for bound in found.interval(confidence))
-    slack = _ROUNDING * np.abs(games.exact).max()
-    is_inside = (lower - slack <= games.exact) & (games.exact <= upper + slack)
-    return float(is_inside.mean())
 
 
 if __name__ == "__main__":

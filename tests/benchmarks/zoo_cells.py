@@ -12,6 +12,12 @@ from core_games import CoreGame
 from error_scores import ErrorScore, Ratio
 from zoo_games import GAMES
 
+import shapley_adapters as core
+
+_CONFIDENCES = (0.95, 0.6827)
+EXACT = 1e-9
+"""Errors below this are rounding."""
+
 
 @dataclass(frozen=True)
 class ZooCell:
@@ -64,6 +70,15 @@ def ratio_of(own: FloatArray, other: FloatArray, least: float) -> Ratio:
         ErrorScore("", 0, np.maximum(errors, least), 0, 0, 0) for errors in (own, other)
     )
     return first.ratio_to(second)
+
+
+def shares_inside(found: core.Estimate, exact: FloatArray) -> list[float]:
+    """Return the shares of exact values, (R, M), in 95 % and in 68 % intervals."""
+    intervals = [found.interval(confidence) for confidence in _CONFIDENCES]
+    return [
+        float(((lower[:, :, 0] - EXACT <= exact) & (exact <= upper[:, :, 0] + EXACT)).mean())
+        for lower, upper in intervals
+    ]
 
 
 def print_summary(per_player: int, cells: Sequence[ZooCell]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from coalition_games import BoolArray, FloatArray
-from contenders import by_shap_kernel, by_shap_permutation
+from contenders import GameOfAllRows, by_shap_kernel, by_shap_permutation
 from peers import Answer
 from shapiq_contenders import APPROXIMATORS, Approximator, ShapiqWorker, UnusableBudgetError
 from zoo_values import ZooGames
@@ -25,7 +25,7 @@ SHAPIQ = tuple(
 )
 Explain = Callable[[ZooGames, int, int], FloatArray]
 
-_SHAP: dict[str, Callable[[ZooGames, int, int], Answer]] = {
+SHAP: dict[str, Callable[[GameOfAllRows, int, int], Answer]] = {
     "shap permutation": by_shap_permutation,
     "shap kernel": by_shap_kernel,
 }
@@ -72,7 +72,7 @@ class PeerErrors:
         of_shapiq: dict[str, Explain] = {
             peer.name: partial(self._by_shapiq, peer) for peer in SHAPIQ
         }
-        return of_shapiq | {name: partial(_by_shap, explain) for name, explain in _SHAP.items()}
+        return of_shapiq | {name: partial(by_shap, explain) for name, explain in SHAP.items()}
 
     def _computed(
         self, explain: Explain, games: ZooGames, budget: int, n_seeds: int
@@ -98,8 +98,11 @@ class PeerErrors:
         return np.array(found)
 
 
-def _by_shap(
-    explain: Callable[[ZooGames, int, int], Answer], games: ZooGames, budget: int, seed: int
+def by_shap(
+    explain: Callable[[GameOfAllRows, int, int], Answer],
+    games: GameOfAllRows,
+    budget: int,
+    seed: int,
 ) -> FloatArray:
     """Return the answer of an explainer of shap, which may take more than the budget."""
     answer = explain(games, budget, seed)
