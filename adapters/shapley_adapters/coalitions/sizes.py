@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from ..array_types import FloatArray
+from ..array_types import CoalitionArray, FloatArray, IntArray
 
 SIZE_DISTRIBUTIONS = ("kernel", "leverage")
 
@@ -30,6 +30,22 @@ def kernel_mass(n_players: int) -> FloatArray:
     weights = 1.0 / (sizes * (n_players - sizes))
     mass: FloatArray = weights / weights.sum()
     return mass
+
+
+def smaller_sizes(members: CoalitionArray) -> IntArray:
+    """Return the size of the smaller one of each coalition, (n, M), and its complement, (n,)."""
+    n_members = members.sum(axis=1)
+    smaller: IntArray = np.minimum(n_members, members.shape[1] - n_members)
+    return smaller
+
+
+def ranks_within_sizes(sizes: IntArray) -> IntArray:
+    """Return how many coalitions before each one have its size, (n,)."""
+    ranks = np.empty(len(sizes), dtype=np.intp)
+    for size in np.unique(sizes):
+        indices = np.flatnonzero(sizes == size)
+        ranks[indices] = np.arange(len(indices))
+    return ranks
 
 
 def size_weights(n_players: int) -> tuple[FloatArray, FloatArray]:

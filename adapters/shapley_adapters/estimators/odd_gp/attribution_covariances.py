@@ -137,6 +137,25 @@ def squared_weights(n_players: int, unevenness: float = 0.0) -> float:
     return float(4 / n_players * (of_sizes * np.exp(logarithms)).sum())
 
 
+def left_of_other_pairs(
+    of_all: FloatArray | float, weights: FloatArray, noise: FloatArray
+) -> FloatArray:
+    """Return the variances of the Shapley values by the noise of pairs not evaluated, (..., M).
+
+    Parameters
+    ----------
+    of_all : float or array, (..., 1)
+        The variance of each Shapley value by the noise of all pairs but that of all players.
+    weights : array, (n, M)
+        The `shapley_weights` of the evaluated coalitions, that of all players first.
+    noise : array, (..., n)
+        The variances of their noise.
+    """
+    of_known = (noise[..., 1:, None] * weights[1:] ** 2).sum(axis=-2)
+    left: FloatArray = np.maximum(of_all - of_known, 0.0)
+    return left
+
+
 def _log_orders(n_players: int) -> FloatArray:
     """Return the logarithm of M! / ((s − 1)! (M − s)!) for s = 1 to M."""
     s = np.arange(1.0, n_players + 1)

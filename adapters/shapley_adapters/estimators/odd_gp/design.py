@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from ...array_types import CoalitionArray, FloatArray, IntArray
-from ...coalitions.sizes import random_subsets
+from ...coalitions.sizes import random_subsets, ranks_within_sizes, smaller_sizes
 from ...coalitions.tables import first_occurrences, pack
 from .attribution_covariances import interaction_covariances, shapley_weights
 from .kernels import FEWEST_PLAYERS, OddKernel, bounded_strengths
@@ -88,8 +88,7 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
 
 def _with_all_small(order: CoalitionArray, n_pairs: int) -> CoalitionArray:
     """Return pairs in their order: all of one and two players, and the first ones of the others."""
-    sizes, n_players = order.sum(axis=1), order.shape[1]
-    is_small = np.minimum(sizes, n_players - sizes) <= 2
+    is_small = smaller_sizes(order) <= 2
     n_others = n_pairs - np.count_nonzero(is_small)
     chosen: CoalitionArray = order[is_small | (np.cumsum(~is_small) <= n_others)]
     return chosen
@@ -288,12 +287,7 @@ def _with_all_sizes(
     Without this, most of the added pairs would be halves of the players.
     """
     more = _with_all_pairs(pairs, rng)[len(pairs) :]
-    n_members = more.sum(axis=1)
-    sizes = np.minimum(n_members, more.shape[1] - n_members)
-    ranks = np.empty(len(more), dtype=np.intp)
-    for size in np.unique(sizes):
-        indices = np.flatnonzero(sizes == size)
-        ranks[indices] = np.arange(len(indices))
+    ranks = ranks_within_sizes(smaller_sizes(more))
     added = more[np.argsort(ranks, kind="stable")[: n_pairs - len(pairs)]]
     return np.concatenate([pairs, added])
 

@@ -292,7 +292,7 @@ class OddGP(Estimator[OddDesign]):
             results.freedom[:, is_something] = scaled.freedom
         means, variances, predictions, freedom = (
             np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
-            for array in (results.means, results.variances, results.predictions, results.freedom)
+            for array in results.arrays
         )
         # The residual of efficiency, which is rounding.
         residual = 2 * total - means.sum(axis=1, keepdims=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...array_types import BoolArray, FloatArray
-from .attribution_covariances import shapley_weights, squared_weights
+from .attribution_covariances import left_of_other_pairs, shapley_weights, squared_weights
 
 _ROUNDING = 1e-9
 """Values that differ by less, relative to the largest, are the same number."""
@@ -37,8 +37,8 @@ def variances_of_jumps(signs: FloatArray, targets: FloatArray) -> FloatArray:
     variances = np.zeros((n_players, targets.shape[1]))
     are_few = _take_few_numbers(targets)
     if are_few.any():
-        of_known = (shapley_weights(signs)[1:] ** 2).sum(axis=0)
-        of_others = np.maximum(squared_weights(n_players) - of_known, 0.0)
+        of_all = squared_weights(n_players)
+        of_others = left_of_other_pairs(of_all, shapley_weights(signs), np.ones(n))
         # Contiguous values: the order of a sum does not depend on the other targets.
         squares = (np.ascontiguousarray(targets.T) ** 2).mean(axis=1)
         variances[:] = of_others[:, None] * (squares / (n + 1)) * are_few

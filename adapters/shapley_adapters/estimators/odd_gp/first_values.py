@@ -21,7 +21,11 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
-from .attribution_covariances import interaction_covariances, shapley_weights
+from .attribution_covariances import (
+    interaction_covariances,
+    left_of_other_pairs,
+    shapley_weights,
+)
 from .choice_average import PriorChances, Solved, average_over_choices
 from .kernels import FEWEST_PLAYERS, OddKernel, Prior
 from .left_out_values import SizeWeights, checked_last, last_rows
@@ -168,7 +172,8 @@ class _Approximation:
         loadings = whitened_by(factor, maps - features.T @ (values.weights / roots[:, None]))
         others = interactions.covariances_with(values.other_signs)
         of_others = _features(values, values.other_signs, prior, others)
-        unknown = _unknown_noise(values.weights, of_pairs, least, prior)
+        of_noise = noise_of_attributions(prior, values.signs.shape[1], least)
+        unknown = left_of_other_pairs(of_noise, values.weights, of_pairs)
         unknown += values.unknown_share * interactions.attributions_alone
         return cls(
             roots=roots[:, None],
@@ -297,19 +302,6 @@ def _maps(values: _Values, prior: Prior, with_attributions: FloatArray) -> Float
     n_players = values.signs.shape[1]
     of_singles = 2.0 * root_of_singles(n_players, prior.common)
     return np.concatenate([of_singles, values.sparse.attributions(n_players), with_attributions])
-
-
-def _unknown_noise(
-    weights: FloatArray, noise: FloatArray, least: FloatArray, prior: Prior
-) -> FloatArray:
-    """Return the variances of the Shapley values, (M,), by the noise of pairs not evaluated.
-
-    That is the sum over all pairs without that over the evaluated pairs.
-    """
-    of_all = noise_of_attributions(prior, weights.shape[1], least)
-    of_known = noise[1:] @ weights[1:] ** 2
-    unknown: FloatArray = np.maximum(of_all - of_known, 0.0)
-    return unknown
 
 
 def _sums_of_squares(columns: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...array_types import FloatArray, IntArray
+from ...coalitions.sizes import ranks_within_sizes, smaller_sizes
 from ..pair_folds import pair_counts
 from .marginal_likelihood import TINY, column_by_column
 from .stacked_lapack import inverses_of_lower
@@ -60,7 +61,7 @@ class SizeWeights:
     @classmethod
     def of(cls, signs: FloatArray) -> SizeWeights:
         """Return the weights for coalitions, (n, M), that of all players first."""
-        sizes, counts = _smaller_sizes(signs)[1:] - 1, pair_counts(signs.shape[1])
+        sizes, counts = smaller_sizes(signs > 0)[1:] - 1, pair_counts(signs.shape[1])
         checked = sizes[-_MOST_CHECKED:]
         known_shares = np.bincount(sizes, minlength=len(counts)) / counts
         known_shares = np.clip(known_shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
@@ -138,11 +139,7 @@ def checked_last(signs: FloatArray) -> IntArray:
     n = len(signs)
     if n - 1 <= _MOST_CHECKED:
         return np.arange(n)
-    sizes = _smaller_sizes(signs)
-    ranks = np.empty(n, dtype=np.intp)
-    for size in np.unique(sizes):
-        indices = np.flatnonzero(sizes == size)
-        ranks[indices] = np.arange(len(indices))[::-1]
+    ranks = ranks_within_sizes(smaller_sizes(signs > 0)[::-1])[::-1].copy()
     ranks[0] = n
     order: IntArray = np.argsort(-ranks, kind="stable")
     return order
@@ -160,13 +157,6 @@ def last_block(factors: FloatArray) -> FloatArray:
     start = n - min(n - 1, _MOST_CHECKED)
     block = factors[..., start:, start:]
     return block if start == 1 else block.copy()
-
-
-def _smaller_sizes(signs: FloatArray) -> IntArray:
-    """Return the size of the smaller coalition of each pair, (n,)."""
-    n_members = (signs > 0).sum(axis=1)
-    smaller: IntArray = np.minimum(n_members, signs.shape[1] - n_members)
-    return smaller
 
 
 def _width(signs: FloatArray) -> float:

@@ -17,7 +17,11 @@ from typing import Any
 import numpy as np
 
 from ...array_types import FloatArray
-from .attribution_covariances import interaction_covariances, shapley_weights
+from .attribution_covariances import (
+    interaction_covariances,
+    left_of_other_pairs,
+    shapley_weights,
+)
 from .kernels import OddKernel, Prior
 from .left_out_values import SizeWeights, last_block, last_rows
 from .marginal_likelihood import (
@@ -51,8 +55,12 @@ class Posterior:
     @classmethod
     def stack(cls, of_games: Sequence[Posterior]) -> Posterior:
         """Return the posteriors of several stacks as those of one."""
-        arrays = [(game.means, game.variances, game.predictions, game.freedom) for game in of_games]
-        return cls(*map(np.concatenate, zip(*arrays, strict=True)))
+        return cls(*map(np.concatenate, zip(*(game.arrays for game in of_games), strict=True)))
+
+    @property
+    def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The four arrays, in the order of the constructor."""
+        return self.means, self.variances, self.predictions, self.freedom
 
 
 @dataclass(frozen=True)
@@ -232,8 +240,8 @@ def posterior(
             variance = variance + of_noise + least * 4 / n_players**2
             explained = (loadings[..., :n_players] ** 2).sum(axis=-2)
             # What is left may be rounding, but the noise of the other pairs is always left.
-            of_others = of_noise - (noise[..., 1:, None] * weights[1:] ** 2).sum(axis=-2)
-            unexplained = np.maximum(variance - explained, np.maximum(of_others, 0.0))
+            of_others = left_of_other_pairs(of_noise, weights, noise)
+            unexplained = np.maximum(variance - explained, of_others)
             beforehand = log_prior(prior) + choice.log_chance
             score = log_evidence(half_log_determinants(factors), whitened)
             score = score + np.asarray(beforehand)[..., None]

@@ -199,8 +199,7 @@ def _with_learned_weights(
     others = np.setdiff1d(np.arange(len(stack)), list(expected))
     parts = [fit.of_games(others)] if len(others) else []
     parts += [fit.of_games(np.array([game])).with_prior(*expected[game]) for game in expected]
-    solved = [part.posterior(other_signs) for part in parts]
-    of_parts = [(part.means, part.variances, part.predictions, part.freedom) for part in solved]
+    of_parts = [part.posterior(other_signs).arrays for part in parts]
     order = np.argsort([*others, *expected])
     arrays = zip(*of_parts, strict=True)
     return Posterior(*(np.concatenate(of_all, axis=1)[:, order] for of_all in arrays))
@@ -265,8 +264,7 @@ class _Fit:
         if not len(other_signs):  # the means must be those of the predictions
             values = stack[:, : len(kernel.signs)]
             results = with_exact_games(kernel, values, prior, sparse, results)
-        arrays = results.means, results.variances, results.predictions, results.freedom
-        return Posterior(*(array[:, :, 0].T for array in arrays))
+        return Posterior(*(array[:, :, 0].T for array in results.arrays))
 
 
 def _by_likely_choices(
@@ -313,8 +311,7 @@ def _through_first_values(
         results = posterior_through_first_values(
             signs, values[:, None], [priors], _n_first(), n_fitted, of_game, other_signs
         )
-        arrays = results.means, results.variances, results.predictions, results.freedom
-        of_games.append(Posterior(*(array[None] for array in arrays)))
+        of_games.append(Posterior(*(array[None] for array in results.arrays)))
     return Posterior.stack(of_games)
 
 

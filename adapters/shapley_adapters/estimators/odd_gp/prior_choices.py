@@ -169,11 +169,8 @@ def likely_choices(
         All coalitions.
     """
     scores = _scores(choices, targets, sparse)  # (G, R)
-    ordered = np.sort(scores, axis=0)
-    bound = np.maximum(ordered[-1] + np.log(_LEAST_CHANCE), ordered[-_MOST_CHOICES])
-    likely = [
-        _of_game(game, choices, scores[:, game] >= bound[game]) for game in range(len(sparse))
-    ]
+    is_likely = are_likely(scores, _LEAST_CHANCE)
+    likely = [_of_game(game, choices, is_likely[:, game]) for game in range(len(sparse))]
     if len(signs) <= DECIDING:
         return likely
     return [
@@ -235,9 +232,12 @@ def _decided(
     return _of_game(0, choices, are_likely(scores))
 
 
-def are_likely(scores: FloatArray) -> BoolArray:
-    """Return which choices, (G, ...), remain likely, by logarithms of their probabilities."""
+def are_likely(scores: FloatArray, least_chance: float = _LEAST_DECIDED_CHANCE) -> BoolArray:
+    """Return which choices are likely, given the logarithms of their probabilities, (G, ...).
+
+    Those that are less probable than the best one by the least chance are not.
+    """
     ordered = np.sort(scores, axis=0)
-    bound = np.maximum(ordered[-1] + np.log(_LEAST_DECIDED_CHANCE), ordered[-_MOST_CHOICES])
+    bound = np.maximum(ordered[-1] + np.log(least_chance), ordered[-_MOST_CHOICES])
     is_likely: BoolArray = scores >= bound
     return is_likely

@@ -105,9 +105,8 @@ def find_sparse_interactions(
     if players.shape[1] < 3:
         return interactions, prior
     games, factors = np.arange(len(targets)), LowerFactors.of(covariance_of(kernel, prior))
-    unexplained = factors.whitened(targets[:, None])[:, 0]
+    unexplained, of_games = factors.whitened(targets[:, None])[:, 0], kernel
     for _ in range(_LOOKS):
-        of_games = _of_games(kernel, games)
         earlier = [interactions[game] for game in games]
         found = _look(of_games, factors, targets[games], unexplained, players[games], earlier)
         is_sparse = np.array([_size(of_game) > 0 for of_game in found])
