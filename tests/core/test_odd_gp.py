@@ -315,6 +315,25 @@ def test_features_that_leave_a_remainder_are_told_without_a_basis():
     assert not exact_terms._leaves_remainder(almost, rng.normal(size=60))  # a basis decides
 
 
+@pytest.mark.parametrize("weights", OPTIONS)
+@pytest.mark.parametrize(("per_player", "together"), [(2, 0.0), (4, 3.0)])
+def test_exact_where_only_all_players_together_interact(weights, per_player, together):
+    """The even part of a game, which Shapley values do not depend on, is arbitrary."""
+    n_players, rng = 6, np.random.default_rng(3)
+    tables = random_game(n_players, n_rows=3, seed=4).values
+    coalitions = (np.arange(2**n_players)[:, None] >> np.arange(n_players)) % 2 == 1
+    even = tables[:2] + tables[:2, ::-1]  # the complement of the first coalition is the last one
+    odd = coalitions @ rng.normal(size=(2, n_players, 1)) + together * coalitions.all(1)[:, None]
+    game = TableGame(np.concatenate([even + odd, tables[2:]]))
+    budget, exact = per_player * n_players + 2, game_shapley_values(game)
+    found = run(game, budget, weights)
+    np.testing.assert_allclose(found.values[:2], exact[:2], rtol=0, atol=1e-10)
+    assert (found.standard_errors[:2] < 1e-10).all()
+    assert (found.standard_errors[2] > 1e-2).all()
+    alone = run(TableGame(tables[2:]), budget, weights)
+    np.testing.assert_allclose(found.values[2], alone.values[0], rtol=0, atol=1e-13)
+
+
 def test_more_values_decide_among_choices_of_many_values(monkeypatch):
     """So that fewer choices remain, with the same errors."""
     game = smooth_game(11, n_rows=4, seed=5)

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
+from .exact_fits import Features
 from .kernels import FEWEST_PLAYERS, OddKernel, Prior, log_norm
 from .marginal_likelihood import covariance_of
 from .posterior import Posterior
@@ -26,12 +27,8 @@ _RELATIVE_ERROR = 1e-2
 """Bound on the posterior standard deviations over the Shapley values. Above it, no least-squares
 fit is tried."""
 
-_ROUNDING = 1e-12
-"""A remainder below this, relative to the values, is rounding."""
-
-_LEAST_COEFFICIENTS = (1.0, 1e-3, 1e-6)
-"""Bounds on the coefficients of larger sets, over the largest one. They are tried in this order:
-the first keeps no set."""
+_LEAST_COEFFICIENTS = (1e-3, 1e-6)
+"""Bounds on the coefficients of larger sets, over the largest one. They are tried in this order."""
 
 _SPARE_SHARE, _FEWEST_SPARE = 0.1, 4
 """Number of values that must remain to check the coefficients: a share of all values, and a
@@ -50,10 +47,6 @@ _LEAST_PIVOT = 1e-4
 
 _DEPENDENT_PIVOT = 1e-6
 """Pivots below this are rounding: the products of signs are linearly dependent."""
-
-_LEAST_SPREAD = 1e-10
-"""Bound on the linear independence of the products of signs: the smallest entry on the diagonal of
-the triangular factor, over the largest. Below it, the coefficients are not determined."""
 
 
 def with_exact_games(
@@ -221,18 +214,9 @@ def _fitted(
     features = np.concatenate([_features(signs, of_size) for of_size in all_sets], axis=1)
     if _leaves_remainder(features, target):
         return None
-    basis, triangle = scipy.linalg.qr(features, mode="economic", check_finite=False)
-    diagonal = np.abs(np.diag(triangle))
-    if diagonal.min() < _LEAST_SPREAD * diagonal.max():
-        return None
-    remainder = target - basis @ (basis.T @ target)
-    size = np.sqrt((remainder**2).mean())
-    if size > _ROUNDING * np.sqrt((target**2).mean()):
-        return None
     maps = np.concatenate([_maps(n_players, of_size) for of_size in all_sets])
-    weights = basis @ scipy.linalg.solve_triangular(triangle, maps, trans="T", check_finite=False)
-    rounding = (4 * np.finfo(float).eps * np.abs(target).max()) ** 2
-    return weights.T @ target, size**2 * (weights**2).sum(axis=0) + rounding
+    fit = Features.of(features, maps).fit(target[:, None])
+    return (fit.means[:, 0], fit.variances[:, 0]) if fit.is_exact[0] else None
 
 
 def _leaves_remainder(features: FloatArray, target: FloatArray) -> bool:

@@ -10,6 +10,7 @@ from ...array_types import FloatArray, IntArray
 from ...threads.row_threads import map_in_threads, n_threads_within_memory
 from .attribution_covariances import shapley_weights
 from .equal_posterior import equal_posterior, likely_of_equal
+from .exact_fits import ExactFit, additive_games
 from .exact_terms import with_exact_games
 from .expected_triples import expected_triples
 from .few_numbers import variances_of_jumps
@@ -90,9 +91,38 @@ def posteriors_of_rows(
         of_all_pairs = shapley_weights(signs).T
         values = column_by_column(lambda block: of_all_pairs @ block, targets)
         return Posterior(values, np.zeros_like(values), predictions, freedom)
+    if len(other_signs):  # the means must be those of the predictions
+        exact = ExactFit.none(n_players, targets.shape[1])
+    else:
+        exact = additive_games(signs, targets)
+    means, variances = exact.means, exact.variances
+    others = np.flatnonzero(~exact.is_exact)
+    if len(others):
+        of_others = _posteriors(
+            signs,
+            targets[:, others],
+            weights,
+            None if centres is None else centres[others],
+            other_signs,
+            None if evens is None else evens[:, others],
+        )
+        means[:, others], variances[:, others] = of_others.means, of_others.variances
+        predictions[:, others], freedom[:, others] = of_others.predictions, of_others.freedom
+    variances += variances_of_jumps(signs, targets)
+    return Posterior(means, variances, predictions, freedom)
+
+
+def _posteriors(
+    signs: FloatArray,
+    targets: FloatArray,
+    weights: str,
+    centres: FloatArray | None,
+    other_signs: FloatArray,
+    evens: FloatArray | None,
+) -> Posterior:
+    """Return the posterior for targets, (n, B), each by a prior that suits it, in blocks."""
     first_values = slice(0, _LEARNED_FROM + 1)
     starts = best_of_grid(signs[first_values], targets[first_values])
-    means, variances = np.empty((2, signs.shape[1], targets.shape[1]))
     if weights == "equal":
         blocks = [list(range(len(starts)))]
         solve, n_threads = _with_equal_weights, 1
@@ -108,11 +138,9 @@ def posteriors_of_rows(
         return solve(signs, targets[:, block], *of_starts, other_signs, evens_of_block)
 
     solved = map_in_threads(solve_block, blocks, n_threads)
-    for block, results in zip(blocks, solved, strict=True):
-        means[:, block], variances[:, block] = results.means, results.variances
-        predictions[:, block], freedom[:, block] = results.predictions, results.freedom
-    variances += variances_of_jumps(signs, targets)
-    return Posterior(means, variances, predictions, freedom)
+    back = np.argsort(np.concatenate(blocks))
+    arrays = zip(*(of_block.arrays for of_block in solved), strict=True)
+    return Posterior(*(np.concatenate(of_all, axis=1)[:, back] for of_all in arrays))
 
 
 def _by_start(starts: list[Prior]) -> list[int]:
