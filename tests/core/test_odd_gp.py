@@ -996,7 +996,7 @@ def test_games_of_odd_degrees_up_to_three_are_recovered(weights):
     exact = game_shapley_values(game)
     error = np.abs(run(game, 250, weights).values - exact).max()
     assert error < 0.03  # of values of order five: a ridge is left
-    assert np.abs(run(game, 120, weights).values - exact).max() > 0.1
+    assert np.abs(run(game, 70, weights).values - exact).max() > 0.1  # not all coalitions of two
 
 
 @pytest.mark.filterwarnings("ignore:.* is little for")

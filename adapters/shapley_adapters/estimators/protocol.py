@@ -128,6 +128,14 @@ class Design:
         """The fewest first coalitions that make a design, beside the estimator's minimum."""
         return 0
 
+    @property
+    def n_before_choice(self) -> int:
+        """The number of first coalitions whose values say which others a row needs; 0 if none do.
+
+        `Estimator.chosen_designs` then returns the designs of the rows.
+        """
+        return 0
+
     def within(self, n_coalitions: int) -> Self:
         """Return the smaller design of the first coalitions of each row."""
         raise NotImplementedError
@@ -250,6 +258,24 @@ class Estimator(Protocol[DesignT]):
     def design(self, request: DesignRequest) -> DesignT:
         """Choose the coalitions to evaluate."""
         raise NotImplementedError
+
+    def chosen_designs(self, design: DesignT, values: ValueArray) -> list[tuple[IntArray, DesignT]]:
+        """Return the designs that rows need, given the values of their first coalitions.
+
+        Parameters
+        ----------
+        design : Design
+            A design with `n_before_choice`.
+        values : array, (R, C, K)
+            The values of so many first coalitions. The new designs begin with these.
+
+        Returns
+        -------
+        list of tuples
+            The indices of some rows, and their design, which leaves no further choice.
+        """
+        del design, values
+        raise InvalidArgumentError(f"{type(self).__name__} has no designs that leave a choice.")
 
     def solve(self, design: DesignT, values: ValueArray) -> Solution:
         """Compute the attributions from the values, (R, C, K), of the design's coalitions."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..array_types import BoolArray, IntArray, ScoreArray, ValueArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..estimators.exact import FullDesign, solve_full
-from ..estimators.protocol import Estimator, Solution
+from ..estimators.protocol import Design, Estimator, Solution
 from ..games.evaluation import Evaluator
 from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
@@ -34,7 +34,7 @@ from .run_warnings import RunWarnings
 from .scoring import Scoring
 from .settings import Settings
 from .traces import Trace
-from .value_scales import solve_near_one
+from .value_scales import ValueScales, solve_near_one
 
 _BLOCK_BYTES = 2**28
 """Bound on the coalitions and values in memory at a time; a block has at least one row."""
@@ -250,11 +250,14 @@ class Run:
         if group.graph is not None:
             self.warnings.count_isolated(group, group_design)
         design = group_design.design
-        is_one_round = self.settings.tolerance is None or design.is_whole
-        round_end = self.budgets[group.n_players].first_check
-        if is_one_round:
-            round_end = int(design.table.counts.max())
+        round_end = design.n_before_choice or self._first_round_end(group, design)
         return PendingRows(group, design, group.known_values, round_end)
+
+    def _first_round_end(self, group: RowGroup, design: Design) -> int:
+        """Return the number of coalitions that are evaluated before the first solution."""
+        if self.settings.tolerance is None or design.is_whole:
+            return int(design.table.counts.max())
+        return self.budgets[group.n_players].first_check
 
     def _finish_round(
         self, pending: PendingRows, new: ValueArray, record: _Record
@@ -262,6 +265,8 @@ class Run:
         """Record the rows that are done, and return the others with their next round."""
         if new.shape[1]:
             pending = replace(pending, values=np.concatenate([pending.values, new], axis=1))
+        if pending.design.n_before_choice:
+            return self._chosen(pending)
         design, tolerance = pending.design, self.settings.tolerance
         is_last = bool(pending.round_end >= design.table.counts.max())
         if isinstance(design, FullDesign):
@@ -285,6 +290,19 @@ class Run:
             return []
         unfinished = pending.of_rows(np.flatnonzero(~is_met))
         return unfinished.enumerated() if is_last else [unfinished.next_round()]
+
+    def _chosen(self, pending: PendingRows) -> list[PendingRows]:
+        """Return the rows with the designs that their first values ask for."""
+        values = ValueScales.of(pending.values).near_one(pending.values)
+        chosen = self.estimator.chosen_designs(pending.design, values)
+        return [
+            replace(
+                pending.of_rows(indices),
+                design=design,
+                round_end=self._first_round_end(pending.group, design),
+            )
+            for indices, design in chosen
+        ]
 
     def _with_additive_part(self, group: RowGroup, solution: Solution) -> Solution:
         """Return the solution with the part that was subtracted from the game, if it has one.

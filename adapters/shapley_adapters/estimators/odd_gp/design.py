@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import lru_cache
+from math import comb
 
 import numpy as np
 
@@ -30,6 +31,10 @@ _FEW_PLAYERS = 8
 """Up to here, coalitions of one and two players and their complements are more than a quarter of
 all. Where a budget pays for them, they are all chosen. Measured with 6 to 8 players: the errors of
 most games become smaller, by a factor of 3 in the mean."""
+
+_FEWEST_BEFORE_CHOICE, _MOST_BEFORE_CHOICE, _MOST_OVER_SMALL = 2, 2.5, 1.6
+"""Pairs per player that say whether a game is smooth, at least and at most, and a bound on all
+pairs over the coalitions of one and two players; see `n_pairs_before_choice`."""
 
 _CHOSEN_PER_PLAYER = 16
 """If all pairs are candidates, so many pairs per player are chosen, and half of any further pairs.
@@ -92,6 +97,28 @@ def _with_all_small(order: CoalitionArray, n_pairs: int) -> CoalitionArray:
     n_others = n_pairs - np.count_nonzero(is_small)
     chosen: CoalitionArray = order[is_small | (np.cumsum(~is_small) <= n_others)]
     return chosen
+
+
+def n_pairs_before_choice(n_players: int, n_pairs: int) -> int:
+    """Return how many first pairs say whether a game is smooth, if the others depend on it, or 0.
+
+    They do where the other pairs are just enough for all coalitions of two players. With more
+    pairs, `spread_pairs` has most of these anyway.
+    """
+    n_small = n_players * (n_players + 1) // 2
+    n_first = min(n_pairs - comb(n_players, 2), int(_MOST_BEFORE_CHOICE * n_players))
+    has_choice = _FEW_PLAYERS < n_players <= _LISTED_PLAYERS
+    has_choice &= (
+        n_first >= _FEWEST_BEFORE_CHOICE * n_players and n_pairs <= _MOST_OVER_SMALL * n_small
+    )
+    return n_first if has_choice else 0
+
+
+def pairs_for_smooth_games(pairs: CoalitionArray, n_first: int) -> CoalitionArray:
+    """Return pairs, (n, M), with all coalitions of two players after the first ones."""
+    twos = _twos(pairs.shape[1], pairs.shape[1])
+    ordered = np.concatenate([pairs[:n_first], twos, pairs[n_first:]])
+    return ordered[_first_of_each_pair(ordered)][: len(pairs)]
 
 
 def _most_spread(n_players: int) -> int:
@@ -230,15 +257,20 @@ def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
     if n_players <= _LISTED_PLAYERS:
         candidates = np.concatenate([singles, _all_pairs(n_players)])
         return candidates[_first_of_each_pair(candidates)]
-    twos = np.array(list(itertools.combinations(range(min(n_players, 32)), 2)))
-    doubles = np.zeros((len(twos), n_players), dtype=bool)
-    np.put_along_axis(doubles, twos, True, axis=1)
-    small = np.concatenate([singles, doubles])
+    small = np.concatenate([singles, _twos(n_players, min(n_players, 32))])
     # The seed is fixed: the candidates are part of the method, not of a run.
     rng = np.random.default_rng(n_players)
     n_drawn = max(_DRAWN_CANDIDATES, int(_DRAWN_PER_CHOICE * n_pairs))
     candidates = _with_halves(small, len(small) + n_drawn, rng)
     return _topped_up(candidates, len(candidates) + n_drawn, rng, 1)
+
+
+def _twos(n_players: int, n_first: int) -> CoalitionArray:
+    """Return all coalitions of two of the first players."""
+    twos = np.array(list(itertools.combinations(range(n_first), 2)))
+    coalitions = np.zeros((len(twos), n_players), dtype=bool)
+    np.put_along_axis(coalitions, twos, True, axis=1)
+    return coalitions
 
 
 def _all_pairs(n_players: int) -> CoalitionArray:

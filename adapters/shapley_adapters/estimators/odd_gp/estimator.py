@@ -17,19 +17,21 @@ from ...array_types import (
     ValueArray,
 )
 from ...cooperators.choices import checked_prior
+from ...errors import InvalidArgumentError
 from ...interactions.indices import INDICES
 from ...interactions.result import PairSolution
 from ..cross_fitting import cross_fitted
 from ..kernel_draws import CoalitionDraws, select_draws
 from ..pair_folds import FOLDS, FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
-from .design import spread_pairs
+from .design import n_pairs_before_choice, pairs_for_smooth_games, spread_pairs
 from .even_part import even_memory, even_pair_solution
 from .pair_coefficients import even_differences
 from .posterior import Posterior
 from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
 from .prior_fitting import log_weights_from_scores
 from .prior_shares import prior_shares
+from .smooth_games import are_smooth
 from .taylor_part import with_odd_part
 
 WEIGHTS = ("learned", "equal")
@@ -50,10 +52,23 @@ class OddDesign(Design):
         The pairs, shared by all rows; with folds if the estimate is unbiased.
     log_weights : array, (R, M), or None
         Prior means of the logarithms of the weights.
+    of_smooth : CoalitionDraws, optional
+        The pairs of rows whose games are smooth.
+    n_first : int
+        The number of first pairs that say which games are. They are the same for all rows.
     """
 
     draws: CoalitionDraws
     log_weights: FloatArray | None
+    of_smooth: CoalitionDraws | None = None
+    n_first: int = 0
+
+    @property
+    def n_before_choice(self) -> int:
+        """The coalitions of the first pairs, and those that were known before."""
+        if self.of_smooth is None:
+            return 0
+        return int(self.draws.positions[: self.n_first].max()) + 1
 
     @property
     def fewest_coalitions(self) -> int:
@@ -63,7 +78,7 @@ class OddDesign(Design):
     def within(self, n_coalitions: int) -> OddDesign:
         """Return the design that the first coalitions make."""
         draws = self.draws.within(n_coalitions)
-        return replace(self, table=draws.table, draws=draws)
+        return OddDesign(draws.table, draws, self.log_weights)
 
     def of_rows(self, indices: IntArray) -> OddDesign:
         """Return the design of some of the rows."""
@@ -162,14 +177,45 @@ class OddGP(Estimator[OddDesign]):
 
     def design(self, request: DesignRequest) -> OddDesign:
         """Choose the most informative pairs, or draw them; the players are in random order."""
+        has_scores = request.has_scores is not None and request.has_scores.any()
+        log_weights = None
+        if request.scores is not None and has_scores:
+            log_weights = log_weights_from_scores(request.scores)
         if self.unbiased:
             draws: CoalitionDraws = draw_folds(request)
-        else:
-            members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
-            draws = select_draws(request, members, paired=True)
-        if request.scores is None or request.has_scores is None or not request.has_scores.any():
-            return OddDesign(draws.table, draws, None)
-        return OddDesign(draws.table, draws, log_weights_from_scores(request.scores))
+            return OddDesign(draws.table, draws, log_weights)
+        members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
+        draws = select_draws(request, members, paired=True)
+        n_first = n_pairs_before_choice(request.n_players, len(members))
+        is_all_planned = request.planned == request.budget  # a tolerance may end the row earlier
+        if not (n_first and is_all_planned and self.weights == "learned"):
+            return OddDesign(draws.table, draws, log_weights)
+        of_smooth = select_draws(request, pairs_for_smooth_games(members, n_first), paired=True)
+        return OddDesign(draws.table, draws, log_weights, of_smooth, n_first)
+
+    def chosen_designs(
+        self, design: OddDesign, values: ValueArray
+    ) -> list[tuple[IntArray, OddDesign]]:
+        """Return the designs of rows whose games are smooth, and of all others."""
+        of_smooth, n_first = design.of_smooth, design.n_first
+        if of_smooth is None:
+            raise InvalidArgumentError("The design leaves no choice.")
+        first = replace(
+            design.draws,
+            positions=design.draws.positions[:n_first],
+            members=design.draws.members[:n_first],
+        )
+        evens = even_differences(*_of_complements(first, values))
+        are = are_smooth(_signs(_with_all(first.members)), evens)
+        chosen = []
+        for draws, indices in (
+            (of_smooth, np.flatnonzero(are)),
+            (design.draws, np.flatnonzero(~are)),
+        ):
+            if len(indices):
+                log_weights = design.of_rows(indices).log_weights
+                chosen.append((indices, OddDesign(draws.table, draws, log_weights)))
+        return chosen
 
     def solve(self, design: OddDesign, values: ValueArray) -> Solution:
         """Return the attributions and standard errors of all rows and outputs."""
@@ -271,7 +317,6 @@ class OddGP(Estimator[OddDesign]):
         results = Posterior(*(np.zeros((length, len(size))) for length in lengths))
         results.freedom[:] = np.inf
         if is_something.any():
-            with_all = np.concatenate([np.ones((1, n_players), dtype=bool), members])
             centres = log_weights
             if centres is not None:
                 centres = np.repeat(centres, n_outputs, axis=0)[is_something]
@@ -279,7 +324,7 @@ class OddGP(Estimator[OddDesign]):
                 evens = evens.transpose(1, 0, 2).reshape(n - 1, -1)[:, is_something]
             scale = size[is_something]
             scaled = posteriors_of_rows(
-                _signs(with_all),
+                _signs(_with_all(members)),
                 flat[:, is_something] / scale,
                 self.weights,
                 centres,
@@ -307,6 +352,11 @@ def _of_complements(draws: CoalitionDraws, values: ValueArray) -> tuple[FloatArr
     first, second = (np.take(values, draws.positions[:, side], axis=1) for side in (0, 1))
     first = np.concatenate([values[:, 1:2], first], axis=1)
     return first, np.concatenate([values[:, :1], second], axis=1)
+
+
+def _with_all(members: CoalitionArray) -> CoalitionArray:
+    """Return the coalition of all players, followed by others."""
+    return np.concatenate([np.ones((1, members.shape[1]), dtype=bool), members])
 
 
 def _signs(members: CoalitionArray) -> FloatArray:

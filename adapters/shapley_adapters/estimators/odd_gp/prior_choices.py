@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 
 from ...array_types import BoolArray, FloatArray
+from ...coalitions.sizes import smaller_sizes
 from .kernels import OddKernel, Prior, bounded_strengths
 from .marginal_likelihood import covariance_of, log_evidence, log_prior, whiten
 from .posterior import PriorChoice
@@ -35,6 +37,14 @@ _JUMP_UNEVENNESS, _JUMP_COMMON, _JUMP_LOG_CHANCE = 3.0, 0.2, 2.0
 strengths times the number of players, their bound, the variance of interactions, the noise and its
 factors; how the noise depends on sizes, and the variance of the effect that all players share; see
 `Prior`. Other choices take the jumps for large effects of single players."""
+
+_TRIPLES_LEVEL, _TRIPLES_NOISE, _TRIPLES_LOG_CHANCE = 0.03, (1.0, 0.03, 0.001), -1.0
+"""Choices for smooth games, whose interactions are almost all of three players: the sum of the
+strengths, factors of the noise, and the logarithm of their probability over that of the choice with
+larger sets."""
+
+_FEWEST_PLAYERS_OF_TWOS = 5
+"""With fewer players, the complements of two are two players, or one."""
 
 _LEAST_CHANCE, _MOST_CHOICES = 1e-3, 2
 """With many values, only the likeliest choices given the first values are used: at most so many,
@@ -78,6 +88,9 @@ def choices_around(
     yield from _with_levels(kernel, half_way, _HALF_WAY, log_chance)
     yield from _with_more_interactions(signs, start)
     yield from _with_jumps(signs, start.strengths.shape)
+    if has_all_twos(signs):
+        yield from _with_triples(signs, fitted, -cost - _COST_OF_FITTING * n_players)
+        yield from _with_triples(signs, start, 0.0)
 
 
 def choices_of_equal(start: Prior, n_pairs: int) -> list[tuple[Prior, float]]:
@@ -147,6 +160,30 @@ def _jump_priors(shape: tuple[int, ...], n_pairs: int) -> list[Prior]:
     strengths = bounded_strengths(np.full(shape, level))
     interactions, noise = (np.full(n_games, number) for number in (_JUMP_INTERACTIONS, _JUMP_NOISE))
     return [Prior(strengths, interactions, noise, _JUMP_UNEVENNESS, _JUMP_COMMON)]
+
+
+def has_all_twos(signs: FloatArray) -> bool:
+    """Return whether all coalitions of two players, or their complements, are among the signs."""
+    n_players = signs.shape[1]
+    n_twos = np.count_nonzero(smaller_sizes(signs > 0) == 2)
+    return bool(n_players >= _FEWEST_PLAYERS_OF_TWOS and n_twos == comb(n_players, 2))
+
+
+def _with_triples(
+    signs: FloatArray, prior: Prior, log_chance: float | FloatArray
+) -> Iterator[PriorChoice]:
+    """Return choices whose interactions are almost all of three players.
+
+    They have the probability of `prior`, whatever their level and noise. Coalitions of one and two
+    players determine the Shapley values of such games, so that nothing else is needed to be exact.
+    """
+    shares = prior.strengths / prior.strengths.sum(axis=-1, keepdims=True)
+    strengths = bounded_strengths(_TRIPLES_LEVEL * shares)
+    kernel = OddKernel.at(signs, strengths)
+    log_chance = log_chance + _TRIPLES_LOG_CHANCE + log_prior(prior)
+    for factor in _TRIPLES_NOISE:
+        of_triples = Prior(strengths, prior.interactions, prior.noise * factor)
+        yield PriorChoice(kernel, of_triples, log_chance=log_chance - log_prior(of_triples))
 
 
 def likely_choices(
