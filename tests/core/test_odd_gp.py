@@ -328,7 +328,10 @@ def test_exact_where_only_all_players_together_interact(weights, per_player, tog
     budget, exact = per_player * n_players + 2, game_shapley_values(game)
     found = run(game, budget, weights)
     np.testing.assert_allclose(found.values[:2], exact[:2], rtol=0, atol=1e-10)
-    assert (found.standard_errors[:2] < 1e-10).all()
+    # Two evaluations a player leave open whether interactions cancel; the prior expects few.
+    least, largest = (1e-6, 3e-2) if per_player == 2 else (0, 1e-10)
+    assert (found.standard_errors[:2] >= least).all()
+    assert (found.standard_errors[:2] < largest).all()
     assert (found.standard_errors[2] > 1e-2).all()
     alone = run(TableGame(tables[2:]), budget, weights)
     np.testing.assert_allclose(found.values[2], alone.values[0], rtol=0, atol=1e-13)

@@ -96,7 +96,9 @@ def posteriors_of_rows(
     else:
         exact = additive_games(signs, targets)
     means, variances = exact.means, exact.variances
-    others = np.flatnonzero(~exact.is_exact)
+    # With fewer values, games may look additive because interactions cancel: errors remain.
+    is_sure = exact.is_exact & (n > 2 * n_players)
+    others = np.flatnonzero(~is_sure)
     if len(others):
         of_others = _posteriors(
             signs,
@@ -106,7 +108,9 @@ def posteriors_of_rows(
             other_signs,
             None if evens is None else evens[:, others],
         )
-        means[:, others], variances[:, others] = of_others.means, of_others.variances
+        is_exact = exact.is_exact[others]
+        means[:, others] = np.where(is_exact, means[:, others], of_others.means)
+        variances[:, others] = of_others.variances
         predictions[:, others], freedom[:, others] = of_others.predictions, of_others.freedom
     variances += variances_of_jumps(signs, targets)
     return Posterior(means, variances, predictions, freedom)
