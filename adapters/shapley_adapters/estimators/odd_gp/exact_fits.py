@@ -106,8 +106,9 @@ def additive_games(signs: FloatArray, targets: FloatArray) -> ExactFit:
     """Return the Shapley values of games in which no players interact, or only all of them.
 
     One value more than there are players suggests that a game is additive: those of single players
-    and of all players together are enough. Interactions may cancel in few values. Minima and products of all players differ from additive
-    games at the coalition of all players only. What other values leave there counts for all alike.
+    and of all players together are enough. Interactions may cancel in few values. Minima and
+    products of all players differ from additive games at the coalition of all players only. What
+    other values leave there counts for all alike.
 
     Parameters
     ----------
