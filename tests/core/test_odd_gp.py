@@ -671,16 +671,55 @@ def test_labels_may_jump_where_nothing_was_evaluated():
             assert (off <= 5 * found.standard_errors).all()
 
 
+@pytest.mark.parametrize("weights", OPTIONS)
+@pytest.mark.parametrize("n_players", [6, 10, 30])
+@pytest.mark.parametrize("least", [-3, 1])
+def test_linear_models_of_whole_numbers_do_not_jump(n_players, least, weights):
+    """Their values are few numbers, and the more so the more are evaluated."""
+    numbers = np.random.default_rng(n_players).integers(least, 4, size=n_players).astype(float)
+    game = FunctionGame(lambda coalitions: coalitions @ numbers, n_players)
+    errors = []
+    for per_player in (2.5, 3, 4, 8, 16, 32):
+        budget = int(per_player * n_players) + 2
+        if budget < 2**n_players:
+            found = run(game, budget, weights)
+            np.testing.assert_allclose(found.values[0, :, 0], numbers, atol=1e-4)
+            errors.append(found.standard_errors.max())
+    assert all(after < 1.1 * before + 1e-14 for before, after in pairwise(errors))
+    assert errors[1] < (1e-13 if weights == "learned" else 1e-4)
+
+
+def test_rules_of_whole_numbers_are_exact():
+    """Their values are few numbers, but more than those of a label."""
+
+    def value(coalitions):
+        pair, three, other = (coalitions[:, ids].all(axis=1) for ids in ([0, 1], [2, 3, 4], [5, 6]))
+        return 3 * pair + 2 * three + other
+
+    game = FunctionGame(value, 10)
+    expected = [1.5, 1.5, 2 / 3, 2 / 3, 2 / 3, 0.5, 0.5, 0, 0, 0]
+    for budget in (162, 322, 642):
+        found = run(game, budget)
+        np.testing.assert_allclose(found.values[0, :, 0], expected, atol=1e-13)
+        assert found.standard_errors.max() < 1e-13
+
+
 def test_the_variance_of_jumps_is_a_sum_over_pairs_not_evaluated():
+    """Of labels and of means of labels, but not of sums of players and of many numbers."""
     signs = one_of_each_pair(6)
     known = np.random.default_rng(0).permutation(np.arange(1, len(signs)))[:18]
     known = np.concatenate([[0], known])
-    few, many = np.sign(signs[known, :1]), signs[known] @ np.arange(1.0, 7.0)[:, None] ** 0.5
-    variances = variances_of_jumps(signs[known], np.concatenate([few, many], axis=1))
-    others = np.delete(np.arange(len(signs)), known)
-    expected = (shapley_weights(signs[others]) ** 2).sum(axis=0) / (len(known) + 1)
+    label = signs[:, 0]
+    three = (label + signs[:, 1:4].prod(axis=1) + signs[:, 2:5].prod(axis=1)) / 3
+    others = [signs @ np.arange(1.0, 7.0) ** 0.5, signs @ np.arange(1.0, 7.0)]
+    targets = np.stack([label, three, *others], axis=1)[known]
+    variances = variances_of_jumps(signs[known], targets, *np.ones((2, 6, 4)))
+    unknown = np.delete(np.arange(len(signs)), known)
+    expected = (shapley_weights(signs[unknown]) ** 2).sum(axis=0) / (len(known) + 1)
     np.testing.assert_allclose(variances[:, 0], expected, rtol=1e-12)
-    assert not variances[:, 1].any()
+    of_three = max((targets[:, 1] ** 2).mean(), 1 / 3)  # one third is a step
+    np.testing.assert_allclose(variances[:, 1], expected * of_three, rtol=1e-12)
+    assert not variances[:, 2:].any()
 
 
 def test_games_of_nearly_few_interactions_are_not_taken_for_exact():

@@ -111,7 +111,7 @@ def posteriors_of_rows(
     for block, results in zip(blocks, solved, strict=True):
         means[:, block], variances[:, block] = results.means, results.variances
         predictions[:, block], freedom[:, block] = results.predictions, results.freedom
-    variances += variances_of_jumps(signs, targets)
+    variances += variances_of_jumps(signs, targets, means, variances)
     return Posterior(means, variances, predictions, freedom)
 
 
