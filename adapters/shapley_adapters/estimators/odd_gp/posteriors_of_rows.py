@@ -9,6 +9,7 @@ import numpy as np
 from ...array_types import FloatArray, IntArray
 from ...threads.row_threads import map_in_threads, n_threads_within_memory
 from .attribution_covariances import shapley_weights
+from .effects_by_size import variances_of_fading
 from .equal_posterior import equal_posterior, likely_of_equal
 from .exact_terms import with_exact_games
 from .expected_triples import expected_triples
@@ -111,6 +112,7 @@ def posteriors_of_rows(
     for block, results in zip(blocks, solved, strict=True):
         means[:, block], variances[:, block] = results.means, results.variances
         predictions[:, block], freedom[:, block] = results.predictions, results.freedom
+    variances += variances_of_fading(signs, targets, means, variances)
     variances += variances_of_jumps(signs, targets, means, variances)
     return Posterior(means, variances, predictions, freedom)
 
