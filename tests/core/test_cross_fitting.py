@@ -218,3 +218,23 @@ def test_tolerance_stops_on_the_errors_of_the_draws():
     assert found.evaluations.max() < 500
     assert found.standard_errors.max() <= 0.02
     assert np.abs(found.values - game_shapley_values(game)).max() < 0.08
+
+
+@pytest.mark.parametrize(("n_players", "budget"), [(3, 6), (4, 8), (4, 10), (4, 12), (4, 14)])
+def test_few_evaluations_do_not_look_sure(n_players, budget):
+    """Equal errors of two pairs, one pair, and all pairs of one size but none of the other."""
+    tables = [tabulated(name, n_players, 4) for name in ("vote", "random", "tanh network")]
+    game = TableGame(np.concatenate(tables)[:, :, None])
+    exact = game_shapley_values(game)
+    inside, freedom = [], []
+    for seed in range(20):
+        settings = core.Settings(seed=seed, budget=budget)
+        found = core.estimate(game, core.OddGP("equal", unbiased=True), settings)
+        lower, upper = found.interval()
+        is_off = np.abs(found.values - exact) > 1e-6
+        assert not (is_off & (found.standard_errors < 1e-6)).any()
+        is_known = ~np.isnan(found.standard_errors)
+        inside.append(((lower - 1e-9 <= exact) & (exact <= upper + 1e-9))[is_known])
+        freedom.append(found.degrees_of_freedom[is_known])
+    assert np.concatenate(inside).mean() > 0.93
+    assert np.concatenate(freedom).max() <= budget / 2 - 1

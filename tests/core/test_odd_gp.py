@@ -23,6 +23,7 @@ from shapley_adapters.estimators.odd_gp.attribution_covariances import (
     squared_weights,
 )
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
+from shapley_adapters.estimators.odd_gp.effects_by_size import variances_of_fading
 from shapley_adapters.estimators.odd_gp.equal_posterior import equal_posterior
 from shapley_adapters.estimators.odd_gp.few_numbers import variances_of_jumps
 from shapley_adapters.estimators.odd_gp.first_values import posterior_through_first_values
@@ -680,6 +681,47 @@ def test_games_of_few_interactions_are_exact(name, per_player, n_players):
         assert found.standard_errors.max() < 1e-12 * np.abs(exact).max()
 
 
+@pytest.mark.parametrize("weights", OPTIONS)
+@pytest.mark.parametrize("per_player", [4, 8, 16])
+def test_intervals_of_maxima_of_many_players(per_player, weights):
+    """Single players and halves say little of coalitions of 2 to 6, where a maximum grows most."""
+    n_players = 30
+    numbers = np.random.default_rng(0).uniform(size=(8, n_players))
+    steps = np.diff(np.sort(numbers, axis=1), axis=1, prepend=0.0) / np.arange(n_players, 0, -1)
+    ranks = numbers.argsort(axis=1).argsort(axis=1)
+    exact = np.take_along_axis(steps.cumsum(axis=1), ranks, axis=1).T  # the larger share a step
+    game = FunctionGame(lambda z: (z[:, None] * numbers).max(axis=2), n_players)
+    ends = [run(game, per_player * n_players + 2, weights, seed).interval() for seed in range(2)]
+    inside = [(lower[0] <= exact) & (exact <= upper[0]) for lower, upper in ends]
+    assert np.mean(inside) > 0.9
+
+
+def test_the_variance_of_fading_effects_is_that_of_a_common_factor():
+    """It follows from the slopes at single players and at halves, one game at a time."""
+    n_players, rng = 16, np.random.default_rng(0)
+    halves = np.where(rng.permuted(np.tile(np.arange(16) < 8, (12, 1)), axis=1), 1.0, -1.0)
+    singles = 2 * np.eye(n_players) - 1
+    signs = np.concatenate([np.ones((1, n_players)), singles, halves])
+    fades = np.repeat([1.0, 3.0, 0.5], [1, 16, 12])[:, None]
+    own = rng.normal(size=(n_players, 2))
+    own -= own.mean(axis=0)
+    sums = signs @ (own + 1) / 2
+    of_own = signs @ own / 2
+    targets = np.concatenate(
+        [sums, sums + (fades - 1) * of_own, sums - (fades - 1) * of_own], axis=1
+    )
+    means, variances = np.tile(own + 1, (1, 3)), rng.uniform(size=(n_players, 6))
+    found = variances_of_fading(signs, targets, means, variances)
+    assert np.abs(found[:, :2]).max() < 1e-25  # slopes of 1
+    assert not found[:, 4:].any()  # effects that grow with the size
+    share = (10 / 26 + 6 + 10 / 22) / 8
+    squares = own**2 / (own**2).sum(axis=0) * variances[:, 2:4].sum(axis=0)
+    factor = 18 * share * (2.5 / 8) ** 2  # eight sizes
+    np.testing.assert_allclose(found[:, 2:4], factor**2 * squares, rtol=1e-10)
+    alone = variances_of_fading(signs, targets[:, 2:3], means[:, 2:3], variances[:, 2:3])
+    np.testing.assert_array_equal(alone[:, 0], found[:, 2])
+
+
 def test_labels_may_jump_where_nothing_was_evaluated():
     """A few coalitions change a label. Without them, the values look like those of simple games."""
     game = TableGame(tabulated("forest, label", 10, 20)[:, :, None])
@@ -693,16 +735,55 @@ def test_labels_may_jump_where_nothing_was_evaluated():
             assert (off <= 5 * found.standard_errors).all()
 
 
+@pytest.mark.parametrize("weights", OPTIONS)
+@pytest.mark.parametrize("n_players", [6, 10, 30])
+@pytest.mark.parametrize("least", [-3, 1])
+def test_linear_models_of_whole_numbers_do_not_jump(n_players, least, weights):
+    """Their values are few numbers, and the more so the more are evaluated."""
+    numbers = np.random.default_rng(n_players).integers(least, 4, size=n_players).astype(float)
+    game = FunctionGame(lambda coalitions: coalitions @ numbers, n_players)
+    errors = []
+    for per_player in (2.5, 3, 4, 8, 16, 32):
+        budget = int(per_player * n_players) + 2
+        if budget < 2**n_players:
+            found = run(game, budget, weights)
+            np.testing.assert_allclose(found.values[0, :, 0], numbers, atol=1e-4)
+            errors.append(found.standard_errors.max())
+    assert all(after < 1.1 * before + 1e-14 for before, after in pairwise(errors))
+    assert errors[1] < (1e-13 if weights == "learned" else 1e-4)
+
+
+def test_rules_of_whole_numbers_are_exact():
+    """Their values are few numbers, but more than those of a label."""
+
+    def value(coalitions):
+        pair, three, other = (coalitions[:, ids].all(axis=1) for ids in ([0, 1], [2, 3, 4], [5, 6]))
+        return 3 * pair + 2 * three + other
+
+    game = FunctionGame(value, 10)
+    expected = [1.5, 1.5, 2 / 3, 2 / 3, 2 / 3, 0.5, 0.5, 0, 0, 0]
+    for budget in (162, 322, 642):
+        found = run(game, budget)
+        np.testing.assert_allclose(found.values[0, :, 0], expected, atol=1e-13)
+        assert found.standard_errors.max() < 1e-13
+
+
 def test_the_variance_of_jumps_is_a_sum_over_pairs_not_evaluated():
+    """Of labels and of means of labels, but not of sums of players and of many numbers."""
     signs = one_of_each_pair(6)
     known = np.random.default_rng(0).permutation(np.arange(1, len(signs)))[:18]
     known = np.concatenate([[0], known])
-    few, many = np.sign(signs[known, :1]), signs[known] @ np.arange(1.0, 7.0)[:, None] ** 0.5
-    variances = variances_of_jumps(signs[known], np.concatenate([few, many], axis=1))
-    others = np.delete(np.arange(len(signs)), known)
-    expected = (shapley_weights(signs[others]) ** 2).sum(axis=0) / (len(known) + 1)
+    label = signs[:, 0]
+    three = (label + signs[:, 1:4].prod(axis=1) + signs[:, 2:5].prod(axis=1)) / 3
+    others = [signs @ np.arange(1.0, 7.0) ** 0.5, signs @ np.arange(1.0, 7.0)]
+    targets = np.stack([label, three, *others], axis=1)[known]
+    variances = variances_of_jumps(signs[known], targets, *np.ones((2, 6, 4)))
+    unknown = np.delete(np.arange(len(signs)), known)
+    expected = (shapley_weights(signs[unknown]) ** 2).sum(axis=0) / (len(known) + 1)
     np.testing.assert_allclose(variances[:, 0], expected, rtol=1e-12)
-    assert not variances[:, 1].any()
+    of_three = max((targets[:, 1] ** 2).mean(), 1 / 3)  # one third is a step
+    np.testing.assert_allclose(variances[:, 1], expected * of_three, rtol=1e-12)
+    assert not variances[:, 2:].any()
 
 
 def test_games_of_nearly_few_interactions_are_not_taken_for_exact():

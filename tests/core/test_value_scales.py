@@ -64,6 +64,20 @@ def test_interactions_scale_with_the_values(estimator, index, exponent):
         np.testing.assert_array_equal(getattr(pairs, name), getattr(expected, name) * 2.0**exponent)
 
 
+@pytest.mark.parametrize("index", ["shapley", "shapley_taylor", "banzhaf"])
+@pytest.mark.parametrize("budget", [46, 64])
+def test_interactions_of_the_largest_numbers_do_not_overflow(index, budget):
+    """The values of all coalitions add up to more than the largest number."""
+    largest = np.abs(scaled_game(1.0).values).max()
+    factor = 2.0 ** (1023 - np.ceil(np.log2(largest)))
+    settings = core.Settings(seed=0, budget=budget, interactions=index)
+    ordinary, found = (
+        core.estimate(scaled_game(by), core.OddGP(), settings).interactions for by in (1.0, factor)
+    )
+    for name in ("values", "standard_errors", "main_errors"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(ordinary, name) * factor)
+
+
 @pytest.mark.parametrize("options", OPTIONS_OF_POSTERIORS, ids=str)
 def test_rounds_and_traces_scale_with_the_values(options):
     """Rows stop after as many evaluations."""

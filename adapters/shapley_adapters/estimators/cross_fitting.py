@@ -22,6 +22,9 @@ SHARED = 2.0
 """Covariances between folds add this multiple of a fold's part to the variance. Measured on 19
 kinds of games with 10 players: mostly 1 to 2, more where errors are tiny."""
 
+_ROUNDING = 1e-12
+"""Errors below this, relative to the values, are rounding."""
+
 _LEAST_SPREAD = 1e-3
 """Least variance of the squares that a variance is a mean of, relative to the square of it."""
 
@@ -54,20 +57,27 @@ def cross_fitted(draws: FoldedDraws, targets: FloatArray, fit: Fit) -> Solution:
         residuals[:, fold.indices] = errors = targets.take(fold.indices, axis=1) - predictions
         of_fold = coefficients[fold.indices] * fold.factors[:, None]
         estimates.append(attributions + of_fold.T @ errors)
-    variances, freedom = _variances(draws, residuals)
+    variances, freedom = _variances(draws, targets, residuals)
     return Solution(np.mean(estimates, axis=0), np.sqrt(variances), freedom)
 
 
-def _variances(draws: FoldedDraws, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _variances(
+    draws: FoldedDraws, targets: FloatArray, residuals: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the variances of the mean over the folds, and their degrees of freedom, (R, M, K).
 
     Folds whose regressions share most of their pairs err alike, which adds `SHARED` of a fold's
-    part. A variance of few large squares has few degrees of freedom.
+    part. A variance of few large squares has few degrees of freedom, and never more than squares.
+    A single pair that is predicted without error says nothing of the others.
     """
     is_drawn = draws.blocks >= 0
+    number = int(np.count_nonzero(is_drawn))
     of_sizes = [_of_size(draws, residuals, size) for size in np.unique(draws.sizes[is_drawn])]
     variances, fourths = np.sum(of_sizes, axis=0)
-    freedom = freedom_of_sums(variances, fourths, int(np.count_nonzero(is_drawn)))
+    if number == 1:
+        rounding = _ROUNDING * np.abs(targets).max(axis=1, keepdims=True)
+        variances = np.where(variances > rounding**2, variances, np.nan)
+    freedom = np.minimum(freedom_of_sums(variances, fourths, number), number)
     n_folds = draws.n_folds
     return variances * (1 + SHARED / n_folds if n_folds > 1 else 1.0), freedom
 
@@ -93,7 +103,9 @@ def _of_size(draws: FoldedDraws, residuals: FloatArray, size: int) -> tuple[Floa
     """Return the part of the pairs of a size in the variances, and the sum of its squared terms.
 
     Both have the shape (R, M, K). The part is the variance of a sample without replacement. If the
-    number of pairs of a fold is random, the variance includes the mean of their errors.
+    number of pairs of a fold is random, the variance includes the mean of their errors. It then
+    counts for the pairs of other sizes as well, of which there may be none. So its factor has the
+    expected number, and is not 0 if all pairs of this size happen to be drawn.
     """
     is_of_size, is_drawn = draws.sizes == size, draws.blocks >= 0
     pairs = np.flatnonzero(is_of_size & is_drawn)
@@ -102,13 +114,13 @@ def _of_size(draws: FoldedDraws, residuals: FloatArray, size: int) -> tuple[Floa
     n_pairs = pair_counts(draws.members.shape[1])[size]
     n_open = n_pairs - np.count_nonzero(is_of_size & ~is_drawn)
     share = n_open / n_pairs if np.isfinite(n_open) else 1.0
-    factor = share**2 * max(0.0, 1 - number / n_open)
     squares = (coefficients**2).T @ errors**2
     if np.floor(draws.expected[:, size] + 1e-9).sum() >= draws.n_folds and number > 1:
-        spread = squares - (coefficients.T @ errors) ** 2 / number
-        # Smaller differences are rounding errors of a variance of 0.
-        squares = np.where(spread > 1e-14 * squares, spread, 0.0) * number / (number - 1)
-        factor /= number**2
+        in_design = float(number)
+        spread = (squares - (coefficients.T @ errors) ** 2 / number) * number / (number - 1)
+        # After equal errors, the next one differs with a chance of 1 / (number + 1).
+        squares = np.maximum(spread, squares / (number + 1))
     else:
-        factor /= draws.expected[:, size].sum() ** 2
+        in_design = float(draws.expected[:, size].sum())
+    factor = share**2 * max(0.0, 1 - in_design / n_open) / in_design**2
     return factor * squares, factor**2 * ((coefficients**4).T @ errors**4)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import IntArray
+from ..array_types import AttributionArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..estimators.exact import MAX_PLAYERS, FullDesign
 from ..estimators.protocol import Estimator, Solution
@@ -16,7 +16,7 @@ from ..interactions.result import PairInteractions, PairSolution
 from .budgets import RowBudget, needs_enumeration
 from .row_groups import PendingRows
 from .settings import Settings
-from .value_scales import pair_interactions_near_one
+from .value_scales import pairs_near_one
 
 ABLE = (
     "'oddgp' and 'best' (OddGP and Best in captum) estimate all indices of interaction, and "
@@ -93,9 +93,13 @@ def _solved(
 ) -> PairSolution:
     """Return the interactions of rows whose evaluation has ended."""
     design = pending.design
-    if isinstance(design, FullDesign):
-        return enumerated_pairs(index, design.table.coalitions[0], pending.values)
     n_rows, n_players, n_outputs = errors.shape
     if n_players < 2:
         return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
-    return pair_interactions_near_one(estimator, design, pending.values, errors, index)
+
+    def solve(values: ValueArray, errors: AttributionArray) -> PairSolution:
+        if isinstance(design, FullDesign):
+            return enumerated_pairs(index, design.table.coalitions[0], values)
+        return estimator.pair_interactions(design, values, errors, index)
+
+    return pairs_near_one(solve, pending.values, errors)

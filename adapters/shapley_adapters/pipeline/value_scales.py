@@ -7,6 +7,7 @@ multiplied back. All other values are left as they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,18 +72,22 @@ def solve_near_one(estimator: Estimator[Any], design: Any, values: ValueArray) -
     return replace(solution, values=attributions, standard_errors=errors)
 
 
-def pair_interactions_near_one(
-    estimator: Estimator[Any],
-    design: Any,
+def pairs_near_one(
+    solve: Callable[[ValueArray, AttributionArray], PairSolution],
     values: ValueArray,
     errors: AttributionArray,
-    index: str,
 ) -> PairSolution:
-    """Return the interactions of pairs of an estimator, whatever the scale of the values."""
+    """Return the interactions of pairs that `solve` computes, whatever the scale of the values.
+
+    Parameters
+    ----------
+    solve : callable
+        Values and the standard errors of the attributions to interactions.
+    values, errors : arrays, (R, n, K) and (R, M, K)
+    """
     scales = ValueScales.of(values)
     if not scales.exponents.any():
-        return estimator.pair_interactions(design, values, errors, index)
-    near_one = scales.near_one(values), scales.near_one(errors)
-    pairs = estimator.pair_interactions(design, *near_one, index)
+        return solve(values, errors)
+    pairs = solve(scales.near_one(values), scales.near_one(errors))
     arrays = pairs.values, pairs.standard_errors, pairs.main_errors
     return PairSolution(*map(scales.original, arrays))

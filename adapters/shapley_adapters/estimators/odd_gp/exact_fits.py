@@ -118,17 +118,32 @@ def additive_games(signs: FloatArray, targets: FloatArray) -> ExactFit:
         Their values.
     """
     n, n_players = signs.shape
-    fit, players = ExactFit.none(n_players, targets.shape[1]), sorted_players(signs)
-    signs = signs[:, players]
-    if n > n_players:
-        fit = _additive_features(signs, has_together=False).fit(targets)
+    fit = sums_of_players(signs, targets)
     if n > n_players + _FEWEST_SPARE:
-        fit = fit.or_else(_additive_features(signs, has_together=True).fit(targets))
+        fit = fit.or_else(_sums_of_players(signs, targets, has_together=True))
+    return fit
+
+
+def sums_of_players(signs: FloatArray, targets: FloatArray) -> ExactFit:
+    """Return the Shapley values of games in which no players interact; see `additive_games`."""
+    n, n_players = signs.shape
+    if n <= n_players:
+        return ExactFit.none(n_players, targets.shape[1])
+    return _sums_of_players(signs, targets, has_together=False)
+
+
+def _sums_of_players(signs: FloatArray, targets: FloatArray, has_together: bool) -> ExactFit:
+    """Return the fit of games by single players, and by all together, if it is there."""
+    players = sorted_players(signs)
+    fit = _features(signs[:, players], has_together).fit(targets)
     return fit.of_players(np.argsort(players))
 
 
-def _additive_features(signs: FloatArray, has_together: bool) -> Features:
-    """Return the features of single players, and that of all players together, if it is there."""
+def _features(signs: FloatArray, has_together: bool) -> Features:
+    """Return the features of single players, and that of all players together, if it is there.
+
+    They are kept for later calls.
+    """
     n, n_players = signs.shape
     features, maps = signs, 2 * np.eye(n_players)
     if has_together:

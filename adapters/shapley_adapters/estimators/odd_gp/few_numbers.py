@@ -4,10 +4,21 @@ Labels are the same for most coalitions, and jump for a few. If the evaluated co
 jump, few interactions explain them without remainder, and the posterior is sure that there is none.
 But after n values without an event, the event has a chance of 1 / (n + 1) or so in the next one
 (Laplace's rule of succession). So each pair of complements that is not evaluated may deviate from
-its posterior mean with this chance, by as much as the values of the game differ from 0.
+its posterior mean with this chance, by as much as the label.
+
+Means of several labels take more numbers: multiples of a step, of which the largest number has few.
+So many labels may jump by a step each, or all together by as much as the values of the game differ
+from 0. The larger of both variances counts.
 
 Games of other values need no such term: a rule or an interaction that is missing would change the
-values of many coalitions.
+values of many coalitions. For the same reason, two kinds of games that take few numbers need none:
+
+- Sums of single players, such as linear models with whole coefficients. All evaluated values agree
+  with the sum. If several labels jumped, they would hardly agree.
+- Games that interactions explain without remainder, and whose values are more than three sizes.
+
+Measured on labels, classes, and means of three and seven labels of forests, with 10 and 13 players:
+of 336 such sums none was wrong, of 392 such explanations 4; but 42 of 397 explanations of labels.
 """
 
 from __future__ import annotations
@@ -16,15 +27,30 @@ import numpy as np
 
 from ...array_types import BoolArray, FloatArray
 from .attribution_covariances import left_of_other_pairs, shapley_weights, squared_weights
+from .exact_fits import sums_of_players
 
 _ROUNDING = 1e-9
 """Values that differ by less, relative to the largest, are the same number."""
 
+_MOST_STEPS = 10
+"""Number of steps in the largest number, at most, of games that may jump."""
 
-def variances_of_jumps(signs: FloatArray, targets: FloatArray) -> FloatArray:
-    """Return the variances of the Shapley values, (M, B), by jumps at pairs not evaluated.
+_FEW_SIZES = 3
+"""Up to so many sizes beside 0, an explanation without remainder may miss jumps."""
 
-    They are 0 for targets of many numbers.
+_FEWEST_SPARE = 2
+"""So many values must remain to check a sum of single players."""
+
+_CERTAIN = 1e-6
+"""A posterior whose standard deviations are below this, relative to its means, leaves no doubt."""
+
+
+def variances_of_jumps(
+    signs: FloatArray, targets: FloatArray, means: FloatArray, variances: FloatArray
+) -> FloatArray:
+    """Return what jumps at pairs not evaluated add to the variances of the Shapley values, (M, B).
+
+    It is 0 for targets of many numbers, and for those that are explained well enough.
 
     Parameters
     ----------
@@ -32,22 +58,45 @@ def variances_of_jumps(signs: FloatArray, targets: FloatArray) -> FloatArray:
         The coalitions, that of all players first.
     targets : array, (n, B)
         Their values.
+    means, variances : arrays, (M, B)
+        The posterior of the Shapley values without jumps.
     """
     n, n_players = signs.shape
-    variances = np.zeros((n_players, targets.shape[1]))
-    are_few = _take_few_numbers(targets)
-    if are_few.any():
-        of_all = squared_weights(n_players)
-        of_others = left_of_other_pairs(of_all, shapley_weights(signs), np.ones(n))
-        # Contiguous values: the order of a sum does not depend on the other targets.
-        squares = (np.ascontiguousarray(targets.T) ** 2).mean(axis=1)
-        variances[:] = of_others[:, None] * (squares / (n + 1)) * are_few
-    return variances
+    largest, step, n_sizes = _steps(targets)
+    may_jump = largest < (_MOST_STEPS + 0.5) * step
+    is_certain = np.sqrt(variances).sum(axis=0) < _CERTAIN * np.abs(means).sum(axis=0)
+    may_jump &= (n_sizes <= _FEW_SIZES) | ~is_certain
+    if may_jump.any():
+        may_jump &= (n_sizes == 1) | ~_are_sums(signs, targets)
+    if not may_jump.any():
+        return np.zeros_like(means)
+    of_all = squared_weights(n_players)
+    of_others = left_of_other_pairs(of_all, shapley_weights(signs), np.ones(n))
+    # Contiguous values: the order of a sum does not depend on the other targets.
+    squares = (np.ascontiguousarray(targets.T) ** 2).mean(axis=1)
+    squares = np.maximum(squares, largest * step)
+    added: FloatArray = of_others[:, None] * (squares / (n + 1)) * may_jump
+    return added
 
 
-def _take_few_numbers(targets: FloatArray) -> BoolArray:
-    """Return whether the sizes of the values, (n, B), are at most √n different numbers."""
-    sizes = np.sort(np.abs(targets), axis=0)
-    are_different = np.diff(sizes, axis=0) > _ROUNDING * sizes[-1]
-    few: BoolArray = (are_different.sum(axis=0) + 1) ** 2 <= len(targets)
-    return few
+def _steps(targets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the largest size of each target, (n, B), the step, and the number of sizes but 0.
+
+    All sizes are multiples of the step; it is 0 if there is no such step. All arrays are (B,).
+    """
+    with_nothing = np.concatenate([np.zeros_like(targets[:1]), np.abs(targets)])
+    sizes = np.sort(with_nothing, axis=0)
+    largest, gaps = sizes[-1], np.diff(sizes, axis=0)
+    is_new = gaps > _ROUNDING * largest
+    step = np.where(is_new, gaps, np.inf).min(axis=0)
+    multiples = sizes / step
+    are_multiples = (np.abs(multiples - np.rint(multiples)) < _ROUNDING * len(sizes)).all(axis=0)
+    return largest, np.where(are_multiples, step, 0.0), is_new.sum(axis=0)
+
+
+def _are_sums(signs: FloatArray, targets: FloatArray) -> BoolArray:
+    """Return whether each target, (n, B), is a sum of single players, which spare values check."""
+    n, n_players = signs.shape
+    if n < n_players + _FEWEST_SPARE:
+        return np.zeros(targets.shape[1], dtype=bool)
+    return sums_of_players(signs, targets).is_exact

@@ -9,6 +9,7 @@ import numpy as np
 from ...array_types import FloatArray, IntArray
 from ...threads.row_threads import map_in_threads, n_threads_within_memory
 from .attribution_covariances import shapley_weights
+from .effects_by_size import variances_of_fading
 from .equal_posterior import equal_posterior, likely_of_equal
 from .exact_fits import ExactFit, additive_games
 from .exact_terms import with_exact_games
@@ -52,6 +53,9 @@ _MATRICES = 20
 
 _COUNTED_PLAYERS = 24
 """Up to here, all pairs may be evaluated."""
+
+_SPARE_OF_SURE = 10
+"""With more spare values than this, or than players, a game that looks additive is sure to be."""
 
 _SHARE_LEARNED = 0.5
 """Degrees of freedom that each learned weight uses up; less than 1, because it has a prior."""
@@ -97,7 +101,7 @@ def posteriors_of_rows(
         exact = additive_games(signs, targets)
     means, variances = exact.means, exact.variances
     # With fewer values, games may look additive because interactions cancel: errors remain.
-    is_sure = exact.is_exact & (n > 2 * n_players)
+    is_sure = exact.is_exact & (n - n_players > min(n_players, _SPARE_OF_SURE))
     others = np.flatnonzero(~is_sure)
     if len(others):
         of_others = _posteriors(
@@ -112,7 +116,8 @@ def posteriors_of_rows(
         means[:, others] = np.where(is_exact, means[:, others], of_others.means)
         variances[:, others] = of_others.variances
         predictions[:, others], freedom[:, others] = of_others.predictions, of_others.freedom
-    variances += variances_of_jumps(signs, targets)
+    variances += variances_of_fading(signs, targets, means, variances)
+    variances += variances_of_jumps(signs, targets, means, variances)
     return Posterior(means, variances, predictions, freedom)
 
 
