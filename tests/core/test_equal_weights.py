@@ -13,7 +13,7 @@ from shapley_adapters.estimators.odd_gp.attribution_covariances import (
     squared_weights,
 )
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
-from shapley_adapters.estimators.odd_gp.factor_cache import FactorCache, sorted_players
+from shapley_adapters.estimators.odd_gp.factor_cache import FactorCache, n_bytes, sorted_players
 from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior
 from shapley_adapters.estimators.odd_gp.marginal_likelihood import log_prior
 from shapley_adapters.estimators.odd_gp.posteriors_of_rows import posteriors_of_rows
@@ -158,6 +158,14 @@ class Numbers:
     numbers: np.ndarray
 
 
+@dataclass(frozen=True)
+class Holder:
+    """An entry that holds another dataclass."""
+
+    held: Numbers
+    numbers: np.ndarray
+
+
 def test_rows_have_the_same_results_in_any_company():
     signs = design(30, 249)
     values = games(signs, 70)
@@ -204,6 +212,12 @@ def test_a_cache_keeps_its_bound_and_the_most_recent():
     assert made[-2:] == ["large", "large"]
     entry("b")
     assert made[-1] == "large"
+
+
+def test_bytes_of_entries_that_hold_others_count():
+    numbers = Numbers(np.zeros(5))
+    assert n_bytes(numbers) == 40
+    assert n_bytes(Holder(numbers, np.zeros(2))) == 56
 
 
 def test_sorted_players_do_not_depend_on_their_labels():

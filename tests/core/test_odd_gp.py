@@ -25,6 +25,7 @@ from shapley_adapters.estimators.odd_gp.attribution_covariances import (
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
 from shapley_adapters.estimators.odd_gp.effects_by_size import variances_of_fading
 from shapley_adapters.estimators.odd_gp.equal_posterior import equal_posterior
+from shapley_adapters.estimators.odd_gp.factor_cache import FactorCache
 from shapley_adapters.estimators.odd_gp.few_numbers import variances_of_jumps
 from shapley_adapters.estimators.odd_gp.first_values import posterior_through_first_values
 from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior, sizes_of_interactions
@@ -242,6 +243,36 @@ def test_learning_raises_the_evidence_and_finds_who_interacts():
 
     before = evidence_of(covariance_of(signs, start), target)
     assert evidence_of(covariance_of(signs, prior), target) > before + 5
+
+
+def test_games_of_the_same_start_share_the_first_step(monkeypatch):
+    """Also with later games of the same coalitions, but not with those of other coalitions."""
+    rng = np.random.default_rng(0)
+    signs = np.where(rng.random((2, 30, 6)) < 0.5, 1.0, -1.0)
+    targets = rng.normal(size=(2, 30))
+    start = Prior.stack([Prior(np.full(6, 0.3), 0.1, 0.01)])
+    expectation = strength_prior(None, (1, 6))
+    computed, compute = [], prior_fitting.FixedPoint.of
+    monkeypatch.setattr(prior_fitting, "_cache", FactorCache())
+
+    def note(*arguments):
+        computed.append(arguments)
+        return compute(*arguments)
+
+    monkeypatch.setattr(prior_fitting.FixedPoint, "of", note)
+
+    def strengths(of_signs, target):
+        return fit_priors(of_signs, target[None], start, expectation).strengths
+
+    strengths(signs[0], targets[0])
+    n_steps = len(computed)
+    later = strengths(signs[0], targets[1])
+    assert len(computed) == 2 * n_steps - 1
+    other = strengths(signs[1], targets[1])
+    assert len(computed) == 3 * n_steps - 1
+    prior_fitting._cache.clear()
+    np.testing.assert_array_equal(strengths(signs[0], targets[1]), later)
+    assert not np.allclose(other, later)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior
-from shapley_adapters.estimators.odd_gp.marginal_likelihood import covariance_of
+from shapley_adapters.estimators.odd_gp.marginal_likelihood import Features, covariance_of
 from shapley_adapters.estimators.odd_gp.upper_kernel import UpperKernel
 
 
@@ -16,10 +16,15 @@ def test_covariances_above_the_diagonal_are_those_of_the_kernel(n_players, n, co
     signs = np.where(rng.random((n, n_players)) < 0.5, 1.0, -1.0)
     strengths = rng.uniform(0.05, 0.9, size=(3, n_players)) * min(1, 9 / n_players)
     prior = Prior(strengths, np.array([1e-6, 0.2, 3.0]), np.full(3, 0.1), 2.0, common)
-    expected = covariance_of(OddKernel.at(signs, strengths), prior)
-    kernel = UpperKernel(signs, strengths)
+    features = Features(0.8 * np.where(rng.random((3, n, 4)) < 0.5, 1.0, -1.0))
+    whole, kernel = OddKernel.at(signs, strengths), UpperKernel(signs, strengths)
+    expected = covariance_of(whole, prior)
     found = covariance_of(kernel, prior)
     np.testing.assert_allclose(np.triu(found), np.triu(expected), atol=1e-11)
+    by_columns = features.columns @ features.columns.swapaxes(1, 2)
+    for with_features in (covariance_of(of, prior, features) for of in (whole, kernel)):
+        added = np.triu(with_features - expected)
+        np.testing.assert_allclose(added, np.triu(by_columns), atol=1e-8)  # and jitter
     games, memory = np.array([2]), np.full((1, n, n), 7.0)
     alone = covariance_of(kernel.of_games(games), prior.of_games(games), out=memory)
     assert alone is memory

@@ -133,10 +133,10 @@ def test_the_number_of_threads():
 
 
 def test_memory_bounds_the_number_of_threads():
-    assert odd_gp._most_threads(105) > 16
-    assert odd_gp._most_threads(1537) <= 2
-    assert odd_gp._most_threads(20_000) == 1
+    assert odd_gp._most_threads(105, 13) > 16
+    assert odd_gp._most_threads(1537, 48) <= 2
+    assert odd_gp._most_threads(20_000, 48) == 1
 
 
 def test_rows_of_few_values_take_one_thread():
-    assert odd_gp._most_threads(12) == 1
+    assert odd_gp._most_threads(12, 13) == 1

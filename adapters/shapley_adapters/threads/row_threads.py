@@ -1,7 +1,7 @@
 """Threads that solve blocks of rows at the same time.
 
-The blocks do not depend on the number of threads, and one thread computes each block. Therefore
-results do not depend on the number of threads.
+One thread computes each block. The blocks do not depend on the number of threads, or the result of
+a row does not depend on its block. Therefore results do not depend on the number of threads.
 """
 
 from __future__ import annotations

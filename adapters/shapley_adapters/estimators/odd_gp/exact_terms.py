@@ -19,7 +19,7 @@ import scipy.linalg
 from ...array_types import FloatArray, IntArray
 from .exact_fits import Features
 from .kernels import FEWEST_PLAYERS, OddKernel, Prior, log_norm
-from .marginal_likelihood import covariance_of
+from .marginal_likelihood import Features, covariance_of
 from .posterior import Posterior
 from .sparse_triples import SparseInteractions, all_triples, sums_of_triples
 
@@ -129,8 +129,8 @@ def _posterior_coefficients(
     products: ProductsOfSigns,
 ) -> Coefficients:
     """Return the posterior means of the coefficients of larger sets of one game."""
-    of_features = sparse.covariance(kernel.signs) if len(sparse.players) else None
-    covariance = covariance_of(kernel, prior, of_features)
+    features = Features(sparse.features(kernel.signs)) if len(sparse.players) else None
+    covariance = covariance_of(kernel, prior, features)
     factor = scipy.linalg.cho_factor(covariance, lower=True, check_finite=False)
     solved = scipy.linalg.cho_solve(factor, target, check_finite=False)
     strengths, scale = prior.strengths, np.exp(-log_norm(prior.strengths)) * prior.interactions

@@ -9,11 +9,13 @@ where the evidence of the values of the odd part prefers them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ...array_types import FloatArray
 from .kernels import OddKernel, Prior
-from .marginal_likelihood import covariance_of, log_evidence, whiten
+from .marginal_likelihood import Features, covariance_of, log_evidence, whiten
 from .pair_coefficients import pair_coefficients
 from .sparse_triples import SparseInteractions, all_triples, watched_players, with_share
 
@@ -101,7 +103,7 @@ class _Evidence:
 
     def of(self, prior: Prior, interactions: SparseInteractions) -> float:
         """Return that of a prior with interactions of separate variances."""
-        return self._of_covariance(prior, interactions.covariance(self.kernel.signs)[None])
+        return self._with_features(prior, self._features(interactions))
 
     def best(
         self, fitted: Prior, triples: SparseInteractions, least: float
@@ -110,23 +112,23 @@ class _Evidence:
 
         The variances of the triples sum to 1. They get the best factor.
         """
-        of_triples, best = triples.covariance(self.kernel.signs)[None], None
-        variance = float(fitted.interactions[0])
+        best, variance = None, float(fitted.interactions[0])
         for factor in _FACTORS:
-            before = -np.inf
+            scaled = replace(triples, variances=factor * variance * triples.variances)
+            features, before = self._features(scaled), -np.inf
             for share in _SHARES:
                 prior = with_share(fitted, share)
-                evidence = self._of_covariance(prior, factor * variance * of_triples)
+                evidence = self._with_features(prior, features)
                 if evidence < before:
                     break
                 if evidence > least:
-                    best, least = (factor, prior), evidence
+                    best, least = (scaled, prior), evidence
                 before = evidence
-        if best is None:
-            return None
-        factor, prior = best
-        return SparseInteractions(triples.players, factor * variance * triples.variances), prior
+        return best
 
-    def _of_covariance(self, prior: Prior, of_features: FloatArray) -> float:
-        covariances = covariance_of(self.kernel, prior, of_features)
+    def _features(self, interactions: SparseInteractions) -> Features:
+        return Features(interactions.features(self.kernel.signs)[None])
+
+    def _with_features(self, prior: Prior, features: Features) -> float:
+        covariances = covariance_of(self.kernel, prior, features)
         return float(log_evidence(*whiten(covariances, self.values))[0, 0])

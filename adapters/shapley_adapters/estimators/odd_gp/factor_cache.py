@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -64,8 +64,9 @@ class FactorCache(Generic[_T]):
 
 
 def n_bytes(entry: Any) -> int:
-    """Return the bytes of the arrays of a dataclass."""
-    return sum(getattr(getattr(entry, field.name), "nbytes", 0) for field in fields(entry))
+    """Return the bytes of the arrays of a dataclass, and of those that it holds."""
+    values = [getattr(entry, field.name) for field in fields(entry)]
+    return sum(n_bytes(v) if is_dataclass(v) else getattr(v, "nbytes", 0) for v in values)
 
 
 def sorted_players(signs: FloatArray) -> IntArray:

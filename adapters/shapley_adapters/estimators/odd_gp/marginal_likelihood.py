@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -35,6 +37,31 @@ differently; and OpenBLAS solves the last eight of 32 columns by another kernel 
 For smaller blocks, calls take longer than operations."""
 
 
+@dataclass(frozen=True)
+class Features:
+    """Features that are added to a kernel; their coefficients have variance 1.
+
+    Attributes
+    ----------
+    columns : array, (..., n, k)
+        Products of signs times standard deviations, of one game or of each game of a stack.
+    """
+
+    columns: FloatArray
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Their covariance of the values, (..., n, n)."""
+        covariance: FloatArray = self.columns @ self.columns.swapaxes(-1, -2)
+        return covariance
+
+    @property
+    def variance(self) -> FloatArray:
+        """The entry on its diagonal, (..., 1), which is the same for all values."""
+        variance: FloatArray = (self.columns[..., :1, :] ** 2).sum(axis=-1)
+        return variance
+
+
 def log_level_centre(n_players: int) -> float:
     """Return where the logarithm of the level of the strengths is expected."""
     return float(_LEVEL - np.log(n_players))
@@ -53,7 +80,7 @@ def log_prior(prior: Prior) -> FloatArray:
 
 
 def noise_of(
-    prior: Prior, signs: FloatArray, of_features: FloatArray | None = None
+    prior: Prior, signs: FloatArray, features: Features | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the variances of the noise of the values, (..., n), and the least of them, (..., 1).
 
@@ -63,15 +90,14 @@ def noise_of(
     ----------
     signs : array, (n, M)
         The coalitions.
-    of_features : array, (..., n, n), optional
-        The covariance of features whose coefficients have variance 1, which is added to the kernel.
-        The features are products of signs, so that all entries on the diagonal are equal.
+    features : Features, optional
+        Features that are added to the kernel.
     """
     noise = np.asarray(prior.noise_variance)[..., None] * (np.arange(len(signs)) > 0)
     if prior.unevenness:
         sizes = (signs > 0).sum(axis=1)
         noise = noise * evenness_of_sizes(sizes, signs.shape[1]) ** prior.unevenness
-    variance = 1.0 if of_features is None else 1.0 + of_features[..., :1, 0]
+    variance = 1.0 if features is None else 1.0 + features.variance
     return noise + JITTER * variance, JITTER * np.ones_like(noise[..., :1]) * variance
 
 
@@ -91,19 +117,22 @@ def noise_of_attributions(prior: Prior, n_players: int, least: FloatArray) -> Fl
 def covariance_of(
     kernel: OddKernel | UpperKernel,
     prior: Prior,
-    of_features: FloatArray | None = None,
+    features: Features | None = None,
     out: FloatArray | None = None,
 ) -> FloatArray:
     """Return the covariance of the values, (..., n, n), including their noise; written to `out`.
 
     That of an `UpperKernel` is for `factored` only.
     """
-    matrix = kernel.combined(prior, out)
-    noise, _ = noise_of(prior, kernel.signs, of_features)
-    if prior.common and isinstance(kernel, OddKernel):  # an `UpperKernel` has it already
-        matrix += common_covariance(prior, kernel.signs, kernel.signs)
-    if of_features is not None:
-        matrix += of_features
+    if isinstance(kernel, UpperKernel):
+        matrix = kernel.combined(prior, out, None if features is None else features.columns)
+    else:
+        matrix = kernel.combined(prior, out)
+        if prior.common:
+            matrix += common_covariance(prior, kernel.signs, kernel.signs)
+        if features is not None:
+            matrix += features.covariance
+    noise, _ = noise_of(prior, kernel.signs, features)
     diagonal = np.arange(matrix.shape[-1])
     matrix[..., diagonal, diagonal] += noise
     return matrix

@@ -25,6 +25,7 @@ from .attribution_covariances import (
 from .kernels import OddKernel, Prior
 from .left_out_values import SizeWeights, last_block, last_rows
 from .marginal_likelihood import (
+    Features,
     column_by_column,
     common_covariance,
     covariance_of,
@@ -205,12 +206,12 @@ def posterior(
     n, n_players = signs.shape
     other_signs = np.empty((0, n_players)) if other_signs is None else other_signs
     weights, degree_one = shapley_weights(signs), 2 * signs / n_players
-    of_features: FloatArray | None = None
+    of_features: Features | None = None
     of_sparse, own_variance, sparse_with_others = np.zeros(()), np.zeros(()), np.zeros(())
     if sparse:
         stack = SparseInteractions.stack(sparse)
         features, maps = stack.features(signs), stack.attributions(n_players)
-        of_features = features @ features.swapaxes(-1, -2)
+        of_features = Features(features)
         of_sparse, own_variance = features @ maps, (maps**2).sum(axis=-2)
         sparse_with_others = features @ stack.features(other_signs).swapaxes(-1, -2)
     average = _Average()

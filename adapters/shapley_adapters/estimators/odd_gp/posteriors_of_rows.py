@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...array_types import FloatArray, IntArray
-from ...threads.row_threads import map_in_threads, n_threads_within_memory
+from ...threads.row_threads import (
+    map_in_threads,
+    n_threads_for_rows,
+    n_threads_within_memory,
+)
 from .attribution_covariances import shapley_weights
 from .effects_by_size import variances_of_fading
 from .equal_posterior import equal_posterior, likely_of_equal
@@ -38,9 +42,11 @@ is approximated through the first so many values. At the bound, both take as lon
 _MOST_EXPECTED = 2048
 """With more values than this, the even part is not used. It was measured with fewer."""
 
-_BLOCK_NUMBERS, _MOST_TOGETHER = 300_000, 25
+_BLOCK_NUMBERS, _MOST_TOGETHER = 600_000, 25
 """Bounds on the numbers in the matrices of a stack, and on its rows. Rows are solved in stacks, so
-that one NumPy operation works on several matrices while another thread runs."""
+that one NumPy operation works on several matrices while another thread runs. Matrices of more
+values than the search for sparse interactions has are made for one row after the other. Stacks are
+half as large where there would be fewer than two for each thread."""
 
 _WORTH_SHARING = 8
 """From so many rows on, there are at least two blocks, for two threads."""
@@ -136,8 +142,9 @@ def _posteriors(
         blocks = [list(range(len(starts)))]
         solve, n_threads = _with_equal_weights, 1
     else:
-        blocks = _even_blocks(_by_start(starts), _block_size(len(signs)))
-        solve, n_threads = _with_learned_weights, _most_threads(len(signs))
+        solve, n_threads = _with_learned_weights, _most_threads(n, n_players)
+        n_rows = len(starts) // min(n_threads, n_threads_for_rows())
+        blocks = _even_blocks(_by_start(starts), _block_size(n, n_players, n_rows))
 
     def solve_block(block: list[int]) -> Posterior:
         of_block = None if centres is None else centres[block]
@@ -171,18 +178,25 @@ def _even_blocks(rows: list[int], limit: int) -> list[list[int]]:
     return [block.tolist() for block in np.array_split(rows, n_blocks)]
 
 
-def _block_size(n: int) -> int:
-    """Return how many rows are solved together at most, by their number of values."""
-    n_dense = min(n, DENSE_PAIRS)
-    return int(np.clip(_BLOCK_NUMBERS // n_dense**2, 1, _MOST_TOGETHER))
+def _block_size(n: int, n_players: int, n_rows: int) -> int:
+    """Return how many of `n_rows` rows, of `n` values each, a thread solves together at most."""
+    n_together = _BLOCK_NUMBERS // min(n, _n_searched(n_players)) ** 2
+    if n_rows < 2 * n_together:
+        n_together //= 2
+    return int(np.clip(n_together, 1, _MOST_TOGETHER))
 
 
-def _most_threads(n: int) -> int:
+def _most_threads(n: int, n_players: int) -> int:
     """Return how many threads make rows of `n` values faster, and fit into memory."""
     if n < _FEW_VALUES:
         return 1
-    n_bytes = _MATRICES * 8 * _block_size(n) * min(n, DENSE_PAIRS) * n
-    return n_threads_within_memory(n_bytes)
+    of_stack = min(_BLOCK_NUMBERS, _MOST_TOGETHER * min(n, _n_searched(n_players)) ** 2)
+    return n_threads_within_memory(8 * _MATRICES * max(of_stack, min(n, DENSE_PAIRS) * n))
+
+
+def _n_searched(n_players: int) -> int:
+    """Return how many values, at most, show sparse interactions."""
+    return max(min(_SEARCHED_PER_PLAYER * n_players, _MOST_SEARCHED), _LEARNED_FROM) + 1
 
 
 def _with_equal_weights(
@@ -217,8 +231,7 @@ def _with_learned_weights(
     expectation = strength_prior(centres, (len(stack), signs.shape[1]))
     start = around_centres(Prior.stack(starts), expectation)
     prior = fit_priors(signs[first_values], stack[:, first_values], start, expectation)
-    n_searched = min(_SEARCHED_PER_PLAYER * signs.shape[1], _MOST_SEARCHED)
-    searched = slice(0, max(n_searched, _LEARNED_FROM) + 1)
+    searched = slice(0, _n_searched(signs.shape[1]))
     kernel = OddKernel.at(signs[searched], prior.strengths)
     sparse = [SparseInteractions.empty()] * len(stack)
     is_enough = len(signs) - 1 > signs.shape[1]  # fewer pairs do not even determine single players

@@ -11,7 +11,7 @@ import numpy as np
 from ...array_types import BoolArray, FloatArray
 from ...coalitions.sizes import smaller_sizes
 from .kernels import OddKernel, Prior, bounded_strengths
-from .marginal_likelihood import covariance_of, log_evidence, log_prior, whiten
+from .marginal_likelihood import Features, covariance_of, log_evidence, log_prior, whiten
 from .posterior import PriorChoice
 from .prior_fitting import StrengthPrior
 from .sparse_triples import SparseInteractions
@@ -226,11 +226,11 @@ def _scores(
     """
     signs = choices[0].kernel.signs
     values = np.ascontiguousarray(targets[:, : len(signs), None])
-    of_features = SparseInteractions.stack(sparse).covariance(signs)
+    features = Features(SparseInteractions.stack(sparse).features(signs))
     scores = []
     for choice in choices:
         for prior in choice.priors():
-            covariances = covariance_of(choice.kernel, prior, of_features)
+            covariances = covariance_of(choice.kernel, prior, features)
             evidence = log_evidence(*whiten(covariances, values))[:, 0]
             scores.append(evidence + log_prior(prior) + choice.log_chance)
     return np.array(scores)

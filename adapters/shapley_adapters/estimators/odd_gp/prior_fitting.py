@@ -15,6 +15,7 @@ import numpy as np
 import scipy.special
 
 from ...array_types import FloatArray, IntArray, ScoreArray
+from .factor_cache import FactorCache, coalitions_key
 from .kernels import OddKernel, Prior, bounded_strengths, log_norm, sizes_of_interactions
 from .marginal_likelihood import (
     CENTRES,
@@ -79,7 +80,8 @@ def fit_priors(
 ) -> Prior:
     """Return the prior that explains each of the targets best, as a stack.
 
-    Games that start from the same prior share the matrices of the first step.
+    Games that start from the same prior share the matrices of the first step. They are kept for
+    later games of the same coalitions.
 
     Parameters
     ----------
@@ -96,7 +98,9 @@ def fit_priors(
     first, *others = _OVERRELAXATION_WHERE_KNOWN if is_known else _OVERRELAXATION
     prior = start
     for games in _games_by_prior(start):
-        shared = FixedPoint.of(signs, start.of_games(games[:1])).for_games(len(games))
+        of_first = start.of_games(games[:1])
+        shared = FixedPoint.of(signs, of_first) if is_known else _kept_or_computed(signs, of_first)
+        shared = shared.for_games(len(games))
         of_games = StrengthPrior(expectation.centres[games], expectation.spread)
         prior = prior.with_games(games, shared.improved(targets[games], of_games, first))
     # New memory takes the system longer to provide than the processor to fill.
@@ -108,11 +112,16 @@ def fit_priors(
 
 def _games_by_prior(prior: Prior) -> list[IntArray]:
     """Return the games of a stack that have the same prior, for each prior that occurs."""
-    numbers = np.column_stack([prior.strengths, prior.interactions, prior.noise])
-    games_by_numbers: dict[bytes, list[int]] = {}
-    for game, of_game in enumerate(numbers):
-        games_by_numbers.setdefault(of_game.tobytes(), []).append(game)
+    games_by_numbers: dict[tuple[float, ...], list[int]] = {}
+    for game, numbers in enumerate(_numbers(prior)):
+        games_by_numbers.setdefault(numbers, []).append(game)
     return [np.array(games) for games in games_by_numbers.values()]
+
+
+def _numbers(prior: Prior) -> list[tuple[float, ...]]:
+    """Return the hyperparameters of each game of a stack."""
+    numbers = np.column_stack([prior.strengths, prior.interactions, prior.noise])
+    return [tuple(of_game) for of_game in numbers.tolist()]
 
 
 def around_centres(start: Prior, expectation: StrengthPrior) -> Prior:
@@ -219,6 +228,15 @@ class FixedPoint:
         step = (self.level_slopes(energies) - offset / LEVEL_SPREAD**2) / information
         limited: FloatArray = np.clip(step, -_LEVEL_LIMIT, _LEVEL_LIMIT)
         return limited
+
+
+_cache: FactorCache[FixedPoint] = FactorCache()
+
+
+def _kept_or_computed(signs: FloatArray, start: Prior) -> FixedPoint:
+    """Return the fixed point under a prior of one game, from which other games may start."""
+    key = coalitions_key(signs), *_numbers(start)[0]
+    return _cache.get(key, lambda: FixedPoint.of(signs, start))
 
 
 def _energies(

@@ -72,12 +72,6 @@ class SparseInteractions:
         features *= np.sqrt(self.variances)[..., None]
         return features.swapaxes(-1, -2)
 
-    def covariance(self, signs: FloatArray) -> FloatArray:
-        """Return the covariance of the values by these interactions, (..., n, n)."""
-        features = self.features(signs)
-        covariance: FloatArray = features @ features.swapaxes(-1, -2)
-        return covariance
-
     def attributions(self, n_players: int) -> FloatArray:
         """Return the Shapley values of interactions of one standard deviation, (..., k, M)."""
         of_players = np.zeros((*self.variances.shape, n_players))

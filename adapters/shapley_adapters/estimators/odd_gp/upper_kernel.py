@@ -37,26 +37,40 @@ class UpperKernel:
         """Return the kernels of some games of a stack."""
         return UpperKernel(self.signs, self.strengths[games])
 
-    def combined(self, prior: Prior, out: FloatArray | None = None) -> FloatArray:
+    def combined(
+        self,
+        prior: Prior,
+        out: FloatArray | None = None,
+        features: FloatArray | None = None,
+    ) -> FloatArray:
         """Return the covariances of the values, (R, n, n), without noise; written to `out`.
 
-        They include the effect that all players share. Numbers below the diagonals have no meaning.
+        They include the effect that all players share, and that of features, (R, n, k), whose
+        coefficients have variance 1. Numbers below the diagonals have no meaning.
         """
         n = len(self.signs)
+        if features is None:
+            features = np.empty((len(self.strengths), n, 0))
         matrices = np.zeros((len(self.strengths), n, n)) if out is None else out
         variances = np.broadcast_to(prior.interactions, len(matrices))
-        for matrix, strengths, variance in zip(matrices, self.strengths, variances, strict=True):
-            _fill(matrix, self.signs, strengths, float(variance), prior.common)
+        of_games = zip(matrices, self.strengths, variances, features, strict=True)
+        for matrix, strengths, variance, own in of_games:
+            _fill(matrix, self.signs, strengths, float(variance), prior.common, own)
         return matrices
 
 
 def _fill(
-    matrix: FloatArray, signs: FloatArray, strengths: FloatArray, variance: float, common: float
+    matrix: FloatArray,
+    signs: FloatArray,
+    strengths: FloatArray,
+    variance: float,
+    common: float,
+    features: FloatArray,
 ) -> None:
     """Write the covariance of one game, (n, n), on the diagonal and above it.
 
     With sinh(x) = ½ [exp(x) − exp(−x)], as in `kernels`; the kernel of degree 1, and the part of
-    sinh that is of degree 1, are one matrix product.
+    sinh that is of degree 1, are one matrix product with that of the features.
     """
     n, n_players = signs.shape
     scale = log_norm(strengths)
@@ -65,6 +79,8 @@ def _fill(
     of_degree_one = signs * (1 / n_players - variance * np.exp(-scale) * strengths)
     of_degree_one += common / n_players * signs.sum(axis=1, keepdims=True)
     columns = np.ascontiguousarray(signs.T)
+    linear = np.concatenate([of_degree_one, features], axis=1)
+    linear_columns = np.concatenate([columns, features.T])
     n_rows = max(1, _SLAB_NUMBERS // n)
     memory = np.empty((2, n_rows * n))
     for start in range(0, n, n_rows):
@@ -76,5 +92,5 @@ def _fill(
         np.divide(half, raised, out=other)
         raised *= half
         raised -= other
-        np.matmul(of_degree_one[rows], columns[:, start:], out=other)
+        np.matmul(linear[rows], linear_columns[:, start:], out=other)
         np.add(raised, other, out=matrix[rows, start:])
