@@ -2,6 +2,7 @@
 
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,7 +157,8 @@ def test_priors_are_those_of_sets_written_out():
         total = products.sum(axis=1)
         kernels[size] = np.stack([products @ products.T, np.outer(total, total)]) / len(sets)
     norm = sum(variances.values())
-    alone, shared = sum(variances[size] / norm * kernels[size] for size in kernels)
+    weighted = [variances[size] / norm * kernels[size] for size in kernels]
+    alone, shared = np.sum(weighted, axis=0)
     found = _kernels(signs, level)
     for kernel, variance in zip(found, (0.0, 0.03, 0.3), strict=True):
         np.testing.assert_allclose(kernel, alone + variance * shared, rtol=0, atol=1e-12)
@@ -199,5 +201,6 @@ def test_games_are_told_by_the_evidence_of_pairs_and_larger_sets():
 
 
 def test_estimators_without_such_designs_say_so():
+    estimator: Any = core.RandomOrder()
     with pytest.raises(InvalidArgumentError, match="RandomOrder has no designs that leave"):
-        core.RandomOrder().chosen_designs(None, None)
+        estimator.chosen_designs(None, None)

@@ -61,8 +61,8 @@ class ExactFit:
 
 
 @dataclass(frozen=True)
-class Features:
-    """Features of coalitions, and how their coefficients count in Shapley values.
+class Terms:
+    """The terms of a game as features of coalitions, and how their coefficients count in Shapley values.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Features:
     weights: FloatArray
 
     @classmethod
-    def of(cls, features: FloatArray, maps: FloatArray) -> Features:
+    def of(cls, features: FloatArray, maps: FloatArray) -> Terms:
         """Return features, (n, k), whose coefficients count for the players by maps, (k, M)."""
         basis, triangle = scipy.linalg.qr(features, mode="economic", check_finite=False)
         diagonal = np.abs(np.diag(triangle))
@@ -135,11 +135,11 @@ def sums_of_players(signs: FloatArray, targets: FloatArray) -> ExactFit:
 def _sums_of_players(signs: FloatArray, targets: FloatArray, has_together: bool) -> ExactFit:
     """Return the fit of games by single players, and by all together, if it is there."""
     players = sorted_players(signs)
-    fit = _features(signs[:, players], has_together).fit(targets)
+    fit = _terms(signs[:, players], has_together).fit(targets)
     return fit.of_players(np.argsort(players))
 
 
-def _features(signs: FloatArray, has_together: bool) -> Features:
+def _terms(signs: FloatArray, has_together: bool) -> Terms:
     """Return the features of single players, and that of all players together, if it is there.
 
     They are kept for later calls.
@@ -150,7 +150,7 @@ def _features(signs: FloatArray, has_together: bool) -> Features:
         features = np.hstack([signs, np.eye(n, 1)])
         maps = np.vstack([maps, np.full((1, n_players), 2 / n_players)])
     key = coalitions_key(signs), has_together
-    return _cache.get(key, lambda: Features.of(features, maps))
+    return _cache.get(key, lambda: Terms.of(features, maps))
 
 
 def _mean_squares(columns: FloatArray) -> FloatArray:
@@ -159,4 +159,4 @@ def _mean_squares(columns: FloatArray) -> FloatArray:
     return squares
 
 
-_cache: FactorCache[Features] = FactorCache()
+_cache: FactorCache[Terms] = FactorCache()

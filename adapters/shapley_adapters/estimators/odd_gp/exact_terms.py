@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
-from .exact_fits import Features
+from .exact_fits import Terms
 from .kernels import FEWEST_PLAYERS, OddKernel, Prior, log_norm
 from .marginal_likelihood import Features, covariance_of
 from .posterior import Posterior
@@ -215,7 +215,7 @@ def _fitted(
     if _leaves_remainder(features, target):
         return None
     maps = np.concatenate([_maps(n_players, of_size) for of_size in all_sets])
-    fit = Features.of(features, maps).fit(target[:, None])
+    fit = Terms.of(features, maps).fit(target[:, None])
     return (fit.means[:, 0], fit.variances[:, 0]) if fit.is_exact[0] else None
 
 

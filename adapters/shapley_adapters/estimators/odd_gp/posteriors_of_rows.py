@@ -136,6 +136,7 @@ def _posteriors(
     evens: FloatArray | None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), each by a prior that suits it, in blocks."""
+    n, n_players = signs.shape
     first_values = slice(0, _LEARNED_FROM + 1)
     starts = best_of_grid(signs[first_values], targets[first_values])
     if weights == "equal":
