@@ -62,7 +62,7 @@ class ExactFit:
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a game as features of coalitions, and how their coefficients count in Shapley values.
+    """The terms of a game: features of coalitions, and how they count in Shapley values.
 
     Attributes
     ----------
