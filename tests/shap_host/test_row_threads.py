@@ -22,9 +22,9 @@ def model(x):
 
 
 def explain(rows=X):
-    """Return attributions and standard errors of the rows, (rows, 2, 9)."""
+    """Return attributions and standard errors of the rows, (rows, 2, 9), which share coalitions."""
     explainer = shap.Explainer(model, np.zeros((1, 9)), algorithm="oddgp", seed=0)
-    values = explainer(rows, max_evals=120, silent=True).values
+    values = explainer(rows, max_evals=200, silent=True).values
     errors = explainer.last_estimate.standard_errors
     assert (errors > 0).all()
     return np.stack([values, errors.reshape(values.shape)], axis=1)
