@@ -38,7 +38,7 @@ def ridge(draws, targets, total):
         weights = draws.coefficients[known] / pair_counts(n_players)[draws.sizes[known], None]
         errors = targets[:, known] - signs[known] @ slopes
         attributions = 2 * slopes + 2 * off / n_players + weights.T @ errors
-        return attributions, signs[others] @ slopes
+        return attributions, signs[others] @ slopes, np.zeros_like(attributions)
 
     return fit
 
@@ -238,3 +238,16 @@ def test_few_evaluations_do_not_look_sure(n_players, budget):
         freedom.append(found.degrees_of_freedom[is_known])
     assert np.concatenate(inside).mean() > 0.93
     assert np.concatenate(freedom).max() <= budget / 2 - 1
+
+
+@pytest.mark.parametrize(("n_players", "budget"), [(5, 14), (6, 20), (7, 30), (8, 34)])
+def test_pairs_that_do_not_separate_players_do_not_look_sure(n_players, budget):
+    """Additive games are predicted without error then, but not how players share."""
+    members = (np.arange(2**n_players)[:, None] >> np.arange(n_players)) % 2 == 1
+    for seed in range(60):
+        numbers = np.random.default_rng(seed).normal(size=n_players)
+        game = TableGame((members @ numbers)[None, :, None])
+        settings = core.Settings(seed=seed, budget=budget)
+        found = core.estimate(game, core.OddGP(unbiased=True), settings)
+        off = np.abs(found.values[0, :, 0] - numbers)
+        assert (off < 30 * found.standard_errors[0, :, 0] + 1e-5).all()

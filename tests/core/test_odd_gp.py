@@ -369,6 +369,36 @@ def test_exact_where_only_all_players_together_interact(weights, per_player, tog
     np.testing.assert_allclose(found.values[2], alone.values[0], rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("weights", OPTIONS)
+def test_labels_without_an_odd_part_may_jump(weights):
+    """A parity, alone and with one jump elsewhere; and a game whose evaluated values are equal."""
+    members = (np.arange(64)[:, None] >> np.arange(6)) % 2 == 1
+    parity = members[:, :4].sum(axis=1) % 2 == 1
+    jump = (members == np.array([1, 1, 0, 1, 0, 0], dtype=bool)).all(axis=1)
+    tables = np.array([parity, parity | jump, np.ones(64)], dtype=float)[:, :, None]
+    for budget in (18, 30):
+        found = run(TableGame(tables), budget, weights)
+        off = np.abs(found.values - game_shapley_values(TableGame(tables)))
+        assert (found.standard_errors[:2] > 1e-2).all()
+        assert (off <= 2 * found.standard_errors + 1e-12).all()
+        assert not found.standard_errors[2].any()
+
+
+@pytest.mark.parametrize(("n_players", "budget"), [(6, 56), (6, 62), (7, 112), (7, 124), (8, 250)])
+def test_games_of_many_interactions_are_not_taken_for_exact(n_players, budget):
+    """Few values that are left do not check terms that were selected by the same values."""
+    rng, rows = np.random.default_rng(5), []
+    members = (np.arange(2**n_players)[:, None] >> np.arange(n_players)) % 2 == 1
+    for _ in range(25):
+        numbers = rng.exponential(size=n_players)
+        rows.append(np.where(members, numbers, 0.0).max(axis=1))
+    game = TableGame(np.array(rows)[:, :, None])
+    found = run(game, budget)
+    off = np.abs(found.values - game_shapley_values(game)).max(axis=(1, 2))
+    is_sure_and_wrong = off > 30 * found.standard_errors.max(axis=(1, 2)) + 1e-9
+    assert not is_sure_and_wrong.any()
+
+
 def test_more_values_decide_among_choices_of_many_values(monkeypatch):
     """So that fewer choices remain, with the same errors."""
     game = smooth_game(11, n_rows=4, seed=5)

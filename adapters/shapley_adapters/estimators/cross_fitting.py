@@ -28,11 +28,12 @@ _ROUNDING = 1e-12
 _LEAST_SPREAD = 1e-3
 """Least variance of the squares that a variance is a mean of, relative to the square of it."""
 
-Fit = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]
+Fit = Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray, FloatArray]]
 """Takes the indices of the pairs to fit to, and of those to predict, (m,).
 
 It returns the Shapley values, (R, M, K), of the game that has the known values at the pairs of the
-fit and predicted ones elsewhere; and the predicted odd part of the game at the others, (R, m, K).
+fit and predicted ones elsewhere; the predicted odd part of the game at the others, (R, m, K); and
+the posterior variances of the Shapley values, (R, M, K).
 """
 
 
@@ -51,13 +52,17 @@ def cross_fitted(draws: FoldedDraws, targets: FloatArray, fit: Fit) -> Solution:
     coefficients = draws.coefficients
     residuals = np.zeros_like(targets)
     estimates: list[AttributionArray] = []
+    of_priors: list[AttributionArray] = []
     for fold in draws.folds():
-        attributions, predictions = fit(fold.other_indices, fold.indices)
+        attributions, predictions, of_prior = fit(fold.other_indices, fold.indices)
         # `take` keeps rows contiguous, so that a row alone has the same sums as among others.
         residuals[:, fold.indices] = errors = targets.take(fold.indices, axis=1) - predictions
         of_fold = coefficients[fold.indices] * fold.factors[:, None]
         estimates.append(attributions + of_fold.T @ errors)
+        of_priors.append(of_prior)
     variances, freedom = _variances(draws, targets, residuals)
+    # Few pairs may be predicted without error, but leave open how players share what they add.
+    variances = np.maximum(variances, np.mean(of_priors, axis=0))
     return Solution(np.mean(estimates, axis=0), np.sqrt(variances), freedom)
 
 

@@ -26,6 +26,7 @@ from ..pair_folds import FOLDS, FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .design import n_pairs_before_choice, pairs_for_smooth_games, spread_pairs
 from .even_part import even_memory, even_pair_solution
+from .few_numbers import variances_of_jumps
 from .pair_coefficients import even_differences
 from .posterior import Posterior
 from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
@@ -213,7 +214,7 @@ class OddGP(Estimator[OddDesign]):
             (design.draws, np.flatnonzero(~are)),
         ):
             if len(indices):
-                log_weights = design.of_rows(indices).log_weights
+                log_weights = None if design.log_weights is None else design.log_weights[indices]
                 chosen.append((indices, OddDesign(draws.table, draws, log_weights)))
         return chosen
 
@@ -224,19 +225,21 @@ class OddGP(Estimator[OddDesign]):
         targets = draws.targets(values, centred=False)
         if isinstance(draws, FoldedDraws):
 
-            def fit(pairs: IntArray, other_pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+            def fit(
+                pairs: IntArray, other_pairs: IntArray
+            ) -> tuple[FloatArray, FloatArray, FloatArray]:
                 members, other_members = draws.members[pairs], draws.members[other_pairs]
                 results = self._solved(
                     members, total, targets[:, pairs], log_weights, other_members
                 )
-                return results.means, results.predictions
+                return results.means, results.predictions, results.variances
 
             return cross_fitted(draws, targets, fit)
         n_pairs, n_players = draws.members.shape
         is_learned = self.weights == "learned"
         evens = even_differences(*_of_complements(draws, values)) if is_learned else None
         results = self._solved(draws.members, total, targets, log_weights, draws.members[:0], evens)
-        errors = np.sqrt(results.variances)
+        errors = np.sqrt(results.variances + _variances_without_odd_part(draws, values))
         most_freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
         freedom = np.minimum(results.freedom, most_freedom)
         return Solution(results.means, errors, freedom, prior_shares(results.means, errors))
@@ -352,6 +355,22 @@ def _of_complements(draws: CoalitionDraws, values: ValueArray) -> tuple[FloatArr
     first, second = (np.take(values, draws.positions[:, side], axis=1) for side in (0, 1))
     first = np.concatenate([values[:, 1:2], first], axis=1)
     return first, np.concatenate([values[:, :1], second], axis=1)
+
+
+def _variances_without_odd_part(draws: CoalitionDraws, values: ValueArray) -> FloatArray:
+    """Return the variances of the attributions of games whose odd part is 0 so far, (R, M, K).
+
+    The posterior says nothing of them, because all its values are 0. If they are labels, they may
+    jump elsewhere, as their even part does. The variances of other games are 0.
+    """
+    first, second = _of_complements(draws, values)
+    evens = np.where((first == second).all(axis=1, keepdims=True), first - first[:, :1], 0.0)
+    n_rows, n, n_outputs = evens.shape
+    targets = np.ascontiguousarray(evens.transpose(1, 0, 2)).reshape(n, -1)
+    signs = _signs(_with_all(draws.members))
+    unknown = np.zeros((signs.shape[1], targets.shape[1]))
+    variances = variances_of_jumps(signs, targets, unknown, unknown)
+    return variances.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
 
 
 def _with_all(members: CoalitionArray) -> CoalitionArray:

@@ -30,9 +30,10 @@ fit is tried."""
 _LEAST_COEFFICIENTS = (1e-3, 1e-6)
 """Bounds on the coefficients of larger sets, over the largest one. They are tried in this order."""
 
-_SPARE_SHARE, _FEWEST_SPARE = 0.1, 4
-"""Number of values that must remain to check the coefficients: a share of all values, and a
-minimum."""
+_FEWEST_SPARE = 4
+"""Number of values that must remain to check the coefficients, at least. As many remain as there
+are coefficients of larger sets: the sets are chosen by the same values, and two choices of k sets
+can be told apart by 2 k values only."""
 
 _PLAYERS_OF_TRIPLES, _PLAYERS_OF_ALL_SIZES = 24, 8
 """Sets of three are tried among this number of players of the largest strengths, larger sets among
@@ -179,15 +180,14 @@ def _exact_values(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return Shapley values and variances, (M,) each, if few coefficients leave no remainder."""
     n, n_players = signs.shape
-    limit = n - n_players - max(_FEWEST_SPARE, int(_SPARE_SHARE * n))
+    n_spare = n - n_players
+    limit = min(n_spare // 2, n_spare - _FEWEST_SPARE)
     sizes = np.concatenate([np.abs(values) for _, values in coefficients])
     order = np.argsort(-sizes, kind="stable")
-    if limit < 0:
-        return None
-    n_terms = -1
+    n_terms = 0
     for least in _LEAST_COEFFICIENTS:
-        n_before, n_terms = n_terms, min(limit, np.count_nonzero(sizes > least * sizes.max()))
-        if n_terms > n_before:
+        n_before, n_terms = n_terms, int(np.count_nonzero(sizes > least * sizes.max()))
+        if n_before < n_terms <= limit:
             exact = _fitted(signs, target, _largest_sets(coefficients, order[:n_terms]))
             if exact is not None:
                 return exact

@@ -29,8 +29,8 @@ from ...array_types import BoolArray, FloatArray
 from .attribution_covariances import left_of_other_pairs, shapley_weights, squared_weights
 from .exact_fits import sums_of_players
 
-_ROUNDING = 1e-9
-"""Values that differ by less, relative to the largest, are the same number."""
+_ROUNDING = 1e-6
+"""Values that differ by less, relative to the largest, are the same number in single precision."""
 
 _MOST_STEPS = 10
 """Number of steps in the largest number, at most, of games that may jump."""
@@ -90,8 +90,10 @@ def _steps(targets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     is_new = gaps > _ROUNDING * largest
     step = np.where(is_new, gaps, np.inf).min(axis=0)
     multiples = sizes / step
-    are_multiples = (np.abs(multiples - np.rint(multiples)) < _ROUNDING * len(sizes)).all(axis=0)
-    return largest, np.where(are_multiples, step, 0.0), is_new.sum(axis=0)
+    are_multiples = (np.abs(multiples - np.rint(multiples)) < 2 * _MOST_STEPS * _ROUNDING).all(
+        axis=0
+    )
+    return largest, np.where(are_multiples & (largest > 0), step, 0.0), is_new.sum(axis=0)
 
 
 def _are_sums(signs: FloatArray, targets: FloatArray) -> BoolArray:
