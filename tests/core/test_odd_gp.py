@@ -384,6 +384,16 @@ def test_labels_without_an_odd_part_may_jump(weights):
         assert not found.standard_errors[2].any()
 
 
+@pytest.mark.parametrize("n_pairs", [24, 32, 48, 64, 100])
+def test_coalitions_of_three_of_eight_players_do_not_wait_for_all_of_four(n_pairs):
+    pairs = spread_pairs(8, n_pairs, np.random.default_rng(0))
+    assert len(np.unique(pairs ^ pairs[:, :1], axis=0)) == n_pairs
+    counts = np.bincount(np.minimum(pairs.sum(axis=1), 8 - pairs.sum(axis=1)), minlength=5)
+    assert counts[1] == 8
+    assert counts[2] == (28 if n_pairs >= 36 else 1 if n_pairs == 32 else 0)
+    assert counts[3] >= (2 if n_pairs < 64 else 10)
+
+
 @pytest.mark.parametrize(("n_players", "budget"), [(6, 56), (6, 62), (7, 112), (7, 124), (8, 250)])
 def test_games_of_many_interactions_are_not_taken_for_exact(n_players, budget):
     """Few values that are left do not check terms that were selected by the same values."""

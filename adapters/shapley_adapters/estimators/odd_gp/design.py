@@ -73,9 +73,12 @@ def spread_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Coal
     """
     n_there = 2 ** (n_players - 1) - 1 if n_players < 60 else n_pairs
     n_pairs = min(n_pairs, n_there)
-    if n_players <= _FEW_PLAYERS and n_pairs >= n_players * (n_players + 1) // 2:
+    if n_players <= _FEW_PLAYERS:
         order = _chosen(n_players, n_there, n_pairs < _FEW * n_players)
-        return _with_all_small(order, n_pairs)[:, rng.permutation(n_players)]
+        order = _with_sizes_in_turn(order, 2 * n_players)
+        if n_pairs >= n_players * (n_players + 1) // 2:
+            order = _with_all_small(order, n_pairs)
+        return order[:n_pairs, rng.permutation(n_players)]
     n_spread = min(n_pairs, _most_spread(n_players))
     if n_players <= _LISTED_PLAYERS:
         n_spread = min(n_spread, (n_pairs + _CHOSEN_PER_PLAYER * n_players) // 2)
@@ -97,6 +100,19 @@ def _with_all_small(order: CoalitionArray, n_pairs: int) -> CoalitionArray:
     n_others = n_pairs - np.count_nonzero(is_small)
     chosen: CoalitionArray = order[is_small | (np.cumsum(~is_small) <= n_others)]
     return chosen
+
+
+def _with_sizes_in_turn(order: CoalitionArray, n_first: int) -> CoalitionArray:
+    """Return pairs in an order in which, after the first ones, sizes above two take turns.
+
+    With eight players, the search takes no coalition of three before all of four. Votes then err
+    more with more evaluations, because coalitions of three are a third of all.
+    """
+    sizes, ordered = smaller_sizes(order), order.copy()
+    later = np.flatnonzero((sizes > 2) & (np.arange(len(order)) >= n_first))
+    in_turn = np.argsort(ranks_within_sizes(sizes[later]), kind="stable")
+    ordered[later] = order[later[in_turn]]
+    return ordered
 
 
 def n_pairs_before_choice(n_players: int, n_pairs: int) -> int:
