@@ -25,6 +25,9 @@ kinds of games with 10 players: mostly 1 to 2, more where errors are tiny."""
 _ROUNDING = 1e-12
 """Errors below this, relative to the values, are rounding."""
 
+_LEAST_SHARE = 1e-4
+"""Posterior deviations below this, relative to the attributions, are noise of the prior."""
+
 _LEAST_SPREAD = 1e-3
 """Least variance of the squares that a variance is a mean of, relative to the square of it."""
 
@@ -61,9 +64,11 @@ def cross_fitted(draws: FoldedDraws, targets: FloatArray, fit: Fit) -> Solution:
         estimates.append(attributions + of_fold.T @ errors)
         of_priors.append(of_prior)
     variances, freedom = _variances(draws, targets, residuals)
+    means, of_prior = np.mean(estimates, axis=0), np.mean(of_priors, axis=0)
     # Few pairs may be predicted without error, but leave open how players share what they add.
-    variances = np.maximum(variances, np.mean(of_priors, axis=0))
-    return Solution(np.mean(estimates, axis=0), np.sqrt(variances), freedom)
+    least = (_LEAST_SHARE * np.abs(means).mean(axis=1, keepdims=True)) ** 2
+    variances = np.maximum(variances, np.where(of_prior > least, of_prior, 0.0))
+    return Solution(means, np.sqrt(variances), freedom)
 
 
 def _variances(
