@@ -28,6 +28,9 @@ _ROUNDING = 1e-12
 _LEAST_SHARE = 1e-4
 """Posterior deviations below this, relative to the attributions, are noise of the prior."""
 
+_FAR_BELOW = 0.1
+"""Variances of draws below this, relative to those of the prior, come from too few pairs."""
+
 _LEAST_SPREAD = 1e-3
 """Least variance of the squares that a variance is a mean of, relative to the square of it."""
 
@@ -67,7 +70,8 @@ def cross_fitted(draws: FoldedDraws, targets: FloatArray, fit: Fit) -> Solution:
     means, of_prior = np.mean(estimates, axis=0), np.mean(of_priors, axis=0)
     # Few pairs may be predicted without error, but leave open how players share what they add.
     least = (_LEAST_SHARE * np.abs(means).mean(axis=1, keepdims=True)) ** 2
-    variances = np.maximum(variances, np.where(of_prior > least, of_prior, 0.0))
+    is_open = (of_prior > least) & (variances < _FAR_BELOW * of_prior)
+    variances = np.where(is_open, of_prior, variances)
     return Solution(means, np.sqrt(variances), freedom)
 
 
