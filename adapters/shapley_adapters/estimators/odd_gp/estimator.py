@@ -27,6 +27,7 @@ from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .design import n_pairs_before_choice, pairs_for_smooth_games, spread_pairs
 from .even_part import even_memory, even_pair_solution
 from .few_numbers import variances_of_jumps
+from .marginal_likelihood import mean_squares
 from .pair_coefficients import even_differences
 from .posterior import Posterior
 from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
@@ -79,6 +80,10 @@ class OddDesign(Design):
     def within(self, n_coalitions: int) -> OddDesign:
         """Return the design that the first coalitions make."""
         draws = self.draws.within(n_coalitions)
+        return self.with_draws(draws)
+
+    def with_draws(self, draws: CoalitionDraws) -> OddDesign:
+        """Return the design of other pairs, which leaves no choice."""
         return OddDesign(draws.table, draws, self.log_weights)
 
     def of_rows(self, indices: IntArray) -> OddDesign:
@@ -214,8 +219,7 @@ class OddGP(Estimator[OddDesign]):
             (design.draws, np.flatnonzero(~are)),
         ):
             if len(indices):
-                log_weights = None if design.log_weights is None else design.log_weights[indices]
-                chosen.append((indices, OddDesign(draws.table, draws, log_weights)))
+                chosen.append((indices, design.of_rows(indices).with_draws(draws)))
         return chosen
 
     def solve(self, design: OddDesign, values: ValueArray) -> Solution:
@@ -237,9 +241,12 @@ class OddGP(Estimator[OddDesign]):
             return cross_fitted(draws, targets, fit)
         n_pairs, n_players = draws.members.shape
         is_learned = self.weights == "learned"
-        evens = even_differences(*_of_complements(draws, values)) if is_learned else None
+        complements = _of_complements(draws, values)
+        evens = even_differences(*complements) if is_learned else None
         results = self._solved(draws.members, total, targets, log_weights, draws.members[:0], evens)
-        errors = np.sqrt(results.variances + _variances_without_odd_part(draws, values))
+        errors = np.sqrt(
+            results.variances + _variances_without_odd_part(draws.members, *complements)
+        )
         most_freedom = _FREEDOM_OF_FEW if n_pairs <= n_players else np.inf
         freedom = np.minimum(results.freedom, most_freedom)
         return Solution(results.means, errors, freedom, prior_shares(results.means, errors))
@@ -313,8 +320,7 @@ class OddGP(Estimator[OddDesign]):
         targets = np.concatenate([total, targets], axis=1)
         n_rows, n, n_outputs = targets.shape
         flat = np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(n, -1)
-        # Each sum runs over contiguous memory: its order is the same as for one row alone.
-        size = np.sqrt((np.ascontiguousarray(flat.T) ** 2).mean(axis=1))
+        size = np.sqrt(mean_squares(flat))
         is_something = size > 0
         lengths = (n_players, n_players, len(other_members), 1)
         results = Posterior(*(np.zeros((length, len(size))) for length in lengths))
@@ -357,17 +363,28 @@ def _of_complements(draws: CoalitionDraws, values: ValueArray) -> tuple[FloatArr
     return first, np.concatenate([values[:, :1], second], axis=1)
 
 
-def _variances_without_odd_part(draws: CoalitionDraws, values: ValueArray) -> FloatArray:
+def _variances_without_odd_part(
+    members: CoalitionArray, first: FloatArray, second: FloatArray
+) -> FloatArray:
     """Return the variances of the attributions of games whose odd part is 0 so far, (R, M, K).
 
     The posterior says nothing of them, because all its values are 0. If they are labels, they may
     jump elsewhere, as their even part does. The variances of other games are 0.
+
+    Parameters
+    ----------
+    members : array, (n, M)
+        The coalitions.
+    first, second : arrays, (R, n + 1, K)
+        Their values and those of their complements; see `_of_complements`.
     """
-    first, second = _of_complements(draws, values)
-    evens = np.where((first == second).all(axis=1, keepdims=True), first - first[:, :1], 0.0)
-    n_rows, n, n_outputs = evens.shape
+    n_rows, n, n_outputs = first.shape
+    are_equal = (first == second).all(axis=1, keepdims=True)
+    if not are_equal.any():
+        return np.zeros((n_rows, members.shape[1], n_outputs))
+    evens = np.where(are_equal, first - first[:, :1], 0.0)
     targets = np.ascontiguousarray(evens.transpose(1, 0, 2)).reshape(n, -1)
-    signs = _signs(_with_all(draws.members))
+    signs = _signs(_with_all(members))
     unknown = np.zeros((signs.shape[1], targets.shape[1]))
     variances = variances_of_jumps(signs, targets, unknown, unknown)
     return variances.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)

@@ -13,7 +13,7 @@ import scipy.linalg
 
 from ...array_types import BoolArray, FloatArray, IntArray
 from .factor_cache import FactorCache, coalitions_key, sorted_players
-from .marginal_likelihood import column_by_column
+from .marginal_likelihood import column_by_column, mean_squares
 
 _ROUNDING = 1e-12
 """A remainder below this, relative to the values, is rounding."""
@@ -91,8 +91,8 @@ class Terms:
         fit = ExactFit.none(self.weights.shape[1], targets.shape[1])
         along = column_by_column(lambda block: self.basis.T @ block, targets)
         remainder = targets - column_by_column(lambda block: self.basis @ block, along)
-        sizes = _mean_squares(remainder)
-        fit.is_exact[:] = sizes <= _ROUNDING**2 * _mean_squares(targets)
+        sizes = mean_squares(remainder)
+        fit.is_exact[:] = sizes <= _ROUNDING**2 * mean_squares(targets)
         if fit.is_exact.any():
             means = column_by_column(lambda block: self.weights.T @ block, along)
             rounding = (4 * np.finfo(float).eps * np.abs(targets).max(axis=0)) ** 2
@@ -151,12 +151,6 @@ def _terms(signs: FloatArray, has_together: bool) -> Terms:
         maps = np.vstack([maps, np.full((1, n_players), 2 / n_players)])
     key = coalitions_key(signs), has_together
     return _cache.get(key, lambda: Terms.of(features, maps))
-
-
-def _mean_squares(columns: FloatArray) -> FloatArray:
-    """Return the mean squares of columns, (B,), each summed in the same order in any company."""
-    squares: FloatArray = (np.ascontiguousarray(columns.T) ** 2).mean(axis=1)
-    return squares
 
 
 _cache: FactorCache[Terms] = FactorCache()

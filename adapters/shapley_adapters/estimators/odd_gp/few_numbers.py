@@ -28,6 +28,7 @@ import numpy as np
 from ...array_types import BoolArray, FloatArray
 from .attribution_covariances import left_of_other_pairs, shapley_weights, squared_weights
 from .exact_fits import sums_of_players
+from .marginal_likelihood import mean_squares
 
 _ROUNDING = 1e-6
 """Values that differ by less, relative to the largest, are the same number in single precision."""
@@ -72,9 +73,7 @@ def variances_of_jumps(
         return np.zeros_like(means)
     of_all = squared_weights(n_players)
     of_others = left_of_other_pairs(of_all, shapley_weights(signs), np.ones(n))
-    # Contiguous values: the order of a sum does not depend on the other targets.
-    squares = (np.ascontiguousarray(targets.T) ** 2).mean(axis=1)
-    squares = np.maximum(squares, largest * step)
+    squares = np.maximum(mean_squares(targets), largest * step)
     added: FloatArray = of_others[:, None] * (squares / (n + 1)) * may_jump
     return added
 

@@ -227,6 +227,15 @@ def column_by_column(
     return np.concatenate(blocks).T
 
 
+def mean_squares(columns: FloatArray) -> FloatArray:
+    """Return the mean squares of columns, (B,).
+
+    Each sum runs over contiguous memory, so that its order is the same as for one column alone.
+    """
+    squares: FloatArray = (np.ascontiguousarray(columns.T) ** 2).mean(axis=1)
+    return squares
+
+
 def log_evidence(half_log_determinants: FloatArray, whitened: FloatArray) -> FloatArray:
     """Return the log marginal likelihood with the best scale, (..., B), up to a constant.
 
