@@ -4,6 +4,7 @@
 estimates.
 """
 
+from .estimators.best import Best
 from .estimators.exact import Exact
 from .estimators.graph.c_shapley import CShapley
 from .estimators.graph.c_shapley_regression import ConnectedRegression
@@ -33,6 +34,7 @@ from .pipeline.tolerance import Tolerance
 
 __all__ = [
     "SVARM",
+    "Best",
     "CShapley",
     "ConnectedRegression",
     "DifferentiableGame",

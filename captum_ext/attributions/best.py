@@ -1,4 +1,4 @@
-"""Enumeration or odd Gaussian-process regression, whichever the budget allows."""
+"""The exact or the most accurate attributions for what they cost."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from .shared_parameters import documented
 @documented
 @write_constructor
 class Best(SamplingAttribution):
-    """Exact Shapley values where the budget or the time allows, else the most accurate estimate.
+    """Exact Shapley values where they cost no more, else the most accurate estimate for the time.
 
-    Each example whose budget pays for all 2^M coalitions of its M features is enumerated, and its
-    attributions are exact. The other examples are estimated by odd Gaussian-process regression, as
-    by `OddGP`. `last_estimate.enumerated` holds which examples are exact.
+    The first of these that applies is chosen, and `last_estimate.choice` says which one and why:
 
-    Pass the time that a call may take as `max_seconds`, or the standard error that is small enough
-    as `tolerance`, or both. With a time, the costs of the forward function and of the estimator are
-    measured first, and the budget is the largest that fits. Without either, the budget is that of
-    all methods: 16 evaluations per feature, at least 500. The choice then depends on the number of
-    features alone.
+    1. All 2^M coalitions of M features, which are exact: up to 10 features, where the budget pays
+       for them, and where they take no longer than an estimate.
+    2. Odd Gaussian-process regression (`OddGP`); with equal weights, or least squares, where its
+       own work takes seconds and longer than the forward function.
+
+    Costs are measured with the first evaluations. With `max_seconds`, the choice is what errs
+    least within that time. A call of the method that was chosen, with its budget
+    (`last_estimate.budget`) and `seed`, repeats the numbers exactly.
 
     Parameters
     ----------
@@ -41,5 +42,5 @@ class Best(SamplingAttribution):
     array([ True])
     """
 
-    def _estimator(self) -> core.OddGP:
-        return core.OddGP()
+    def _estimator(self) -> core.Best:
+        return core.Best()

@@ -124,8 +124,9 @@ class CoalitionAttribution(InteractionAttribution):
             Whole numbers, equal for the elements of one feature, also across tensors. By default
             each element of an example is a feature.
         n_samples : int, optional
-            The budget: the number of coalitions evaluated per example. By default 16 per feature,
-            at least 500. If it allows all 2^M coalitions, the result is exact. Up to two further
+            The budget: the number of coalitions evaluated per example. By default all 2^M for up
+            to 10 features, and 16 per feature, at least 500, for more. If it allows all 2^M
+            coalitions, the result is exact. Up to two further
             evaluations for all examples together check that the model is deterministic; they come
             from unused budget or are added to the default.
         perturbations_per_eval : int, optional
@@ -145,10 +146,10 @@ class CoalitionAttribution(InteractionAttribution):
             attribution, as in `"1%"`. `n_samples` is still the limit, and is by default twenty
             times as high. A warning names the examples that reach it first.
         max_seconds : float, optional
-            The time for the call, for all examples together. The budget is the largest that fits,
-            from costs measured at the start, so that it may differ from call to call. The same seed
-            with `n_samples=method.last_estimate.budget` repeats the call exactly. If you pass
-            `n_samples`, it is a further limit.
+            The time for the call, for all examples together. Costs are measured on the first
+            examples; then all are estimated with the largest budget that fits, so that it may
+            differ from call to call. The same seed with `n_samples=method.last_estimate.budget`
+            repeats the numbers exactly. If you pass `n_samples`, it is a further limit.
 
         Returns
         -------

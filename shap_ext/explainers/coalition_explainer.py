@@ -120,8 +120,8 @@ class CoalitionExplainer(StreamExplainer):
             Series or as an array of one dimension.
         max_evals : int or "auto"
             The budget: the number of coalitions evaluated per row, each once for all background
-            rows. By default 16 per player, at least 500. If it allows all 2^M coalitions, the
-            explanation is exact. Up to two further evaluations for all rows together check that the
+            rows. By default all 2^M for up to 10 players, and 16 per player, at least 500, for more.
+            If it allows all 2^M coalitions, the explanation is exact. Up to two further evaluations for all rows together check that the
             model is deterministic; they come from unused budget or are added to the default.
         main_effects : bool
             Not supported.
@@ -142,10 +142,10 @@ class CoalitionExplainer(StreamExplainer):
             `"1%"`. `max_evals` is still the limit, and is by default twenty times as high. A
             warning names the rows that reach it first.
         max_seconds : float, optional
-            The time for the call, for all rows together. The budget is the largest that fits, from
-            costs measured at the start, so that it may differ from call to call. The same seed with
-            `max_evals=explainer.last_estimate.budget` repeats the call exactly. If you pass
-            `max_evals`, it is a further limit.
+            The time for the call, for all rows together. Costs are measured on the first rows; then
+            all rows are estimated with the largest budget that fits, so that it may differ from
+            call to call. The same seed with `max_evals=explainer.last_estimate.budget` repeats the
+            numbers exactly. If you pass `max_evals`, it is a further limit.
         check_additivity : bool
             Whether to raise an error if attributions do not sum to the model's output. Those of
             efficient estimators always do.
@@ -423,10 +423,18 @@ class CoalitionExplainer(StreamExplainer):
         weights = explained.game.background_weights
         return ValuedGame(explained.game, value_function, background_weights=weights)
 
+    @property
+    def _explained_model(self) -> Any:
+        """The model whose outputs are explained."""
+        return self.model
+
     def explained_rows(self, args: tuple[Any, ...]) -> ExplainedRows:
         """Return the rows of a call with their game and the layout of the results."""
+        return self._rows_of(args, self._explained_model)
+
+    def _rows_of(self, args: tuple[Any, ...], model: Any) -> ExplainedRows:
         make = ExplainedRowsMaker(
-            model=self.model,
+            model=model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
             average=LinkedAverage(checked_link(self.link)),

@@ -109,7 +109,9 @@ class ImportanceExplainer(CoalitionExplainer):
             population=population,
             total_name="total_evals",
         )
-        explained = self.explained_rows(X if isinstance(X, tuple) else (X,))
+        # A loss is that of predictions, whatever outputs of the model a call explains.
+        model = self.model if plan.kind == "loss" else self._explained_model
+        explained = self._rows_of(X if isinstance(X, tuple) else (X,), model)
         if explained.groups is None:
             raise InvalidArgumentError(
                 "X has features of its own in each row, such as tokens of texts; there is no mean "

@@ -36,6 +36,7 @@ def with_record(results: Any, explainer: Any, started: float, estimate: Estimate
         options=_options_of(explainer),
         seed=explainer.seed if estimate is None else estimate.seed,
         evaluations=evaluations,
+        choice="" if estimate is None else estimate.choice,
         warnings=warnings_since(started),
         versions=used_versions(),
     )

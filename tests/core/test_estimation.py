@@ -133,10 +133,21 @@ def test_one_player():
 
 
 def test_default_budget():
-    assert [core.default_budget(m) for m in (1, 31, 32, 100)] == [500, 500, 512, 1600]
-    game = random_game(10)  # more coalitions than the default
+    """All coalitions of up to ten players, as shap's own default."""
+    assert [core.default_budget(m) for m in (1, 8, 9, 10)] == [500, 500, 512, 1024]
+    assert [core.default_budget(m) for m in (11, 31, 32, 100)] == [500, 500, 512, 1600]
+    game = random_game(11)  # more coalitions than the default
     core.estimate(game, core.RandomOrder(), core.Settings(seed=0))
     assert 480 <= len(set(game.asked)) <= 500
+
+
+@rows_of(RANDOM)
+@pytest.mark.parametrize("n_players", [9, 10])
+def test_ten_players_are_exact_by_default(row, n_players):
+    game = random_game(n_players)
+    result = row.estimate(game)
+    assert result.enumerated.all() and (result.standard_errors == 0).all()
+    np.testing.assert_allclose(result.values, game_shapley_values(game), atol=1e-10)
 
 
 @pytest.mark.parametrize("n_players", [5, 30, 70])

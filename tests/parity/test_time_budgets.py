@@ -17,10 +17,9 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
-from shapley_adapters.pipeline.measured_growth import MeasuredGrowth
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.clock import Clock
-from tests.helpers.estimator_table import ESTIMATORS, OF_CLASSES
+from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
 from tests.helpers.reference_games import FunctionGame, TableGame, smooth_game
 
@@ -80,12 +79,16 @@ def test_calls_end_in_time_and_use_it(explain, seconds, n_features, clock):
 def test_a_call_is_repeated_by_its_budget(explain, algorithm, clock):
     model = clock.model(curved, 1e-4)
     first, estimate = explain(model, ROWS, algorithm, max_seconds=0.3)
-    again, repeated = explain(curved, ROWS, algorithm, max_evals=estimate.budget)
+    chosen = "OddGP" if algorithm == "Best" else algorithm  # the estimate says so
+    assert chosen == estimate.method
+    again, repeated = explain(curved, ROWS, chosen, max_evals=estimate.budget)
     np.testing.assert_array_equal(again, first)
     np.testing.assert_array_equal(repeated.standard_errors, estimate.standard_errors)
     assert estimate.timing_evaluations > 0 == repeated.timing_evaluations
     assert repeated.budget == estimate.budget
-    assert f"(max_seconds pays for {estimate.budget:,})" in repr(estimate)
+    assert (
+        f"chosen: {estimate.choice}" in repr(estimate) and f"{estimate.budget:,}" in estimate.choice
+    )
 
 
 @HOSTS
@@ -262,15 +265,73 @@ def test_exact_values_through_the_core(clock):
     assert isinstance(game, TableGame) and clock.now == 0.0
 
 
-def test_growth_is_never_taken_for_less_than_it_is():
-    for power in (1, 2, 3):
-        growth = MeasuredGrowth(3.0)
-        for budget in (50, 100):
-            growth.add(budget, 1.0 + (budget / 100) ** power)
-        for budget in (60, 100, 150, 400):
-            assert growth.at(budget) >= 1.0 + (budget / 100) ** power - 1e-12
-    assert MeasuredGrowth(3.0).at(10) == 0.0
-    assert ESTIMATORS[0].estimator.solution_exponent == 1.5
+# --- our own work without a limit of time ---
+
+
+@pytest.mark.parametrize("power", [1, 2, 3])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_our_own_work_of_a_call_is_forecast(power, n_outputs, clock, monkeypatch):
+    """The warning is right within a factor of two, and says what takes less."""
+    monkeypatch.setattr("shapley_adapters.pipeline.one_round.MANY_ENTRIES", 10**5)
+    for kind, seconds in ((core.OddGP, 5.0), (core.LeastSquares, 1e-3)):
+        solve = kind.solve
+
+        def slow(self, design, values, solve=solve, seconds=seconds):
+            clock.now += (
+                seconds * values.shape[0] * values.shape[2] * (values.shape[1] / 400) ** power
+            )
+            return solve(self, design, values)
+
+        monkeypatch.setattr(kind, "solve", slow)
+    rows = np.tile(ROWS, (5, 1)) + np.arange(20)[:, None]
+    explainer = shap_ext.OddGPExplainer(
+        lambda x: np.stack([curved(x)] * n_outputs, axis=1), np.zeros((1, 30)), seed=0
+    )
+    with pytest.warns(ShapleyExtWarning, match="Least squares would take") as warned:
+        explained = explainer(rows, max_evals=400, silent=True)
+    (text,) = {str(one.message) for one in warned}
+    (forecast,) = re.findall(r"computes for about ([\d,]+) s beside the model, for 20 rows", text)
+    assert 0.5 <= float(forecast.replace(",", "")) / clock.now <= 2
+    alone = explainer(rows[:2], max_evals=400, silent=True)
+    np.testing.assert_array_equal(alone.values, explained.values[:2])
+
+
+def test_best_takes_the_cheaper_estimator_where_our_own_work_is_long(clock, monkeypatch):
+    solve = core.OddGP.solve
+
+    def slow(self, design, values):
+        clock.now += (1.0 if self.weights == "learned" else 1e-3) * len(values)
+        return solve(self, design, values)
+
+    monkeypatch.setattr(core.OddGP, "solve", slow)
+    monkeypatch.setattr("shapley_adapters.pipeline.choices._FEW_ENTRIES", 0)
+    rows = np.tile(ROWS, (5, 1)) + np.arange(20)[:, None]
+    model = clock.model(curved, 1e-6)
+    values, estimate = by_shap(model, rows, max_evals=450)
+    assert estimate.choice.startswith("oddgp with weights='equal': our own work takes about")
+    explainer = shap_ext.OddGPExplainer(curved, np.zeros((1, 30)), weights="equal", seed=0)
+    np.testing.assert_array_equal(explainer(rows, max_evals=450, silent=True).values, values)
+    slow_model = clock.model(curved, 1e-2)  # which takes 90 s: then ours may take 20
+    values, estimate = by_shap(slow_model, rows, max_evals=450)
+    assert estimate.choice.startswith("oddgp: our own work takes about")
+    by_name, _ = by_shap(curved, rows, "oddgp", max_evals=450)
+    np.testing.assert_array_equal(by_name, values)
+
+
+@HOSTS
+@pytest.mark.parametrize(("seconds", "is_exact"), [(1e-7, True), (1e-3, False)])
+def test_best_enumerates_where_that_takes_no_longer(explain, seconds, is_exact, clock, monkeypatch):
+    solve = core.OddGP.solve
+
+    def slow(self, design, values):
+        clock.now += 3e-3 * len(values)
+        return solve(self, design, values)
+
+    monkeypatch.setattr(core.OddGP, "solve", slow)
+    rows = np.random.default_rng(0).normal(size=(10, 12))
+    _, estimate = explain(clock.model(curved, seconds), rows)
+    assert estimate.enumerated.all() == is_exact
+    assert estimate.choice.startswith("all 2^12 coalitions, which take" if is_exact else "oddgp:")
 
 
 # --- interactions ---
@@ -311,7 +372,7 @@ def test_interactions_that_no_time_suffices_for_are_refused_at_once(n_features, 
 def test_the_budget_of_a_limited_time_has_interactions_that_fit_into_memory(
     name, clock, monkeypatch
 ):
-    for module in ("budgets", "time_budgets"):
+    for module in ("budgets", "costs"):
         monkeypatch.setattr(f"shapley_adapters.pipeline.{module}.memory_limit", lambda: 2**22)
     rows, model = ROWS[:1, :20], clock.model(curved, 1e-5)
     explainer = shap.Explainer(model, 0 * rows, algorithm=name, seed=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -212,6 +212,14 @@ class Estimator(Protocol[DesignT]):
 
     interaction_indices: ClassVar[tuple[str, ...]] = ()
     """The indices of interaction that `pair_interactions` can estimate."""
+
+    @property
+    def candidates(self) -> tuple[Estimator[Any], ...]:
+        """The estimators among which measured costs decide; the first where they are not measured.
+
+        All but `Best` have themselves only.
+        """
+        return (self,)
 
     @property
     def is_drawn_by_labels(self) -> bool:

@@ -17,6 +17,7 @@ from ..row_numbers import row_number
 from .batch_sizes import BatchBounds, FixedBatchSize, TimedBatchSize
 from .game import Game
 from .outputs import OutputShape
+from .value_memory import ValueMemory
 
 _CACHE_BYTES = {"cpu": 2**20}
 """Total size of rows for which a call is efficient; other devices need larger calls."""
@@ -116,6 +117,8 @@ class Evaluator:
     is_timed : bool
         Whether to choose the batch size by timing, if the game has bounds and the user gives no
         size. A model in single precision may round differently in batches of other sizes.
+    memory : ValueMemory, optional
+        Values that are known already, and the place for new ones.
     """
 
     game: Game
@@ -124,6 +127,7 @@ class Evaluator:
     _output_shape: OutputShape = field(default_factory=_new_shape, init=False, repr=False)
     is_timed: bool = False
     on_error: Callable[[Exception, IntArray, CoalitionArray], object] = lambda *_: None
+    memory: ValueMemory | None = None
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
@@ -144,7 +148,7 @@ class Evaluator:
             rows = np.concatenate([piece[0] for piece in pieces])
             coalitions = np.concatenate([piece[1] for piece in pieces])
             try:
-                values = self.game(rows, coalitions)
+                values = self._values(rows, coalitions)
             except Exception as error:
                 self.on_error(error, rows, coalitions)
                 if not batches.halve(error):
@@ -201,6 +205,11 @@ class Evaluator:
                 size = TimedBatchSize(BatchBounds(last.best, last.bounds.largest), is_warm=True)
             self._timed_sizes[n_players] = size
         return size
+
+    def _values(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
+        if self.memory is None:
+            return self.game(rows, coalitions)
+        return self.memory.values(self.game, rows, coalitions)
 
     def _checked(
         self, values: ValueArray, rows: IntArray, coalitions: CoalitionArray

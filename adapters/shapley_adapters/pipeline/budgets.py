@@ -22,12 +22,19 @@ fewer evaluations are often too small, and a row that stops then stops too early
 FEWER_PLAYERS = "Group features (groups= or a coarser masker in shap, feature_mask in captum)"
 
 
-def default_budget(n_players: int, with_tolerance: bool = False) -> int:
-    """Return the evaluations for each row by default: 16 per player, at least 500.
+ENUMERATED_BY_DEFAULT = 10
+"""With at most this many players, the default budget pays for all coalitions. It is the number up
+to which `shap.Explainer` enumerates by default, so that nobody loses exact values."""
 
+
+def default_budget(n_players: int, with_tolerance: bool = False) -> int:
+    """Return the evaluations for each row by default.
+
+    Up to 10 players, those of all coalitions, at least 500; then 16 per player, at least 500.
     Twenty times as many with a tolerance, which ends most rows earlier.
     """
-    return max(500, 16 * n_players) * (20 if with_tolerance else 1)
+    budget = max(500, 16 * n_players) * (20 if with_tolerance else 1)
+    return max(budget, 2**n_players) if n_players <= ENUMERATED_BY_DEFAULT else budget
 
 
 @dataclass(frozen=True)

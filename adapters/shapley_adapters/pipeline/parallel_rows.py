@@ -202,6 +202,7 @@ class _Worker:
             self._count,
             is_timed=True,
             on_error=self._raise_with_row,
+            memory=run.memory,
         )
         self.evaluate.start_at(batch_sizes)
 

@@ -101,13 +101,15 @@ class Estimate:
         into `max_seconds`. None where the default applied. With this budget and `seed`, an estimate
         that was limited by time can be repeated exactly.
     timing_evaluations : int
-        Evaluations, for all rows together, that measured the costs to choose a budget for
-        `max_seconds`; they are not part of `evaluations`.
+        Evaluations, for all rows together, that measured costs and are not part of `evaluations`:
+        the values that the chosen estimator did not use.
     check_evaluations : int
         Evaluations, 0 to 2 for all rows together, that were made once more at the end to see
         whether the model is deterministic; they are not part of `evaluations`.
     method : str
         The name of the estimator.
+    choice : str
+        What was chosen by measured costs, and why: for `max_seconds`, and by `best`; "" elsewhere.
     interactions : PairInteractions, optional
         The interactions of all pairs of players, where the call asked for them. Their standard
         errors have no degrees of freedom of their own: those of a pair are the fewer of its two
@@ -137,6 +139,7 @@ class Estimate:
     timing_evaluations: int = 0
     check_evaluations: int = 0
     method: str = ""
+    choice: str = ""
     interactions: PairInteractions | None = None
     rounding: float = 0.0
     trace: Trace | None = None
@@ -151,7 +154,7 @@ class Estimate:
         )
         return (
             f"Estimate({self._methods()}: {sizes}; {_range(self.evaluations)} evaluations per row"
-            f"{self._time_summary()}; {self._error_summary()}; seed {self.seed})"
+            f"; {self._error_summary()}; seed {self.seed}{self._choice_summary()})"
         )
 
     def _methods(self) -> str:
@@ -160,13 +163,11 @@ class Estimate:
         if not self.method or not n_enumerated or self.method == "Exact":
             return self.method or "method unknown"
         if n_enumerated == len(self.enumerated):
-            return "enumeration"
+            return "enumeration" if self.evaluations.any() else self.method
         return f"{self.method}, enumeration of {_counted(n_enumerated, 'row')}"
 
-    def _time_summary(self) -> str:
-        if not self.timing_evaluations:
-            return ""
-        return f" (max_seconds pays for {self.budget:,})"
+    def _choice_summary(self) -> str:
+        return f"; chosen: {self.choice}" if self.choice else ""
 
     def _error_summary(self) -> str:
         if not self.standard_errors.size or np.isnan(self.standard_errors).all():

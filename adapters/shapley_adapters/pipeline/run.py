@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -19,15 +18,15 @@ from ..estimators.protocol import Design, Estimator, Solution
 from ..games.evaluation import Evaluator
 from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
+from ..games.value_memory import ValueMemory
 from ..graphs.graphs_of_rows import graphs_of_rows
 from ..graphs.player_graph import PlayerGraph
 from ..row_numbers import first_row
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets
 from .designs import GroupDesign, GroupDesigns
-from .own_seconds import MANY_ENTRIES, check_own_seconds
+from .own_seconds import MANY_ENTRIES, refuse_long_rows
 from .pair_interactions import check_interactions, record_pairs
-from .phase_seconds import Phase
 from .result import Estimate
 from .row_groups import PendingRows, RowGroup, group_rows, group_rows_on_graphs
 from .run_warnings import RunWarnings
@@ -68,8 +67,8 @@ class Run:
         The warnings that are given at the end.
     largest : float
         The largest value so far, regardless of signs.
-    time_phase : callable
-        Returns a context that adds the time of a phase to its seconds; by default it does nothing.
+    memory : ValueMemory, optional
+        Values that are known already.
     """
 
     game: Game
@@ -80,7 +79,7 @@ class Run:
     budgets: dict[int, RowBudget] = field(init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
     largest: float = 0.0
-    time_phase: Callable[[Phase], AbstractContextManager[object]] = nullcontext
+    memory: ValueMemory | None = None
     _graphs: Sequence[PlayerGraph] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
@@ -98,7 +97,7 @@ class Run:
         self.budgets = checked_budgets(self.n_active, self.estimator, settings)
         widest = self.budgets[max(self.budgets)]
         if widest.limit * widest.n_players > MANY_ENTRIES:
-            check_own_seconds(widest, self.estimator, settings)
+            refuse_long_rows(widest, self.estimator, settings)
         if settings.interactions is not None:
             check_interactions(self.estimator, settings, self.budgets.values(), self.active.shape)
         self._designs = GroupDesigns(self.estimator, settings, self.budgets)
@@ -175,18 +174,16 @@ class Run:
         groups = self._groups(rows, ends)
         source = self.estimator.score_source
         if source is not None:
-            with self.time_phase("scores"):
-                groups = self._scored(groups, source, evaluate)
+            groups = self._scored(groups, source, evaluate)
         record = partial(self._record, result, first_row)
         # BLAS is limited once for all rows, also where each has a design.
-        with self.time_phase("designs"), one_blas_thread():
+        with one_blas_thread():
             pending = [of_group for group in groups for of_group in self._start(group)]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
-            with self.time_phase("evaluations"):
-                values = evaluate([of_group.request() for of_group in pending])
+            values = evaluate([of_group.request() for of_group in pending])
             self.largest = max([self.largest, *map(largest_magnitude, values)])
-            with self.time_phase("solutions"), one_blas_thread():
+            with one_blas_thread():
                 pending = [
                     unfinished
                     for of_group, new in zip(pending, values, strict=True)

@@ -35,6 +35,8 @@ class CallRecord:
         The seed of all random choices.
     evaluations : tuple of int, optional
         The smallest and the largest number of evaluations of a row, and the sum over the rows.
+    choice : str
+        What was chosen by measured costs or by the structure of the model, and why; "" elsewhere.
     warnings : tuple of str
         The warnings of this package in the call.
     versions : mapping of str to str
@@ -49,6 +51,7 @@ class CallRecord:
     options: Mapping[str, str]
     seed: int | None
     evaluations: tuple[int, int, int] | None
+    choice: str
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
 

@@ -1,0 +1,286 @@
+"""What a call costs: measured on its first rows with small budgets, forecast for larger ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..array_types import BoolArray, IntArray
+from ..coalitions.tables import CoalitionTable, end_points
+from ..estimators.exact import MAX_PLAYERS
+from ..estimators.protocol import Estimator
+from ..games.evaluation import Evaluator, Request
+from ..games.game import Game
+from ..games.value_memory import ValueMemory
+from ..memory_bounds import memory_limit
+from .budgets import estimation_cost, needs_enumeration
+from .expected_errors import expected_error
+from .result import blank_estimate
+from .run import Run
+from .settings import Settings
+
+_ENUMERATION_SECONDS = 3e-8
+"""Seconds of our own work for each coalition, player and output of an enumeration, measured with
+10 to 14 players. Only a small part of the time of any model depends on it."""
+
+_TOLERANCE_FACTOR = 3.0
+"""With a tolerance, rows are solved after each round: about this multiple of the last solution."""
+
+_LEAST_GROWTH, _MOST_GROWTH = 0.5, 3.0
+"""Bounds of the power of the budget with which our own work grows between two measurements: the
+overhead of calls, and the factorisation of a matrix."""
+
+_CAUTIOUS_GROWTH = 2.0
+"""The power with which a measurement is expected to grow, so that it does not take too long."""
+
+_MEASURED_ROWS = 16
+"""Costs are measured on one row of so many, at least one: rows that share calls cost less each."""
+
+
+@dataclass(frozen=True)
+class OwnWork:
+    """Our own work with one budget: seconds for a design, and for each row.
+
+    `n_stored` values of it are in memory, and `error` is the mean standard error of the results.
+    """
+
+    design: float
+    row: float
+    n_stored: int = 0
+    error: float = math.nan
+
+
+@dataclass
+class Costs:
+    """The measured costs of a call.
+
+    Attributes
+    ----------
+    game : Game
+        The games of all rows.
+    settings : Settings
+        The settings of the call.
+    active : array, (R, M)
+        The players that can change the value of each row.
+    memory : ValueMemory
+        Knows the seconds of an evaluation, and the values of the measurements.
+    n_workers : int
+        The workers that share the rows.
+    """
+
+    game: Game
+    settings: Settings
+    active: BoolArray
+    memory: ValueMemory
+    n_workers: int = 1
+    n_rows_of: dict[int, int] = field(init=False)
+    _n_outputs: int = field(default=1, init=False)
+    _work: dict[int, dict[int, OwnWork]] = field(default_factory=dict, init=False)
+    _reused: dict[int, float] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        n_active = self.active.sum(axis=1)
+        sizes, counts = np.unique(n_active[n_active > 0], return_counts=True)
+        self.n_rows_of = dict(zip(sizes.tolist(), counts.tolist(), strict=True))
+        self.sizes: IntArray = sizes
+        self.n_players = max(self.n_rows_of, default=0)
+        self._widest = np.flatnonzero(n_active == self.n_players)
+        self._n_measured = -(-len(self._widest) // _MEASURED_ROWS)
+
+    def measure(self, estimator: Estimator[Any], budget: int, n_rows: int | None = None) -> None:
+        """Estimate the first rows with most players by some budget, and store what it took.
+
+        One row first: what it takes beside the later ones is a design, and what a design needs
+        once. The values stay in memory, so that a later round does not pay for them again.
+        """
+        once = self._estimated(self._widest[:1], estimator, budget)
+        rows = self._widest[: n_rows or self._n_measured]
+        self._estimated(rows, estimator, budget, once.row)
+
+    def _estimated(
+        self, rows: IntArray, estimator: Estimator[Any], budget: int, once: float = 0.0
+    ) -> OwnWork:
+        """Estimate some rows, and store and return what it took."""
+        settings = replace(
+            self.settings,
+            budget=budget,
+            max_seconds=None,
+            tolerance=None,
+            with_errors=self.settings.needs_errors,
+            trace=False,
+            is_for_training=True,  # no user reads these values, so that nothing is warned of
+        )
+        with self.recorded(estimator, budget, len(rows), once):
+            run = Run(self.game, estimator, settings, self.active)
+            evaluate = Evaluator(self.game, settings.batch_size, is_timed=True, memory=self.memory)
+            points = end_points(self.game.n_players)
+            (ends,) = evaluate([Request(rows, CoalitionTable(points[None], np.array([2])))])
+            self._n_outputs = ends.shape[2]
+            blank = np.zeros((self.game.n_rows, *ends.shape[1:]))
+            result = blank_estimate(
+                blank, self.game.n_players, settings.seed, settings.name, settings.interactions
+            )
+            run.estimate_block(rows, ends, evaluate, result)
+        work = replace(self._last(estimator), error=float(result.standard_errors[rows].mean()))
+        self._work[id(estimator)][budget] = work
+        return work
+
+    @contextmanager
+    def recorded(
+        self, estimator: Estimator[Any], budget: int, n_rows: int, once: float = 0.0
+    ) -> Iterator[None]:
+        """Store what it takes to estimate some rows, and what it took for a first row."""
+        memory, last = self.memory, self._last(estimator)
+        of_model, n_found, started = memory.seconds, memory.n_found, perf_counter()
+        yield
+        row = (perf_counter() - started - (memory.seconds - of_model)) / n_rows
+        if last.n_stored and budget > self.largest_measured(estimator):
+            # Whether designs of more evaluations begin with those of fewer.
+            self._reused[id(estimator)] = min(1.0, (memory.n_found - n_found) / last.n_stored)
+        n_stored = n_rows * budget if memory.is_storing else 0
+        smaller = {old: it for old, it in self._measured(estimator).items() if old < budget}
+        work = OwnWork(max(0.0, once - row), max(0.0, row), n_stored, last.error)
+        self._work[id(estimator)] = {**smaller, budget: work}
+
+    def expected_errors(
+        self, estimators: Sequence[Estimator[Any]], budgets: Sequence[int]
+    ) -> list[float]:
+        """Return the errors to expect, by those of the measurements where all have them.
+
+        They fall with the budget as those of `expected_error`.
+        """
+        expected = [
+            expected_error(estimator, self.n_players, budget)
+            for estimator, budget in zip(estimators, budgets, strict=True)
+        ]
+        measured = [
+            self._last(estimator).error
+            / (expected_error(estimator, self.n_players, self.largest_measured(estimator)) or 1.0)
+            for estimator in estimators
+            if self.largest_measured(estimator)
+        ]
+        if len(measured) < len(expected) or not np.all(np.isfinite(measured)):
+            return expected
+        return [error * factor for error, factor in zip(expected, measured, strict=True)]
+
+    def measure_model(self, n_coalitions: int) -> None:
+        """Evaluate random coalitions of the first row with most players."""
+        shape = (1, n_coalitions, self.game.n_players)
+        coalitions = np.random.default_rng(self.settings.seed).random(shape) < 0.5
+        evaluate = Evaluator(self.game, self.settings.batch_size, is_timed=True, memory=self.memory)
+        table = CoalitionTable(coalitions, np.array([n_coalitions]))
+        (values,) = evaluate([Request(self._widest[:1], table)])
+        self._n_outputs = values.shape[2]
+
+    def largest_measured(self, estimator: Estimator[Any]) -> int:
+        """Return the largest budget that was measured; 0 without any."""
+        return max(self._measured(estimator), default=0)
+
+    def _measured(self, estimator: Estimator[Any]) -> dict[int, OwnWork]:
+        return self._work.get(id(estimator), {})
+
+    def _last(self, estimator: Estimator[Any]) -> OwnWork:
+        return self._measured(estimator).get(self.largest_measured(estimator), OwnWork(0.0, 0.0))
+
+    def least_budget(self, estimator: Estimator[Any]) -> int:
+        """Return the smallest budget that the estimator can use for all rows."""
+        return max(self._least(size, estimator) for size in self.n_rows_of)
+
+    def own_seconds(self, estimator: Estimator[Any], budget: int) -> float:
+        """Return the seconds of our own work in a call."""
+        factor = 1.0 if self.settings.tolerance is None else _TOLERANCE_FACTOR
+        work = self._work_at(estimator, budget)
+        has_own_designs = self.settings.independent_rows and not estimator.is_drawn_by_labels
+        seconds, n_drawn = 0.0, 0
+        for n_players, n_rows in self.n_rows_of.items():
+            if _is_enumerated(n_players, budget):
+                each = _ENUMERATION_SECONDS * n_players * self._n_outputs
+                seconds += n_rows * 2**n_players * each
+            else:
+                seconds += n_rows * factor * work.row
+                n_drawn += n_rows
+        n_designs = n_drawn if has_own_designs else min(n_drawn, 1)
+        return (seconds + n_designs * work.design) / self.n_workers
+
+    def model_seconds(self, estimator: Estimator[Any], budget: int) -> float:
+        """Return the seconds of the model in a call, without the values that are in memory."""
+        n_evaluations = sum(
+            n_rows * (2**n_players if _is_enumerated(n_players, budget) else budget)
+            for n_players, n_rows in self.n_rows_of.items()
+        )
+        n_known = self._reused.get(id(estimator), 0.0) * self._last(estimator).n_stored
+        return max(0.0, n_evaluations - n_known) * self.memory.seconds_each / self.n_workers
+
+    def seconds(self, estimator: Estimator[Any], budget: int) -> float:
+        """Return the seconds of a call."""
+        return self.model_seconds(estimator, budget) + self.own_seconds(estimator, budget)
+
+    def seconds_of_measurement(self, estimator: Estimator[Any], budget: int) -> float:
+        """Return about the most seconds that `measure` takes."""
+        work, n_rows = self._last(estimator), self._n_measured
+        growth = math.pow(budget / max(1, self.largest_measured(estimator)), _CAUTIOUS_GROWTH)
+        own = work.design + (1 + n_rows) * work.row
+        return n_rows * budget * self.memory.seconds_each + growth * own
+
+    def largest_budget(self, estimator: Estimator[Any], seconds: float) -> int | None:
+        """Return the largest budget whose call takes at most some time; None if none does."""
+        least = self.least_budget(estimator)
+        most: int = 2 ** min(self.n_players, 50)
+        if self.memory.seconds_each > 0:
+            n_new = int(seconds * self.n_workers / self.memory.seconds_each) + 1
+            most = min(most, max(least, n_new + self._last(estimator).n_stored))
+        if self.settings.budget is not None:
+            most = min(most, self.settings.budget)
+        if not self._fits(estimator, least, seconds):
+            return None
+        low, high = least, max(least, most)
+        while high - low > max(1, low // 64):
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._fits(estimator, middle, seconds) else (low, middle)
+        candidates = [1 << size for size in self.n_rows_of if low < 2**size <= most]
+        exact = [budget for budget in candidates if self._fits(estimator, budget, seconds)]
+        return max([low, *exact, *([high] if self._fits(estimator, high, seconds) else [])])
+
+    def _fits(self, estimator: Estimator[Any], budget: int, seconds: float) -> bool:
+        for n_players in self.n_rows_of:
+            if 2**n_players <= budget:
+                if n_players > MAX_PLAYERS:
+                    return False
+            else:
+                needed = estimator.memory(n_players, budget)
+                if self.settings.interactions is not None:
+                    needed += estimator.interaction_memory(n_players, budget)
+                if needed > memory_limit():
+                    return False
+        return self.seconds(estimator, budget) <= seconds
+
+    def _least(self, n_players: int, estimator: Estimator[Any]) -> int:
+        if n_players <= MAX_PLAYERS and needs_enumeration(estimator, self.settings):
+            return int(2**n_players)
+        return int(min(2**n_players, estimation_cost(n_players, estimator, self.settings)))
+
+    def _work_at(self, estimator: Estimator[Any], budget: int) -> OwnWork:
+        """Return our own work with a budget, by the growth between the last two measurements."""
+        measured = sorted(self._measured(estimator).items())
+        if not measured:
+            return OwnWork(0.0, 0.0)
+        last_budget, last = measured[-1]
+        power = _LEAST_GROWTH
+        earlier = [one for one in measured if 2 * one[0] <= last_budget]
+        if earlier:
+            before_budget, before = earlier[-1]
+            ratio = (last.row + 1e-9) / (before.row + 1e-9)
+            power = math.log(ratio) / math.log(last_budget / before_budget)
+            power = min(max(power, _LEAST_GROWTH), _MOST_GROWTH)
+        factor = (budget / last_budget) ** power
+        return OwnWork(factor * last.design, factor * last.row)
+
+
+def _is_enumerated(n_players: int, budget: int) -> bool:
+    return n_players <= MAX_PLAYERS and 2**n_players <= budget

@@ -1,0 +1,147 @@
+"""`algorithm="best"` for model objects: the question and the values of shap's own default."""
+
+import pickle
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import shap_ext
+from tests.helpers.brute_force import masked_model_values, shapley_values
+
+ROWS = np.random.default_rng(0).normal(size=(150, 7))
+BACKGROUND = ROWS[:40]
+LABELS = (ROWS[:, 0] * ROWS[:, 1] + ROWS[:, 2] > 0).astype(int)
+CLASSES = LABELS + (ROWS[:, 3] > 1)
+
+
+def best(model, masker=BACKGROUND, **options):
+    return shap.Explainer(model, masker, algorithm="best", seed=0, **options)
+
+
+def lightgbm_classifier():
+    return lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("model", "labels", "name"),
+    [
+        (lightgbm_classifier(), LABELS, "TreeExplainer"),
+        (lightgbm_classifier(), CLASSES, "TreeExplainer"),
+        (RandomForestClassifier(10, random_state=0), CLASSES, "TreeExplainer"),
+        (RandomForestRegressor(10, random_state=0), LABELS, "TreeExplainer"),
+        (GradientBoostingClassifier(n_estimators=10, random_state=0), LABELS, "TreeExplainer"),
+        (IsolationForest(n_estimators=10, random_state=0), LABELS, "TreeExplainer"),
+        (LinearRegression(), LABELS, "LinearExplainer"),
+        (LogisticRegression(), CLASSES, "LinearExplainer"),
+    ],
+)
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_a_model_object_has_the_values_of_shaps_default(model, labels, name, as_frame, tmp_path):
+    rows = pd.DataFrame(ROWS, columns=list("abcdefg")) if as_frame else ROWS
+    model.fit(ROWS, labels)
+    explainer = best(model, rows[:40])
+    assert isinstance(explainer, shap_ext.BestExplainer)
+    explained, wanted = explainer(rows[:6]), shap.Explainer(model, rows[:40])(rows[:6])
+    assert explained.values.shape == wanted.values.shape
+    np.testing.assert_allclose(explained.values, wanted.values, atol=1e-12)
+    base = np.asarray(explained.base_values).reshape(6, -1)
+    np.testing.assert_allclose(base, wanted.base_values.reshape(6, -1), atol=1e-12)
+    estimate = explainer.last_estimate
+    assert estimate.method == name and estimate.choice.startswith(name)
+    assert repr(estimate).startswith(f"Estimate({name}: 6 rows")
+    assert (estimate.evaluations == 0).all() and estimate.enumerated.all()
+    assert explained.call.choice == estimate.choice
+    # A row alone, with intervals, from a copy, in a stream: the same.
+    bounded = pickle.loads(pickle.dumps(explainer))(rows[:6], error_bounds=True)
+    np.testing.assert_array_equal(bounded.values, explained.values)
+    assert (bounded.error_std == 0).all()
+    explainer.explain_stream([rows[:4], rows[4:6]], out=tmp_path / "out.npy")
+    streamed = shap_ext.StreamedExplanations.open(tmp_path / "out.npy")
+    np.testing.assert_array_equal(streamed.values, explained.values)
+
+
+def test_trees_agree_with_enumeration():
+    model = lightgbm_classifier().fit(ROWS, LABELS)
+    explained = best(model)(ROWS[:2])
+
+    def margin(x):
+        return model.predict_proba(x, raw_score=True)
+
+    for row, values in zip(ROWS, explained.values, strict=False):
+        np.testing.assert_allclose(values, enumerated(margin, row), atol=1e-6)
+
+
+def enumerated(function, row):
+    return shapley_values(len(row), masked_model_values(function, row, BACKGROUND))
+
+
+def test_interactions_and_groups_are_of_the_same_output():
+    explainer = best(lightgbm_classifier().fit(ROWS, LABELS))
+    values = explainer(ROWS[:3]).values
+    interactions = explainer(ROWS[:3], interactions=True).values
+    np.testing.assert_allclose(interactions.sum(axis=2), values, atol=1e-6)
+    groups = {"pair": [0, 1], **{str(index): [index] for index in range(2, 7)}}
+    of_groups = best(explainer.model, groups=groups)
+    np.testing.assert_allclose(
+        of_groups(ROWS[:3]).values.sum(axis=1), values.sum(axis=1), atol=1e-6
+    )
+    importance = explainer.global_importance(ROWS[:30], kind="mean", silent=True)
+    wanted = explainer(ROWS[:30]).values.mean(axis=0)
+    np.testing.assert_allclose(importance.values, wanted, atol=1e-6)
+
+
+def test_a_loss_is_that_of_probabilities():
+    model = lightgbm_classifier().fit(ROWS, LABELS)
+    options = {"kind": "loss", "loss": "cross_entropy", "silent": True}
+    by_object = best(model).global_importance(ROWS[:30], LABELS[:30], **options)
+    by_function = best(model.predict_proba).global_importance(ROWS[:30], LABELS[:30], **options)
+    np.testing.assert_array_equal(by_object.values, by_function.values)
+
+
+def test_functions_and_other_objects_are_evaluated():
+    trees = lightgbm_classifier().fit(ROWS, LABELS)
+    pipeline = make_pipeline(StandardScaler(), MLPClassifier(3, max_iter=20, random_state=0))
+    for model in (trees.predict_proba, pipeline.fit(ROWS, LABELS)):
+        explainer = best(model)
+        assert explainer(ROWS[:2]).values.shape == (2, 7, 2)
+        assert explainer.last_estimate.choice == "all 2^7 coalitions, which the budget pays for"
+    linked = best(trees, link=shap.links.logit)
+    assert linked(ROWS[:2]).values.shape == (2, 7, 2)  # of probabilities, through the link
+
+
+def test_values_that_do_not_sum_to_the_outputs_are_not_taken():
+    """TreeExplainer errs for bins of single precision; the same output is then enumerated."""
+    model = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(ROWS, LABELS)
+    explainer = best(model)
+    explained = explainer(ROWS[:10])
+    sums = explained.values.sum(axis=1) + explained.base_values
+    np.testing.assert_allclose(sums, model.decision_function(ROWS[:10]), atol=1e-10)
+    np.testing.assert_allclose(
+        explained.values[0], enumerated(model.decision_function, ROWS[0]), atol=1e-10
+    )
+
+
+def test_models_that_shap_refuses_are_explained():
+    """TreeExplainer raises an error for splits by categories with a background."""
+    rows = pd.DataFrame(ROWS, columns=list("abcdefg"))
+    rows["c"] = pd.Categorical(np.where(ROWS[:, 2] > 0, "u", "v"))
+    model = lightgbm_classifier().fit(rows, LABELS)
+    explainer = best(model, rows[:40])
+    explained = explainer(rows[:3])
+    sums = explained.values.sum(axis=1) + explained.base_values
+    np.testing.assert_allclose(sums, model.predict_proba(rows[:3]), atol=1e-10)
+    assert explainer.last_estimate.enumerated.all()
