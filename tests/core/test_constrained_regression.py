@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import shapley_adapters as core
 from shapley_adapters.errors import SingularSystemError
 from shapley_adapters.estimators.linear_algebra import fit_with_fixed_sum
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.reference_games import TableGame
 
 
 def by_multiplier(design, weights, target, total):
@@ -82,3 +85,43 @@ def test_undetermined_systems_are_refused_and_determined_ones_are_not(seed):
     else:
         with pytest.raises(SingularSystemError):
             fit_with_fixed_sum(design, weights)
+
+
+def drawn_games(kind, n_players, n_rows, rng):
+    """Return the values of drawn games of a kind, (R, 2^M, 1)."""
+    bits = ((np.arange(2**n_players)[:, None] >> np.arange(n_players)) & 1).astype(float)
+    games = []
+    for _ in range(n_rows):
+        if kind == "network":
+            slopes = rng.normal(size=(n_players, 8)) * 2.5 / np.sqrt(n_players)
+            games.append(np.tanh(bits @ slopes + rng.normal(size=8)) @ rng.normal(size=8))
+        elif kind == "vote":
+            votes = rng.exponential(size=n_players)
+            games.append((bits @ votes > rng.uniform(0.5, 0.9) * votes.sum()).astype(float))
+        else:
+            trees = [
+                (rng.choice(n_players, 3, replace=False), rng.normal(size=8)) for _ in range(30)
+            ]
+            places = [(bits[:, columns] @ [1, 2, 4]).astype(int) for columns, _ in trees]
+            games.append(sum(leaves[at] for (_, leaves), at in zip(trees, places, strict=True)))
+    return np.array(games)[:, :, None]
+
+
+@pytest.mark.parametrize("kind", ["network", "vote", "trees"])
+def test_errors_of_least_squares_do_not_rise_with_the_budget(kind):
+    """With about as many equations as players, a regression without ridge follows their noise."""
+    n_players = 11
+    game = TableGame(drawn_games(kind, n_players, 30, np.random.default_rng(5)))
+    exact = game_shapley_values(game)
+    smallest = np.inf
+    for per_player in (2.2, 2.5, 3, 3.5, 4, 5, 6, 8):
+        budget = round(per_player * n_players)
+        error = 0.0
+        for seed in range(4):
+            settings = core.Settings(seed=seed, budget=budget)
+            values = core.estimate(game, core.LeastSquares(), settings).values
+            error += np.abs(values - exact).sum()
+            ends = game.values[:, -1] - game.values[:, 0]
+            np.testing.assert_allclose(values.sum(axis=1), ends, atol=1e-10)
+        assert error < 1.07 * smallest  # without ridge 1.13 for votes
+        smallest = min(smallest, error)

@@ -122,8 +122,9 @@ class _Deadline:
         """Return whether a further round has enough evaluations, and a smaller error to expect."""
         if after.budget < _WORTHWHILE * before.budget:
             return False
-        estimators, budgets = zip(*((plan.estimator, plan.budget) for plan in (before, after)))
-        old, new = self._costs.expected_errors(estimators, budgets)
+        old, new = self._costs.expected_errors(
+            [before.estimator, after.estimator], [before.budget, after.budget]
+        )
         return new < old
 
     @property

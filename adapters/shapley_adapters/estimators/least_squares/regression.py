@@ -33,6 +33,7 @@ from ...interactions.result import PairSolution
 from ..linear_algebra import ConstrainedFit, fit_with_fixed_sum
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
+from .ridge import RidgeFit, needs_ridge
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,17 @@ class LeastSquaresDesign(Design):
         # attributions is fixed: (v(S) − v(N∖S)) / 2 = Σ φ_i (1[i ∈ S] − 1/2).
         regressors = self.members.astype(np.float64) - (0.5 if self.is_paired else 0.0)
         return fit_with_fixed_sum(regressors, self._weights)
+
+    @cached_property
+    def fit_without_draws(self) -> ConstrainedFit:
+        """The regression on the equations that are always included."""
+        fixed = ~self.is_drawn
+        return fit_with_fixed_sum(self.fit.design[fixed], self._weights[fixed])
+
+    @cached_property
+    def ridge(self) -> RidgeFit:
+        """The ridge regressions around `fit_without_draws`."""
+        return RidgeFit.from_equations(self.fit.design, self._weights, self.is_drawn)
 
     @cached_property
     def pair_fit(self) -> PairFit:
@@ -230,10 +242,16 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
             targets = (first - second) / 2
         else:
             targets = np.take(values, design.positions[:, 0], axis=1) - empty
-        attributions = design.fit.coefficients(targets, (grand - empty)[:, 0])
+        totals = (grand - empty)[:, 0]
+        attributions = design.fit.coefficients(targets, totals)
         n_drawn = int(design.is_drawn.sum())
         residuals = targets - design.fit.design @ attributions
         errors = _standard_errors(design, design.fit, residuals)
+        if needs_ridge(design.is_drawn, design.members.shape[1]):
+            # The errors stay those without a ridge, which are larger: a ridge has a bias.
+            fixed = design.fit_without_draws
+            attributions = fixed.coefficients(targets[:, ~design.is_drawn], totals)
+            attributions += design.ridge.corrections(targets - design.fit.design @ attributions)
         return Solution(attributions, errors, n_drawn - 1)
 
     def pair_interactions(
