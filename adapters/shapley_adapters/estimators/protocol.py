@@ -217,9 +217,9 @@ class Estimator(Protocol[DesignT]):
     def candidates(self) -> tuple[Estimator[Any], ...]:
         """The estimators among which measured costs decide; the first where they are not measured.
 
-        All but `Best` have themselves only.
+        All but `Best` have none, and are taken themselves.
         """
-        return (self,)
+        return ()
 
     @property
     def is_drawn_by_labels(self) -> bool:

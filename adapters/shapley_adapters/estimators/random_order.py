@@ -9,7 +9,7 @@ import numpy as np
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import pack, select_units, units_within
-from ..errors_of_means import mean_and_error
+from ..errors_of_means import pooled_mean_and_error
 from .protocol import Design, DesignRequest, Estimator, Solution
 
 
@@ -79,7 +79,7 @@ class RandomOrder(Estimator[RandomOrderDesign]):
         return RandomOrderDesign(selection.table, ranks[:n_units], chains)
 
     def solve(self, design: RandomOrderDesign, values: ValueArray) -> Solution:
-        """Average the marginal contributions; errors from the spread between units."""
+        """Average the marginal contributions; errors from the spread between units, pooled."""
         steps = np.diff(np.take(values, design.chains, axis=1), axis=3)  # (R, U, D, M, K)
         forward = np.take_along_axis(steps[:, :, 0], design.ranks[None, :, :, None], axis=2)
         if self.antithetic:
@@ -87,7 +87,7 @@ class RandomOrder(Estimator[RandomOrderDesign]):
             reverse_ranks = design.ranks.shape[1] - 1 - design.ranks
             forward += np.take_along_axis(steps[:, :, 1], reverse_ranks[None, :, :, None], axis=2)
             forward /= 2
-        return Solution(*mean_and_error(forward), len(design.ranks) - 1)
+        return Solution(*pooled_mean_and_error(forward))
 
     def _unit_size(self, n_players: int) -> int:
         return (n_players - 1) * (2 if self.antithetic else 1)

@@ -94,6 +94,11 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
     return replace(result, timing_evaluations=n_timing, choice=reason)
 
 
+def candidates_of(estimator: Estimator[Any]) -> tuple[Estimator[Any], ...]:
+    """Return the estimators among which measured costs decide, or the estimator itself."""
+    return estimator.candidates or (estimator,)
+
+
 def named(estimator: Estimator[Any]) -> str:
     """Return the name of a candidate, as users ask for it."""
     if isinstance(estimator, LeastSquares):
@@ -107,6 +112,6 @@ def _able(estimator: Estimator[Any], settings: Settings) -> list[Estimator[Any]]
     index = settings.interactions
     return [
         candidate
-        for candidate in estimator.candidates
+        for candidate in candidates_of(estimator)
         if index is None or index in candidate.interaction_indices
     ]

@@ -16,7 +16,7 @@ from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..workers.jobs import jobs_of
 from .budgets import checked_budgets
-from .choices import named
+from .choices import candidates_of, named
 from .costs import Costs
 from .one_round import estimate_round
 from .pair_interactions import check_interactions
@@ -104,7 +104,7 @@ class _Deadline:
         costs = self._costs
         if not costs.n_rows_of:  # no player can change any value
             settings = replace(self.settings, budget=1)
-            return estimate_round(self.game, self.estimator.candidates[0], settings)
+            return estimate_round(self.game, candidates_of(self.estimator)[0], settings)
         candidates = self._checked_candidates()
         self._check_time(candidates[0])
         plan = self._measured_plan(candidates)
@@ -141,14 +141,14 @@ class _Deadline:
         costs, settings = self._costs, self.settings
         sizes: IntArray = costs.sizes
         able = []
-        for candidate in self.estimator.candidates:
+        for candidate in candidates_of(self.estimator):
             budget = settings.budget or costs.least_budget(candidate)
             quiet = replace(settings, max_seconds=None, budget=budget)
             try:
                 budgets = checked_budgets(sizes, candidate, quiet)
                 check_interactions(candidate, quiet, budgets.values(), costs.active.shape)
             except (BudgetError, InvalidArgumentError):
-                if candidate is self.estimator.candidates[0]:
+                if not able:
                     raise
                 continue
             able.append(candidate)
@@ -224,7 +224,7 @@ class _Deadline:
         memory.is_recording = True
         n_timing = max(0, memory.n_evaluations - int(result.evaluations.sum()))
         reason = f"{plan.budget:,} evaluations per row fit into max_seconds={self._limit:g}"
-        if len(self.estimator.candidates) > 1:
+        if self.estimator.candidates:
             reason = f"{named(plan.estimator)}: {reason}"
         return replace(result, timing_evaluations=n_timing, choice=reason)
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..row_numbers import first_row
-from .choices import estimate_by_cost
+from .choices import candidates_of, estimate_by_cost
 from .deadline import estimate_until
 from .one_round import estimate_round
 from .result import Estimate
@@ -42,6 +42,6 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     if settings.max_seconds is not None:
         return estimate_until(game, estimator, settings)
     # A part of the user's rows must be explained as all others are, whatever the clock says.
-    if first_row() is None and not settings.is_for_training and len(estimator.candidates) > 1:
+    if first_row() is None and not settings.is_for_training and estimator.candidates:
         return estimate_by_cost(game, estimator, settings)
-    return estimate_round(game, estimator.candidates[0], settings)
+    return estimate_round(game, candidates_of(estimator)[0], settings)

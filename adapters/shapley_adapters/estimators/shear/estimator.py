@@ -22,6 +22,7 @@ from ...array_types import (
 from ...coalitions.tables import pack, select_units, units_within
 from ...cooperators.choices import LEARNED, checked_cooperators
 from ...errors import InvalidArgumentError
+from ...errors_of_means import pooled_variances
 from ..efficiency import share_residual
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from .residual_draws import UnitDraws
@@ -450,7 +451,8 @@ def _variances(
     variances = repeated_variances + single * alternating**2 / (1 / draws).sum(axis=2)
     # For a sum of such variances, if all strata have the same spread (Satterthwaite, 1946).
     freedom = (repeated + single) ** 2 / (repeated**2 / np.maximum(of_repeated, 1) + single**2)
-    return shrink_variances(variances, freedom, (repeated + single) * rounding**2)
+    shrunk, freedom = shrink_variances(variances, freedom, (repeated + single) * rounding**2)
+    return pooled_variances(shrunk, freedom)[0], freedom
 
 
 def _alternating_signs(n_strata: int) -> FloatArray:
