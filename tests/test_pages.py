@@ -159,6 +159,14 @@ def test_faults_of_built_pages_are_found(tmp_path, html, fault):
     assert all(fault in line for line in found)
 
 
+@pytest.mark.parametrize("is_dark", [True, False])
+def test_code_has_dark_colours(is_dark, tmp_path):
+    (tmp_path / "_static").mkdir()
+    rules = "@media (prefers-color-scheme: dark) { .k { color: red } }" if is_dark else ""
+    (tmp_path / "_static" / "pygments.css").write_text(rules, encoding="utf-8")
+    assert faults(tmp_path) == ["pygments.css: has no colours for dark pages"] * (not is_dark)
+
+
 BLOCK = "```python\n{}\n```\n"
 
 
