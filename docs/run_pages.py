@@ -114,12 +114,13 @@ def check_page(page: Path) -> tuple[bool, str]:
         except subprocess.TimeoutExpired:
             return False, f"{said}: stopped after {MAX_SECONDS_PER_PAGE} seconds"
     said += f" ({time.perf_counter() - start:.0f} s)"
-    ended = process.stdout.endswith(f"{ENDED}\n")
+    printed = process.stdout.removesuffix(f"{ENDED}\n")
+    ended = printed != process.stdout
     if process.returncode == 0 and ended:
         return True, said
     said += ": ended early" * (not ended)
     # Progress bars go to the other stream, and what ends Python itself.
-    return False, f"{said}\n{process.stdout or process.stderr[-3000:]}"
+    return False, f"{said}\n{printed or process.stderr[-3000:]}"
 
 
 def all_pages() -> list[Path]:
