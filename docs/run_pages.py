@@ -4,7 +4,8 @@
     python docs/run_pages.py docs/plots.md       # one page
 
 The blocks of a page share their names, as in a notebook. Blocks with prompts (`>>>`) must also
-print what the page shows. A block that cannot run follows a comment that says why:
+print what the page shows, and so must a block before a text with the comment `<!-- printed -->`.
+A block that cannot run follows a comment that says why:
 
     <!-- not run: needs a language model -->
 
@@ -12,7 +13,9 @@ Prints one line for each page and the trace of each fault, and fails if there is
 """
 
 import argparse
+import contextlib
 import doctest
+import io
 import os
 import re
 import subprocess
@@ -32,29 +35,38 @@ ENDED = "all blocks were run"
 
 FENCE = re.compile(r"^( *)```(?:python|pycon|py)\b[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*")
+PRINTED = re.compile(r"<!-- printed -->\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UNREAD = re.compile(r"^ *<!--\s*not[ -]run\b", re.MULTILINE)
 
 
 class Block(NamedTuple):
-    """The code of a block, the number of its first line, and why it does not run (or "")."""
+    """The code of a block, the number of its first line, why it does not run, what it prints.
+
+    The last two are empty where the page does not say.
+    """
 
     code: str
     line: int
     reason: str
+    printed: str
 
 
 def read_blocks(page: Path) -> list[Block]:
     """Return the Python blocks of `page` in order."""
     text = page.read_text(encoding="utf-8")
     blocks, end = [], 0
-    for match in FENCE.finditer(text):
+    matches = list(FENCE.finditer(text))
+    starts = [*(match.start() for match in matches[1:]), len(text)]  # of what comes next
+    for match, next_start in zip(matches, starts, strict=False):
         between = text[end : match.start()]
         paragraph = between.rstrip().rpartition("\n\n")[2]
         comment = NOT_RUN.fullmatch(paragraph.strip())
         line = text.count("\n", 0, match.start(2)) + 1
         code = textwrap.dedent(match[2])
-        blocks.append(Block(code, line, comment[1] if comment else ""))
         end = match.end()
+        printed = PRINTED.search(text, end, next_start)
+        reason = comment[1] if comment else ""
+        blocks.append(Block(code, line, reason, printed[1] if printed else ""))
     if len(UNREAD.findall(text)) != sum(bool(block.reason) for block in blocks):
         sys.exit(f"{page}: a comment 'not run' has no reason, or no Python block follows it")
     return blocks
@@ -72,7 +84,10 @@ def run_block(block: Block, page: Path, names: dict) -> None:
             raise AssertionError("the block does not print what the page shows")
         return
     # Empty lines before it, so that traces name the lines of the page.
-    exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), names)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), names)
+    if block.printed and out.getvalue() != block.printed:
+        raise AssertionError(f"the page shows:\n{block.printed}The block prints:\n{out.getvalue()}")
 
 
 def run_page(page: Path) -> None:

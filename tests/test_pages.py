@@ -182,6 +182,8 @@ BLOCK = "```python\n{}\n```\n"
         (BLOCK.format(">>> 1 + 1\n3\n"), "Got:\n    2"),
         ("- a list\n\n  ```python\n  n = 1\n  undefined\n  ```\n", "NameError"),
         ("<!-- not run: needs a GPU -->\n" + BLOCK.format("undefined"), None),
+        (BLOCK.format("print(2)") + "<!-- printed -->\n```text\n2\n```\n", None),
+        (BLOCK.format("print(2)") + "<!-- printed -->\n```text\n3\n```\n", "The block prints:\n2"),
         ("<!-- not run -->\n" + BLOCK.format("n = 1"), "no reason"),
         ("<!-- not run: needs a GPU -->\nWords.\n\n" + BLOCK.format("n = 1"), "no Python block"),
     ],
