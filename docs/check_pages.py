@@ -71,6 +71,12 @@ def faults(folder: Path) -> list[str]:
     for sheet in folder.rglob("*.css"):
         if re.search(r"(@import|url\()\s*['\"]?(https?:)?//", sheet.read_text(encoding="utf-8")):
             lines.append(f"{sheet.name}: loads from a network")
+    code_colours = folder / "_static" / "pygments.css"
+    # The theme writes them at the end of a build, and not at all where the build failed before.
+    if code_colours.exists() and "prefers-color-scheme: dark" not in code_colours.read_text(
+        "utf-8"
+    ):
+        lines.append(f"{code_colours.name}: has no colours for dark pages")
     return lines
 
 

@@ -68,3 +68,14 @@ def test_the_guide_names_the_commands_of_the_readme_and_of_nox():
     named = set(re.findall(r"`nox(?: -s (\w+))?", guide))
     sessions = re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.MULTILINE)
     assert named - {""} == set(sessions) - {"quick"}  # which `nox` alone runs
+
+
+def test_the_set_ups_install_all_that_the_tests_need():
+    """The README's command, the guide's set-up and nox name the same extras, so none skips more."""
+    readme, guide, sessions = (
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("README.md", "CONTRIBUTING.md", "noxfile.py")
+    )
+    (everything,) = re.findall(r'^EVERYTHING = "(.*)"$', sessions, re.MULTILINE)
+    assert f'-e ".[{everything}]"' in readme
+    assert f'-e ".[{everything},lint]"' in guide

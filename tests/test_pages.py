@@ -4,6 +4,8 @@ import ast
 import builtins
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,3 +157,48 @@ def test_faults_of_built_pages_are_found(tmp_path, html, fault):
     found = faults(tmp_path)
     assert len(found) == (fault is not None)
     assert all(fault in line for line in found)
+
+
+@pytest.mark.parametrize("is_dark", [True, False])
+def test_code_has_dark_colours(is_dark, tmp_path):
+    (tmp_path / "_static").mkdir()
+    rules = "@media (prefers-color-scheme: dark) { .k { color: red } }" if is_dark else ""
+    (tmp_path / "_static" / "pygments.css").write_text(rules, encoding="utf-8")
+    assert faults(tmp_path) == ["pygments.css: has no colours for dark pages"] * (not is_dark)
+
+
+BLOCK = "```python\n{}\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (BLOCK.format("n = 1") + BLOCK.format("n + 1"), None),
+        (BLOCK.format("n = 1\nundefined"), "line 3, in <module>"),
+        (BLOCK.format("def f(:"), "SyntaxError"),
+        (BLOCK.format("import sys\nsys.exit(3)"), "SystemExit: 3"),
+        (BLOCK.format("import os\nos._exit(0)"), "ended early"),
+        (BLOCK.format(">>> 1 + 1\n2\n"), None),
+        (BLOCK.format(">>> 1 + 1\n3\n"), "Got:\n    2"),
+        ("- a list\n\n  ```python\n  n = 1\n  undefined\n  ```\n", "NameError"),
+        ("<!-- not run: needs a GPU -->\n" + BLOCK.format("undefined"), None),
+        (BLOCK.format("print(2)") + "<!-- printed -->\n```text\n2\n```\n", None),
+        (BLOCK.format("print(2)") + "<!-- printed -->\n```text\n3\n```\n", "The block prints:\n2"),
+        ("<!-- not run -->\n" + BLOCK.format("n = 1"), "no reason"),
+        ("<!-- not run: needs a GPU -->\nWords.\n\n" + BLOCK.format("n = 1"), "no Python block"),
+    ],
+)
+def test_blocks_of_pages_are_run(text, fault, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    script = [sys.executable, str(DOCS / "run_pages.py"), str(page)]
+    process = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert (process.returncode != 0) == bool(fault)
+    assert (fault or "run") in process.stdout + process.stderr
+
+
+def test_pages_without_the_comment_have_no_block_left_out():
+    run_pages = runpy.run_path(str(DOCS / "run_pages.py"))
+    for page in run_pages["all_pages"]():
+        fences = re.findall(r"^ *```+ *\{?(?:code-block\}? )?py", page.read_text("utf-8"), re.M)
+        assert len(run_pages["read_blocks"](page)) == len(fences), page

@@ -202,6 +202,8 @@ def base_explainer_of(
         model = inner_model(arguments["model"])
         if spec in _ON_ARRAYS and (is_torch_module(model) or not callable(model)):
             arguments["model"] = prediction_function(model)
+        if spec in _ON_ARRAYS and arguments.get("seed") is not None:
+            arguments["seed"] %= 2**32  # all that NumPy's global generator takes
         with restored_generator():
             np.random.set_state(state_of(arguments.get("seed")))  # noqa: NPY002
             explainer = shap.Explainer(algorithm=spec, **arguments)

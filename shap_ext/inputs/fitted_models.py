@@ -98,7 +98,8 @@ class BoosterPrediction:
                 f"model is a Booster with the objective {objective!r}, which predicts numbers of "
                 "classes. These cannot be averaged. Train it with "
                 f"{_OBJECTIVES_OF_CLASS_NUMBERS[objective]!r}, or pass its raw scores as model: "
-                "lambda x: booster.predict(xgboost.DMatrix(x), output_margin=True)."
+                "lambda x: booster.predict(xgboost.DMatrix(x, enable_categorical=True), "
+                "output_margin=True)."
             )
 
     def __call__(self, rows: Table) -> Any:

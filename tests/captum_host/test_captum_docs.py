@@ -1,21 +1,20 @@
-"""The examples of the pages about captum, run one after the other as a reader would."""
+"""What the pages about captum say: what calls cost, and the examples with language models."""
 
-import re
+import runpy
 from pathlib import Path
 
 import captum.attr
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
-from captum_ext import Exact, OddGP
+from captum_ext import CShapley, Exact, OddGP
 from tests.captum_host.networks import Recorder, examples
 from tests.captum_host.test_language_models import TOKENIZER, TinyLanguageModel
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "using_with_captum.md"
-COMING_FROM_CAPTUM = DOCS / "coming_from_captum.md"
+read_blocks = runpy.run_path(str(DOCS / "run_pages.py"))["read_blocks"]
 
 
 class Net(nn.Module):
@@ -31,32 +30,6 @@ class Net(nn.Module):
         return self.head(torch.tanh(self.hidden(x)))
 
 
-class TextNet(nn.Module):
-    """A classifier of tokens."""
-
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(10, 3)
-        self.head = nn.Linear(3, 2)
-        self.double().eval()
-
-    def forward(self, tokens):
-        return self.head(torch.tanh(self.embedding(tokens).prod(dim=1)))
-
-
-class MaskedTextNet(TextNet):
-    """A classifier of tokens, some of which are padding."""
-
-    def forward(self, tokens, attention_mask):  # type: ignore[override] # as Hugging Face has it
-        return self.head((self.embedding(tokens) * attention_mask[..., None]).sum(dim=1))
-
-
-def along_edges(nodes, edge_index):
-    """Return the sum of the products over the edges."""
-    sources, targets = edge_index
-    return (nodes[:, sources] * nodes[:, targets]).sum(dim=1)
-
-
 class CachingModel(TinyLanguageModel):
     """With the methods by which captum reuses what earlier tokens took."""
 
@@ -67,60 +40,33 @@ class CachingModel(TinyLanguageModel):
         return arguments
 
 
-@pytest.fixture
-def names():
-    """Return what the page takes for granted."""
-    data, ids = examples(30, 5), torch.tensor([[1, 4, 2, 8]])
-    return {
-        "net": Net(),
-        "x": data[:3],
-        "reference": data[3:4],
-        "training_data": data,
-        "text_net": TextNet(),
-        "token_ids": ids,
-        "attention_mask": torch.tensor([[1, 1, 1, 0]]),
-        "masked_text_net": MaskedTextNet(),
-        "nodes": examples(2, 4),
-        "edge_index": torch.tensor([[0, 1, 2], [1, 2, 3]]),
-        "graph_net": along_edges,
-        "padding_id": 0,
-        "padding_ids": 0 * ids,
+LANGUAGE_BLOCKS = [
+    (page, block.code)
+    for page in ("using_with_captum.md", "neighbouring_features.md")
+    for block in read_blocks(DOCS / page)
+    if block.reason == "needs a language model"
+]
+
+
+@pytest.mark.parametrize(
+    ("page", "code"), LANGUAGE_BLOCKS, ids=[page for page, _ in LANGUAGE_BLOCKS]
+)
+def test_the_examples_of_language_models_run(page, code):
+    names = {
+        "CShapley": CShapley,
         "language_model": CachingModel(),
+        "llm_tokenizer": TOKENIZER,
         "tokenizer": TOKENIZER,
-        "data_loader": DataLoader(TensorDataset(data), batch_size=8),
     }
+    exec(compile(code, page, "exec"), names)
+    # "a mat" by "the cat sat on", captum 0.8 counting its mark at the start of a text, too; and
+    # three new tokens by these words
+    assert names["result"].token_attr.shape in {(2, 4), (2, 5), (3, 4)}
+    plt.close("all")
 
 
-@pytest.mark.filterwarnings("ignore:In order to make embedding layers")
-def test_the_examples_run(names):
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) >= 7
-    for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), names)
-        made = names["attributions"]
-        assert all(part.isfinite().all() for part in (made if isinstance(made, tuple) else (made,)))
-    assert names["per_token"].shape == (1, 4)
-    # of "a mat", by "the cat sat on"; captum 0.8 counts its mark at the start of a text, too
-    assert names["result"].token_attr.shape[1] == 5
-
-
-def test_the_examples_for_users_of_captum_run(names):
-    text = COMING_FROM_CAPTUM.read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 6
-    theirs = None
-    for block in blocks:
-        exec(compile(block, str(COMING_FROM_CAPTUM), "exec"), names)
-        if theirs is None:
-            theirs = names["attributions"]
-        assert names["attributions"].shape == names["x"].shape
-    assert theirs.dtype == torch.float32
-    assert names["attributions"].dtype == torch.float64
-    assert names["groups"].shape == (3, 3)
-    assert names["errors"].shape == (3, 5)
-    assert (names["method"].last_estimate.evaluations <= 20).all()
-    assert names["per_metric"].shape == (3, 5)
-    names["servers"].shutdown()
+def test_both_pages_have_such_an_example():
+    assert len(LANGUAGE_BLOCKS) == 2
 
 
 def rows_of(method, x, **arguments):

@@ -52,12 +52,12 @@ def test_blocks_of_rows_change_no_bit(row, n_outputs, monkeypatch):
     active = np.ones((6, 6), dtype=bool)
     active[[1, 4], 2] = False
     game = with_null_players(random_game(6, n_rows=6, n_outputs=n_outputs), active)
-    whole = row.estimate(game, budget=64 if row.is_exact else 55)
+    whole = row.estimate(game, budget=row.budget(6, 55))
     n_calls = len(game.batch_sizes)
     for block_bytes in (1, 7_500 * (1 + n_outputs) // 2):  # one row, and some
         monkeypatch.setattr(running, "_BLOCK_BYTES", block_bytes)
         game.batch_sizes.clear()
-        in_blocks = row.estimate(game, budget=64 if row.is_exact else 55)
+        in_blocks = row.estimate(game, budget=row.budget(6, 55))
         assert len(game.batch_sizes) >= n_calls + 2  # three blocks at least
         np.testing.assert_array_equal(in_blocks.values, whole.values)
         np.testing.assert_array_equal(in_blocks.standard_errors, whole.standard_errors)
@@ -70,7 +70,7 @@ def test_blocks_of_rows_change_no_bit(row, n_outputs, monkeypatch):
 def test_a_row_has_the_same_bits_with_and_without_other_rows(row, n_outputs):
     """Streams and workers split the rows of a call; the numbers may not depend on the split."""
     game = smooth_game(9, n_rows=7, n_outputs=n_outputs)
-    budget = 512 if row.is_exact else 150
+    budget = row.budget(9, 150)
     whole = row.estimate(game, budget)
     for rows in (slice(0, 1), slice(1, 3), slice(3, 7)):
         part = row.estimate(TableGame(game.values[rows]), budget)

@@ -1,7 +1,7 @@
 """All estimators with all options that change what they do, and what may be asked of each.
 
-A new estimator needs rows here, and no other change of the tests: lists of names, classes, budgets
-and bounds are all made from these rows.
+A new estimator needs rows here: lists of names and classes, bounds and most budgets are made from
+these rows. Tests whose budgets are plain numbers suit estimators that need no more than SHEAR.
 """
 
 import math
@@ -79,6 +79,16 @@ class Row:
     def is_posterior(self):
         """Whether its errors speak of the game given its values, not of the draws."""
         return self.estimator is core.OddGP and not self.options.get("unbiased")
+
+    def budget(self, n_players, usual):
+        """Return a budget that leaves something to chance: `usual`, or more where it needs more.
+
+        Exact estimators evaluate all coalitions. Two least budgets suffice for standard errors.
+        """
+        if self.is_exact:
+            return 2**n_players
+        least = self.least(n_players)
+        return usual if least <= usual else min(2 * least, 2**n_players - 1)
 
     def build(self):
         """Return the core's estimator."""

@@ -80,7 +80,7 @@ def check(explanation, values, errors, last, *, places=None):
 
 
 def budget_of(row):
-    return 2**N_FEATURES if row.is_exact else BUDGET
+    return row.budget(N_FEATURES, BUDGET)
 
 
 @pytest.mark.parametrize("row", ESTIMATORS, ids=[row.id for row in ESTIMATORS])
@@ -106,7 +106,7 @@ def test_every_estimator_with_groups(row):
         background,
         groups=GROUPS,
         feature_mask=ids,
-        budget=2**9 if row.is_exact else 150,
+        budget=row.budget(9, 150),
     )
     first = [int((ids == player).nonzero()[0]) for player in range(9)]
     check(*got, places=first)

@@ -109,7 +109,7 @@ def test_every_estimator_gives_the_bits_of_a_serial_call(row, independent_rows):
         options["graph"] = "line"
     if not row.is_exact:
         options["independent_rows"] = independent_rows
-    call = {"max_evals": 64 if row.is_exact else 55, "error_bounds": False}
+    call = {"max_evals": row.budget(N_PLAYERS, 55), "error_bounds": False}
     for n_jobs in (2, 5):
         check(n_jobs, two_outputs, BACKGROUND, X, algorithm=row.algorithm, seed=3, call=call,
               **options)  # fmt: skip

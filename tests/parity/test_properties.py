@@ -36,7 +36,7 @@ def over(table, keep=lambda row: True):
 
 
 def budget_of(row):
-    return FULL if row.is_exact else PARTIAL
+    return row.budget(M, PARTIAL)
 
 
 def with_cooperators(row, cooperators):

@@ -77,7 +77,7 @@ def test_exact_values_are_those_of_the_definition(net, kind, n_background):
 def test_both_hosts_agree(row, kind):
     net = network(M, K)
     rows, background = examples(R, M), examples(1, M, seed=5)
-    budget = 2**M if row.is_exact else 150
+    budget = row.budget(M, 150)
     explainer = row.explainer(net, background.numpy(), seed=3, value_function=kind, **row.options)
     explanation = explainer(rows.numpy(), max_evals=budget, silent=True)
     method = row.attribution(net, seed=3, value_function=kind, **row.options)

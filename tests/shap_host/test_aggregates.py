@@ -416,6 +416,13 @@ def test_members_of_shap_leave_numpys_generator_as_it_was(algorithm):
     np.testing.assert_array_equal(found[0], found[1])
 
 
+@pytest.mark.parametrize("seed", [None, 2**32, 2**62 + 1])
+def test_members_of_shap_take_seeds_of_any_size(seed):
+    """The seeds that are drawn have 63 bits; NumPy's global generator takes 32."""
+    explainer = shap_ext.CentroidExplainer(curved, DATA, explainers=["permutation"], seed=seed)
+    assert np.isfinite(explainer(X, silent=True).values).all()
+
+
 def test_intervals_are_as_wide_as_the_members_say():
     """With three draws a 95 % interval of Student's reaches further than 1.96 errors."""
     explained, background = rows(2, 8, 3), rows(1, 8)

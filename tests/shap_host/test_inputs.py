@@ -60,7 +60,7 @@ def test_every_estimator_is_exact_where_all_coalitions_are_affordable(row, n_bac
 @every_row
 def test_every_estimator_gives_the_same_from_frames_arrays_and_tensors(row):
     x, background = rows(3, 9), rows(2, 9, seed=1)
-    options = {} if row.is_exact else {"max_evals": 110}
+    options = {"max_evals": row.budget(9, 110)}
     explainer = row.explainer(curved, background, seed=0, **row.options)
     wanted = explainer(x, **options).values
     for other in (pd.DataFrame(x), x.tolist(), list(x), torch.as_tensor(x)):

@@ -143,7 +143,7 @@ def test_waterfall_draws_the_errors(row):
         pytest.skip("draws nothing at random and refuses error_bounds")
     x, background = rows(1, 9), rows(2, 9, seed=1)
     explainer = row.explainer(curved, background, seed=0, **row.options)
-    sv = explainer(x, error_bounds=True, **({} if row.is_exact else {"max_evals": 150}))
+    sv = explainer(x, error_bounds=True, max_evals=row.budget(9, 150))
     shap.plots.waterfall(sv[0], max_display=9, show=False)
     bars = error_bars()
     order = np.argsort(np.abs(sv[0].values))

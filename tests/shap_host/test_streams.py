@@ -155,7 +155,7 @@ def test_chunks_do_not_matter_to_any_estimator(row, independent, tmp_path):
     explainer = row.explainer(
         two_outputs, np.zeros((1, N_COLUMNS)), seed=1, **row.options, **options
     )
-    budget = 512 if row.is_exact else 110
+    budget = row.budget(N_COLUMNS, 110)
     whole = explainer(X, max_evals=budget, silent=True)
     evaluations = explainer.last_estimate.evaluations
     stream = explainer.explain_stream(
