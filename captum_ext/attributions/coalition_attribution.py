@@ -153,10 +153,11 @@ class CoalitionAttribution(InteractionAttribution):
         Returns
         -------
         Tensor or tuple of Tensors
-            Attributions with the shape, type and device of the inputs. Outputs of several
-            dimensions come first: (B, output shape, shape of an example). If the forward
-            function returns one value for the batch, the first dimension is 1; if it returns a
-            tensor for the batch, with `perturbations_per_eval=1`, attributions have the shape
+            Attributions with the shape and device of the inputs, in the widest of float32 and the
+            types of the inputs and the output. Outputs of several dimensions come first:
+            (B, output shape, shape of an example). If the forward function returns one value for
+            the batch, the first dimension is 1; if it returns a tensor for the batch, with
+            `perturbations_per_eval=1`, attributions have the shape
             (output shape, shape of an example). All features of a group get the attribution of the
             group. With `return_input_shape=False`, one tensor whose last dimension has a column for
             each id of the feature mask, from the smallest to the largest; an id that is missing
