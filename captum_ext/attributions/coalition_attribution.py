@@ -119,7 +119,7 @@ class CoalitionAttribution(InteractionAttribution):
             Further arguments of the forward function. Tensors whose first dimension is B have one
             entry per example. All others are passed unchanged, and so are arguments marked by
             `Shared`. Mark by `PerExample` lists, tuples and dicts that hold one entry per example,
-            and whole numbers of shape (2, L) for two examples, which may also be edges.
+            and whole numbers of shape (2, L) for two examples whose columns could be edges.
         feature_mask : Tensor or tuple of Tensors, optional
             Whole numbers, equal for the elements of one feature, also across tensors. By default
             each element of an example is a feature.
@@ -282,7 +282,7 @@ class CoalitionAttribution(InteractionAttribution):
         tensors = checked_inputs(inputs)
         if target is not None:
             target = checked_target(target, len(tensors[0]))
-        arguments = () if additional is None else checked_additional(additional, len(tensors[0]))
+        arguments = () if additional is None else checked_additional(additional, tensors)
         value_function = None
         if self.value_function != "raw":
             value_function = checked_value_function(self.value_function)
