@@ -61,6 +61,11 @@ class CoalitionAttribution(InteractionAttribution):
     last_estimate: Estimate | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.forward_func, type):
+            raise InvalidArgumentTypeError(
+                "forward_func must be a function or a module; got the class "
+                f"{self.forward_func.__name__}. Pass an object of the class."
+            )
         if not callable(self.forward_func):
             raise InvalidArgumentTypeError(
                 f"forward_func must be callable; got {type(self.forward_func).__name__}."

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import shap
 
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import ModelOutputError
+from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
 from shapley_adapters.games.outputs import OutputShape
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from shapley_adapters.torch_support.tensor_arrays import array_of
@@ -40,6 +40,11 @@ def prediction_function(model: Model) -> Callable[..., Any]:
     is that of `estimator_function`.
     """
     model = inner_model(model)
+    if isinstance(model, type):
+        raise InvalidArgumentTypeError(
+            f"model must be a function or a fitted model; got the class {model.__name__}. Pass an "
+            "object of the class."
+        )
     if is_torch_module(model):
         from shapley_adapters.torch_support.array_module import ArrayModule
 

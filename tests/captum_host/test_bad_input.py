@@ -539,3 +539,9 @@ def test_one_class_catches_them_all_and_the_warnings():
     for error in (*BUILT_IN, NonFiniteValueError):
         assert issubclass(error, ShapleyExtError)
     assert issubclass(ShapleyExtWarning, UserWarning)
+
+
+@pytest.mark.parametrize("kind", [int, torch.nn.Identity])
+def test_classes_are_no_forward_functions(kind):
+    with pytest.raises(TypeError, match=f"forward_func .* the class {kind.__name__}.*object"):
+        Exact(kind)

@@ -511,3 +511,11 @@ def test_the_link_costs_no_evaluations_of_the_budget():
     spent = explainer.last_estimate.evaluations.sum()
     # The background itself is run once, for the weights.
     assert sum(len(call) for call in model.calls) == 3 * (spent + 1)
+
+
+@pytest.mark.parametrize("kind", [int, sklearn.linear_model.LinearRegression])
+def test_classes_are_no_models(kind):
+    with pytest.raises(TypeError, match=f"model must be .* got the class {kind.__name__}.*object"):
+        shap.Explainer(kind, np.zeros((1, 3)), algorithm="leastsquares")(np.ones((1, 3)))
+    with pytest.raises(TypeError, match="model must be .* got None"):
+        shap_ext.Surrogate(None)
