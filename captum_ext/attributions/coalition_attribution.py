@@ -143,7 +143,7 @@ class CoalitionAttribution(InteractionAttribution):
             Whether attributions have the shape of the inputs. False returns one number for each
             feature of `feature_mask`, as captum's KernelShap does.
         return_standard_error : bool
-            Whether to return the standard errors, too.
+            Whether to return the standard errors, too; not inside captum's `NoiseTunnel`.
         tolerance : float or str, optional
             The standard error at which evaluation of an example stops: a number in units of the
             output, or a percentage of the distance between the example's largest and smallest
