@@ -77,6 +77,7 @@ FLOORS = {
 
 # Of the estimators: what more than one method uses, or can.
 SHARED_BY_ESTIMATORS = {
+    "checked_results",  # of estimators of other packages
     "cross_fitting",
     "efficiency",
     "kernel_draws",

@@ -66,6 +66,10 @@ class ModelOutputError(ShapleyExtError, ValueError):
     """The model's output does not have one entry for each of its input rows."""
 
 
+class EstimatorError(ShapleyExtError, ValueError):
+    """An estimator of another package returned something that is no estimate."""
+
+
 class WorkerError(ShapleyExtError, RuntimeError):
     """The model failed in a worker, or the worker ended.
 

@@ -384,9 +384,10 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         Returns
         -------
         Tensor or tuple of Tensors, or a pair of them with standard errors
-            Attributions with the shape, type and device of the inputs; outputs come first where no
-            target was given and there are several. With `return_input_shape=False`, one tensor
-            whose last dimension has a column for each id of the feature mask.
+            Attributions with the shape and device of the inputs, and in their type but at least
+            float32; outputs come first where no target was given and there are several. With
+            `return_input_shape=False`, one tensor whose last dimension has a column for each id of
+            the feature mask.
         """
         tensors = checked_inputs(inputs)
         fitted = self._fitted()

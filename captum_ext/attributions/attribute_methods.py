@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.futures import Future
 
-from shapley_adapters.errors import InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from ..captum_internals import counted_usage
 from ..futures import in_background
@@ -37,6 +37,23 @@ def attribute_method(attribute: Callable[..., Any]) -> Callable[..., Any]:
             )
         return with_usage(self, *args, **kwargs)
 
+    @functools.wraps(attribute)
+    def attribute_in_tools(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("return_standard_error"):
+            raise InvalidArgumentError(
+                "return_standard_error=True is not possible inside captum's NoiseTunnel, which "
+                "would average and square standard errors as if they were attributions. Leave it "
+                "out; last_estimate.standard_errors holds the errors of the latest samples."
+            )
+        return attribute(self, *args, **kwargs)
+
+    # captum's NoiseTunnel calls what is inside, so that its samples are not counted as usage. It
+    # removes one wrapper.
+    inside: Any = attribute_in_tools
+    inside.__signature__ = inspect.signature(attribute)
+    del inside.__wrapped__
+    outside: Any = counted_attribute
+    outside.__wrapped__ = inside
     return counted_attribute
 
 

@@ -61,6 +61,11 @@ class CoalitionAttribution(InteractionAttribution):
     last_estimate: Estimate | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.forward_func, type):
+            raise InvalidArgumentTypeError(
+                "forward_func must be a function or a module; got the class "
+                f"{self.forward_func.__name__}. Pass an object of the class."
+            )
         if not callable(self.forward_func):
             raise InvalidArgumentTypeError(
                 f"forward_func must be callable; got {type(self.forward_func).__name__}."
@@ -119,7 +124,7 @@ class CoalitionAttribution(InteractionAttribution):
             Further arguments of the forward function. Tensors whose first dimension is B have one
             entry per example. All others are passed unchanged, and so are arguments marked by
             `Shared`. Mark by `PerExample` lists, tuples and dicts that hold one entry per example,
-            and whole numbers of shape (2, L) for two examples, which may also be edges.
+            and whole numbers of shape (2, L) for two examples whose columns could be edges.
         feature_mask : Tensor or tuple of Tensors, optional
             Whole numbers, equal for the elements of one feature, also across tensors. By default
             each element of an example is a feature.
@@ -139,7 +144,7 @@ class CoalitionAttribution(InteractionAttribution):
             Whether attributions have the shape of the inputs. False returns one number for each
             feature of `feature_mask`, as captum's KernelShap does.
         return_standard_error : bool
-            Whether to return the standard errors, too.
+            Whether to return the standard errors, too; not inside captum's `NoiseTunnel`.
         tolerance : float or str, optional
             The standard error at which evaluation of an example stops: a number in units of the
             output, or a percentage of the distance between the example's largest and smallest
@@ -154,10 +159,11 @@ class CoalitionAttribution(InteractionAttribution):
         Returns
         -------
         Tensor or tuple of Tensors
-            Attributions with the shape, type and device of the inputs. Outputs of several
-            dimensions come first: (B, output shape, shape of an example). If the forward
-            function returns one value for the batch, the first dimension is 1; if it returns a
-            tensor for the batch, with `perturbations_per_eval=1`, attributions have the shape
+            Attributions with the shape and device of the inputs, in the widest of float32 and the
+            types of the inputs and the output. Outputs of several dimensions come first:
+            (B, output shape, shape of an example). If the forward function returns one value for
+            the batch, the first dimension is 1; if it returns a tensor for the batch, with
+            `perturbations_per_eval=1`, attributions have the shape
             (output shape, shape of an example). All features of a group get the attribution of the
             group. With `return_input_shape=False`, one tensor whose last dimension has a column for
             each id of the feature mask, from the smallest to the largest; an id that is missing
@@ -282,7 +288,7 @@ class CoalitionAttribution(InteractionAttribution):
         tensors = checked_inputs(inputs)
         if target is not None:
             target = checked_target(target, len(tensors[0]))
-        arguments = () if additional is None else checked_additional(additional, len(tensors[0]))
+        arguments = () if additional is None else checked_additional(additional, tensors)
         value_function = None
         if self.value_function != "raw":
             value_function = checked_value_function(self.value_function)

@@ -11,7 +11,8 @@ import torch
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.errors import ModelOutputError
 from shapley_adapters.games.fingerprints import fingerprint
-from shapley_adapters.torch_support.tensor_arrays import array_of_tensor
+from shapley_adapters.games.outputs import in_double_precision
+from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .forward_function_game import ForwardFunctionGame
 from .model_outputs import dense_output, rounding_of
@@ -82,6 +83,7 @@ class BatchGame:
     def _flat(self, output: object) -> FloatArray:
         """Return one result as an array, (K,); all results must have the same shape."""
         if isinstance(output, (int, float)):
+            in_double_precision("forward_func", output)
             tensor = torch.tensor(output, dtype=torch.float64)
         else:
             tensor = dense_output(output)
@@ -92,7 +94,7 @@ class BatchGame:
         if self._is_known and shape != self.output_shape:
             self._refuse(self.output_shape, shape)
         self._is_known, self.output_shape = True, shape
-        return array_of_tensor(tensor).ravel()
+        return in_double_precision("forward_func", array_of(tensor)).ravel()
 
     @staticmethod
     def _refuse(first: tuple[int, ...], later: tuple[int, ...]) -> NoReturn:

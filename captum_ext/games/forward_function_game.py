@@ -18,10 +18,11 @@ from shapley_adapters.errors import DerivativeError, InvalidArgumentError, Model
 from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import in_batches, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
+from shapley_adapters.games.outputs import in_double_precision
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.torch_support.array_module import changing_layers
 from shapley_adapters.torch_support.device_memory import max_input_bytes
-from shapley_adapters.torch_support.tensor_arrays import array_of, array_of_tensor
+from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..futures import waited
 from ..inputs.baselines import Baselines
@@ -237,9 +238,11 @@ class ForwardFunctionGame:
                 self._check_futures()
                 outputs.append((output, own_rows))
             else:  # read before the next call, which may use its memory
-                outputs.append(array_of_tensor(self._select(output, own_rows)))
+                outputs.append(
+                    in_double_precision("forward_func", array_of(self._select(output, own_rows)))
+                )
         return [
-            array_of_tensor(self._select(waited(entry[0]), entry[1]))
+            in_double_precision("forward_func", array_of(self._select(waited(entry[0]), entry[1])))
             if isinstance(entry, tuple)
             else entry
             for entry in outputs

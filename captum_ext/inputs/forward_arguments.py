@@ -52,8 +52,8 @@ class PerExample(Tensor):
 
     Each masked copy of an example is evaluated with the entry of the example. Plain tensors whose
     first dimension is the number of examples are treated in the same way. The mark is required for
-    two kinds of tensors: whole numbers of shape (2, L) with two examples, which may be the edges of
-    a graph; and tensors within lists, tuples and dicts.
+    two kinds of tensors: whole numbers of shape (2, L) with two examples, whose columns could be
+    the edges of a graph; and tensors within lists, tuples and dicts.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ class PerExample(Tensor):
     --------
     >>> import torch
     >>> from captum_ext import Exact, PerExample
-    >>> x, mask = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1, 0], [1, 1]])
-    >>> Exact(lambda x, mask: (x * mask).sum(1)).attribute(
-    ...     x, additional_forward_args=PerExample(mask)
+    >>> x, order = torch.tensor([[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]]), [[0, 1, 2], [2, 0, 1]]
+    >>> Exact(lambda x, order: x.gather(1, order) @ torch.tensor([1.0, 2.0, 3.0])).attribute(
+    ...     x, additional_forward_args=PerExample(torch.tensor(order))
     ... )
-    tensor([[1., 0.],
-            [3., 4.]])
+    tensor([[ 1.,  4.,  0.],
+            [ 6., 12.,  1.]])
     """
 
     @staticmethod
@@ -92,7 +92,7 @@ class PerExample(Tensor):
         return type(self)(copy.deepcopy(self.as_subclass(Tensor), memo))
 
 
-def checked_additional(additional: object, n_examples: int) -> tuple[Any, ...]:
+def checked_additional(additional: object, inputs: tuple[Tensor, ...]) -> tuple[Any, ...]:
     """Return `additional_forward_args` as a tuple.
 
     Raises
@@ -101,10 +101,11 @@ def checked_additional(additional: object, n_examples: int) -> tuple[Any, ...]:
         If it is unclear whether a tensor has entries per example, or if the number of entries is
         not the number of examples.
     """
-    arguments = as_tuple(additional)
+    arguments, n_examples = as_tuple(additional), len(inputs[0])
+    max_nodes = max(size for tensor in inputs for size in (0, *tensor.shape[1:]))
     for index, argument in enumerate(arguments):
         name = f"additional_forward_args[{index}]"
-        if _may_be_edges(argument, n_examples):
+        if _may_be_edges(argument, n_examples, max_nodes):
             raise InvalidArgumentError(
                 f"{name} holds whole numbers of shape {tuple(argument.shape)}, with {n_examples} "
                 "examples: it may be the edges of a graph, whose rows captum's NoiseTunnel and "
@@ -230,7 +231,7 @@ def _is_unmarked(argument: object) -> bool:
     return isinstance(argument, Tensor) and not isinstance(argument, PerExample)
 
 
-def _may_be_edges(argument: Any, n_examples: int) -> bool:
+def _may_be_edges(argument: Any, n_examples: int, max_nodes: int) -> bool:
     """Return whether a tensor may be the edges of a graph, (2, E), or have one row per example.
 
     NoiseTunnel and captum's metrics repeat each example and each row of such a tensor. Hence a
@@ -241,11 +242,25 @@ def _may_be_edges(argument: Any, n_examples: int) -> bool:
     n_repeats, odd = divmod(len(argument), 2)
     if odd or n_repeats == 0 or n_examples % n_repeats:
         return False
-    if n_repeats == 1:
-        return n_examples == 2
-    first, second = argument[0], argument[n_repeats]
-    repeated = torch.stack([first, second]).repeat_interleave(n_repeats, dim=0)
-    return torch.equal(argument, repeated) and not torch.equal(first, second)
+    if n_repeats == 1 and n_examples != 2:
+        return False
+    pair = argument[::n_repeats]
+    return torch.equal(argument, pair.repeat_interleave(n_repeats, 0)) and _are_edges(
+        pair, max_nodes
+    )
+
+
+def _are_edges(pair: Tensor, max_nodes: int) -> bool:
+    """Return whether the columns of whole numbers, (2, L), could be the edges of a graph.
+
+    Edges are different pairs of nodes, not all of them loops. Attention masks and types of tokens
+    hold only 0 and 1 or repeat a column; positions are equal in both rows; most ids of tokens
+    exceed the number of nodes.
+    """
+    if pair.numel() == 0 or not 1 < int(pair.max()) < max_nodes or int(pair.min()) < 0:
+        return False
+    is_repeated = len(torch.unique(pair, dim=1)[0]) < pair.shape[1]
+    return not is_repeated and not torch.equal(pair[0], pair[1])
 
 
 def _check_lengths(name: str, argument: Any, n_examples: int) -> None:

@@ -29,19 +29,19 @@ def as_tensors(
     output_shape : tuple of int
         Shape of one row's output, with K numbers.
     output_dtype : torch.dtype
-        Type of the model's output, for inputs that are not floating point.
+        Type of the model's output.
 
     Returns
     -------
     tuple of tensors, (R, output shape, shape of one example) each
-        In the inputs' precision and on their device.
+        On the inputs' device, in the widest of float32 and the types of the input and the output.
     """
     n_rows = len(per_player)
     tensors = []
     for index, tensor in enumerate(inputs):
         spread = groups.spread(per_player, np.arange(n_rows), index)  # (R, size, K)
         shaped = spread.transpose(0, 2, 1).reshape(n_rows, *output_shape, *tensor.shape[1:])
-        dtype = _result_dtype(tensor.dtype, output_dtype)
+        dtype = _widest(tensor.dtype, output_dtype)
         tensors.append(torch.from_numpy(shaped.copy()).to(device=tensor.device, dtype=dtype))
     return tuple(tensors)
 
@@ -63,16 +63,23 @@ def as_group_tensor(
     Returns
     -------
     Tensor, (R, output shape, columns)
-        In the type of the first input of floating point, and on the device of the first.
+        On the device of the first input, in the widest of float32 and the types of inputs and
+        output.
     """
     columns = groups.columns(per_player)  # (R, columns, K)
     shaped = columns.transpose(0, 2, 1).reshape(len(columns), *output_shape, columns.shape[1])
-    floating = [tensor.dtype for tensor in inputs if tensor.is_floating_point()]
-    dtype = floating[0] if floating else _result_dtype(inputs[0].dtype, output_dtype)
+    dtype = _widest(*(tensor.dtype for tensor in inputs), output_dtype)
     return torch.from_numpy(shaped.copy()).to(device=inputs[0].device, dtype=dtype)
 
 
-def _result_dtype(inputs: torch.dtype, output: torch.dtype) -> torch.dtype:
-    if inputs.is_floating_point:
-        return inputs
-    return output if output.is_floating_point else torch.get_default_dtype()
+def _widest(*dtypes: torch.dtype) -> torch.dtype:
+    """Return the widest type of floating point, at least float32.
+
+    Sums of outputs in half precision may exceed its largest number, 65,504.
+    """
+    floating = [dtype for dtype in dtypes if dtype.is_floating_point]
+    # The default type is for whole numbers alone; torch does not promote types of 8 bits.
+    return max(
+        [torch.float32, *(floating or [torch.get_default_dtype()])],
+        key=lambda dtype: dtype.itemsize,
+    )

@@ -46,6 +46,8 @@ class CentroidExplainer(CandidateExplainer):
     Notes
     -----
     The cost is that of all explainers. `max_evals` is divided equally among those that have it.
+    Others, such as `shap.KernelExplainer`, spend their own budget in addition, which may be larger:
+    `max_evals` does not limit it.
 
     Examples
     --------

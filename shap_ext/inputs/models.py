@@ -12,8 +12,8 @@ import numpy.typing as npt
 import shap
 
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import ModelOutputError
-from shapley_adapters.games.outputs import OutputShape
+from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
+from shapley_adapters.games.outputs import OutputShape, in_double_precision
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
@@ -40,6 +40,11 @@ def prediction_function(model: Model) -> Callable[..., Any]:
     is that of `estimator_function`.
     """
     model = inner_model(model)
+    if isinstance(model, type):
+        raise InvalidArgumentTypeError(
+            f"model must be a function or a fitted model; got the class {model.__name__}. Pass an "
+            "object of the class."
+        )
     if is_torch_module(model):
         from shapley_adapters.torch_support.array_module import ArrayModule
 
@@ -136,7 +141,9 @@ def _numbers(output: ModelOutput) -> FloatArray:
         if kind not in "biufcO" or (kind == "O" and _holds_texts(array)):
             raise TypeError("texts and times are not numbers")  # NumPy would convert "1" to 1.0
         if kind != "c":
-            return np.array(array, dtype=np.float64)
+            return in_double_precision("The model", array)
+    except ModelOutputError:  # a ValueError, too
+        raise
     except (TypeError, ValueError) as error:
         raise ModelOutputError(
             f"The model must return numbers; it returned {type(output).__name__}. Explain a "

@@ -539,3 +539,24 @@ def test_one_class_catches_them_all_and_the_warnings():
     for error in (*BUILT_IN, NonFiniteValueError):
         assert issubclass(error, ShapleyExtError)
     assert issubclass(ShapleyExtWarning, UserWarning)
+
+
+@pytest.mark.parametrize("kind", [int, torch.nn.Identity])
+def test_classes_are_no_forward_functions(kind):
+    with pytest.raises(TypeError, match=f"forward_func .* the class {kind.__name__}.*object"):
+        Exact(kind)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_whole_numbers_that_double_precision_rounds_are_refused(batch):
+    """2^60 and 2^60 + 1 are one number in double precision."""
+    for start in (2**60, -(2**60)):
+
+        def forward(x, start=start):
+            outputs = (x[:, 0] > 0).long() + start
+            return int(outputs[0]) if batch else outputs
+
+        with pytest.raises(ModelOutputError, match=rf"beyond 2\^53, such as {start}"):
+            Exact(forward).attribute(torch.ones(1, 3), n_samples=8)
+    found = Exact(lambda x: (x[:, 0] > 0).long() + 2**40).attribute(torch.ones(1, 3), n_samples=8)
+    torch.testing.assert_close(found, torch.tensor([[1.0, 0.0, 0.0]]), rtol=0, atol=1e-3)

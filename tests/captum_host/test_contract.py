@@ -17,6 +17,7 @@ from captum.metrics import infidelity, infidelity_perturb_func_decorator, sensit
 
 import captum_ext
 from captum_ext import Exact, LeastSquares, RandomOrder, Shear
+from shapley_adapters.errors import InvalidArgumentError
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.tolerances import Tolerances
 
@@ -294,6 +295,16 @@ def test_noise_tunnel_without_noise_gives_back_the_method(method, kind):
         **budget(method),
     )
     torch.testing.assert_close(made, wanted, rtol=0, atol=1e-5)  # float32
+
+
+@every_method
+def test_noise_tunnel_refuses_standard_errors(method):
+    tunnel = NoiseTunnel(method(network(N_FEATURES, 2, dtype=torch.float32), seed=0))
+    x = examples(2, N_FEATURES, dtype=torch.float32)
+    given = {"nt_samples": 2, "target": 0, **budget(method)}
+    with pytest.raises(InvalidArgumentError, match=r"return_standard_error=True .*NoiseTunnel"):
+        tunnel.attribute(x, return_standard_error=True, **given)
+    assert tunnel.attribute(x, return_standard_error=False, **given).shape == x.shape
 
 
 @every_method

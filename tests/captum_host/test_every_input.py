@@ -271,12 +271,12 @@ def test_masks_of_each_example_its_own(row):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_half_precision(row, dtype):
     # The model runs in half precision; values are summed in float64, and the result is rounded
-    # once: what enumeration of the same half-precision outputs gives, to half a unit.
+    # once, to float32: what enumeration of the same half-precision outputs gives.
     net, x = network(4, 2, dtype=dtype), examples(2, 4, dtype=dtype)
     forward = Recorder(net)
     made = built(row, forward).attribute(x, baselines=torch.full((1, 4), 0.5, dtype=dtype))
     assert all(call[0].dtype == dtype for call in forward.calls)
-    assert made.dtype == dtype
+    assert made.dtype == torch.float32
     (right,) = oracle(net, (x,), (torch.full((2, 4), 0.5, dtype=dtype),))
     # A batch of one may be multiplied in another order: two units of outputs below 4.
     torch.testing.assert_close(

@@ -8,6 +8,7 @@ import pytest
 import torch
 from captum.metrics import sensitivity_max
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from captum_ext import (
     AVA,
@@ -82,6 +83,43 @@ def test_what_may_be_edges_or_rows_of_two_examples_is_refused(row, dtype):
             method.attribute(X[:2], additional_forward_args=kind)
     found = method.attribute(X[:3], additional_forward_args=EDGES)
     torch.testing.assert_close(found, wanted(X[:3]), **EXACT)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32], ids=str)
+@every_row
+def test_attention_masks_need_no_mark_in_batches_of_any_size(row, dtype):
+    """The last batch of a data loader may have two examples."""
+    x, keep = examples(10, 4), torch.ones(10, 4, dtype=dtype)
+    keep[::2, 3:] = 0
+    keep[9, 2:] = 0
+    positions = torch.arange(4).expand(10, 4)
+    loader = DataLoader(TensorDataset(x, keep, positions), batch_size=4)
+
+    def masked(x, keep, positions):
+        return (torch.tanh(x + positions) * keep).sum(1).exp()
+
+    sizes = []
+    for part, *additional in loader:
+        sizes.append(len(part))
+        found = row.attribution(masked, seed=0, **row.options).attribute(
+            part, additional_forward_args=tuple(additional)
+        )
+        (right,) = oracle(masked, (part,), (0 * part,), additional=tuple(additional))
+        torch.testing.assert_close(found, right, **EXACT)
+    assert sizes == [4, 4, 2]
+
+
+@pytest.mark.parametrize(
+    "ids", [[[7, 1, 9, 2], [2, 8, 1, 0]], [[0, 2, 2, 3], [1, 3, 3, 0]], [[0, -1], [1, 2]]]
+)
+def test_whole_numbers_that_are_no_edges_need_no_mark(ids):
+    """They exceed the number of nodes, repeat a column, or are negative."""
+    ids = torch.tensor(ids)
+    found = Exact(lambda x, ids: x[:, : ids.shape[1]].mul(ids).sum(1)).attribute(
+        X[:2], additional_forward_args=ids
+    )
+    n = ids.shape[1]
+    torch.testing.assert_close(found[:, :n], X[:2, :n] * ids, **EXACT)
 
 
 def test_derivatives_take_marks():

@@ -216,3 +216,41 @@ def test_the_functions_that_pytorch_geometric_makes_for_captum():
     )
     wanted = shapley_values(N_ATOMS, lambda members: game(set(members)))
     np.testing.assert_allclose(found[0, :, 0].numpy(), np.asarray(wanted).ravel(), **EXACT)
+
+
+@pytest.mark.parametrize("kind", [Exact, Myerson])
+def test_the_explainer_of_pytorch_geometric(kind):
+    """It knows methods by the names of their classes, and passes one graph at a time."""
+    package = geometric()
+    from torch_geometric.explain import CaptumExplainer, Explainer
+
+    network, data = convolutions(package)
+    options = {"graph": data} if kind is Myerson else {}
+
+    class ShapleyValueSampling(kind):
+        def __init__(self, forward_func):
+            super().__init__(forward_func, seed=0, **options)
+
+    alone = torch.zeros(N_ATOMS, dtype=torch.long)
+    explainer = Explainer(
+        network,
+        CaptumExplainer(ShapleyValueSampling, perturbations_per_eval=1, feature_mask=BY_ATOM),
+        explanation_type="phenomenon",
+        node_mask_type="attributes",
+        model_config={
+            "mode": "multiclass_classification",
+            "task_level": "graph",
+            "return_type": "raw",
+        },
+    )
+    explanation = explainer(data.x, data.edge_index, batch=alone, target=torch.tensor([1]))
+    from torch_geometric.nn.models import to_captum_model
+
+    right = kind(to_captum_model(network, "node"), seed=0, **options).attribute(
+        data.x[None],
+        target=1,
+        additional_forward_args=(data.edge_index, alone),
+        feature_mask=BY_ATOM,
+        perturbations_per_eval=1,
+    )
+    torch.testing.assert_close(explanation.node_mask, right[0].to(explanation.node_mask))

@@ -35,8 +35,7 @@ def like(baseline, tensor):
 @pytest.mark.parametrize(
     "dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str
 )
-def test_results_have_the_inputs_type_and_full_precision(method, dtype):
-    # The model computes in float64, so only the last step rounds to the inputs' type.
+def test_results_have_the_widest_type_and_full_precision(method, dtype):
     net = network(4, 2)
 
     def forward(x):
@@ -45,12 +44,22 @@ def test_results_have_the_inputs_type_and_full_precision(method, dtype):
 
     x, baseline = examples(2, 4, dtype=dtype), examples(2, 4, dtype=dtype, seed=3)
     made = attributed(forward, x, method=method, baselines=baseline, target=1)
-    assert made.dtype == dtype
+    assert made.dtype == torch.float64  # the model's
     (wanted,) = oracle(forward, (x,), (baseline,))
-    # Half a unit in the last place.
-    torch.testing.assert_close(
-        made.double(), wanted[:, 1], rtol=torch.finfo(dtype).eps / 2, atol=1e-7
+    torch.testing.assert_close(made, wanted[:, 1], **EXACT)
+
+
+@every_method
+def test_results_of_half_precision_neither_overflow_nor_vanish(method):
+    x = torch.ones(1, 4).half()
+    for scale in (1.2e5, 1e-9):  # the largest number of float16 is 65,504, the smallest 6e-8
+        made = attributed(lambda z, scale=scale: z.float().sum(1) * scale, x, method=method)
+        assert made.dtype == torch.float32
+        torch.testing.assert_close(made, torch.full((1, 4), scale), rtol=1e-6, atol=0)
+    of_groups = attributed(
+        lambda z: z.float().sum(1) * 1.2e5, x, method=method, return_input_shape=False
     )
+    torch.testing.assert_close(of_groups, torch.full((1, 4), 1.2e5), rtol=1e-6, atol=0)
 
 
 @every_method
@@ -59,7 +68,7 @@ def test_models_of_low_precision_run(method, dtype):
     net, x = network(12, 2, dtype=dtype), examples(2, 12, dtype=dtype)
     given = {} if method is Exact else {"n_samples": 200}
     made = attributed(net, x, method=method, target=0, **given)
-    assert made.dtype == dtype
+    assert made.dtype == torch.float32
     total = (net(x) - net(0 * x))[:, 0].double().detach()
     # The efficient sum is exact up to rounding the 12 attributions, each below 1.
     bound = 12 * torch.finfo(dtype).eps

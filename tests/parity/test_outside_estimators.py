@@ -18,7 +18,9 @@ from shap.utils._exceptions import InvalidAlgorithmError
 
 import shap_ext
 import shapley_adapters as core
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shap_ext.explainers.registered import explainer_class
+from shapley_adapters.errors import EstimatorError, InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.estimators.protocol import Solution
 from tests.helpers.optional import captum_ext, torch
 from tests.shap_host.games import ROUNDING, curved, oracle, rows
 
@@ -249,3 +251,64 @@ def test_docstring_and_signature_are_those_of_the_estimator(estimator):
     assert "efficiency residual" in str(made.__doc__)
     option = inspect.signature(made).parameters["efficient"]
     assert (option.default, option.kind) == (True, inspect.Parameter.KEYWORD_ONLY)
+
+
+class _Broken(core.RandomOrder):
+    """An estimator whose results have one fault."""
+
+    def minimum_budget(self, n_players, with_errors=False):
+        return None if self.fault == "no budget" else 30
+
+    def design(self, request):
+        return None if self.fault == "no design" else super().design(request)
+
+    def solve(self, design, values):
+        solution = super().solve(design, values)
+        attributions, errors = solution.values, solution.standard_errors
+        if self.fault == "no solution":
+            return None
+        if self.fault == "pair":
+            return attributions, errors
+        if self.fault == "shape":
+            return Solution(attributions[:, 1:], errors)
+        if self.fault == "errors":
+            return Solution(attributions, None)
+        if self.fault == "nan":
+            return Solution(attributions * np.nan, errors)
+        if self.fault == "negative":
+            return Solution(attributions, -1 - errors)
+        return Solution(attributions, errors * np.nan)  # unknown errors are right
+
+
+FAULTS = {
+    "no budget": r"None; return a whole number",
+    "no design": r"None; return a .*Design",
+    "no solution": r"None; return a .*Solution",
+    "pair": r"an object of type tuple",
+    "shape": r"values that are an array of float64 of shape \(3, 8, 1\); .* of shape \(3, 9, 1\)",
+    "errors": r"standard_errors that are None; .* of shape \(3, 9, 1\)",
+    "nan": r"values that are NaN",
+    "negative": r"negative standard_errors; .* NaN where",
+    "": None,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("host", ["shap", "captum"])
+def test_wrong_results_name_the_estimator(host, fault):
+    broken = type("MyEstimator", (_Broken,), {"fault": fault})
+
+    def explain():
+        if host == "shap":
+            explainer = explainer_class("mine", broken)(curved, BACKGROUND, seed=0)
+            return explainer(X, max_evals=60).values
+        method = captum_ext.attribution_class(broken)
+        return method(lambda x: torch.as_tensor(curved(x.numpy())), seed=0).attribute(
+            torch.as_tensor(X), n_samples=60
+        )
+
+    if FAULTS[fault] is None:
+        assert np.isfinite(np.asarray(explain())).all()
+    else:
+        with pytest.raises(EstimatorError, match=rf"MyEstimator\.\w+ returned {FAULTS[fault]}"):
+            explain()

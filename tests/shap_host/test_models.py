@@ -15,7 +15,7 @@ import sklearn.preprocessing
 import sklearn.svm
 
 import shap_ext
-from shapley_adapters.errors import ShapleyExtWarning
+from shapley_adapters.errors import ModelOutputError, ShapleyExtWarning
 from tests.helpers.brute_force import masked_model_values, shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import nn, torch
@@ -511,3 +511,29 @@ def test_the_link_costs_no_evaluations_of_the_budget():
     spent = explainer.last_estimate.evaluations.sum()
     # The background itself is run once, for the weights.
     assert sum(len(call) for call in model.calls) == 3 * (spent + 1)
+
+
+@pytest.mark.parametrize("kind", [int, sklearn.linear_model.LinearRegression])
+def test_classes_are_no_models(kind):
+    with pytest.raises(TypeError, match=f"model must be .* got the class {kind.__name__}.*object"):
+        shap.Explainer(kind, np.zeros((1, 3)), algorithm="leastsquares")(np.ones((1, 3)))
+    with pytest.raises(TypeError, match="model must be .* got None"):
+        shap_ext.Surrogate(None)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64", "object"])
+def test_whole_numbers_that_double_precision_rounds_are_refused(kind):
+    """2^60 and 2^60 + 1 are one number in double precision."""
+
+    def explain(start):
+        explainer = shap.Explainer(
+            lambda x: np.array([int(row[0] > 0) + start for row in x], dtype=kind),
+            np.zeros((1, 3)),
+            algorithm="leastsquares",
+            seed=0,
+        )
+        return explainer(np.ones((1, 3)), max_evals=8).values.tolist()
+
+    with pytest.raises(ModelOutputError, match=r"beyond 2\^53, such as 1152921504606846977"):
+        explain(2**60)
+    np.testing.assert_allclose(explain(2**40), [[1.0, 0.0, 0.0]], atol=1e-3)

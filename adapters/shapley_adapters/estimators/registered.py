@@ -10,6 +10,7 @@ from typing import Any
 
 from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from .checked_results import with_checks
 
 _METHODS = ("minimum_budget", "design", "solve")
 
@@ -46,7 +47,8 @@ def class_from_estimator(
     options = _options(estimator, {*dir(base), *inspect.signature(base).parameters})
 
     def _estimator(self: Any) -> Any:
-        return estimator(**{option.name: getattr(self, option.name) for option in options})
+        given = {option.name: getattr(self, option.name) for option in options}
+        return with_checks(estimator(**given))
 
     members = {
         "__module__": estimator.__module__,

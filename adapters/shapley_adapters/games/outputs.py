@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from ..array_types import FloatArray
 from ..errors import ModelOutputError
+
+_MOST_WHOLE = 2**53
+"""Double precision holds all whole numbers up to this one."""
 
 
 @dataclass
@@ -48,6 +54,35 @@ class OutputShape:
                 f"the shape was {self.shape} first and {shape} later. {self.advice}"
             )
         self.shape = shape
+
+
+def in_double_precision(model: str, numbers: Any) -> FloatArray:
+    """Return a copy of the outputs of a model as an array in double precision.
+
+    Raises
+    ------
+    ModelOutputError
+        If whole numbers exceed 2^53, beyond which double precision rounds them.
+    """
+    array = np.asarray(numbers)
+    if array.dtype.kind in "iuO" and array.size:
+        whole = array if array.dtype.kind != "O" else array[_are_whole(array)]
+        if whole.size and max(int(whole.max()), -int(whole.min())) > _MOST_WHOLE:
+            raise ModelOutputError(
+                f"{model} returns whole numbers beyond 2^53, such as {_largest(whole)}, which "
+                "double precision cannot hold exactly. Subtract a constant from them, or convert "
+                "them to floating point if rounding does not matter."
+            )
+    return np.array(array, dtype=np.float64)
+
+
+def _are_whole(array: Any) -> Any:
+    kinds = [isinstance(entry, (int, np.integer)) for entry in array.flat]
+    return np.array(kinds).reshape(array.shape)
+
+
+def _largest(whole: Any) -> int:
+    return max(int(whole.max()), int(whole.min()), key=abs)
 
 
 def background_mean(outputs: FloatArray, weights: FloatArray | None) -> FloatArray:

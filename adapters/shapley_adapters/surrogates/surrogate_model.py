@@ -47,6 +47,11 @@ class SurrogateModel(TrainingArguments):
     trained: TrainedSurrogate | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        if self.model is None:
+            raise InvalidArgumentTypeError(
+                "model must be the model to learn from; got None. Pass the model; a file is read "
+                "by Surrogate.load(path)."
+            )
         self.absent = checked_count("absent", self.absent, minimum=0)
         self.seed = checked_seed(self.seed)
         self._training()  # refuses options that cannot be used
@@ -99,7 +104,10 @@ class SurrogateModel(TrainingArguments):
         from .surrogate_training import TrainedSurrogate
 
         trained = TrainedSurrogate.load(path, network)
-        surrogate = cls(model, network=network or trained.about["network"])
+        surrogate = cls(
+            trained if model is None else model, network=network or trained.about["network"]
+        )
+        surrogate.model = model
         surrogate.trained = trained
         surrogate.absent = int(trained.network.absent)
         if model is not None:
