@@ -95,7 +95,7 @@ def main() -> None:
         games = games_of(name, arguments.players, arguments.games)
         for per_player in arguments.per_player:
             if per_player * arguments.players < 2**arguments.players:
-                cells.append(_cell(name, games, per_player, arguments, peers))
+                cells.append(measured_cell(name, games, per_player, arguments, peers))
     if worker is not None:
         worker.close()
     print(f"{arguments.players} players, {arguments.games} games of each kind\n")
@@ -108,12 +108,12 @@ def main() -> None:
     _print_coverage(cells)
 
 
-def _cell(
+def measured_cell(
     name: str,
     games: ZooGames,
     per_player: int,
     arguments: argparse.Namespace,
-    peers: PeerErrors | None,
+    peers: PeerErrors | None = None,
 ) -> Cell:
     """Run the estimators on games of one kind."""
     of_games, of_oddgp = {}, np.zeros((0, 2))
@@ -121,7 +121,7 @@ def _cell(
         if estimator in of_games:
             continue
         try:
-            found = _estimates(games, ESTIMATORS[estimator](), per_player, arguments.seeds)
+            found = estimates(games, ESTIMATORS[estimator](), per_player, arguments.seeds)
         except BudgetError:
             continue  # SHEAR needs four evaluations a player
         of_seeds = [relative_errors(of_seed.values[:, :, 0], games.exact) for of_seed in found]
@@ -135,7 +135,7 @@ def _cell(
     return Cell(name, per_player, errors, (float(wide), float(narrow)), of_games)
 
 
-def _estimates(
+def estimates(
     games: ZooGames, estimator: Any, per_player: int, n_seeds: int
 ) -> list[core.Estimate]:
     """Return the estimates of all games, for each seed."""

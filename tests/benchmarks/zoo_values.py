@@ -58,7 +58,11 @@ def games_of(name: str, n_players: int, n_games: int) -> ZooGames:
                 f"have: {known}"
             )
         return _LARGE[name](n_players, n_games)
-    table = tabulated(name, n_players, n_games)
+    return tabulated_games(tabulated(name, n_players, n_games), n_players)
+
+
+def tabulated_games(table: FloatArray, n_players: int) -> ZooGames:
+    """Return games, given the values of all coalitions, (R, 2^M)."""
     powers = 1 << np.arange(n_players)
 
     def values_of(rows: IntArray, coalitions: BoolArray) -> FloatArray:

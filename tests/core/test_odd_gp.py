@@ -708,6 +708,23 @@ def test_errors_of_votes_fall_from_two_evaluations_a_player_on(n_players, weight
     assert all(after < 1.2 * before for before, after in pairwise(errors))
 
 
+@pytest.mark.parametrize("weights", OPTIONS)
+@pytest.mark.parametrize("quota", [0.5, 0.65, 0.75, 0.85])
+def test_intervals_of_votes_hold_for_any_quota(quota, weights):
+    """Halves and single players show no difference between players if the quota is .75."""
+    for per_player in (4, 8, 16):
+        inside = []
+        for n_players in (10, 12, 14):
+            shares = np.random.default_rng(n_players).integers(1, 10, size=(20, n_players))
+            quotas = (quota * shares.sum(axis=1)).astype(int) + 1
+            votes = zip(shares, quotas, strict=True)
+            exact = np.stack([power_of_votes(*vote) for vote in votes], axis=1)
+            game = FunctionGame(lambda z, s=shares, q=quotas: z @ s.T >= q, n_players)
+            lower, upper = run(game, per_player * n_players + 2, weights).interval(0.95)
+            inside.append(((lower[0] <= exact) & (exact <= upper[0])).mean())
+        assert np.mean(inside) > 0.9
+
+
 @pytest.mark.parametrize("n_players", [10, 12])
 @pytest.mark.parametrize("per_player", [16, 32])
 @pytest.mark.slow

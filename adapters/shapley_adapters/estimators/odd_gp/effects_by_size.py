@@ -29,7 +29,7 @@ _FEWEST_PLAYERS = 14
 _NEAR_HALVES = 2
 """Sizes that differ by at most this from half of the players are halves."""
 
-_HALF_KNOWN = 10.0
+HALF_KNOWN = 10.0
 """So many pairs of a size make its effects half as uncertain as none."""
 
 _OF_FADING = 18.0
@@ -89,4 +89,4 @@ def _ratios(numbers: FloatArray, others: FloatArray, otherwise: float) -> FloatA
 def _unknown_share(sizes: IntArray, n_players: int) -> float:
     """Return the share of the sizes that are not evaluated; each counts less by its pairs, (n,)."""
     counts = np.bincount(sizes, minlength=n_players // 2 + 1)[1:]
-    return float((_HALF_KNOWN / (_HALF_KNOWN + counts)).mean())
+    return float((HALF_KNOWN / (HALF_KNOWN + counts)).mean())

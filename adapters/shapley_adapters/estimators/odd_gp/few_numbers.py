@@ -10,6 +10,12 @@ Means of several labels take more numbers: multiples of a step, of which the lar
 So many labels may jump by a step each, or all together by as much as the values of the game differ
 from 0. The larger of both variances counts.
 
+Jumps of a vote are not independent. If halves and single players show no difference between the
+players, the posterior is sure that all are equal. Yet how the players share the effects at other
+sizes is unknown. If all shares are equally likely, the standard deviation of a share is about its
+mean. So that of an attribution is at least the share of the sizes that are hardly evaluated, times
+the attribution. More than the equal share does not count, because large effects show elsewhere.
+
 Games of other values need no such term: a rule or an interaction that is missing would change the
 values of many coalitions. For the same reason, two kinds of games that take few numbers need none:
 
@@ -26,7 +32,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...array_types import BoolArray, FloatArray
+from ...coalitions.sizes import smaller_sizes
+from ..pair_folds import pair_counts
 from .attribution_covariances import left_of_other_pairs, shapley_weights, squared_weights
+from .effects_by_size import HALF_KNOWN
 from .exact_fits import sums_of_players
 from .marginal_likelihood import mean_squares
 
@@ -74,8 +83,20 @@ def variances_of_jumps(
     of_all = squared_weights(n_players)
     of_others = left_of_other_pairs(of_all, shapley_weights(signs), np.ones(n))
     squares = np.maximum(mean_squares(targets), largest * step)
-    added: FloatArray = of_others[:, None] * (squares / (n + 1)) * may_jump
-    return added
+    added: FloatArray = of_others[:, None] * (squares / (n + 1))
+    equal = np.ascontiguousarray(means.T).mean(axis=1)  # in the order of one game alone
+    shares = np.minimum(np.abs(means), np.abs(equal))
+    splits = (_unknown_share(signs) * shares) ** 2
+    found: FloatArray = np.maximum(added, splits - variances) * may_jump
+    return found
+
+
+def _unknown_share(signs: FloatArray) -> float:
+    """Return the mean over sizes of the share of the effects that the coalitions leave unknown."""
+    all_counts = pair_counts(signs.shape[1])
+    counts = np.bincount(smaller_sizes(signs[1:] > 0) - 1, minlength=len(all_counts))
+    shares = (1 - counts / all_counts) * HALF_KNOWN / (HALF_KNOWN + counts)
+    return float(shares.mean())
 
 
 def _steps(targets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
