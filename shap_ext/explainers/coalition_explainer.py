@@ -120,9 +120,10 @@ class CoalitionExplainer(StreamExplainer):
             Series or as an array of one dimension.
         max_evals : int or "auto"
             The budget: the number of coalitions evaluated per row, each once for all background
-            rows. By default all 2^M for up to 10 players, and 16 per player, at least 500, for more.
-            If it allows all 2^M coalitions, the explanation is exact. Up to two further evaluations for all rows together check that the
-            model is deterministic; they come from unused budget or are added to the default.
+            rows. By default all 2^M for up to 10 players, and 16 per player, at least 500, for
+            more. If it allows all 2^M coalitions, the explanation is exact. Up to two further
+            evaluations for all rows together check that the model is deterministic; they come from
+            unused budget or are added to the default.
         main_effects : bool
             Not supported.
         error_bounds : bool

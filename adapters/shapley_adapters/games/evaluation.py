@@ -148,7 +148,10 @@ class Evaluator:
             rows = np.concatenate([piece[0] for piece in pieces])
             coalitions = np.concatenate([piece[1] for piece in pieces])
             try:
-                values = self._values(rows, coalitions)
+                if self.memory is None:
+                    values = self.game(rows, coalitions)
+                else:
+                    values = self.memory.values(self.game, rows, coalitions)
             except Exception as error:
                 self.on_error(error, rows, coalitions)
                 if not batches.halve(error):
@@ -205,11 +208,6 @@ class Evaluator:
                 size = TimedBatchSize(BatchBounds(last.best, last.bounds.largest), is_warm=True)
             self._timed_sizes[n_players] = size
         return size
-
-    def _values(self, rows: IntArray, coalitions: CoalitionArray) -> ValueArray:
-        if self.memory is None:
-            return self.game(rows, coalitions)
-        return self.memory.values(self.game, rows, coalitions)
 
     def _checked(
         self, values: ValueArray, rows: IntArray, coalitions: CoalitionArray

@@ -7,7 +7,7 @@ from typing import Any
 from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..row_numbers import first_row
-from .choices import candidates_of, estimate_by_cost
+from .choices import estimate_by_cost
 from .deadline import estimate_until
 from .one_round import estimate_round
 from .result import Estimate
@@ -44,4 +44,5 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     if first_row() is None and not settings.is_for_training and estimator.candidates:
         return estimate_by_cost(game, estimator, settings)
-    return estimate_round(game, candidates_of(estimator)[0], settings)
+    first = estimator.candidates[0] if estimator.candidates else estimator
+    return estimate_round(game, first, settings)
