@@ -185,13 +185,14 @@ def _facts(record: CallRecord | None) -> list[list[str | float]]:
     facts: list[list[str | float]] = [
         ["Model", record.model],
         ["Method", f"{record.method} ({record.explainer})"],
-        *([["Choice", record.choice]] if record.choice else []),
         ["Options", ", ".join(f"{k}={v}" for k, v in record.options.items()) or "the defaults"],
         ["Evaluations", _evaluations(record.evaluations)],
         ["Seed", "none" if record.seed is None else str(record.seed)],
         ["Date", f"{record.date}, in {record.seconds:.3g} seconds"],
         ["Versions", of_versions],
     ]
+    if record.choice:
+        facts.insert(2, ["Choice", record.choice])
     return facts
 
 

@@ -54,6 +54,21 @@ def exact(value: Callable[[np.ndarray], np.ndarray], n_players: int) -> np.ndarr
     return found
 
 
+def exact_rows(
+    predict: Callable[[np.ndarray], Any], rows: np.ndarray, background: np.ndarray
+) -> np.ndarray:
+    """Return Shapley values, (R, M), of rows whose absent columns take the background's values."""
+
+    def value_of(row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        def value(bits: np.ndarray) -> np.ndarray:
+            masked = np.where(bits[:, None], row, background).reshape(-1, rows.shape[1])
+            return np.asarray(predict(masked)).reshape(len(bits), -1).mean(axis=1)  # type: ignore[no-any-return]
+
+        return value
+
+    return np.stack([exact(value_of(row), rows.shape[1]) for row in rows])
+
+
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     """Return the answer of the second call, and its seconds."""
     call()
@@ -75,14 +90,7 @@ def table_of(X: np.ndarray, y: np.ndarray, task: str, seed: int) -> Row:
     model.fit(X, y)
     background, rows = X[:100], X[100:105]
 
-    def value_of(row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        def value(bits: np.ndarray) -> np.ndarray:
-            masked = np.where(bits[:, None], row, background)
-            return model.predict(masked.reshape(-1, X.shape[1])).reshape(len(bits), -1).mean(axis=1)
-
-        return value
-
-    wanted = np.stack([exact(value_of(row), X.shape[1]) for row in rows])
+    wanted = exact_rows(model.predict, rows, background)
     host = shap.Explainer(model.predict, background, seed=seed)
     best = shap.Explainer(model.predict, background, algorithm="best", seed=seed)
     return compared(task, host, best, rows, wanted)
@@ -112,15 +120,10 @@ def trees(seed: int) -> Row:
     model = lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, random_state=seed).fit(X, y)
     background, rows = X[:100], X[100:103]
 
-    def value_of(row: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        def value(bits: np.ndarray) -> np.ndarray:
-            masked = np.where(bits[:, None], row, background).reshape(-1, X.shape[1])
-            raw = model.predict_proba(masked, raw_score=True)
-            return raw.reshape(len(bits), -1).mean(axis=1)
+    def log_odds(rows: Any) -> Any:
+        return model.predict_proba(rows, raw_score=True)
 
-        return value
-
-    wanted = np.stack([exact(value_of(row), X.shape[1]) for row in rows])
+    wanted = exact_rows(log_odds, rows, background)
     host = shap.Explainer(model, background)
     best = shap.Explainer(model, background, algorithm="best", seed=seed)
     return compared("boosted trees, 12 columns", host, best, rows, wanted)
@@ -162,7 +165,7 @@ def network(task: str, net: Any, x: Any, mask: Any, seed: int) -> Row:
     def value(bits: np.ndarray) -> np.ndarray:
         present = torch.as_tensor(bits[:, flat]).reshape(-1, *x.shape[1:])
         with torch.no_grad():
-            return net(x * present).numpy().astype(float).reshape(len(bits))
+            return np.asarray(net(x * present), dtype=float).reshape(len(bits))
 
     players = exact(value, n_players)
     torch.manual_seed(seed)
@@ -171,7 +174,8 @@ def network(task: str, net: Any, x: Any, mask: Any, seed: int) -> Row:
     theirs, their_seconds = timed(lambda: host.attribute(x, **options))
     ours, our_seconds = timed(lambda: best.attribute(x, **options))
     firsts = [int(np.flatnonzero(flat == player)[0]) for player in range(n_players)]
-    choice = best.last_estimate.choice.split(":")[0].split(",")[0]
+    estimate: Any = best.last_estimate
+    choice = estimate.choice.split(":")[0].split(",")[0]
     errors = [error(one.detach().reshape(-1).numpy()[firsts], players) for one in (theirs, ours)]
     return task, type(host).__name__, choice, errors[0], their_seconds, errors[1], our_seconds
 

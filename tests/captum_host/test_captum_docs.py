@@ -2,6 +2,7 @@
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import captum.attr
 import matplotlib.pyplot as plt
@@ -52,7 +53,7 @@ LANGUAGE_BLOCKS = [
     ("page", "code"), LANGUAGE_BLOCKS, ids=[page for page, _ in LANGUAGE_BLOCKS]
 )
 def test_the_examples_of_language_models_run(page, code):
-    names = {
+    names: dict[str, Any] = {
         "CShapley": CShapley,
         "language_model": CachingModel(),
         "llm_tokenizer": TOKENIZER,

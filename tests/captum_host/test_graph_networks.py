@@ -227,7 +227,7 @@ def test_the_explainer_of_pytorch_geometric(kind):
     network, data = convolutions(package)
     options = {"graph": data} if kind is Myerson else {}
 
-    class ShapleyValueSampling(kind):
+    class ShapleyValueSampling(kind):  # type: ignore[valid-type,misc]
         def __init__(self, forward_func):
             super().__init__(forward_func, seed=0, **options)
 

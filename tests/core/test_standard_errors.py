@@ -90,8 +90,8 @@ def test_what_single_precision_leaves_of_no_spread_tells_nothing_of_others():
         for kind in (np.float64, np.float32)
     )
     np.testing.assert_allclose(single.standard_errors, double.standard_errors, rtol=1e-3)
-    freedom = (one.degrees_of_freedom[:, :8] for one in (single, double))
-    np.testing.assert_allclose(*freedom, rtol=1e-3)
+    freedom, wanted = (one.degrees_of_freedom[:, :8] for one in (single, double))
+    np.testing.assert_allclose(freedom, wanted, rtol=1e-3)
     # Few draws do not tell that they only add up.
     assert single.standard_errors[:, 8:].max() < single.standard_errors[:, :8].mean()
 

@@ -256,6 +256,8 @@ def test_docstring_and_signature_are_those_of_the_estimator(estimator):
 class _Broken(core.RandomOrder):
     """An estimator whose results have one fault."""
 
+    fault = ""
+
     def minimum_budget(self, n_players, with_errors=False):
         return None if self.fault == "no budget" else 30
 
@@ -272,7 +274,7 @@ class _Broken(core.RandomOrder):
         if self.fault == "shape":
             return Solution(attributions[:, 1:], errors)
         if self.fault == "errors":
-            return Solution(attributions, None)
+            return Solution(attributions, None)  # type: ignore[arg-type] # wrong on purpose
         if self.fault == "nan":
             return Solution(attributions * np.nan, errors)
         if self.fault == "negative":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import numbers
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,11 @@ def with_checks(estimator: Any) -> Any:
     The copy has the class of the estimator, and can be pickled if the estimator can.
     """
     checked = copy.copy(estimator)
-    methods = {"minimum_budget": _minimum_budget, "design": _design, "solve": _solve}
+    methods: dict[str, Callable[..., Any]] = {
+        "minimum_budget": _minimum_budget,
+        "design": _design,
+        "solve": _solve,
+    }
     for name, method in methods.items():
         object.__setattr__(checked, name, partial(method, estimator))  # estimators may be frozen
     return checked
@@ -28,7 +33,7 @@ def with_checks(estimator: Any) -> Any:
 
 def _minimum_budget(estimator: Any, n_players: int, with_errors: bool = False) -> Any:
     budget = estimator.minimum_budget(n_players, with_errors)
-    if not isinstance(budget, numbers.Real) or not np.isfinite(budget):
+    if not isinstance(budget, numbers.Real) or not np.isfinite(float(budget)):
         raise _wrong(estimator, "minimum_budget", f"{budget!r}; return a whole number")
     return budget
 

@@ -140,7 +140,7 @@ class _Deadline:
         """Return the estimators that can answer the call; refuse one that no time suffices for."""
         costs, settings = self._costs, self.settings
         sizes: IntArray = costs.sizes
-        able = []
+        able: list[Estimator[Any]] = []
         for candidate in candidates_of(self.estimator):
             budget = settings.budget or costs.least_budget(candidate)
             quiet = replace(settings, max_seconds=None, budget=budget)
