@@ -89,11 +89,23 @@ def _refuse_positions(kind: str, n_given: int, parameters: Mapping[str, inspect.
         )
 
 
+_NEW_NAMES = {
+    "data": "The background is masker=.",
+    "nsamples": "The budget is an argument of the call: explainer(X, max_evals=…).",
+    "l1_reg": "All features are estimated: leave it out.",
+    "keep_index": "A DataFrame as masker keeps names and types of the columns: leave it out.",
+    "keep_index_ordered": "Leave it out.",
+}
+"""What the arguments of shap's KernelExplainer are called here."""
+
+
 def _refuse_unknown(kind: str, name: str, parameters: Mapping[str, inspect.Parameter]) -> None:
     if name in parameters:
         return
     similar = difflib.get_close_matches(name, parameters)
     hint = f"Did you mean {' or '.join(similar)}? " if similar else ""
+    if name in _NEW_NAMES and "masker" in parameters:
+        hint = f"{_NEW_NAMES[name]} "
     raise InvalidArgumentTypeError(
         f"{kind} has no argument {name!r}. {hint}Its arguments are {', '.join(parameters)}."
     )

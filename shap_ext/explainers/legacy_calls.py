@@ -31,6 +31,7 @@ class LegacyCalls(SavedExplainer):
         X: Rows,
         *,
         nsamples: int | str = "auto",
+        max_evals: int | str | None = None,
         silent: bool = False,
         check_additivity: bool = False,
         l1_reg: object = None,
@@ -45,6 +46,8 @@ class LegacyCalls(SavedExplainer):
         nsamples : int or "auto"
             How many coalitions are evaluated for each row, without the empty coalition and that of
             all features. This is `max_evals = nsamples + 2`.
+        max_evals : int or "auto", optional
+            The budget as in a call of the explainer, instead of `nsamples`.
         silent : bool
             Whether to show no progress bar.
         check_additivity : bool
@@ -73,11 +76,15 @@ class LegacyCalls(SavedExplainer):
                 "bounded memory. Leave it out; for smaller batches call the explainer itself with "
                 "batch_size=."
             )
-        budget = budget_of_samples(nsamples)
+        if max_evals is not None and nsamples != "auto":
+            raise InvalidArgumentError(
+                f"nsamples={nsamples!r} and max_evals={max_evals!r} are two budgets; pass one."
+            )
+        budget = budget_of_samples(nsamples) if max_evals is None else max_evals
         try:
             explained = self(X, max_evals=budget, silent=silent, check_additivity=check_additivity)
         except InvalidArgumentError as error:
-            if budget == "auto" or not str(error).startswith("max_evals="):
+            if max_evals is not None or budget == "auto" or not str(error).startswith("max_evals="):
                 raise
             raise type(error)(f"nsamples={nsamples} means max_evals={budget}: {error}") from error
         if isinstance(explained, list):

@@ -112,6 +112,8 @@ def _checked_exact(exact: Any, n_features: int) -> FloatArray:
             f"exact must hold one number for each of the {n_features} features; got the shape "
             f"{values.shape}."
         )
+    if not np.isfinite(values).all():
+        raise InvalidArgumentError(f"exact must hold finite numbers; got {values}.")
     return values
 
 

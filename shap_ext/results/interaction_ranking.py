@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.special
+import shap
 
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.interactions.indices import pairs_of
 from shapley_adapters.interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
 
@@ -63,6 +64,11 @@ def rank_interactions(
     >>> ranking.names[0], ranking.n_discoveries
     (('a', 'b'), 1)
     """
+    if not isinstance(explanation, shap.Explanation):
+        raise InvalidArgumentTypeError(
+            f"explanation must be a shap.Explanation; got {type(explanation).__name__}. Pass the "
+            "result of explainer(X, interactions=True, error_bounds=True)."
+        )
     values, errors, upper = explanation.values, explanation.error_std, explanation.upper_bounds
     base = np.asarray(explanation.base_values)
     if errors is None:

@@ -145,5 +145,9 @@ def test_what_has_no_trace_is_refused():
             shap_ext.plots.convergence(argument)
     with pytest.raises(InvalidArgumentError, match="9 features"):
         shap_ext.plots.convergence(e[0], exact=[1.0])
+    with pytest.raises(InvalidArgumentError, match="exact must hold finite numbers"):
+        shap_ext.plots.convergence(e[0], exact=[np.nan] * 9)
+    with pytest.raises(TypeError, match=r"explanation must be a shap\.Explanation; got None"):
+        shap_ext.rank_interactions(None)
     with pytest.raises(InvalidArgumentError, match="trace=True"):
         explained(interactions=True)

@@ -62,6 +62,7 @@ def test_nsamples_counts_the_coalitions_between_the_ends():
     got = explainer.shap_values(x, nsamples=98)
     assert (explainer.last_estimate.evaluations == 100).all()
     np.testing.assert_array_equal(got, explainer(x, max_evals=100).values)
+    np.testing.assert_array_equal(explainer.shap_values(x, max_evals=100), got)
     assert explainer.shap_values(x, nsamples="auto").shape == (2, 9)
     with pytest.raises(BudgetError, match=r"nsamples=3 means max_evals=5: .*at least"):
         explainer.shap_values(x, nsamples=3)
@@ -78,12 +79,26 @@ def test_nsamples_counts_the_coalitions_between_the_ends():
         ({"gc_collect": True}, InvalidArgumentError, "gc_collect.*batch_size"),
         ({"check_additivity": 1}, InvalidArgumentTypeError, "check_additivity"),
         ({"nsample": 100}, TypeError, "nsample"),
-        ({"max_evals": 100}, TypeError, "max_evals"),
+        ({"nsamples": 90, "max_evals": 100}, InvalidArgumentError, "two budgets; pass one"),
     ],
 )
 def test_what_has_no_meaning_is_refused(wrong, error, words):
     with pytest.raises(error, match=words):
         build().shap_values(X, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("old", "words"),
+    [
+        ({"data": np.zeros((1, 4))}, "The background is masker="),
+        ({"nsamples": 100}, r"explainer\(X, max_evals="),
+        ({"l1_reg": "auto"}, "All features are estimated"),
+        ({"keep_index": True}, "A DataFrame as masker keeps"),
+    ],
+)
+def test_arguments_of_kernel_explainer_are_refused_with_their_new_names(old, words):
+    with pytest.raises(InvalidArgumentTypeError, match=words):
+        shap_ext.LeastSquaresExplainer(lambda x: x.sum(axis=1), **old)
 
 
 def test_neutral_arguments_of_kernel_explainer_are_taken():
