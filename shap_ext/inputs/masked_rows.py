@@ -108,7 +108,20 @@ class MaskerRow(MaskedRow):
         """Shape of the mask of each input; the shape of the input if the masker has no shapes."""
         if callable(getattr(self.masker, "mask_shapes", None)):
             return [tuple(shape) for shape in self._ask(self.masker.mask_shapes)]
-        return [tuple(np.shape(part)) for part in self.inputs]
+        shapes = [tuple(np.shape(part)) for part in self.inputs]
+        self._check_shape(sum(int(np.prod(shape)) for shape in shapes))
+        return shapes
+
+    def _check_shape(self, n_entries: int) -> None:
+        """Refuse a masker whose `shape` has another number of features than its rows have."""
+        shape = getattr(self.masker, "shape", None)
+        shape = self._ask(shape) if callable(shape) else shape
+        if isinstance(shape, tuple) and len(shape) == 2 and shape[1] not in (None, n_entries):
+            raise InvalidArgumentError(
+                f"masker {type(self.masker).__name__} has shape={shape}, and a row {n_entries} "
+                "entries. Give it mask_shapes(*inputs), which returns the shape of the mask of "
+                f"each input, such as [({shape[1]},)]."
+            )
 
     @property
     def names(self) -> list[list[str] | None]:

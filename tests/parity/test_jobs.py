@@ -279,6 +279,13 @@ class FailingLater:
         return smooth(x)
 
 
+def test_an_error_of_the_first_evaluations_names_the_row():
+    """All features are present in the first evaluations, before the workers begin."""
+    explainer = shap.Explainer(failing_at_row_seven, BACKGROUND[:1], algorithm="oddgp", n_jobs=2)
+    with pytest.raises(WorkerError, match="Row 7: the model raised KeyError"):
+        explainer(X, max_evals=40)
+
+
 def not_finite_at_row_seven(x):
     is_row = (x[:, 0] == X[7, 0]) & (x[:, 1] != X[7, 1])
     return np.where(is_row, np.nan, smooth(x))

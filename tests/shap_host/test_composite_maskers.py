@@ -6,6 +6,7 @@ import pytest
 import shap
 
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
+from shapley_adapters.errors import InvalidArgumentError
 from tests.helpers.brute_force import shapley_values
 from tests.shap_host.games import ROUNDING, Seen, curved, oracle, oracle_of, rows
 from tests.shap_host.test_text import TEXTS, by_spaces, first_output, values_by_oracle
@@ -243,3 +244,21 @@ def test_columns_that_repeat_each_other_are_imputed():
         x
     )
     np.testing.assert_allclose(sv.values[:, 0], sv.values[:, 4], rtol=0, atol=1e-9)
+
+
+class Segments:
+    """A masker of three segments of eight columns, which has a shape and no shapes of masks."""
+
+    shape = (1, 3)
+
+    def __call__(self, mask, x):
+        present = np.repeat(mask, [3, 3, 2])
+        return ((x * present)[None],)
+
+
+def test_a_masker_of_fewer_features_than_entries_says_what_it_needs():
+    explainer = shap.Explainer(lambda x: x.sum(axis=1), Segments(), algorithm="oddgp")
+    with pytest.raises(InvalidArgumentError, match=r"Segments has shape=\(1, 3\).*\[\(3,\)\]"):
+        explainer(np.ones((2, 8)))
+    explainer.masker.mask_shapes = lambda x: [(3,)]
+    np.testing.assert_allclose(explainer(np.ones((2, 8))).values, [[3, 3, 2]] * 2)

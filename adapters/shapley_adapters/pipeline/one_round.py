@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..workers.jobs import jobs_of
 from .costs import Costs
 from .long_calls import forecast_own_seconds
 from .own_seconds import MANY_ENTRIES
-from .parallel_rows import estimate_in_workers
+from .parallel_rows import estimate_in_workers, raise_with_row
 from .repeated_values import check_repeated_values
 from .result import Estimate, blank_estimate
 from .run import Run, largest_magnitude
@@ -41,6 +42,8 @@ def estimate_round(
     jobs = jobs_of(settings.n_jobs, game.n_rows)
     with _progress_bar(run) as bar:
         evaluate = Evaluator(game, settings.batch_size, bar.update, is_timed=True, memory=memory)
+        if jobs.n_workers > 1:  # an error says which row it is, before the workers and in them
+            evaluate = replace(evaluate, on_error=partial(raise_with_row, game))
         started = perf_counter()
         ends = evaluate.values_of(end_points(game.n_players))  # (R, 2, K)
         seconds = (perf_counter() - started) / max(1, 2 * game.n_rows)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..errors import ShapleyExtError, WorkerError
 from ..games.evaluation import Evaluator, ran_out_of_memory
+from ..games.game import Game
 from ..row_numbers import first_row, row_number, rows_counted_from
 from ..workers.jobs import Jobs
 from ..workers.pickles import Pickled, load
@@ -201,7 +202,7 @@ class _Worker:
             run.settings.batch_size,
             self._count,
             is_timed=True,
-            on_error=self._raise_with_row,
+            on_error=partial(raise_with_row, run.game),
             memory=run.memory,
         )
         self.evaluate.start_at(batch_sizes)
@@ -234,29 +235,31 @@ class _Worker:
     def _count(self, n_evaluations: int) -> None:
         self.n_evaluations += n_evaluations
 
-    def _raise_with_row(self, error: Exception, rows: IntArray, coalitions: CoalitionArray) -> None:
-        """Raise an error of the model again, with the row for which it fails.
 
-        Where a batch holds several rows, the model is called for each of them alone.
-        """
-        if isinstance(error, ShapleyExtError) or ran_out_of_memory(error):
-            return
-        for row in np.unique(rows):
-            if self._fails(rows[rows == row], coalitions[rows == row]):
-                raise WorkerError(
-                    f"Row {row_number(row)}: the model raised {_text(error)}"
-                ) from error
-        raise WorkerError(
-            f"{_rows(rows.min(), rows.max())}: the model raised {_text(error)}, but for none of "
-            "these rows alone"
-        ) from error
+def raise_with_row(
+    game: Game, error: Exception, rows: IntArray, coalitions: CoalitionArray
+) -> None:
+    """Raise an error of the model again, with the row for which it fails.
 
-    def _fails(self, rows: IntArray, coalitions: CoalitionArray) -> bool:
-        try:
-            self.run.game(rows, coalitions)
-        except Exception:  # whatever it is: the caller raises the error of the batch
-            return True
-        return False
+    Where a batch holds several rows, the model is called for each of them alone.
+    """
+    if isinstance(error, ShapleyExtError) or ran_out_of_memory(error):
+        return
+    for row in np.unique(rows):
+        if _fails(game, rows[rows == row], coalitions[rows == row]):
+            raise WorkerError(f"Row {row_number(row)}: the model raised {_text(error)}") from error
+    raise WorkerError(
+        f"{_rows(rows.min(), rows.max())}: the model raised {_text(error)}, but for none of "
+        "these rows alone"
+    ) from error
+
+
+def _fails(game: Game, rows: IntArray, coalitions: CoalitionArray) -> bool:
+    try:
+        game(rows, coalitions)
+    except Exception:  # whatever it is: the caller raises the error of the batch
+        return True
+    return False
 
 
 def _rows(first: SupportsInt, last: SupportsInt) -> str:
