@@ -42,6 +42,7 @@ from .registration import (
     unregister_estimator,
 )
 from .reports import report
+from .results.image_explanations import image_explanation
 from .results.interaction_ranking import rank_interactions
 from .results.streamed_explanations import StreamedExplanations
 
@@ -75,6 +76,7 @@ __all__ = [
     "criteria",
     "draw_graph",
     "global_importance",
+    "image_explanation",
     "plots",
     "rank_interactions",
     "register",

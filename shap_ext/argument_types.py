@@ -56,7 +56,7 @@ Masker: TypeAlias = "Table | Tensor | Summary | shap.maskers.Masker | Callable[.
 Link: TypeAlias = "Callable[[FloatArray], npt.ArrayLike] | str"
 """A function of outputs, or the name of one."""
 
-Groups: TypeAlias = Mapping[str, Sequence[Hashable]]
+Groups: TypeAlias = "Mapping[str, Sequence[Hashable]] | npt.NDArray[np.integer[Any]]"
 """Names of groups, and the names or indices of their columns."""
 
 Explanation: TypeAlias = "shap.Explanation"

@@ -73,7 +73,7 @@ class BestExplainer(SamplingExplainer):
 
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
         native, refusal = self._native, ""
-        needs_coalitions = self.groups or settings.interactions or settings.trace
+        needs_coalitions = self.groups is not None or settings.interactions or settings.trace
         if native is not None and not needs_coalitions:
             exact = native.estimate(args[0], settings.seed)
             if exact is not None:

@@ -82,17 +82,19 @@ def _numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def make_groups(
-    groups: Mapping[str, Sequence[Any]] | None, column_names: Sequence[Any]
+    groups: Mapping[str, Sequence[Any]] | IntArray | None, column_names: Sequence[Any]
 ) -> ColumnGroups:
     """Convert the user's `groups` to players; each column without a group is a player.
 
     Parameters
     ----------
-    groups : mapping of names to columns, or None
-        Columns by name, or by index.
+    groups : mapping of names to columns, array of labels, or None
+        Columns by name, or by index; or a label of each entry of a row.
     column_names : sequence
         Names of all columns.
     """
+    if isinstance(groups, np.ndarray):
+        groups = _groups_of_labels(groups, len(column_names))
     names = [str(name) for name in column_names]
     by_name = {name: index for index, name in enumerate(column_names)}
     owner: dict[int, str] = {}
@@ -123,14 +125,40 @@ def make_groups(
     return ColumnGroups(player_names, columns_of_players, names, players)
 
 
+def labels_of_entries(labels: IntArray, n_entries: int) -> IntArray:
+    """Return the label of each entry of a row, (n_entries,).
+
+    Labels (H, W) of an image (H, W, C) are those of all its channels.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there are not as many labels as entries or pixels.
+    """
+    n_channels, left = divmod(n_entries, max(1, labels.size))
+    if left or not n_channels or (n_channels > 1 and labels.ndim != 2):
+        raise InvalidArgumentError(
+            f"groups holds labels of the shape {labels.shape}, for rows of {n_entries} entries. "
+            "Pass one for each entry, or for each pixel, (H, W), of images (H, W, C)."
+        )
+    return np.repeat(labels.reshape(-1), n_channels)
+
+
+def _groups_of_labels(labels: IntArray, n_entries: int) -> dict[str, IntArray]:
+    of_entries = labels_of_entries(labels, n_entries)
+    return {
+        f"Group {label}": np.flatnonzero(of_entries == label) for label in np.unique(of_entries)
+    }
+
+
 def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
     """Return names and columns of `groups`, if it has the right form; columns are not checked."""
-    if groups is None:
-        return []
+    if groups is None or (isinstance(groups, np.ndarray) and groups.dtype.kind in "iu"):
+        return []  # labels are checked with the rows
     if not isinstance(groups, Mapping):
         raise InvalidArgumentTypeError(
-            "groups must map names to lists of columns, as in {'colour': ['red', 'green']}; got "
-            f"{type(groups).__name__}."
+            "groups must map names to lists of columns, as in {'colour': ['red', 'green']}, or be "
+            f"an array of whole numbers, the labels of superpixels; got {type(groups).__name__}."
         )
     for name, members in groups.items():
         if isinstance(members, str) or not isinstance(members, (Sequence, np.ndarray)):

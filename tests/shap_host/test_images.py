@@ -6,7 +6,11 @@ import pytest
 import shap
 
 import shap_ext
-from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtWarning,
+)
 from tests.helpers.brute_force import shapley_values
 from tests.shap_host.games import ROUNDING, Seen, curved, curved_columns, rows
 
@@ -201,3 +205,66 @@ def test_images_of_different_sizes_by_a_function():
         np.testing.assert_allclose(sv.values[place], wanted, **ROUNDING)
         np.testing.assert_array_equal(sv.data[place], image)
     assert {call.shape[1:] for call in seen.calls} == {(2, 2), (3, 2)}
+
+
+LABELS = np.repeat(np.repeat([[0, 1, 7], [2, 2, 5]], 2, axis=0), 2, axis=1)
+
+
+def by_zeros(mask, x):
+    return (np.where(mask.reshape(x.shape), x, 0.0)[None],)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (4, 6, 3)])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_superpixels_by_labels_are_drawn_as_images(shape, n_outputs):
+    images = np.random.default_rng(0).normal(size=(2, *shape))
+
+    def model(x):
+        sums = np.stack(
+            [
+                (x * (label == LABELS).reshape(4, 6, *[1] * (len(shape) - 2)))
+                .reshape(len(x), -1)
+                .sum(axis=1)
+                for label in np.unique(LABELS)
+            ],
+            axis=1,
+        )
+        return np.stack([sums[:, 0] * sums[:, 1] + sums[:, 2], np.tanh(sums).sum(axis=1)], axis=1)[
+            :, :n_outputs
+        ]
+
+    explainer = shap.Explainer(model, by_zeros, algorithm="best", groups=LABELS, seed=0)
+    of_groups = explainer(images)
+    names = [f"Group {label}" for label in (0, 1, 7, 2, 5)]  # in the order of their first pixels
+    assert of_groups.feature_names == names
+    by_names = {
+        name: np.flatnonzero(np.repeat(LABELS, images[0].size // 24) == int(name[6:]))
+        for name in names
+    }
+    same = shap.Explainer(model, by_zeros, algorithm="best", groups=by_names, seed=0)(images)
+    np.testing.assert_array_equal(same.values, of_groups.values)
+    whole = shap_ext.image_explanation(of_groups, images, LABELS)
+    outputs = of_groups.values.shape[2:]
+    assert whole.values.shape == images.shape + outputs
+    for index, label in enumerate((0, 1, 7, 2, 5)):
+        of_label = whole.values[:, label == LABELS]
+        np.testing.assert_allclose(
+            of_label.reshape(2, -1, *outputs).sum(axis=1), of_groups.values[:, index], atol=1e-12
+        )
+    shap.image_plot(whole, show=False)
+    plt.close("all")
+
+
+def test_labels_that_do_not_fit_are_refused():
+    images = np.ones((1, 4, 6, 3))
+    options = {"algorithm": "oddgp", "seed": 0}
+    explainer = shap.Explainer(
+        lambda x: x.sum(axis=(1, 2, 3)), by_zeros, groups=LABELS[:, :5], **options
+    )
+    with pytest.raises(InvalidArgumentError, match=r"labels of the shape \(4, 5\).*72 entries"):
+        explainer(images)
+    with pytest.raises(InvalidArgumentTypeError, match="array of whole numbers"):
+        shap.Explainer(lambda x: x, by_zeros, groups=LABELS / 2, **options)
+    explained = shap.Explainer(lambda x: x.sum(axis=(1, 2, 3)), by_zeros, groups=LABELS, **options)
+    with pytest.raises(InvalidArgumentError, match="2 images with 5 superpixels"):
+        shap_ext.image_explanation(explained(images), np.ones((2, 4, 6, 3)), LABELS)
