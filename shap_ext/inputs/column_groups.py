@@ -144,7 +144,7 @@ def labels_of_entries(labels: IntArray, n_entries: int) -> IntArray:
     return np.repeat(labels.reshape(-1), n_channels)
 
 
-def _groups_of_labels(labels: IntArray, n_entries: int) -> dict[str, IntArray]:
+def _groups_of_labels(labels: IntArray, n_entries: int) -> dict[str, list[int]]:
     of_entries = labels_of_entries(labels, n_entries)
     return {
         f"Group {label}": np.flatnonzero(of_entries == label) for label in np.unique(of_entries)
