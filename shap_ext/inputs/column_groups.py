@@ -146,9 +146,8 @@ def labels_of_entries(labels: IntArray, n_entries: int) -> IntArray:
 
 def _groups_of_labels(labels: IntArray, n_entries: int) -> dict[str, list[int]]:
     of_entries = labels_of_entries(labels, n_entries)
-    return {
-        f"Group {label}": np.flatnonzero(of_entries == label) for label in np.unique(of_entries)
-    }
+    found = np.unique(of_entries)
+    return {f"Group {label}": np.flatnonzero(of_entries == label).tolist() for label in found}
 
 
 def checked_groups(groups: object) -> list[tuple[str, Sequence[Any]]]:
