@@ -196,6 +196,7 @@ ESTIMATORS = [
             shap_ext.LeastSquaresExplainer,
             captum_ext.LeastSquares,
             {"paired": paired, "sizes": sizes, "replacement": False},
+            is_linear=not paired,  # so few are drawn that a ridge is chosen
             is_unbiased=False,  # only in the limit
             keeps_null_players=False,
             exact_on_quadratic=paired,

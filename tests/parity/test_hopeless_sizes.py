@@ -109,22 +109,6 @@ def test_rows_that_take_too_long_are_refused_before_any_evaluation(much_memory):
     assert time.perf_counter() - started < 60
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("oddgp", {}, r"about 1[0-9]0 s for each row and 0 s once for all rows, for 3000 players"),
-        ("oddgp", {"weights": "equal"}, r"about 0 s for each row .* 1[0-9]0 s once for all"),
-        ("leastsquares", {"paired": False}, r"about 0 s for each row .* 1[0-9]0 s once for all"),
-    ],
-)
-def test_minutes_of_our_own_work_are_said_before_they_begin(name, options, words, much_memory):
-    with (
-        pytest.warns(ShapleyExtWarning, match=f"(?s){words}.*Random orders.*lower max_evals"),
-        pytest.raises(AssertionError, match="must not be evaluated"),
-    ):
-        wide_call(name, 3000, **options)
-
-
 @pytest.mark.parametrize("name", ["oddgp", "randomorder", "owen"])
 def test_seconds_of_our_own_work_are_not_worth_a_warning(name, much_memory):
     warnings.simplefilter("error")

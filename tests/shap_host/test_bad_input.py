@@ -402,7 +402,10 @@ CASES = {
         build={"masker": np.zeros((1, 21))},
     ),
     "errors where nothing is random": Call(
-        VALUE, "complement='none'", build={"complement": "none"}, call={"error_bounds": True}
+        VALUE,
+        "complement='none'",
+        build={"complement": "none"},
+        call={"error_bounds": True, "max_evals": 300},
     ),
     "batch_size is zero": Call(VALUE, "batch_size", call={"batch_size": 0}),
     "batch_size is a fraction": Call(TYPE, "batch_size", call={"batch_size": 2.5}),

@@ -11,7 +11,7 @@ from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..workers.jobs import jobs_of
-from .budgets import budget_for
+from .budgets import checked_budgets
 from .costs import Costs
 from .long_calls import warn_of_long_call
 from .one_round import estimate_round
@@ -48,7 +48,7 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
     n_players = costs.n_players
     if not costs.n_rows_of:
         return estimate_round(game, first, settings)
-    budget = budget_for(n_players, first, settings)
+    budget = checked_budgets(costs.sizes, first, settings)[n_players]
     if budget.enumerates_now:
         reason = f"all 2^{n_players} coalitions, which the budget pays for"
         return replace(estimate_round(game, first, settings), choice=reason)
