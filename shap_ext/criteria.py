@@ -6,7 +6,7 @@ number per row, (R,), or per row and output, (R, K).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import shap
@@ -95,7 +95,7 @@ def faithfulness(
     n_subsets: int = 100,
     seed: int | None = 0,
     link: Callable[[Any], Any] = shap.links.identity,
-    groups: Mapping[str, Sequence[Any]] | None = None,
+    groups: Groups | None = None,
 ) -> FloatArray:
     """Return how well sums of attributions correlate with losses of output; higher is better.
 
@@ -126,7 +126,7 @@ def monotonicity(
     X: Rows | None = None,
     *,
     link: Callable[[Any], Any] = shap.links.identity,
-    groups: Mapping[str, Sequence[Any]] | None = None,
+    groups: Groups | None = None,
 ) -> FloatArray:
     """Return how often a feature adds no more than the feature before it; higher is better.
 
@@ -145,7 +145,7 @@ def insertion_curve(
     n_steps: int | None = None,
     order: str = "value",
     link: Callable[[Any], Any] = shap.links.identity,
-    groups: Mapping[str, Sequence[Any]] | None = None,
+    groups: Groups | None = None,
 ) -> Curve:
     """Return the curve of the output while features join, the largest attributions first.
 
@@ -164,7 +164,7 @@ def deletion_curve(
     n_steps: int | None = None,
     order: str = "value",
     link: Callable[[Any], Any] = shap.links.identity,
-    groups: Mapping[str, Sequence[Any]] | None = None,
+    groups: Groups | None = None,
 ) -> Curve:
     """Return the curve of the output while features leave, the largest attributions first.
 
@@ -183,7 +183,7 @@ def masked_log_odds(
     value_function: ValueFunctionOrName = "log_probability",
     n_steps: int | None = None,
     order: str = "value",
-    groups: Mapping[str, Sequence[Any]] | None = None,
+    groups: Groups | None = None,
 ) -> Curve:
     """Return the change in log-odds of a class as its largest attributions are masked.
 

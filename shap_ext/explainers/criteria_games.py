@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import shap
 
-from ..argument_types import Link, Masker, Model, Table
+from ..argument_types import Groups, Link, Masker, Model, Table
 from ..games.dense_game import TabularGame
 from ..games.masker_game import MaskerGame
 from ..games.sparse_game import SparseGame
@@ -19,7 +16,7 @@ def game_of(
     masker: Masker,
     rows: Table,
     link: Link = shap.links.identity,
-    groups: Mapping[str, Sequence[Any]] | None = None,
+    groups: Groups | None = None,
 ) -> TabularGame | SparseGame | MaskerGame:
     """Return the games of rows, with the players that explainers of this package see."""
     explainer = CoalitionExplainer(model, masker, link=link, groups=groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
-from ..argument_types import Masker
+from ..argument_types import Groups, Masker
 from ..inputs.backgrounds import Background, bounded_background, check_masker
 from ..inputs.column_groups import ColumnGroups, make_groups
 from ..inputs.datasets import Dataset, checked_dataset
@@ -60,7 +60,7 @@ class ExplainedRowsMaker:
     average: LinkedAverage
     linearize_link: bool
     feature_names: Any
-    groups: Mapping[str, Sequence[Any]] | None
+    groups: Groups | None
 
     def __call__(self, args: tuple[Any, ...]) -> ExplainedRows:
         """Check the rows and make their game."""

@@ -13,6 +13,8 @@ import pandas as pd
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
+from ..argument_types import Groups
+
 
 @dataclass(frozen=True)
 class ColumnGroups:
@@ -81,9 +83,7 @@ def _numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return numbers
 
 
-def make_groups(
-    groups: Mapping[str, Sequence[Any]] | IntArray | None, column_names: Sequence[Any]
-) -> ColumnGroups:
+def make_groups(groups: Groups | None, column_names: Sequence[Any]) -> ColumnGroups:
     """Convert the user's `groups` to players; each column without a group is a player.
 
     Parameters
@@ -125,7 +125,7 @@ def make_groups(
     return ColumnGroups(player_names, columns_of_players, names, players)
 
 
-def labels_of_entries(labels: IntArray, n_entries: int) -> IntArray:
+def labels_of_entries(labels: npt.NDArray[np.integer[Any]], n_entries: int) -> IntArray:
     """Return the label of each entry of a row, (n_entries,).
 
     Labels (H, W) of an image (H, W, C) are those of all its channels.
@@ -144,7 +144,7 @@ def labels_of_entries(labels: IntArray, n_entries: int) -> IntArray:
     return np.repeat(labels.reshape(-1), n_channels)
 
 
-def _groups_of_labels(labels: IntArray, n_entries: int) -> dict[str, list[int]]:
+def _groups_of_labels(labels: npt.NDArray[np.integer[Any]], n_entries: int) -> dict[str, list[int]]:
     of_entries = labels_of_entries(labels, n_entries)
     found = np.unique(of_entries)
     return {f"Group {label}": np.flatnonzero(of_entries == label).tolist() for label in found}
