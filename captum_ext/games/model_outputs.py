@@ -21,7 +21,7 @@ from ..argument_types import Target
 from ..captum_internals import select_targets
 
 
-class OneValueForBatchError(Exception):
+class OneValueForBatchError(ShapleyExtError):
     """The forward function returned one value, or one tensor, for the whole batch."""
 
 
