@@ -204,12 +204,6 @@ class Estimator(Protocol[DesignT]):
     of the Shapley value.
     """
 
-    solution_exponent: ClassVar[float] = 1.5
-    """With this power of the budget, the time of a design and of a solution grows at most.
-
-    Work in proportion to the budget has 1.5 rather than 1, because of sorting and of caches.
-    """
-
     interaction_indices: ClassVar[tuple[str, ...]] = ()
     """The indices of interaction that `pair_interactions` can estimate."""
 

@@ -117,7 +117,6 @@ class OddGP(Estimator[OddDesign]):
         control variate of a fold; see `cross_fitting`. Standard errors are then those of the draws.
     """
 
-    solution_exponent: ClassVar[float] = 3.0  # of the factorisation of a matrix
     interaction_indices: ClassVar[tuple[str, ...]] = INDICES
 
     weights: str = "learned"
