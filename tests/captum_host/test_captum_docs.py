@@ -60,9 +60,10 @@ def test_the_examples_of_language_models_run(page, code):
         "tokenizer": TOKENIZER,
     }
     exec(compile(code, page, "exec"), names)
-    # "a mat" by "the cat sat on", captum 0.8 counting its mark at the start of a text, too; and
-    # three new tokens by these words
-    assert names["result"].token_attr.shape in {(2, 4), (2, 5), (3, 4)}
+    # "a mat" or three new tokens by "the cat sat on"; captum 0.8 counts the mark at the start of a
+    # text, too
+    n_tokens, n_words = names["result"].token_attr.shape
+    assert n_tokens in {2, 3} and n_words in {4, 5}
     plt.close("all")
 
 
