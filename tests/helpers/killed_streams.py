@@ -86,12 +86,12 @@ def status_of(child: int) -> int:
 
 
 def contents(run: Callable, out: Path) -> dict[str, bytes]:
-    """Return all results, and the bytes of the files, in a process of its own."""
+    """Return all results, and the bytes of their files; each journal has an identity of its own."""
     stream = run(out)
     if not stream.is_complete or stream.n_rows not in N_ROWS.values():
         raise RuntimeError(f"{stream} is not complete.")
     arrays = {array.name: stream.array(array.name) for array in stream.journal.header.arrays}
-    files = [out] if out.is_file() else sorted(out.iterdir())
+    files = [out] if out.is_file() else sorted(out.glob("part-*"))
     found = {name: array.tobytes() for name, array in arrays.items()}
     return found | {f"file {path.name}": path.read_bytes() for path in files}
 

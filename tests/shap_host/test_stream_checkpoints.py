@@ -1,5 +1,7 @@
 """Checkpoints of streams: what goes on, what is refused, and files that were changed."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 
 import shap_ext
 from shapley_adapters.errors import CheckpointError, ShapleyExtError, ShapleyExtWarning
+from shapley_adapters.streams.files import journal_path
+from shapley_adapters.streams.journal import Journal
 from tests.helpers.optional import HAS_TORCH, nn, torch
 
 N_ROWS, N_COLUMNS, BUDGET = 24, 8, 60
@@ -263,6 +267,62 @@ def test_a_missing_file_is_refused_and_a_cut_line_is_dropped(out):
     assert check_no_wrong_numbers(out)
     next(path for path in files_of(out) if "journal" not in path.name).unlink()
     assert not check_no_wrong_numbers(out)
+
+
+@pytest.mark.parametrize("other_background", [False, True])
+def test_one_call_at_a_time_writes(other_background, out):
+    """The second call begins while the first explains a chunk."""
+    rows, refused = X[:10], []
+    background = BACKGROUND + 1.0 if other_background else BACKGROUND
+
+    def starting_another(X):
+        if not refused:
+            refused.append(True)
+            another_call = explainer_of(background=background)
+            with pytest.raises(CheckpointError, match="another call is writing"):
+                another_call.explain_stream(rows, out, checkpoint=True, **OPTIONS)
+        return model(X)
+
+    stream = explainer_of(starting_another).explain_stream(rows, out, **OPTIONS)
+    whole = explainer_of()(rows, max_evals=BUDGET, silent=True)
+    np.testing.assert_array_equal(stream.values, whole.values)
+    assert not [path for path in out.parent.iterdir() if path.suffix == ".lock"]
+    shap_ext.StreamedExplanations.open(out, verify=True)
+
+
+def test_lines_of_another_journal_are_refused(out):
+    """Also of an equal call: where locks do not work, two calls never become one result."""
+    other = out.with_name(f"other{out.suffix}")
+    for path in (out, other):
+        stopped(path)
+
+    ours, theirs = (journal_path(path).read_bytes().splitlines(True) for path in (out, other))
+    journal_path(out).write_bytes(b"".join([*ours[:2], *theirs[2:]]))
+    with pytest.raises(CheckpointError, match="another call has written to it"):
+        shap_ext.StreamedExplanations.open(out)
+
+
+def test_a_line_that_another_call_wrote_meanwhile_is_not_cut(tmp_path):
+    out = tmp_path / "values.npy"
+    stopped(out)
+    journal = Journal.read(journal_path(out))
+    Journal.read(journal_path(out)).complete()
+    with pytest.raises(CheckpointError, match="another call has written to it"):
+        journal.complete()
+
+
+def test_readers_can_verify_every_byte(out):
+    stopped(out)
+    changed = next(path for path in files_of(out) if "journal" not in path.name)
+    content = bytearray(changed.read_bytes())
+    content[len(content) // 2 if out.is_dir() else -3] ^= 1
+    changed.write_bytes(content)
+    shap_ext.StreamedExplanations.open(out)
+    with pytest.raises(CheckpointError, match="were changed"):
+        shap_ext.StreamedExplanations.open(out, verify=True)
+    no_flag: Any = "all"
+    with pytest.raises(ShapleyExtError, match="verify"):
+        shap_ext.StreamedExplanations.open(out, verify=no_flag)
 
 
 def test_a_network_that_was_trained_in_the_first_run_goes_on(tmp_path):

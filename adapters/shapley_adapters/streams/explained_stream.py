@@ -16,9 +16,17 @@ from ..arguments import checked_count, checked_flag
 from ..errors import CheckpointError, InvalidArgumentError, warnings_once
 from ..pipeline.run_warnings import RunWarnings, collected_run_warnings
 from ..row_numbers import rows_counted_from
-from .files import ResultFiles, check_columns, checked_out, journal_path, result_files
+from .files import (
+    ResultFiles,
+    check_columns,
+    check_results,
+    checked_out,
+    journal_path,
+    result_files,
+)
 from .identity import check_same, digest
-from .journal import ChunkRecord, Journal, JournalHeader, ResultArray, damaged
+from .journal import ChunkRecord, Journal, JournalHeader, ResultArray
+from .lock import only_writer
 from .row_blocks import Block, n_rows_of, rechunked, rows_of
 
 READ_ROWS = 1000
@@ -100,12 +108,8 @@ class StreamCall:
     name: str = ""
 
 
-def _earlier_journal(call: StreamCall) -> Journal | None:
+def _earlier_journal(call: StreamCall, out: Path) -> Journal | None:
     """Return the journal of the results that are there already; None if there are none."""
-    out = checked_out(call.out)
-    checked_flag("checkpoint", call.checkpoint)
-    if call.chunk_size is not None:
-        checked_count("chunk_size", call.chunk_size)
     path = journal_path(out)
     if not path.exists():
         _refuse_foreign(out)
@@ -130,15 +134,21 @@ def explain_stream(call: StreamCall) -> Journal:
     Raises
     ------
     CheckpointError
-        If there are results and the call shall not go on with them, or they are of another call.
+        If there are results and the call shall not go on with them, or they are of another call;
+        if another call is writing there.
     """
-    journal = _earlier_journal(call)
-    if journal is not None:
-        call.take_seed(int(journal.header.about["seed"]))
-    loop = _Loop(call, checked_out(call.out), journal)
-    with loop.bar, warnings_once(), collected_run_warnings(loop.warnings):
-        loop.run()
-    return loop.finished()
+    out = checked_out(call.out)
+    checked_flag("checkpoint", call.checkpoint)
+    if call.chunk_size is not None:
+        checked_count("chunk_size", call.chunk_size)
+    with only_writer(out):
+        journal = _earlier_journal(call, out)
+        if journal is not None:
+            call.take_seed(int(journal.header.about["seed"]))
+        loop = _Loop(call, out, journal)
+        with loop.bar, warnings_once(), collected_run_warnings(loop.warnings):
+            loop.run()
+        return loop.finished()
 
 
 @dataclass
@@ -239,8 +249,7 @@ class _Loop:
         for index, record in enumerate(journal.chunks):
             block = next(chunks, None)
             self._check_data(record, block)
-            if files.digest(record.first, record.n_rows) != record.results:
-                raise damaged(self.out, f"the results from row {record.first} on were changed")
+            check_results(self.out, files, record)
             if index in probed and block is not None:
                 self._check_model(files, record, block)
             self.position += record.n_rows

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from .arrow import FORMATS, pyarrow_module
-from .journal import ResultArray, damaged, flush_folder, flush_to_disk
+from .journal import ChunkRecord, ResultArray, damaged, flush_folder, flush_to_disk
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -84,6 +84,12 @@ def result_files(out: Path, arrays: Sequence[ResultArray]) -> ResultFiles:
     if out.suffix == ".npy":
         return NpyFiles(out, arrays)
     return PartFiles(out, arrays)
+
+
+def check_results(out: Path, files: ResultFiles, chunk: ChunkRecord) -> None:
+    """Refuse results of a chunk that are not on disk as they were written."""
+    if files.digest(chunk.first, chunk.n_rows) != chunk.results:
+        raise damaged(out, f"the results from row {chunk.first} on were changed")
 
 
 def check_columns(out: Path, arrays: Sequence[ResultArray]) -> None:

@@ -1,14 +1,16 @@
 """The journal beside the results: a record of the call and of its finished chunks.
 
-Each line is a record in JSON with a checksum. The first describes the call and the files; each
-further one is written after the data of a chunk are on disk. A line that a stop cut off is dropped,
-so that its chunk counts as not finished. The files hold no code.
+Each line is a record in JSON with a checksum. The first describes the call and the files, and draws
+an identity that all others repeat; each further one is written after the data of a chunk are on
+disk. A line that a stop cut off is dropped, so that its chunk counts as not finished. The files
+hold no code.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -17,7 +19,7 @@ from typing import Any
 
 from ..errors import CheckpointError
 
-FORMAT = 1
+FORMAT = 2
 """The version of the journal."""
 
 _MOST_LINE_BYTES = 2**26
@@ -61,6 +63,8 @@ class JournalHeader:
         Rows per chunk.
     about : dict
         Data of the host for the results, such as names of features.
+    identity : str
+        What the journal has in common with no other, not even with that of an equal call.
     """
 
     host: str
@@ -68,6 +72,7 @@ class JournalHeader:
     call: dict[str, str]
     chunk_size: int
     about: dict[str, Any] = field(default_factory=dict)
+    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ class Journal:
     chunks: list[ChunkRecord] = field(default_factory=list)
     is_complete: bool = False
     _n_bytes: int = 0
+    _n_bytes_cut_off: int = 0
 
     @classmethod
     def create(cls, path: Path, header: JournalHeader) -> Journal:
@@ -137,6 +143,7 @@ class Journal:
             If the file is no journal, was damaged, or has another version.
         """
         lines = path.read_bytes().splitlines(keepends=True)
+        n_bytes = sum(map(len, lines))
         records = [_parsed(line) for line in lines]
         if not records or records[0] is None:
             raise damaged(path, "its first line cannot be read")
@@ -145,7 +152,10 @@ class Journal:
         if records[-1] is None:
             records, lines = records[:-1], lines[:-1]
         header, *later_records = records
-        journal = cls(path, _header(path, header), _n_bytes=sum(map(len, lines)))
+        n_whole = sum(map(len, lines))
+        journal = cls(
+            path, _header(path, header), _n_bytes=n_whole, _n_bytes_cut_off=n_bytes - n_whole
+        )
         for record in later_records:
             journal._take(record)
         return journal
@@ -166,18 +176,23 @@ class Journal:
         self.is_complete = True
 
     def _append(self, record: dict[str, Any]) -> None:
-        line = _line(record)
+        line = _line({"identity": self.header.identity, **record})
         with open(self.path, "r+b") as file:
-            file.truncate(self._n_bytes)  # of a line that was cut off
+            # A second line of defence, where a file system has no locks.
+            if file.seek(0, os.SEEK_END) != self._n_bytes + self._n_bytes_cut_off:
+                raise damaged(self.path, "another call has written to it")
+            file.truncate(self._n_bytes)
             file.seek(self._n_bytes)
             file.write(line)
             flush_to_disk(file)
-        self._n_bytes += len(line)
+        self._n_bytes, self._n_bytes_cut_off = self._n_bytes + len(line), 0
 
     def _take(self, record: Any) -> None:
         """Add a record that was read."""
         if self.is_complete:
             raise damaged(self.path, "it goes on after its end")
+        if record.get("identity") != self.header.identity:
+            raise damaged(self.path, "another call has written to it")
         if "complete" in record:
             self.is_complete = True
             is_next = record["complete"] == self.n_rows
@@ -248,7 +263,8 @@ def _header(path: Path, record: Any) -> JournalHeader:
         ]
         call = {str(name): str(text) for name, text in record["call"].items()}
         size = int(record["chunk_size"])
-        return JournalHeader(str(record["host"]), arrays, call, size, dict(record["about"]))
+        about, identity = dict(record["about"]), str(record["identity"])
+        return JournalHeader(str(record["host"]), arrays, call, size, about, identity)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise damaged(path, "its first line lacks a part") from error
 

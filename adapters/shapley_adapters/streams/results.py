@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import checked_flag
 from ..errors import CheckpointError
-from .files import ResultFiles, checked_out, journal_path, result_files
+from .files import ResultFiles, check_results, checked_out, journal_path, result_files
 from .journal import Journal, names_of
 
 if TYPE_CHECKING:
@@ -39,13 +40,16 @@ class StreamedValues:
     host: ClassVar[str] = ""
 
     @classmethod
-    def open(cls, out: str | Path) -> Self:
+    def open(cls, out: str | Path, verify: bool = False) -> Self:
         """Open the results of a call that has ended, was stopped, or is still running.
 
         Parameters
         ----------
         out : str or Path
             The argument `out` of the call that wrote the results.
+        verify : bool, default False
+            Whether to read all results once, and to compare each byte with what was written; else
+            the journal and the sizes of the files are checked.
 
         Raises
         ------
@@ -53,6 +57,7 @@ class StreamedValues:
             If there are no results, or they are damaged.
         """
         path = checked_out(out)
+        checked_flag("verify", verify)
         if not journal_path(path).is_file():
             raise CheckpointError(
                 f"out={str(out)!r}: there are no results with a journal, {journal_path(path)}. "
@@ -64,6 +69,10 @@ class StreamedValues:
                 f"out={str(out)!r} was written by {journal.header.host}, not by {cls.host}. Open "
                 "it with the class of that host."
             )
+        if verify:
+            files = result_files(path, journal.header.arrays)
+            for chunk in journal.chunks:
+                check_results(path, files, chunk)
         return cls(path, journal)
 
     def __iter__(self) -> Iterator[Any]:
