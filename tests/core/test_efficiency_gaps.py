@@ -4,6 +4,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+
+pytest.importorskip("lightning")
+
 import torch
 
 from shapley_adapters.amortized.efficiency_gaps import HeldOutGaps
