@@ -147,11 +147,17 @@ def drawn_games(kind, n_rows=40, n_players=11):
 @pytest.mark.parametrize("kind", ["vote 0.5", "vote 0.7", "bankruptcy", "airport", "paths"])
 @pytest.mark.parametrize(
     ("estimator", "per_player"),
-    [(core.RandomOrder(), (4, 8, 16, 32)), (core.Shear(cooperators="random"), (9, 16, 32))],
-    ids=["random order", "shear"],
+    [
+        (core.RandomOrder(), (4, 8, 16, 32)),
+        (core.Shear(cooperators="random"), (9, 16, 32)),
+        (core.Semivalue(), (9, 16, 32)),
+        (core.Owen(), (12, 16, 32)),
+        (core.SVARM(), (12, 16, 32)),
+    ],
+    ids=["random order", "shear", "semivalue", "owen", "svarm"],
 )
 def test_few_equal_draws_are_not_taken_for_certain(estimator, per_player, kind):
-    """Before variances were pooled, intervals of votes held .17 to .8, of the others .4 to .9."""
+    """Before variances were pooled, intervals of votes held .17 to .8, of others .4 to .9."""
     game = drawn_games(kind)
     exact = game_shapley_values(game)
     held = []

@@ -10,6 +10,7 @@ import numpy as np
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.sizes import random_subsets
+from ..errors_of_means import pooled_variances
 from .efficiency import share_residual
 from .protocol import DesignRequest, Estimator, Solution
 from .units import UnitDesign, select_within_budget
@@ -92,9 +93,10 @@ class Semivalue(Estimator[SemivalueDesign]):
         means = of_player @ contributions / counts
         spread = of_player @ (contributions - means[:, design.players]) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            variances = spread / (counts - 1) / counts
+            variances = spread / (counts - 1)
+        pooled, freedom = pooled_variances(variances, (counts - 1).astype(np.float64))
         shares: FloatArray = np.full((1, n_players), 1.0 / n_players if self.efficient else 0.0)
-        return share_residual(means, variances, values, shares, (counts - 1).astype(np.float64))
+        return share_residual(means, pooled / counts, values, shares, freedom)
 
     def _units(self, players: IntArray, n_players: int, rng: np.random.Generator) -> CoalitionArray:
         """Draw a coalition of the other players for each of `players`, (U, S, M)."""

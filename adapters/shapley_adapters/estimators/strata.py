@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..array_types import AttributionArray, FloatArray, ValueArray
+from ..errors_of_means import pooled_variances
 from .protocol import Solution
 
 
@@ -37,7 +38,8 @@ def solution_by_strata(
     attributions = sum((draws.mean(axis=1) for draws in strata), start=certain)
     variances = np.array([_variance_of_mean(draws) for draws in strata])
     free = np.array([draws.shape[1] - 1 for draws in strata])
-    return Solution(attributions, np.sqrt(variances.sum(axis=0)), _freedom(variances, free))
+    pooled, freedom = pooled_variances(variances.sum(axis=0), _freedom(variances, free))
+    return Solution(attributions, np.sqrt(pooled), freedom)
 
 
 def _variance_of_mean(draws: FloatArray) -> FloatArray:
@@ -50,9 +52,13 @@ def _variance_of_mean(draws: FloatArray) -> FloatArray:
 
 
 def _freedom(variances: FloatArray, free: FloatArray) -> FloatArray:
-    """Return the degrees of freedom of sums of variances over axis 0 (Welch and Satterthwaite)."""
+    """Return the degrees of freedom of sums of variances over axis 0 (Welch and Satterthwaite).
+
+    The square of an estimated variance is too large by the factor 1 + 2 / f on average, which the
+    number 2 takes back: many strata of two draws each have about as many degrees of freedom.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        squares = variances**2 / free[:, None, None, None]
-        freedom: FloatArray = variances.sum(axis=0) ** 2 / squares.sum(axis=0)
-    # If all draws are equal, the error is 0 for any degrees of freedom.
-    return np.where(np.isnan(freedom), np.inf, freedom)
+        squares = variances**2 / (free[:, None, None, None] + 2)
+        freedom: FloatArray = variances.sum(axis=0) ** 2 / squares.sum(axis=0) - 2
+    # All draws of a player may be equal.
+    return np.where(np.isnan(freedom), float(free.sum()), freedom)
