@@ -13,6 +13,7 @@ from torch import Tensor
 
 import shapley_adapters.aggregation as core
 from shapley_adapters.aggregation.base_explainers import name_of
+from shapley_adapters.aggregation.spent_evaluations import latest_evaluations
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
@@ -26,6 +27,7 @@ from .base_explainers import (
     attribute_by,
     checked_methods,
     completed,
+    object_of,
     shared_arguments,
     takes,
 )
@@ -40,13 +42,16 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
     last_aggregate : Aggregate or None
         The aggregate of the latest call of `attribute`, with features last. It holds weights and
         proofs.
+    last_evaluations : SpentEvaluations or None
+        What each method spent in the latest call of `attribute`, and which of them are not counted.
     """
 
-    _results = ("last_aggregate",)
+    _results = ("last_aggregate", "last_evaluations")
     _through_futures = False
 
     attribution_methods: Sequence[Any] = field(kw_only=False)
     last_aggregate: core.Aggregate | None = field(default=None, init=False)
+    last_evaluations: core.SpentEvaluations | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.attribution_methods = checked_methods("attribution_methods", self.attribution_methods)
@@ -107,6 +112,10 @@ class AggregateAttribution(captum.attr.Attribution):  # type: ignore[misc] # cap
         layout, candidates = self._candidates(inputs, tensors, arguments)
         aggregate = self._aggregator()(candidates)
         self.last_aggregate = aggregate
+        self.last_evaluations = core.SpentEvaluations.from_members(
+            (name_of(object_of(method)), latest_evaluations(object_of(method)))
+            for method in self.attribution_methods
+        )
         return layout.tensors(aggregate.values, isinstance(inputs, tuple))
 
     attribute_future = future_method(attribute)

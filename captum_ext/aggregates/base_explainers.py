@@ -98,7 +98,7 @@ def arguments_for(method: Method, arguments: Mapping[str, Any]) -> dict[str, Any
         on to the forward function.
     """
     if are_marked(arguments.get(_ADDITIONAL)) and not knows_marks(method):
-        if isinstance(_object_of(method), captum.attr.Attribution):
+        if isinstance(object_of(method), captum.attr.Attribution):
             raise InvalidArgumentError(
                 f"{_ADDITIONAL} holds Shared or PerExample, which {name_of(method)} does not know. "
                 "Make the argument a part of forward_func, such as lambda x: net(x, edge_index)."
@@ -109,7 +109,7 @@ def arguments_for(method: Method, arguments: Mapping[str, Any]) -> dict[str, Any
 
 def knows_marks(method: object) -> bool:
     """Return whether a method, or the method inside a wrapper, reads `Shared` and `PerExample`."""
-    instance = _object_of(method)
+    instance = object_of(method)
     inner = getattr(instance, "attribution_methods", None)
     inner = inner or getattr(instance, "attribution_method", None)
     if inner is not None:
@@ -117,7 +117,7 @@ def knows_marks(method: object) -> bool:
     return isinstance(instance, CoalitionAttribution)
 
 
-def _object_of(method: object) -> Any:
+def object_of(method: object) -> Any:
     """Return the object whose method, or partial function of a method, is given."""
     while isinstance(method, functools.partial):
         method = method.func

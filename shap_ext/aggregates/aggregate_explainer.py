@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shapley_adapters.aggregation import Aggregate
+from shapley_adapters.aggregation import Aggregate, SpentEvaluations
 from shapley_adapters.aggregation.base_explainers import share_of_budget
 from shapley_adapters.arguments import checked_count, checked_flag, count_or_auto
 from shapley_adapters.array_types import FloatArray
@@ -87,6 +87,8 @@ class AggregateExplainer(ModelExplainer):
         The aggregate of the latest call, with features last. It holds weights and proofs.
     last_candidates : list of arrays
         The values of each base explainer in the latest call, in the shape of the result.
+    last_evaluations : SpentEvaluations or None
+        What each base explainer spent in the latest call, and which of them are not counted.
     """
 
     name = "aggregate"
@@ -98,6 +100,7 @@ class AggregateExplainer(ModelExplainer):
         checked_n_jobs(self.n_jobs)
         self.last_aggregate: Aggregate | None = None
         self.last_candidates: list[FloatArray] = []
+        self.last_evaluations: SpentEvaluations | None = None
         self._last_base_values: FloatArray | None = None
 
     def _specs(self) -> list[Any]:

@@ -12,6 +12,7 @@ from shapley_adapters.aggregation import (
     Aggregate,
     NeighbourIndex,
     NeighbourSearch,
+    SpentEvaluations,
     averaged_over_neighbours,
 )
 from shapley_adapters.aggregation.row_cache import RowCache
@@ -139,6 +140,7 @@ class AVAExplainer(AggregateExplainer):
         weights = search.weights(near.distances)
         (explainer,) = self._base_explainers()
         self._renew(arguments)
+        self.last_evaluations = SpentEvaluations(((explainer.name, 0),), ())
         self._cache.fill(near.indices, lambda new: self._explain_rows(new, explainer, arguments))
         arrays = self._cache.at(near.indices)
         means: list[Any] = [
@@ -169,6 +171,8 @@ class AVAExplainer(AggregateExplainer):
         """Return values, base values, errors and half-widths of rows of the data."""
         result = explainer.explain(_rows_at(self.dataset, indices), arguments)
         self._template = result.explanation
+        counts = [(explainer.name, result.n_evaluations)]
+        self.last_evaluations = SpentEvaluations.from_members(counts)
         return result.values, result.base_values, result.errors, result.half_widths
 
     def _embeddings(self, rows: Table, name: str) -> FloatArray:

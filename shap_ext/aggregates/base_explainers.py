@@ -11,6 +11,7 @@ import numpy.typing as npt
 import shap
 
 from shapley_adapters.aggregation.base_explainers import name_of, parameters_of
+from shapley_adapters.aggregation.spent_evaluations import latest_evaluations
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
@@ -44,6 +45,8 @@ class ExplainerResult:
         Half the widths of its 95 % intervals. They are larger if the errors come from few draws.
     explanation : shap.Explanation or None
         The whole answer, if it is an Explanation.
+    n_evaluations : int or None
+        The evaluations of all rows, if the explainer counts them.
     """
 
     values: FloatArray
@@ -51,6 +54,7 @@ class ExplainerResult:
     errors: FloatArray | None
     half_widths: FloatArray | None
     explanation: Any
+    n_evaluations: int | None
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,8 @@ class BaseExplainer:
             errors = plain_array(f"error_std of {self.name}", explanation.error_std)
             errors = errors.reshape(values.shape)
             half_widths = _half_widths(explanation, values, errors)
-        return ExplainerResult(values, base, errors, half_widths, explanation)
+        n_evaluations = latest_evaluations(self.explainer)
+        return ExplainerResult(values, base, errors, half_widths, explanation, n_evaluations)
 
 
 def in_form_of(example: Any, rows: FloatArray) -> Any:

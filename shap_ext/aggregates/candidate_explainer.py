@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from shapley_adapters.aggregation import SpentEvaluations
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
@@ -43,6 +44,10 @@ class CandidateExplainer(AggregateExplainer):
         aggregate = aggregator([folded(result.values, with_outputs) for result in results])
         self.last_aggregate = aggregate
         self.last_candidates = [result.values for result in results]
+        self.last_evaluations = SpentEvaluations.from_members(
+            (explainer.name, result.n_evaluations)
+            for explainer, result in zip(base_explainers, results, strict=True)
+        )
         template = next(
             (result.explanation for result in results if result.explanation is not None), None
         )

@@ -186,7 +186,7 @@ def _facts(record: CallRecord | None) -> list[list[str | float]]:
         ["Model", record.model],
         ["Method", f"{record.method} ({record.explainer})"],
         ["Options", ", ".join(f"{k}={v}" for k, v in record.options.items()) or "the defaults"],
-        ["Evaluations", _evaluations(record.evaluations)],
+        ["Evaluations", record.spent or _evaluations(record.evaluations)],
         ["Seed", "none" if record.seed is None else str(record.seed)],
         ["Date", f"{record.date}, in {record.seconds:.3g} seconds"],
         ["Versions", of_versions],

@@ -39,6 +39,7 @@ def with_record(results: Any, explainer: Any, started: float, estimate: Estimate
         choice="" if estimate is None else estimate.choice,
         warnings=warnings_since(started),
         versions=used_versions(),
+        spent=str(getattr(explainer, "last_evaluations", "")),
     )
     for result in results if isinstance(results, list) else [results]:
         result.call = record

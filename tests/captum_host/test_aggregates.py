@@ -413,3 +413,16 @@ def test_tensors_and_explanations_of_the_same_rows_combine():
 def test_wrong_calls_say_what_is_wrong(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+# --- costs ---
+
+
+def test_an_aggregate_says_what_each_method_spent():
+    gradients = captum.attr.IntegratedGradients(one)
+    members = [Shear(one, seed=0), partial(OddGP(one, seed=0).attribute), gradients, doubled]
+    method = Centroid(members)
+    method.attribute(X, n_samples=60)  # each has 30, and evaluates all 2⁴ coalitions of 3 rows
+    assert str(method.last_evaluations) == (
+        "Shear: 48; OddGP: 48; not counted: IntegratedGradients, doubled"
+    )

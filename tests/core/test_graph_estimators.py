@@ -803,6 +803,17 @@ def test_draws_with_null_players():
         np.testing.assert_allclose(found.values[0, NULLS], 0, **EXACT)
 
 
+@pytest.mark.parametrize(("lengths", "is_listed"), [((20, 2, 2), True), ((20, 20, 20), False)])
+def test_connected_sets_of_all_components_together_are_bounded(lengths, is_listed):
+    """A line of 20 has 210 of them: 8 times a budget of 40 is enough for one, not for three."""
+    lines = nx.disjoint_union_all([nx.path_graph(length) for length in lengths])
+    game = FunctionGame(lambda coalitions: coalitions.sum(axis=1) ** 2, sum(lengths))
+    ends = np.array([degree == 1 for _, degree in lines.degree()])
+    game.active_players = lambda: ends[None]  # the others are only on the way
+    estimate = run(game, core.Myerson(), lines, budget=40)
+    assert (estimate.standard_errors == 0).all() == is_listed
+
+
 def test_errors_need_two_draws():
     game = random_game(9)
     complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))

@@ -9,7 +9,8 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
-from shapley_adapters.estimators.odd_gp.even_kernel import squared_pair_weights
+from shapley_adapters.estimators.odd_gp import even_fitting
+from shapley_adapters.estimators.odd_gp.even_kernel import even_log_norm, squared_pair_weights
 from shapley_adapters.interactions.indices import INDICES, sum_of_squares, weights_of_members
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
@@ -225,3 +226,32 @@ def test_weights_of_more_coalitions_than_floating_point_numbers_hold(n_players):
         for size in range(others + 1)
     )
     assert sum_of_squares(weights) == pytest.approx(float(squares), rel=1e-10)
+
+
+@pytest.mark.parametrize("n_players", [3, 6])
+def test_energies_of_the_even_part_are_sums_over_even_sets(n_players, monkeypatch):
+    """Those of each player, of all sets and of the noise: expected, and in the values of a game."""
+    rng, n = np.random.default_rng(n_players), 10
+    signs = np.vstack([np.ones(n_players), rng.choice([-1.0, 1.0], (n, n_players))])
+    strengths, noise = rng.uniform(0.1, 0.8, n_players), 0.3
+    differences = rng.normal(size=n)
+    found = []
+    monkeypatch.setattr(even_fitting, "_moved", lambda *arguments: found.extend(arguments[2:4]))
+    prior = even_fitting.EvenPrior(strengths, noise)
+    even_fitting._improved(signs, differences, prior, np.zeros(n_players), 1.0)
+
+    to_differences = np.hstack([-np.ones((n, 1)), np.eye(n)])
+    components = np.zeros((n_players + 2, n + 1, n + 1))
+    for size in range(2, n_players + 1, 2):
+        for members in map(list, itertools.combinations(range(n_players), size)):
+            product = signs[:, members].prod(axis=1)
+            variance = strengths[members].prod() * np.exp(-even_log_norm(strengths))
+            components[[*members, n_players]] += variance * np.outer(product, product)
+    components[-1] = noise * np.eye(n + 1)
+    components = to_differences @ components @ to_differences.T
+    inverse = np.linalg.inv(components[-2:].sum(axis=0))
+    solved = inverse @ differences
+    expected, observed = found
+    np.testing.assert_allclose(expected, np.einsum("ij,pji->p", inverse, components), rtol=1e-6)
+    wanted = n * (components @ solved @ solved) / (differences @ solved)
+    np.testing.assert_allclose(observed, wanted, rtol=1e-6)

@@ -1,5 +1,6 @@
 """Rows shared among workers: the same bits, one set of warnings, errors that name the row."""
 
+import _thread
 import dataclasses
 import os
 import threading
@@ -284,6 +285,43 @@ def test_an_error_of_the_first_evaluations_names_the_row():
     explainer = shap.Explainer(failing_at_row_seven, BACKGROUND[:1], algorithm="oddgp", n_jobs=2)
     with pytest.raises(WorkerError, match="Row 7: the model raised KeyError"):
         explainer(X, max_evals=40)
+
+
+def raise_key_error():
+    raise KeyError("no such key")
+
+
+class NotingCalls:
+    """A model that fails for row 0, and notes the first features of the calls that follow."""
+
+    def __init__(self, fail):
+        self.fail = fail
+        self.has_failed, self.later = False, []
+
+    def __call__(self, x):
+        time.sleep(0.002)
+        if self.has_failed:
+            self.later.append(set(x[:, 0].tolist()))
+        if ((x[:, 0] == X[0, 0]) & (x[:, 1] != X[0, 1])).any():
+            self.has_failed = True
+            self.fail()
+        return smooth(x)
+
+
+@pytest.mark.usefixtures("_threads")
+@pytest.mark.parametrize(
+    ("fail", "error"),
+    [(raise_key_error, WorkerError), (_thread.interrupt_main, KeyboardInterrupt)],
+)
+def test_threads_call_the_model_no_more_after_an_error(fail, error):
+    model, many = NotingCalls(fail), np.concatenate([X[:1], numbers(600, N_PLAYERS, seed=2)])
+    explainer = shap.Explainer(model, BACKGROUND[:1], algorithm="leastsquares", n_jobs=2)
+    with pytest.raises(error):
+        explainer(many, max_evals=40, batch_size=20)
+    time.sleep(0.1)  # for threads that would go on
+    # An error stops the calls at once; an interrupt must first wake the main thread.
+    of_others = [batch for batch in model.later if X[0, 0] not in batch]
+    assert len(of_others) <= (2 if error is WorkerError else 60)
 
 
 def not_finite_at_row_seven(x):

@@ -706,3 +706,37 @@ def test_every_option_is_an_attribute(kind):
     explainer = kind(curved, DATA)
     for name in inspect.signature(kind).parameters:
         assert hasattr(explainer, name) or name == "algorithm"
+
+
+# --- costs ---
+
+
+def test_an_aggregate_says_what_each_member_spent():
+    members = ["leastsquares", shap.KernelExplainer(curved, BACKGROUND), doubled]
+    explainer = shap_ext.CentroidExplainer(curved, BACKGROUND, explainers=members, seed=0)
+    assert explainer.last_evaluations is None
+    explanation = explainer(X, max_evals=10, silent=True)
+    spent = explainer.last_evaluations
+    alone = shap.Explainer(curved, BACKGROUND, algorithm="leastsquares", seed=0)
+    alone(X, max_evals=10, silent=True)
+    assert spent.counted == (("leastsquares", alone.last_estimate.evaluations.sum()),)
+    assert spent.not_counted == ("KernelExplainer", "doubled")
+    assert str(spent) == f"leastsquares: {spent.total}; not counted: KernelExplainer, doubled"
+    assert explanation.call.spent == str(spent)
+
+
+def test_an_aggregate_within_an_aggregate_is_counted():
+    inner = shap_ext.CentroidExplainer(curved, BACKGROUND, explainers=["shear", "oddgp"], seed=0)
+    explainer = shap_ext.CentroidExplainer(curved, explainers=[inner, doubled])
+    explainer(X, silent=True)
+    assert explainer.last_evaluations.counted == (
+        ("CentroidExplainer", inner.last_evaluations.total),
+    )
+
+
+def test_ava_counts_the_neighbours_that_it_explains_anew():
+    explainer = shap_ext.AVAExplainer(curved, BACKGROUND, dataset=DATA, n_neighbors=20, seed=0)
+    explainer(X, max_evals=10, silent=True)
+    assert 0 < explainer.last_evaluations.total <= 10 * len(DATA)
+    explainer(X, max_evals=10, silent=True)
+    assert explainer.last_evaluations.total == 0

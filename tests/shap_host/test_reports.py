@@ -188,7 +188,9 @@ def test_options_and_aggregates_are_recorded():
     facts = page_of(explainer(rows(2, 9), silent=True)).cells()
     assert "antithetic=False" in facts
     mean = shap.Explainer(curved, BACKGROUND, algorithm="centroid", seed=1)
-    assert "centroid (CentroidExplainer)" in page_of(mean(rows(2, 9), silent=True)).cells()
+    cells = page_of(mean(rows(2, 9), silent=True)).cells()
+    assert "centroid (CentroidExplainer)" in cells
+    assert str(mean.last_evaluations) in cells
 
 
 def test_interactions_have_a_heat_map_and_a_table_of_pairs():

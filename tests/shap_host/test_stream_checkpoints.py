@@ -81,6 +81,34 @@ def test_a_stopped_stream_goes_on(out):
     np.testing.assert_array_equal(again.values, whole.values)
 
 
+class Interrupted:
+    """A model during which Ctrl-C is pressed once, and which counts the rows that it is given."""
+
+    def __init__(self, at_row):
+        self.at_row, self.n_rows = at_row, 0
+
+    def __call__(self, X):
+        before, self.n_rows = self.n_rows, self.n_rows + len(X)
+        if before <= self.at_row < self.n_rows:
+            raise KeyboardInterrupt
+        return model(X)
+
+
+def test_the_same_call_goes_on_after_ctrl_c_in_the_model(out):
+    interrupted = Interrupted(at_row=12 * BUDGET)
+    explainer = explainer_of(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        explainer.explain_stream(X, out, checkpoint=True, **OPTIONS)
+    assert shap_ext.StreamedExplanations.open(out).n_rows == 10
+    interrupted.n_rows = 13 * BUDGET  # past the interrupt
+    stream = explainer.explain_stream(X, out, checkpoint=True, **OPTIONS)
+    assert stream.is_complete
+    n_probes = 2  # of the two finished chunks, a row each
+    assert interrupted.n_rows <= (13 + 14 + n_probes) * (BUDGET + 2)
+    whole = explainer_of()(X, max_evals=BUDGET, silent=True)
+    np.testing.assert_array_equal(stream.values, whole.values)
+
+
 def test_without_an_earlier_call_it_begins(tmp_path):
     stream = explainer_of().explain_stream(X, tmp_path / "a.npy", checkpoint=True, **OPTIONS)
     assert stream.is_complete

@@ -11,6 +11,7 @@ from .losses import (
     UnfaithfulnessLoss,
 )
 from .neighbours import NeighbourIndex, NeighbourSearch, averaged_over_neighbours
+from .spent_evaluations import SpentEvaluations
 from .trade_off import TradeOff, trade_off
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "NeighbourIndex",
     "NeighbourSearch",
     "SensitivityLoss",
+    "SpentEvaluations",
     "TradeOff",
     "UnfaithfulnessLoss",
     "averaged_over_neighbours",

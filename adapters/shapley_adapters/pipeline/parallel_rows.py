@@ -116,25 +116,31 @@ def estimate_in_workers(
         ProcessSettings.current(),
         first_row(),
     )
-    estimate_chunk = _chunk_function(run, jobs)
+    stop = threading.Event()
+    estimate_chunk = _chunk_function(run, jobs, stop)
     tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in chunks)
     n_jobs = run.settings.n_jobs
     if n_jobs is None:  # joblib 1.3 takes None for 1, whatever is configured
         n_jobs = jobs.n_workers
     parallel = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as=jobs.return_as)
     reported: set[RecordedWarning] = set()
-    for (start, stop), of_chunk in zip(chunks, _completed(parallel(tasks)), strict=True):
-        result.set_rows(start, stop, of_chunk.estimate)
-        run.warnings.add(of_chunk.warnings)
-        run.largest = max(run.largest, of_chunk.largest)
-        evaluate.on_progress(of_chunk.n_evaluations)
-        for record in of_chunk.records:
-            if record not in reported:
-                reported.add(record)
-                record.show()
+    try:
+        for rows, of_chunk in zip(chunks, _completed(parallel(tasks)), strict=True):
+            if of_chunk is None:  # stopped by the error of another chunk, which joblib raises
+                continue
+            result.set_rows(*rows, of_chunk.estimate)
+            run.warnings.add(of_chunk.warnings)
+            run.largest = max(run.largest, of_chunk.largest)
+            evaluate.on_progress(of_chunk.n_evaluations)
+            for record in of_chunk.records:
+                if record not in reported:
+                    reported.add(record)
+                    record.show()
+    finally:
+        stop.set()  # threads would go on after an interrupt
 
 
-def _completed(results: Iterable[ChunkResult]) -> Iterator[ChunkResult]:
+def _completed(results: Iterable[ChunkResult | None]) -> Iterator[ChunkResult | None]:
     """Yield the results of the chunks; say what to do where a process ended before its result."""
     try:
         yield from results
@@ -146,10 +152,10 @@ def _completed(results: Iterable[ChunkResult]) -> Iterator[ChunkResult]:
         ) from error
 
 
-def _chunk_function(run: Run, jobs: Jobs) -> Callable[..., Any]:
-    """Return the function that makes joblib's task of a chunk."""
+def _chunk_function(run: Run, jobs: Jobs, stop: threading.Event) -> Callable[..., Any]:
+    """Return the function that makes joblib's task of a chunk; `stop` ends those in threads."""
     if jobs.share_memory:
-        return partial(joblib.delayed(_estimate_in_thread), run)
+        return partial(joblib.delayed(_estimate_in_thread), run, stop)
     pickled = Pickled.of(run.for_worker(), _ADVICE)
     return partial(joblib.delayed(_estimate_in_process), pickled.argument)
 
@@ -159,58 +165,72 @@ def _estimate_in_process(
     settings: WorkerSettings,
     chunk: tuple[int, int],
     ends: ValueArray,
-) -> ChunkResult:
+) -> ChunkResult | None:
     """Estimate a chunk in another process, which loads the run once."""
-    return _estimate_chunk(lambda: load(data), settings, chunk, ends)
+    # No event crosses processes: joblib ends them after an error.
+    return _estimate_chunk(lambda: load(data), threading.Event(), settings, chunk, ends)
 
 
 def _estimate_in_thread(
-    run: Run, settings: WorkerSettings, chunk: tuple[int, int], ends: ValueArray
-) -> ChunkResult:
+    run: Run,
+    stop: threading.Event,
+    settings: WorkerSettings,
+    chunk: tuple[int, int],
+    ends: ValueArray,
+) -> ChunkResult | None:
     """Estimate a chunk in a thread of this process."""
-    return _estimate_chunk(run.for_worker, settings, chunk, ends)
+    return _estimate_chunk(run.for_worker, stop, settings, chunk, ends)
 
 
 def _estimate_chunk(
-    load: Callable[[], Run], settings: WorkerSettings, chunk: tuple[int, int], ends: ValueArray
-) -> ChunkResult:
-    """Estimate the rows of a chunk."""
+    load: Callable[[], Run],
+    stop: threading.Event,
+    settings: WorkerSettings,
+    chunk: tuple[int, int],
+    ends: ValueArray,
+) -> ChunkResult | None:
+    """Estimate the rows of a chunk; return None if the call has been stopped."""
     with recorded_warnings() as records, rows_counted_from(settings.first_row):
-        worker = _worker(load, settings)
+        worker = _worker(load, stop, settings)
         with at_most_threads(settings.threads), settings.process.applied():
             return worker.estimate(*chunk, ends, records)
 
 
-def _worker(load: Callable[[], Run], settings: WorkerSettings) -> _Worker:
+def _worker(load: Callable[[], Run], stop: threading.Event, settings: WorkerSettings) -> _Worker:
     """Return the worker of this thread, made in its first chunk of the call."""
     if getattr(_thread, "call_id", None) != settings.call_id:
         _thread.worker = None  # before the next run needs memory
-        _thread.worker = _Worker(load(), settings.batch_sizes)
+        _thread.worker = _Worker(load(), stop, settings.batch_sizes)
         _thread.call_id = settings.call_id
     worker: _Worker = _thread.worker
     return worker
 
 
+class _StoppedError(Exception):
+    """The call was stopped, by an interrupt or by an error in another worker."""
+
+
 class _Worker:
     """A run in a worker, with an evaluator that keeps its batch sizes between chunks."""
 
-    def __init__(self, run: Run, batch_sizes: dict[int, int]) -> None:
+    def __init__(self, run: Run, stop: threading.Event, batch_sizes: dict[int, int]) -> None:
         self.run = run
+        self.stop = stop
         self.n_evaluations = 0
         self.evaluate = Evaluator(
             run.game,
             run.settings.batch_size,
             self._count,
             is_timed=True,
-            on_error=partial(raise_with_row, run.game),
+            on_error=self._stop_others,
             memory=run.memory,
         )
         self.evaluate.start_at(batch_sizes)
 
     def estimate(
         self, start: int, stop: int, ends: ValueArray, records: dict[RecordedWarning, None]
-    ) -> ChunkResult:
-        """Estimate the rows from `start` to `stop`."""
+    ) -> ChunkResult | None:
+        """Estimate the rows from `start` to `stop`, unless the call has been stopped."""
         run, self.n_evaluations = self.run, 0
         run.warnings, run.largest = RunWarnings(), 0.0
         name = type(run.estimator).__name__
@@ -224,16 +244,32 @@ class _Worker:
             run.traced_limit,
         )
         try:
+            self._count(0)
             for rows in run.blocks(start, stop, ends.shape[2]):
                 run.estimate_block(rows, ends[rows - start], self.evaluate, result, start)
+        except _StoppedError:
+            return None
         except ShapleyExtError:
+            self.stop.set()
             raise
         except Exception as error:
+            self.stop.set()
             raise WorkerError(f"{_rows(start, stop - 1)}: {_text(error)}") from error
         return ChunkResult(result, run.warnings, run.largest, self.n_evaluations, list(records))
 
     def _count(self, n_evaluations: int) -> None:
+        """Count the evaluations of a batch; no other one begins after the call was stopped."""
+        if self.stop.is_set():
+            raise _StoppedError
         self.n_evaluations += n_evaluations
+
+    def _stop_others(self, error: Exception, rows: IntArray, coalitions: CoalitionArray) -> None:
+        """Stop the other workers before the model is called again, to name the row."""
+        if ran_out_of_memory(error):  # a smaller batch may do
+            return
+        self._count(0)
+        self.stop.set()
+        raise_with_row(self.run.game, error, rows, coalitions)
 
 
 def raise_with_row(

@@ -41,6 +41,9 @@ class CallRecord:
         The warnings of this package in the call.
     versions : mapping of str to str
         The versions of Python and of the packages in use.
+    spent : str
+        The evaluations of each member of an aggregate, and the members that are not counted; ""
+        elsewhere.
     """
 
     method: str
@@ -54,6 +57,7 @@ class CallRecord:
     choice: str
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
+    spent: str = ""
 
     @property
     def date(self) -> str:
