@@ -5,11 +5,16 @@ from __future__ import annotations
 import numbers
 import secrets
 from collections.abc import Sequence
+from os import PathLike, fsencode, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .errors import InvalidArgumentError, InvalidArgumentTypeError
+
+_LONGEST_NAME = 200
+"""Bytes of the name of a file: systems allow 255, and names of files beside it are longer."""
 
 
 def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
@@ -50,6 +55,34 @@ def count_or_auto(name: str, value: object) -> int | None:
     if isinstance(value, str):
         raise InvalidArgumentTypeError(f"{name} must be a whole number or 'auto'; got {value!r}.")
     return checked_count(name, value)
+
+
+def checked_path(name: str, value: Any) -> Path:
+    """Return `value` as the path of a file or folder to write, in a folder that exists."""
+    if not isinstance(value, (str, PathLike)) or isinstance(fspath(value), bytes):
+        raise InvalidArgumentTypeError(
+            f"{name} must be a path, as a text or a Path; got {type(value).__name__}."
+        )
+    path = Path(value)
+    shown = f"{name}={str(value)!r}"
+    if not path.name:
+        raise InvalidArgumentError(f"{shown} names no file. Pass a path such as 'results/first'.")
+    if not _can_be_path(path):
+        raise InvalidArgumentError(
+            f"{shown} cannot be a path: names have at most {_LONGEST_NAME} bytes, and no NUL or "
+            "half characters. Choose another one."
+        )
+    if not path.parent.is_dir():
+        raise InvalidArgumentError(f"{shown}: the folder {path.parent} does not exist.")
+    return path
+
+
+def _can_be_path(path: Path) -> bool:
+    try:
+        fsencode(path)
+    except UnicodeEncodeError:  # half of a character
+        return False
+    return "\0" not in str(path) and len(fsencode(path.name)) <= _LONGEST_NAME
 
 
 def checked_seconds(name: str, value: Any) -> float:

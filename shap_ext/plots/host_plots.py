@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ import numpy.typing as npt
 import shap
 
 from shapley_adapters.errors import InvalidArgumentTypeError, PlotError, required_packages
+
+from .feature_names import drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +103,8 @@ class HostPlot:
             axes = plt.gca()
         before = set() if axes is None else {id(artist) for artist in axes.get_children()}
         is_interactive = plt.isinteractive()
-        drawn_axes = self.function(**{**self.arguments, **changes, "show": False})
+        arguments = {**self.arguments, **changes, "show": False}
+        drawn_axes = self.function(**{name: _drawable(name, arguments[name]) for name in arguments})
         if is_interactive:  # shap switches it off
             plt.ion()
         if axes is None:  # shap 0.46 returns no axes from scatter
@@ -114,6 +118,23 @@ class HostPlot:
             return axes
         pyplot().show()
         return None
+
+
+def _drawable(argument: str, value: Any) -> Any:
+    """Return an argument with names of features that matplotlib can draw."""
+    names = value if argument == "feature_names" else None
+    if isinstance(value, shap.Explanation):
+        names = value.feature_names
+    if names is None or np.ndim(names) > 1:
+        return value
+    new = drawable(names) if isinstance(names, str) else [drawable(str(name)) for name in names]
+    if np.array_equal(new, names):
+        return value
+    if argument == "feature_names":
+        return new
+    renamed = copy.copy(value)
+    renamed.feature_names = new
+    return renamed
 
 
 def check_values(

@@ -8,12 +8,13 @@ from typing import overload
 
 import numpy as np
 
-from shapley_adapters.arguments import checked_count
+from shapley_adapters.arguments import checked_count, checked_path
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.reports.call_record import CallRecord
 from shapley_adapters.reports.html_page import Section, html_page
 
 from ..argument_types import Explanation
+from ..plots.feature_names import without_surrogates
 from .sections import (
     computation_section,
     error_text,
@@ -103,6 +104,11 @@ def report(
     >>> "How it was computed" in page
     True
     """
+    file = None if path is None else checked_path("path", path)
+    if file is not None and file.is_dir():
+        raise InvalidArgumentError(
+            f"path={str(path)!r} is a folder. Pass the path of a file, such as 'report.html'."
+        )
     checked_count("max_display", max_display)
     views, n_outputs = views_of(explanation, _MOST_OUTPUTS)
     sections: list[Section] = []
@@ -112,10 +118,10 @@ def report(
         sections += _of_interactions(interactions)
     record = getattr(explanation, "call", None)
     sections.append(computation_section(record, error_text(views[0])))
-    page = html_page(title, _summary(views, n_outputs, record), sections)
-    if path is None:
+    page = without_surrogates(html_page(title, _summary(views, n_outputs, record), sections))
+    if file is None:
         return page
-    Path(path).write_text(page, encoding="utf-8")
+    file.write_text(page, encoding="utf-8")
     return None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import shap
 
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from ..argument_types import Explanation
 from ..inputs.datasets import ragged
@@ -81,6 +81,10 @@ def views_of(explanation: Explanation, n_outputs: int) -> tuple[list[View], int]
         raise InvalidArgumentTypeError(
             f"explanation must be a shap.Explanation; got {type(explanation).__name__}. Of several "
             "inputs, report one at a time."
+        )
+    if not len(explanation.values):
+        raise InvalidArgumentError(
+            "explanation has no rows. Pass one of at least one row: explainer(X) of some rows."
         )
     rows = _with_rows(explanation)
     kind = _kind(rows)

@@ -116,6 +116,11 @@ def test_every_estimator_gives_the_bits_of_a_serial_call(row, independent_rows):
               **options)  # fmt: skip
 
 
+@pytest.mark.usefixtures("_threads")
+def test_workers_are_at_most_as_many_as_rows():
+    check(10**6, smooth, BACKGROUND, X, seed=3)
+
+
 WORDS = ["this", "is", "not", "good", "the", "film", "was", "so"]
 
 

@@ -1,5 +1,6 @@
 """shap_ext.plots draw error bars at the Explanation's bounds; shap's arguments pass through."""
 
+import io
 import re
 import subprocess
 import sys
@@ -614,6 +615,14 @@ class TestAllPlots:
         monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
         with pytest.raises(MissingPackageError, match=r"shapley-ext\[plots\]"):
             PLOTS[name](explanation())
+
+
+@pytest.mark.parametrize("name", sorted({*PLOTS} - {"text"}))  # which is no picture
+def test_names_that_matplotlib_cannot_draw_are_drawn_as_text(name):
+    """Half of a formula and half of a character; a whole formula is drawn as one."""
+    names = ["age", "$x_{$", "\ud800", "$x_1$", *NAMES[4:]]
+    PLOTS[name](explanation(feature_names=names))
+    plt.gcf().savefig(io.BytesIO())
 
 
 def test_some_unknown_errors_are_drawn_without_bars_and_with_a_warning():

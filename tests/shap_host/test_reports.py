@@ -35,6 +35,30 @@ def explained(model=curved, x=None, **options):
     return explainer(rows(6, 9) if x is None else x, **options)
 
 
+@pytest.mark.parametrize("path", ["", 5, b"page.html", "a\0b", "x" * 300, "\ud800", "none/page"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match="path"):
+        shap_ext.report(explained(), path)
+
+
+def test_a_folder_is_no_path(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="is a folder"):
+        shap_ext.report(explained(), tmp_path)
+
+
+def test_an_explanation_without_rows_is_refused():
+    with pytest.raises(InvalidArgumentError, match="explanation has no rows"):
+        shap_ext.report(explained()[:0])
+
+
+def test_half_characters_are_written_as_question_marks(tmp_path):
+    explanation = explained()
+    explanation.feature_names = ["\ud800", *NAMES[1:]]
+    shap_ext.report(explanation, tmp_path / "page.html")
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert ("td", "?") in page.texts or ("th", "?") in page.texts
+
+
 class Page(HTMLParser):
     """The parts of a page; a tag that is not closed is an error."""
 

@@ -322,6 +322,9 @@ def test_what_cannot_be_explained_is_refused(tmp_path):
         ("a.csv", "must end in"),
         ("a", "must end in"),
         ("none/a.npy", "does not exist"),
+        ("x" * 300 + ".npy", "cannot be a path"),
+        ("a\0.npy", "cannot be a path"),
+        ("\ud800.npy", "cannot be a path"),
     ]:
         with pytest.raises(InvalidArgumentError, match=words):
             explainer.explain_stream(X, tmp_path / name, silent=True)
@@ -361,6 +364,13 @@ def test_columns_of_one_name_are_refused_in_tables(tmp_path):
     with pytest.raises(InvalidArgumentError, match="'evaluations'"):
         explainer.explain_stream(rows, tmp_path / "a.parquet", silent=True)
     explainer.explain_stream(rows, tmp_path / "a.npy", silent=True)
+
+
+def test_columns_with_half_a_character_are_refused_in_tables(tmp_path):
+    explainer = explainer_of(feature_names=["\ud800", *map(str, range(1, N_COLUMNS))])
+    with pytest.raises(InvalidArgumentError, match="half of a character"):
+        explainer.explain_stream(X, tmp_path / "a.parquet", max_evals=BUDGET, silent=True)
+    explainer.explain_stream(X, tmp_path / "a.npy", max_evals=BUDGET, silent=True)
 
 
 def test_results_are_not_overwritten(tmp_path):

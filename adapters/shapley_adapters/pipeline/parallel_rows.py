@@ -119,10 +119,9 @@ def estimate_in_workers(
     stop = threading.Event()
     estimate_chunk = _chunk_function(run, jobs, stop)
     tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in chunks)
-    n_jobs = run.settings.n_jobs
-    if n_jobs is None:  # joblib 1.3 takes None for 1, whatever is configured
-        n_jobs = jobs.n_workers
-    parallel = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as=jobs.return_as)
+    # joblib 1.3 takes None for 1, whatever is configured; workers without a chunk cost time, too.
+    n_workers = min(jobs.n_workers, len(chunks))
+    parallel = joblib.Parallel(n_jobs=n_workers, batch_size=1, return_as=jobs.return_as)
     reported: set[RecordedWarning] = set()
     try:
         for rows, of_chunk in zip(chunks, _completed(parallel(tasks)), strict=True):

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..arguments import checked_path
+from ..errors import InvalidArgumentError
 from .arrow import FORMATS, pyarrow_module
 from .journal import ChunkRecord, ResultArray, damaged, flush_folder, flush_to_disk
 
@@ -55,18 +56,11 @@ def checked_out(out: object) -> Path:
     InvalidArgumentTypeError, InvalidArgumentError
         If it is no path, its ending names no format, or its folder does not exist.
     """
-    if not isinstance(out, (str, Path)):
-        raise InvalidArgumentTypeError(
-            f"out must be a path such as 'values.npy' or 'values.parquet'; got "
-            f"{type(out).__name__}."
-        )
-    path = Path(out)
+    path = checked_path("out", out)
     if path.suffix not in (".npy", *FORMATS):
         raise InvalidArgumentError(
             f"out={str(out)!r} must end in {', '.join(('.npy', *FORMATS))}, which names the format."
         )
-    if not path.parent.is_dir():
-        raise InvalidArgumentError(f"out={str(out)!r}: the folder {path.parent} does not exist.")
     if path.suffix in FORMATS:
         pyarrow_module()  # raises the error now, not after the first chunk
     return path
@@ -93,14 +87,22 @@ def check_results(out: Path, files: ResultFiles, chunk: ChunkRecord) -> None:
 
 
 def check_columns(out: Path, arrays: Sequence[ResultArray]) -> None:
-    """Refuse tables with two columns of one name."""
+    """Refuse tables with two columns of one name, or with a name that is no text."""
+    if out.suffix not in FORMATS:
+        return
     counts = Counter(name for array in arrays for name in _columns(array))
     twice = next((name for name, count in counts.items() if count > 1), None)
-    if out.suffix in FORMATS and twice is not None:
+    if twice is not None:
         raise InvalidArgumentError(
             f"out={str(out)!r}: two columns of the table would have the name {twice!r}. Rename the "
             "feature or the output, or write to a .npy file, which has no names."
         )
+    for name in counts:
+        if name.encode(errors="replace").decode() != name:
+            raise InvalidArgumentError(
+                f"out={str(out)!r}: the column {name!r} has half of a character in its name. "
+                "Rename the feature, or write to a .npy file, which has no names."
+            )
 
 
 @dataclass(frozen=True)

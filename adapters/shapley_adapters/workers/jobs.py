@@ -56,8 +56,8 @@ def checked_n_jobs(n_jobs: Any) -> int | None:
 def jobs_of(n_jobs: int | None, n_rows: int) -> Jobs:
     """Return the workers for `n_rows` rows.
 
-    As in scikit-learn, None means 1, unless `joblib.parallel_config` is active. Within a worker of
-    joblib None means 1, too.
+    They are at most as many as rows. As in scikit-learn, None means 1, unless
+    `joblib.parallel_config` is active. Within a worker of joblib None means 1, too.
     """
     if n_jobs == 1 or n_rows < 2:
         return SERIAL
@@ -68,7 +68,7 @@ def jobs_of(n_jobs: int | None, n_rows: int) -> Jobs:
         n_jobs = getattr(backend, "default_n_jobs", 1) if configured is None else configured
     else:
         n_jobs = checked_n_jobs(n_jobs)
-    n_workers = 1 if n_jobs == 1 else int(backend.effective_n_jobs(n_jobs))
+    n_workers = 1 if n_jobs == 1 else min(int(backend.effective_n_jobs(n_jobs)), n_rows)
     if n_workers == 1:
         return SERIAL
     can_stream = getattr(backend, "supports_return_generator", False)
