@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from shapley_adapters.arguments import checked_choice
+from shapley_adapters.batches.frame_arrays import with_floats
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.streams.arrow import is_arrow
 from shapley_adapters.streams.row_blocks import Block
@@ -175,7 +176,7 @@ def _tensor(part: Any) -> Tensor:
     if is_arrow(part):
         part = part.to_pandas()
     if isinstance(part, pd.DataFrame):
-        part = part.to_numpy()
+        part = with_floats(part).to_numpy()
     if not isinstance(part, (np.ndarray, np.number)) or part.dtype.kind not in "biuf":
         raise InvalidArgumentTypeError(
             f"rows: a batch must be a tensor, or an array or table of numbers; got "
