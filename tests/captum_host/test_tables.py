@@ -30,3 +30,18 @@ def test_a_column_of_texts_is_named():
     frame = pd.DataFrame({"x": [1.0], "word": ["a"]})
     with pytest.raises(InvalidArgumentError, match="'word' holds .*features="):
         captum_ext.Exact(model).batch_function(frame)
+
+
+@pytest.mark.parametrize("has_nulls", [False, True])
+def test_polars_equals_pandas(has_nulls, tmp_path):
+    polars = pytest.importorskip("polars")
+    columns = {"x": [1, None if has_nulls else 2], "y": [3.0, 4.0]}
+    table = polars.DataFrame(columns)
+    frame = pd.DataFrame({"x": np.array(columns["x"], dtype=float), "y": columns["y"]})
+    method = captum_ext.Exact(model)
+    batch = method.batch_function(table[:1])(table)
+    assert isinstance(batch, polars.DataFrame)
+    expected = method.batch_function(frame.head(1))(frame)
+    np.testing.assert_array_equal(batch.to_numpy(), expected.to_numpy())
+    stream = method.attribute_stream(table, tmp_path / "a.npy")[:]
+    assert torch.equal(stream, method.attribute_stream(frame, tmp_path / "b.npy")[:])
