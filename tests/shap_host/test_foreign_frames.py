@@ -174,3 +174,11 @@ def test_global_importance_takes_them():
     answer = explainer.global_importance(table, silent=True)
     expected = explainer.global_importance(pd.DataFrame(NUMBERS), silent=True)
     np.testing.assert_array_equal(answer.values, expected.values)
+
+
+def test_aggregates_take_them():
+    table, frame = polars.DataFrame(NUMBERS), pd.DataFrame(NUMBERS)
+    ava = [
+        shap_ext.AVAExplainer(model, rows, dataset=rows, seed=0)(rows) for rows in (table, frame)
+    ]
+    np.testing.assert_array_equal(ava[0].values, ava[1].values)
