@@ -17,6 +17,7 @@ from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.frames import pandas_frame
 from shapley_adapters.games.value_functions import (
     ValuedGame,
     ValueFunctionOrName,
@@ -245,7 +246,7 @@ def sensitivity(
             "model= is missing, and the explainer has no model. Pass model=."
         )
     predict = prediction_function(predictor)
-    table = plain_array_of(X, "X")
+    table = plain_array_of(pandas_frame(X, "X"), "X")
     _check_numbers(table)
 
     def explain(rows: FloatArray) -> FloatArray:

@@ -42,6 +42,7 @@ FLOORS = {
             "coalitions",
             "constructors",
             "errors_of_means",
+            "frames",
             "hatching",
             "reports",
             "threads",

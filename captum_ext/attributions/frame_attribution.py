@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 
 from shapley_adapters.batches.batch_function import BatchAttributions
+from shapley_adapters.batches.frame_arrays import floats_from_frame
 from shapley_adapters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class FrameAttribution:
     def __call__(self, rows: pd.DataFrame) -> BatchAttributions:
         """Attribute for the rows of a frame of features."""
         method = copy.copy(self.method)  # threads may share the object, not the latest estimate
-        inputs = torch.tensor(rows.to_numpy(dtype="float64"), dtype=self.dtype)
+        inputs = torch.tensor(floats_from_frame(rows), dtype=self.dtype)
         method.attribute(inputs, **self.options)
         estimate = method.last_estimate
         if estimate is None or len(estimate.values) != len(rows):

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from shapley_adapters.arguments import checked_choice
+from shapley_adapters.batches.frame_arrays import with_floats
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.frames import pandas_frame
 from shapley_adapters.streams.arrow import is_arrow
 from shapley_adapters.streams.row_blocks import Block
 from shapley_adapters.streams.sources import is_sliced, items_of, slices_of
@@ -172,10 +174,9 @@ def _tensor(part: Any) -> Tensor:
     """Return rows as a tensor of their own type."""
     if isinstance(part, Tensor):
         return part
-    if is_arrow(part):
-        part = part.to_pandas()
+    part = part.to_pandas() if is_arrow(part) else pandas_frame(part, "rows")
     if isinstance(part, pd.DataFrame):
-        part = part.to_numpy()
+        part = with_floats(part).to_numpy()
     if not isinstance(part, (np.ndarray, np.number)) or part.dtype.kind not in "biuf":
         raise InvalidArgumentTypeError(
             f"rows: a batch must be a tensor, or an array or table of numbers; got "

@@ -15,6 +15,7 @@ from shapley_adapters.arguments import checked_count, checked_flag, count_or_aut
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.frames import pandas_frame
 from shapley_adapters.torch_support.tensor_arrays import array_of
 from shapley_adapters.workers.jobs import checked_n_jobs
 
@@ -284,7 +285,7 @@ class AggregateExplainer(ModelExplainer):
 
 
 def _checked_rows(rows: Rows) -> Any:
-    rows = plain_array_of(array_of(rows), "X")
+    rows = plain_array_of(array_of(pandas_frame(rows, "X")), "X")
     if isinstance(rows, (list, tuple)):
         try:
             rows = np.asarray(rows)

@@ -19,6 +19,7 @@ from shapley_adapters.aggregation.row_cache import RowCache
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.frames import pandas_frame
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import ExplainerLike, Metric, Model, Table
@@ -193,7 +194,7 @@ class AVAExplainer(AggregateExplainer):
 
 
 def _checked_data(dataset: object) -> Any:
-    dataset = plain_array_of(array_of(dataset), "dataset")
+    dataset = plain_array_of(array_of(pandas_frame(dataset, "dataset")), "dataset")
     if not isinstance(dataset, (np.ndarray, pd.DataFrame)):
         background = None if dataset is None else background_of(dataset)
         dataset = background if isinstance(background, np.ndarray) else None

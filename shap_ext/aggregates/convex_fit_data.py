@@ -23,6 +23,7 @@ from shapley_adapters.criteria import Neighbourhood
 from shapley_adapters.criteria.faithfulness import removal_losses
 from shapley_adapters.criteria.neighbourhoods import explained_neighbours
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.frames import pandas_frame
 
 from ..argument_types import Rows, Table
 from ..explainers.criteria_games import game_of
@@ -76,7 +77,7 @@ class ConvexFitData:
             raise InvalidArgumentError(
                 "dataset= is needed, rows on which weights are learned, unless masker= is a table."
             )
-        return cls(explainer, explain, plain_array_of(rows, "dataset"))
+        return cls(explainer, explain, plain_array_of(pandas_frame(rows, "dataset"), "dataset"))
 
     def loss(self, weights: str | Callable[[FloatArray], Any], complexity_weight: float) -> Loss:
         """Return the loss that the name of a criterion, or a function, stands for."""

@@ -16,6 +16,7 @@ from shapley_adapters.arguments import checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray, BoolArray, FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, warn_user
+from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_arguments import (
     AmortizedArguments,
@@ -99,6 +100,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
 
         delay = None if checked_flag("silent", silent) else BAR_DELAY
         data = self.training_data if training_data is None else training_data
+        data = pandas_frame(data, "training_data")
         _check_rows(data)
         n_real = len(data)
         if self.surrogate is not None and not self.surrogate.is_fitted:
@@ -242,6 +244,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
             `out`. The sums are not corrected, even if `efficient` is true, because this would
             evaluate the model.
         """
+        rows = pandas_frame(rows, "rows")
         about = self._fitted().saved.description
         n_rows, shape = len(rows), (about.n_players, about.n_outputs)
         if out is None:

@@ -14,6 +14,7 @@ import scipy.sparse
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.frames import pandas_frame
 from shapley_adapters.streams.arrow import is_arrow
 from shapley_adapters.streams.explained_stream import (
     ExplainedBlock,
@@ -159,7 +160,7 @@ class StreamExplainer(ModelExplainer):
 
     def _table_of(self, item: Any, batched: bool) -> Any:
         """Return an item of a stream as a table of rows."""
-        item = item.to_pandas() if is_arrow(item) else _only_part(item)
+        item = item.to_pandas() if is_arrow(item) else pandas_frame(_only_part(item), "rows")
         if not batched:
             row = item if isinstance(item, pd.Series) else np.asarray(array_of(item))
             is_cells = isinstance(item, pd.Series)

@@ -10,7 +10,10 @@ import numpy as np
 import pandas as pd
 
 from shapley_adapters.batches.batch_function import BatchAttributions
+from shapley_adapters.batches.frame_arrays import with_floats
 from shapley_adapters.errors import InvalidArgumentError
+
+from ..inputs.datasets import frame_values
 
 if TYPE_CHECKING:
     from .coalition_explainer import CoalitionExplainer
@@ -45,7 +48,7 @@ class ShapFrameExplainer:
 
     def __call__(self, rows: pd.DataFrame) -> BatchAttributions:
         """Explain the rows of a frame of features."""
-        data = rows if self.takes_frames else rows.to_numpy()
+        data = rows if self.takes_frames else frame_values(with_floats(rows))
         explanation = self.explainer(data, silent=True, **self.options)
         if isinstance(explanation, list):
             raise InvalidArgumentError(

@@ -12,6 +12,7 @@ from shapley_adapters import Game
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
 from shapley_adapters.surrogates.training_arguments import Network
 
@@ -91,19 +92,20 @@ class Surrogate(SurrogateModel):
             Whether to show no progress bars; otherwise they appear after ten seconds.
         """
         delay = None if checked_flag("silent", silent) else BAR_DELAY
-        if np.ndim(X) < 2 or len(X) < 2:
+        rows = pandas_frame(X, "X")
+        if np.ndim(rows) < 2 or len(rows) < 2:
             raise InvalidArgumentError(
-                f"X must hold at least 2 rows to train on, (R, …); its shape is {np.shape(X)}."
+                f"X must hold at least 2 rows to train on, (R, …); its shape is {np.shape(rows)}."
             )
-        inputs = network_inputs(X, self.network)
-        explainer = CoalitionExplainer(self._checked_model(), X[:1], groups=groups)
-        explained = explainer.explained_rows((X,))
+        inputs = network_inputs(rows, self.network)
+        explainer = CoalitionExplainer(self._checked_model(), rows[:1], groups=groups)
+        explained = explainer.explained_rows((rows,))
         if explained.groups is None:
             raise InvalidArgumentError("X must hold rows of the same features.")
         players = channels_first(
-            explained.groups.players.reshape(1, *np.shape(X)[1:]), self.network
+            explained.groups.players.reshape(1, *np.shape(rows)[1:]), self.network
         )
-        columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
+        columns = list(rows.columns) if isinstance(rows, pd.DataFrame) else None
         self._train(inputs, explained.game, players.ravel(), {"columns": columns}, delay)
         return self
 

@@ -14,6 +14,7 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
+from shapley_adapters.frames import pandas_frame
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Dtype, Masker
@@ -78,7 +79,7 @@ def bounded_background(masker: Any) -> tuple[Any, Any]:
 
     A table with many rows is sampled as in shap, but with a warning.
     """
-    masker = plain_array_of(array_of(masker), "masker")
+    masker = plain_array_of(array_of(pandas_frame(masker, "masker")), "masker")
     if isinstance(masker, SUMMARIES):
         return checked_summary(masker), None
     dtypes = masker.dtypes if isinstance(masker, pd.DataFrame) else None

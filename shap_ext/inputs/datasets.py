@@ -13,6 +13,7 @@ import scipy.sparse
 
 from shapley_adapters.arguments import check_unmasked
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.frames import pandas_frame
 from shapley_adapters.row_numbers import row_number
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
@@ -86,7 +87,7 @@ def checked_dataset(data: object, input_index: int = 0, is_table: bool = True) -
         Whether each row must have columns; otherwise a row may be a single object, such as a text.
     """
     name = "X" if input_index == 0 else f"input {input_index}"
-    dataset = _read(plain_array_of(data, name), name, is_table)
+    dataset = _read(plain_array_of(pandas_rows(data, name, is_table), name), name, is_table)
     if getattr(dataset.values, "ndim", 1) == 0:
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")
     if dataset.n_rows == 0:
@@ -94,6 +95,11 @@ def checked_dataset(data: object, input_index: int = 0, is_table: bool = True) -
     if is_table:
         check_cells(dataset.values, name)
     return dataset
+
+
+def pandas_rows(data: object, name: str, is_table: bool) -> Any:
+    """Return rows in a frame of another package as a pandas frame; data sets of texts unchanged."""
+    return data if not is_table and _holds_texts(data) else pandas_frame(data, name)
 
 
 def plain_array_of(data: object, name: str) -> Any:

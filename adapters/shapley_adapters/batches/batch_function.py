@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..array_types import AttributionArray, ValueArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..frames import frame_like, narwhals_frame, pandas_frame
 from ..row_numbers import rows_counted_from
 from ..workers.pickles import Pickled, loaded_once
 from .schemas import BatchSchema, schema_of
@@ -74,7 +75,7 @@ class BatchFunction:
 
         Parameters
         ----------
-        batch : DataFrame, pyarrow.Table or pyarrow.RecordBatch
+        batch : DataFrame of pandas or polars, pyarrow.Table or pyarrow.RecordBatch
             Rows of the table. Columns that are neither features nor kept are ignored.
 
         Raises
@@ -86,9 +87,12 @@ class BatchFunction:
         """
         if isinstance(batch, pd.DataFrame):
             return self._explained(batch)
+        table = None if _is_arrow(batch) else narwhals_frame(batch, "batch")
+        if table is not None:
+            return frame_like(self._explained(pandas_frame(table, "batch")), table)
         if not _is_arrow(batch):
             raise InvalidArgumentTypeError(
-                "batch must be a pandas DataFrame, or a Table or RecordBatch of pyarrow; got "
+                "batch must be a DataFrame, or a Table or RecordBatch of pyarrow; got "
                 f"{type(batch).__name__}. In Ray pass batch_format='pandas', in Spark call "
                 "mapInPandas with the method each_batch."
             )
@@ -158,10 +162,10 @@ def make_batch_function(
     prefix : str
         The beginning of the names of the new columns.
     """
-    frame = example.to_pandas() if _is_arrow(example) else example
+    frame = example.to_pandas() if _is_arrow(example) else pandas_frame(example, "example")
     if not isinstance(frame, pd.DataFrame) or len(frame) == 0:
         raise InvalidArgumentError(
-            "example must be a pandas DataFrame or a pyarrow Table with at least one row, such as "
+            "example must be a DataFrame or a pyarrow Table with at least one row, such as "
             f"table.head(1); got {type(example).__name__}"
             f"{' without rows' if isinstance(frame, pd.DataFrame) else ''}."
         )

@@ -11,6 +11,7 @@ import pandas as pd
 import scipy.sparse
 
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..frames import pandas_frame
 from .arrow import FORMATS, batches_of, batches_of_file, is_arrow
 
 _AS_GENERATOR = (
@@ -29,7 +30,9 @@ def is_sliced(rows: Any) -> bool:
 
 
 def opened(rows: Any) -> Any:
-    """Return the memory map of a path of a .npy file; all else unchanged."""
+    """Return the memory map of a path of a .npy file, and a frame of polars as one of pandas."""
+    if not is_arrow(rows):  # whose tables and data sets are read in record batches
+        rows = pandas_frame(rows, "rows")
     if not isinstance(rows, (str, Path)) or Path(rows).suffix != ".npy":
         return rows
     try:

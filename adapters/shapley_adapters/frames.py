@@ -1,0 +1,114 @@
+"""Tables of polars, pyarrow and other packages, read as frames of pandas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from .errors import InvalidArgumentError, InvalidArgumentTypeError, required_packages
+
+_READABLE = "numbers, booleans, texts, categories, durations and times without a time zone"
+
+
+def pandas_frame(data: Any, name: str) -> Any:
+    """Return a table of another package as a pandas frame; anything else unchanged.
+
+    Rows and columns keep their order. Integers and booleans with nulls become floats with NaN.
+
+    Parameters
+    ----------
+    data : object
+        What the user passed: a frame of polars, a table of pyarrow, another frame that narwhals
+        reads, or an object with `__arrow_c_stream__` or `__dataframe__`.
+    name : str
+        The argument, for messages.
+
+    Raises
+    ------
+    InvalidArgumentTypeError
+        If it is a lazy frame, or a column has a type that pandas lacks, such as a date.
+    """
+    frame = narwhals_frame(data, name)
+    if frame is None:
+        return data
+    if len(set(frame.columns)) < len(frame.columns):
+        raise InvalidArgumentError(f"{name} has several columns of one name: {frame.columns}.")
+    columns = {column: _pandas_column(frame[column], name) for column in frame.columns}
+    return pd.DataFrame(columns, index=range(len(frame)))
+
+
+def narwhals_frame(data: Any, name: str) -> Any:
+    """Return a table of another package as a frame of narwhals; None if it is anything else."""
+    if isinstance(data, (pd.DataFrame, pd.Series, np.ndarray, list, tuple, type)):
+        return None
+    frame = nw.from_native(data, pass_through=True, allow_series=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise InvalidArgumentTypeError(
+            f"{name} is a lazy frame ({_type_name(data)}), whose rows are not yet known: collect() "
+            "it (compute() in Dask, toPandas() in Spark), and pass the result."
+        )
+    if isinstance(frame, nw.DataFrame):
+        return frame
+    is_table = not isinstance(frame, nw.Series) and hasattr(data, "__dataframe__")
+    is_stream = not isinstance(frame, nw.Series) and hasattr(data, "__arrow_c_stream__")
+    if not is_table and not is_stream:
+        return None
+    with required_packages(f"{name}: a {_type_name(data)} is read by pyarrow", extra="arrow"):
+        import pyarrow as pa
+        from pyarrow.interchange import from_dataframe
+    try:
+        return nw.from_native(pa.table(data) if is_stream else from_dataframe(data))
+    except (TypeError, ValueError, NotImplementedError, RuntimeError, pa.ArrowException) as error:
+        raise InvalidArgumentTypeError(
+            f"{name}: pyarrow cannot read this {_type_name(data)} as a table: {error}. Pass a "
+            "DataFrame."
+        ) from error
+
+
+def frame_like(frame: pd.DataFrame, example: nw.DataFrame[Any]) -> Any:
+    """Return a pandas frame as a frame of the package of a frame of narwhals."""
+    columns = {
+        str(name): column.to_numpy() if is_numeric_dtype(column) else _with_none(column)
+        for name, column in frame.items()
+    }
+    return nw.from_dict(columns, backend=example.implementation).to_native()
+
+
+def _pandas_column(column: Any, name: str) -> Any:
+    """Return a column as pandas would store it: an array, a list or a categorical."""
+    dtype = column.dtype
+    if (dtype.is_numeric() and not dtype.is_decimal()) or dtype == nw.Boolean:
+        has_nulls = column.null_count() > 0
+        if has_nulls and not dtype.is_float():
+            column = column.cast(nw.Float64)
+        return np.array(column.to_numpy())
+    if isinstance(dtype, nw.Enum):
+        return pd.Categorical(column.to_list(), categories=list(dtype.categories))
+    if isinstance(dtype, nw.Categorical):
+        return pd.Categorical(column.to_list())
+    if isinstance(dtype, nw.String):
+        return pd.Series(column.to_list(), dtype=pd.Series(["text"]).dtype)
+    is_time = isinstance(dtype, nw.Datetime) and dtype.time_zone is None
+    if is_time or isinstance(dtype, nw.Duration):
+        return np.array(column.to_numpy())
+    if isinstance(dtype, nw.Unknown) and column.null_count() == len(column):
+        return np.full(len(column), np.nan)
+    raise InvalidArgumentTypeError(
+        f"{name}: column {column.name!r} holds {dtype}, a type that the columns of pandas lack, "
+        f"and masked rows are made of these. Columns may hold {_READABLE}; cast it to one of them, "
+        "or leave it out."
+    )
+
+
+def _with_none(column: pd.Series) -> list[Any]:
+    """Return the cells of a column as Python objects, None where they are missing."""
+    return [None if pd.isna(cell) else cell for cell in column.tolist()]
+
+
+def _type_name(data: object) -> str:
+    kind = type(data)
+    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"

@@ -1,0 +1,184 @@
+"""Tables of polars, pyarrow and other packages as rows, backgrounds, batches and streams."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+
+import shap_ext
+from shapley_adapters.errors import InvalidArgumentTypeError
+
+polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
+
+
+class Streamed:
+    """A table that only has Arrow's protocol."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Interchanged:
+    """A table that only has the older protocol of data frames."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __dataframe__(self, nan_as_null=False, allow_copy=True):
+        return self.table.__dataframe__(nan_as_null=nan_as_null, allow_copy=allow_copy)
+
+
+KINDS = {
+    "polars": polars.DataFrame,
+    "pyarrow": pyarrow.table,
+    "stream": lambda columns: Streamed(polars.DataFrame(columns)),
+    "interchange": lambda columns: Interchanged(pyarrow.table(columns)),
+}
+NUMBERS = {
+    "age": np.array([30, 41, 25, 60], dtype=np.int32),
+    "income": np.array([1.5, 2.25, -3.0, 0.1]),
+    "is_new": np.array([True, False, True, True]),
+}
+
+
+def model(frame):
+    assert isinstance(frame, pd.DataFrame)
+    return frame["age"] * frame["income"] + 2.0 * frame["is_new"] * frame["income"]
+
+
+def explained(rows, background, **options):
+    explainer = shap.Explainer(model, background, algorithm="best", seed=0, **options)
+    return explainer(rows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_the_call_with_pandas(kind):
+    order = [3, 1, 0, 2]
+    rest = {name: values[order] for name, values in NUMBERS.items()}
+    make = KINDS[kind]
+    answer = explained(make(NUMBERS), make(rest))
+    expected = explained(pd.DataFrame(NUMBERS), pd.DataFrame(rest))
+    np.testing.assert_array_equal(answer.values, expected.values)
+    np.testing.assert_array_equal(answer.base_values, expected.base_values)
+    np.testing.assert_array_equal(answer.data, expected.data)
+    assert list(answer.feature_names) == ["age", "income", "is_new"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_estimators_take_them(kind):
+    table = KINDS[kind](NUMBERS)
+    for explainer in (shap_ext.RandomOrderExplainer, shap_ext.OddGPExplainer):
+        answer = explainer(model, table, seed=0).shap_values(table)
+        frame = pd.DataFrame(NUMBERS)
+        np.testing.assert_array_equal(answer, explainer(model, frame, seed=0).shap_values(frame))
+
+
+def test_columns_keep_their_types():
+    columns = {
+        "small": polars.Series([1, 2], dtype=polars.Int8),
+        "single": polars.Series([1.0, None], dtype=polars.Float32),
+        "count": polars.Series([3, None]),
+        "flag": polars.Series([True, None]),
+        "word": polars.Series(["a", None]),
+        "colour": polars.Series(["red", None], dtype=polars.Categorical),
+        "size": polars.Series(["L", "S"], dtype=polars.Enum(["S", "M", "L"])),
+        "when": polars.Series([0, 10**6]).cast(polars.Datetime("us")),
+    }
+    table = polars.DataFrame(columns)
+    seen = []
+
+    def remember(frame):
+        seen.append(frame)
+        return frame["small"].astype(float)
+
+    shap.Explainer(remember, table, algorithm="best", seed=0)(table)
+    dtypes = seen[0].dtypes
+    assert dtypes["small"] == np.int8 and dtypes["single"] == np.float32
+    assert dtypes["count"] == np.float64 and dtypes["flag"] == np.float64
+    assert dtypes["word"] == pd.Series(["a"]).dtype
+    assert dtypes["colour"] == pd.CategoricalDtype(["red"])
+    assert dtypes["size"] == pd.CategoricalDtype(["S", "M", "L"])
+    assert dtypes["when"] == np.dtype("datetime64[us]")
+
+
+def test_missing_categories_of_arrow_stay_missing():
+    table = pyarrow.table({"colour": pyarrow.array(["red", None, "blue"]).dictionary_encode()})
+    answer = shap.Explainer(
+        lambda frame: frame["colour"].isna().astype(float), table[:1], algorithm="best", seed=0
+    )(table)
+    assert answer.values.ravel().tolist() == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("place", ["X", "masker"])
+def test_dates_are_refused_by_name(place):
+    dates = polars.DataFrame({"day": polars.Series([0, 1]).cast(polars.Date), "x": [1.0, 2.0]})
+    numbers = polars.DataFrame({"day": [0, 1], "x": [1.0, 2.0]})
+    rows, background = (dates, numbers) if place == "X" else (numbers, dates)
+    with pytest.raises(InvalidArgumentTypeError, match=f"{place}: column 'day' holds Date.*cast"):
+        shap.Explainer(lambda frame: frame["x"], background, algorithm="best", seed=0)(rows)
+
+
+@pytest.mark.parametrize("place", ["X", "masker"])
+def test_lazy_frames_are_refused(place):
+    table = polars.DataFrame(NUMBERS)
+    rows, background = (table.lazy(), table) if place == "X" else (table, table.lazy())
+    with pytest.raises(InvalidArgumentTypeError, match=f"^{place} is a lazy frame.*collect"):
+        explained(rows, background)
+
+
+def test_lazy_streams_and_batches_are_refused(tmp_path):
+    table = polars.DataFrame(NUMBERS)
+    explainer = shap_ext.EnumerationExplainer(model, table, seed=0)
+    with pytest.raises(InvalidArgumentTypeError, match=r"^rows is a lazy frame.*collect"):
+        explainer.explain_stream(table.lazy(), tmp_path / "lazy.npy")
+    with pytest.raises(InvalidArgumentTypeError, match=r"^example is a lazy frame.*collect"):
+        explainer.batch_function(table.lazy())
+    with pytest.raises(InvalidArgumentTypeError, match=r"^batch is a lazy frame.*collect"):
+        explainer.batch_function(table)(table.lazy())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_streams(kind, tmp_path):
+    table, frame = KINDS[kind](NUMBERS), pd.DataFrame(NUMBERS)
+    explainer = shap_ext.EnumerationExplainer(model, frame, seed=0)
+    answer = explainer.explain_stream(table, tmp_path / "a.npy")[:].values
+    expected = explainer.explain_stream(frame, tmp_path / "b.npy")[:].values
+    np.testing.assert_array_equal(answer, expected)
+    parts = iter([table, table])
+    twice = explainer.explain_stream(parts, tmp_path / "c.npy")[:].values
+    np.testing.assert_array_equal(twice, np.concatenate([expected, expected]))
+
+
+def test_batches_come_back_as_they_went_in():
+    frame = pd.DataFrame(NUMBERS | {"id": ["a", "b", "c", None]})
+    table = polars.DataFrame(NUMBERS | {"id": ["a", "b", "c", None]})
+    explainer = shap_ext.EnumerationExplainer(model, pd.DataFrame(NUMBERS), seed=0)
+    explain = explainer.batch_function(table[:1], keep=["id"])
+    expected = explainer.batch_function(frame.head(1), keep=["id"])(frame)
+    answer = explain(table)
+    assert isinstance(answer, polars.DataFrame)
+    assert answer.columns == list(expected.columns)
+    assert answer["id"].to_list() == ["a", "b", "c", None]
+    np.testing.assert_array_equal(answer.drop("id").to_numpy(), expected.iloc[:, 1:].to_numpy())
+    assert isinstance(explain(frame), pd.DataFrame)
+    assert isinstance(explain(pyarrow.table(NUMBERS | {"id": ["a"] * 4})), pyarrow.Table)
+
+
+def test_global_importance_takes_them():
+    table = polars.DataFrame(NUMBERS)
+    explainer = shap_ext.EnumerationExplainer(model, table, seed=0)
+    answer = explainer.global_importance(table, silent=True)
+    expected = explainer.global_importance(pd.DataFrame(NUMBERS), silent=True)
+    np.testing.assert_array_equal(answer.values, expected.values)
+
+
+def test_aggregates_take_them():
+    table, frame = polars.DataFrame(NUMBERS), pd.DataFrame(NUMBERS)
+    ava = [
+        shap_ext.AVAExplainer(model, rows, dataset=rows, seed=0)(rows) for rows in (table, frame)
+    ]
+    np.testing.assert_array_equal(ava[0].values, ava[1].values)

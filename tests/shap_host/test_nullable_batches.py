@@ -1,0 +1,38 @@
+"""Nullable columns of pandas in batches, for models of arrays."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shap_ext
+
+NULLABLE = {"Int64": [1, 2], "Float64": [1.5, 2.5], "boolean": [True, False]}
+
+
+@pytest.mark.parametrize("dtype", NULLABLE)
+@pytest.mark.parametrize("has_nulls", [False, True])
+def test_nullable_columns_become_floats_in_batches(dtype, has_nulls):
+    cells = [NULLABLE[dtype][0], None] if has_nulls else NULLABLE[dtype]
+    frame = pd.DataFrame({"x": pd.array(cells, dtype=dtype), "y": [3.0, 4.0]})
+    seen = []
+
+    def of_arrays(rows):
+        seen.append(rows.dtype)
+        return np.nan_to_num(rows, nan=9.0).prod(axis=1)
+
+    explainer = shap_ext.EnumerationExplainer(of_arrays, np.zeros((1, 2)), seed=0)
+    answer = explainer.batch_function(frame.head(1))(frame)
+    floats = frame.to_numpy(dtype=float, na_value=np.nan)
+    np.testing.assert_array_equal(answer[["shap_x", "shap_y"]], explainer(floats).values)
+    assert set(seen) == {np.dtype(float)}
+
+
+def test_nullable_numbers_beside_texts_hold_nan():
+    frame = pd.DataFrame({"x": pd.array([1, None], dtype="Int64"), "word": ["a", "b"]})
+    explainer = shap_ext.EnumerationExplainer(
+        lambda rows: np.isnan(rows[:, 0].astype(float)) + 0.0,
+        np.array([[0.0, "c"]], dtype=object),
+        seed=0,
+    )
+    answer = explainer.batch_function(frame.head(1))(frame)
+    assert answer["shap_x"].tolist() == [0.0, 1.0]
