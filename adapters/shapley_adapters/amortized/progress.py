@@ -9,6 +9,8 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from ..progress_bars import BY_MEAN_SPEED
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -57,4 +59,5 @@ class Progress:
             unit=f" {unit}",
             disable=delay is None,
             delay=delay or 0.0,
+            **BY_MEAN_SPEED,
         )

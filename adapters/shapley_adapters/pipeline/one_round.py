@@ -15,6 +15,7 @@ from ..estimators.protocol import Estimator
 from ..games.evaluation import Evaluator
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
+from ..progress_bars import BY_MEAN_SPEED
 from ..row_numbers import first_row
 from ..workers.jobs import jobs_of
 from .costs import Costs
@@ -92,4 +93,4 @@ def _progress_bar(run: Run) -> tqdm[Any]:
     if delay is None:
         return tqdm(disable=True)
     total = None if run.estimator.needs_graph else int(run.most_evaluations().sum())
-    return tqdm(total=total, desc=name, unit=" evaluations", delay=delay)
+    return tqdm(total=total, desc=name, unit=" evaluations", delay=delay, **BY_MEAN_SPEED)

@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 from ..arguments import checked_count, checked_flag
 from ..errors import CheckpointError, InvalidArgumentError, warnings_once
 from ..pipeline.run_warnings import RunWarnings, collected_run_warnings
+from ..progress_bars import BY_MEAN_SPEED
 from ..row_numbers import rows_counted_from
 from .files import (
     ResultFiles,
@@ -170,6 +171,7 @@ class _Loop:
             unit=" rows",
             disable=call.progress_delay is None,
             delay=call.progress_delay or 0.0,
+            **BY_MEAN_SPEED,
         )
 
     def run(self) -> None:
@@ -254,6 +256,7 @@ class _Loop:
                 self._check_model(files, record, block)
             self.position += record.n_rows
             self.bar.update(record.n_rows)
+        self.bar.initial = self.position  # their time says nothing about that of other rows
         if journal.chunks:
             files.announce(journal.n_rows)
             self.warnings.restore(journal.chunks[-1].warnings)
