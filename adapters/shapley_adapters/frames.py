@@ -32,7 +32,8 @@ def pandas_frame(data: Any, name: str) -> Any:
     InvalidArgumentTypeError
         If it is a lazy frame, or a column has a type that pandas lacks, such as a date.
     """
-    frame = narwhals_frame(data, name)
+    is_plain = isinstance(data, (pd.DataFrame, pd.Series, np.ndarray, list, tuple))
+    frame = None if is_plain else narwhals_frame(data, name)
     if frame is None:
         return data
     if len(set(frame.columns)) < len(frame.columns):
@@ -43,7 +44,7 @@ def pandas_frame(data: Any, name: str) -> Any:
 
 def narwhals_frame(data: Any, name: str) -> Any:
     """Return a table of another package as a frame of narwhals; None if it is anything else."""
-    if isinstance(data, (pd.DataFrame, pd.Series, np.ndarray, list, tuple, type)):
+    if isinstance(data, type):
         return None
     frame = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(frame, nw.LazyFrame):

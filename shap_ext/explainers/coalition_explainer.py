@@ -33,7 +33,7 @@ from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
 from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import checked_groups
-from ..inputs.datasets import pandas_rows, table_of_row
+from ..inputs.datasets import table_of_row
 from ..inputs.fitted_models import warn_of_classes
 from ..inputs.models import inner_model, prediction_function
 from ..inputs.player_layouts import PlayerLayout
@@ -205,7 +205,6 @@ class CoalitionExplainer(StreamExplainer):
                     "trace=True stores the convergence of attributions, not of interactions; ask "
                     "for one of trace and interactions in a call."
                 )
-        args = tuple(pandas_rows(arg, "X", self._takes_tables) for arg in args)
         row = self._table_of_row(args)
         args = args if row is None else (row,)
         explained = self.explained_rows(args)
@@ -381,14 +380,10 @@ class CoalitionExplainer(StreamExplainer):
 
     def _table_of_row(self, args: tuple[Any, ...]) -> Any:
         """Return one row as a table; None for tables, and where a row need not have columns."""
-        if len(args) != 1 or not self._takes_tables:
+        is_table = self.masker is None or background_of(self.masker) is not None
+        if len(args) != 1 or not is_table:
             return None
         return table_of_row(args[0], self._background_dtypes)
-
-    @property
-    def _takes_tables(self) -> bool:
-        """Whether rows must have columns."""
-        return self.masker is None or background_of(self.masker) is not None
 
     def outputs_of(self, *args: Rows) -> FloatArray:
         """Return the values of the rows with all features present, (R, K)."""

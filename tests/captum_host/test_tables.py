@@ -1,5 +1,7 @@
 """Tables of pandas and other packages, as batches and streams."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,5 +45,8 @@ def test_polars_equals_pandas(has_nulls, tmp_path):
     assert isinstance(batch, polars.DataFrame)
     expected = method.batch_function(frame.head(1))(frame)
     np.testing.assert_array_equal(batch.to_numpy(), expected.to_numpy())
-    stream = method.attribute_stream(table, tmp_path / "a.npy")[:]
-    assert torch.equal(stream, method.attribute_stream(frame, tmp_path / "b.npy")[:])
+    streams: list[Any] = [
+        method.attribute_stream(rows, tmp_path / f"{index}.npy")[:]
+        for index, rows in enumerate((table, frame))
+    ]
+    assert torch.equal(*streams)

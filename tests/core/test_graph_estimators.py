@@ -4,6 +4,7 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import permutations
 from time import process_time
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -807,7 +808,7 @@ def test_draws_with_null_players():
 def test_connected_sets_of_all_components_together_are_bounded(lengths, is_listed):
     """A line of 20 has 210 of them: 8 times a budget of 40 is enough for one, not for three."""
     lines = nx.disjoint_union_all([nx.path_graph(length) for length in lengths])
-    game = FunctionGame(lambda coalitions: coalitions.sum(axis=1) ** 2, sum(lengths))
+    game: Any = FunctionGame(lambda coalitions: coalitions.sum(axis=1) ** 2, sum(lengths))
     ends = np.array([degree == 1 for _, degree in lines.degree()])
     game.active_players = lambda: ends[None]  # the others are only on the way
     estimate = run(game, core.Myerson(), lines, budget=40)

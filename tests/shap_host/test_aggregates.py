@@ -713,10 +713,10 @@ def test_every_option_is_an_attribute(kind):
 
 def test_an_aggregate_says_what_each_member_spent():
     members = ["leastsquares", shap.KernelExplainer(curved, BACKGROUND), doubled]
-    explainer = shap_ext.CentroidExplainer(curved, BACKGROUND, explainers=members, seed=0)
+    explainer: Any = shap_ext.CentroidExplainer(curved, BACKGROUND, explainers=members, seed=0)
     assert explainer.last_evaluations is None
     explanation = explainer(X, max_evals=10, silent=True)
-    spent = explainer.last_evaluations
+    spent: Any = explainer.last_evaluations
     alone = shap.Explainer(curved, BACKGROUND, algorithm="leastsquares", seed=0)
     alone(X, max_evals=10, silent=True)
     assert spent.counted == (("leastsquares", alone.last_estimate.evaluations.sum()),)

@@ -6,7 +6,7 @@ import pytest
 
 import shap_ext
 
-NULLABLE = {"Int64": [1, 2], "Float64": [1.5, 2.5], "boolean": [True, False]}
+NULLABLE: dict[str, list] = {"Int64": [1, 2], "Float64": [1.5, 2.5], "boolean": [True, False]}
 
 
 @pytest.mark.parametrize("dtype", NULLABLE)
