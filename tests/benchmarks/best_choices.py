@@ -10,8 +10,9 @@ seconds that it takes. With 0 milliseconds a row, the budget is that of all expl
 otherwise the time is `max_seconds`.
 
 `best` loses a cell if a fixed choice has less than 1/1.1 of its error and takes at most 1.1 times
-its time, or the other way round. Errors are Σ|φ̂ − φ| over Σ|φ|, times the sum of processor and
-model, both over all models of a cell. Choices that refuse a cell are left out.
+its time, or the other way round; time within `max_seconds` counts as `max_seconds`. Errors are
+Σ|φ̂ − φ| over Σ|φ|, times the sum of processor and model, both over all models of a cell. Choices
+that refuse a cell are left out.
 """
 
 from __future__ import annotations
@@ -92,11 +93,15 @@ class Result:
     seconds: float
     choice: str = ""
 
-    def beats(self, other: Result) -> bool:
-        """Return whether it errs less in about the same time, or the other way round."""
+    def beats(self, other: Result, limit: float) -> bool:
+        """Return whether it errs less in about the same time, or the other way round.
+
+        With a limit in seconds, time within it is there to be used.
+        """
         mine, others = max(self.error, _EXACT), max(other.error, _EXACT)
-        is_better = mine * _SLACK < others and self.seconds <= _SLACK * other.seconds
-        is_faster = self.seconds * _SLACK < other.seconds and mine <= _SLACK * others
+        my_time, time_of_other = max(self.seconds, limit), max(other.seconds, limit)
+        is_better = mine * _SLACK < others and my_time <= _SLACK * time_of_other
+        is_faster = my_time * _SLACK < time_of_other and mine <= _SLACK * others
         return is_better or is_faster
 
 
@@ -152,7 +157,8 @@ def main() -> None:
                 if result is not None:
                     results[name] = result
         if "best" in results:
-            cells.append((_excess(results), n_features, speed, milliseconds, results))
+            limit = milliseconds * 1e-3 * arguments.rows * arguments.models
+            cells.append((_excess(results, limit), n_features, speed, milliseconds, results))
             print(".", end="", flush=True)
     cells.sort(key=lambda cell: -cell[0])
     n_lost = sum(cell[0] > 1 for cell in cells)
@@ -168,13 +174,13 @@ def main() -> None:
         print(head + " | ".join(texts) + f" | {results['best'].choice.split(':')[0]} |")
 
 
-def _excess(results: dict[str, Result]) -> float:
+def _excess(results: dict[str, Result], limit: float) -> float:
     """Return by which factor the worst rival is better in the one of error and time; 1 if none."""
     best, factors = results["best"], [1.0]
     for rival in results.values():
-        if rival.beats(best):
+        if rival.beats(best, limit):
             error = max(best.error, _EXACT) / max(rival.error, _EXACT)
-            factors.append(max(error, best.seconds / rival.seconds))
+            factors.append(max(error, max(best.seconds, limit) / max(rival.seconds, limit)))
     return max(factors)
 
 
