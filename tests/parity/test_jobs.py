@@ -292,8 +292,13 @@ def test_an_error_of_the_first_evaluations_names_the_row():
         explainer(X, max_evals=40)
 
 
-def raise_key_error():
+def raise_key_error(is_first):
     raise KeyError("no such key")
+
+
+def interrupt(is_first):
+    if is_first:
+        _thread.interrupt_main()
 
 
 class NotingCalls:
@@ -307,16 +312,17 @@ class NotingCalls:
         time.sleep(0.002)
         if self.has_failed:
             self.later.append(set(x[:, 0].tolist()))
+            time.sleep(0.02)  # so that the call lasts until the interrupt wakes the main thread
         if ((x[:, 0] == X[0, 0]) & (x[:, 1] != X[0, 1])).any():
-            self.has_failed = True
-            self.fail()
+            is_first, self.has_failed = not self.has_failed, True
+            self.fail(is_first)
         return smooth(x)
 
 
 @pytest.mark.usefixtures("_threads")
 @pytest.mark.parametrize(
     ("fail", "error"),
-    [(raise_key_error, WorkerError), (_thread.interrupt_main, KeyboardInterrupt)],
+    [(raise_key_error, WorkerError), (interrupt, KeyboardInterrupt)],
 )
 def test_threads_call_the_model_no_more_after_an_error(fail, error):
     model, many = NotingCalls(fail), np.concatenate([X[:1], numbers(600, N_PLAYERS, seed=2)])
