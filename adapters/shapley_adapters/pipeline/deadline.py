@@ -186,9 +186,12 @@ class _Deadline:
         while (plan := self._best_plan(candidates)) is not None:
             estimator, budget = plan.estimator, plan.budget
             measured = costs.largest_measured(estimator)
-            is_trusted = budget >= self._n_all or budget <= _TRUSTED_GROWTH * measured
-            if is_trusted or self._is_late:
+            if self._is_late:
                 break
+            if budget >= self._n_all or budget <= _TRUSTED_GROWTH * measured:
+                if not self._measure_another(candidates, budget, longest):
+                    break
+                continue
             trial = min(budget, _GROWTH * measured)
             while trial > measured and costs.seconds_of_measurement(estimator, trial) > longest:
                 trial = int(trial / _CAUTIOUS_GROWTH)
@@ -196,6 +199,24 @@ class _Deadline:
                 return _Plan(estimator, min(budget, int(_CAUTIOUS_GROWTH * measured)))
             costs.measure(estimator, trial)
         return plan
+
+    def _measure_another(
+        self, candidates: Sequence[Estimator[Any]], budget: int, longest: float
+    ) -> bool:
+        """Measure another candidate with up to the best one's budget; return whether one was.
+
+        The values of the best one serve its other weights, too: only our own work is new.
+        """
+        costs = self._costs
+        for candidate in candidates:
+            measured = costs.largest_measured(candidate)
+            affordable = costs.largest_budget(candidate, _PLANNED_SHARE * self._left) or 0
+            trial = min(budget, affordable, _GROWTH * measured)
+            is_new = _TRUSTED_GROWTH * measured < trial < self._n_all
+            if is_new and costs.seconds_of_measurement(candidate, trial) <= longest:
+                costs.measure(candidate, trial)
+                return True
+        return False
 
     def _best_plan(self, candidates: Sequence[Estimator[Any]]) -> _Plan | None:
         """Return the candidate and the budget of least expected error that fit into the time."""
