@@ -3,6 +3,7 @@
 import _thread
 import dataclasses
 import os
+import signal
 import threading
 import time
 import warnings
@@ -319,7 +320,17 @@ class NotingCalls:
         return smooth(x)
 
 
-@pytest.mark.usefixtures("_threads")
+@pytest.fixture
+def _interrupts():
+    """Interrupts of the main thread, which processes in the background may ignore."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("the test does not run in the main thread")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_threads", "_interrupts")
 @pytest.mark.parametrize(
     ("fail", "error"),
     [(raise_key_error, WorkerError), (interrupt, KeyboardInterrupt)],

@@ -367,6 +367,7 @@ def test_columns_of_one_name_are_refused_in_tables(tmp_path):
 
 
 def test_columns_with_half_a_character_are_refused_in_tables(tmp_path):
+    pytest.importorskip("pyarrow")
     explainer = explainer_of(feature_names=["\ud800", *map(str, range(1, N_COLUMNS))])
     with pytest.raises(InvalidArgumentError, match="half of a character"):
         explainer.explain_stream(X, tmp_path / "a.parquet", max_evals=BUDGET, silent=True)
