@@ -18,7 +18,7 @@ class Best(SamplingAttribution):
 
     1. All 2^M coalitions of M features, which are exact: up to 10 features, where the budget pays
        for them, and where they take no longer than an estimate.
-    2. Odd Gaussian-process regression (`OddGP`); with equal weights, or least squares, where its
+    2. Odd Gaussian-process regression (`OddGP`); with equal weights, or random orders, where its
        own work takes seconds and longer than the forward function.
 
     Costs are measured with the first evaluations. With `max_seconds`, the choice is what errs

@@ -31,7 +31,7 @@ class BestExplainer(SamplingExplainer):
        probabilities.
     2. All 2^M coalitions of M features, which are exact: up to 10 features, where the budget pays
        for them, and where they take no longer than an estimate.
-    3. Odd Gaussian-process regression (`OddGPExplainer`); with equal weights, or least squares,
+    3. Odd Gaussian-process regression (`OddGPExplainer`); with equal weights, or random orders,
        where its own work takes seconds and longer than the model.
 
     Costs are measured with the first evaluations. With `max_seconds`, the choice is what errs

@@ -318,6 +318,27 @@ def test_best_takes_the_cheaper_estimator_where_our_own_work_is_long(clock, monk
     np.testing.assert_array_equal(by_name, values)
 
 
+@pytest.mark.parametrize(
+    ("n_features", "of_equal", "choice"),
+    [(120, 0.0, "randomorder"), (13, 0.0, "oddgp with weights='equal'"), (13, 0.7, "randomorder")],
+)
+def test_best_takes_what_errs_less_of_what_is_clearly_cheaper(
+    n_features, of_equal, choice, clock, monkeypatch
+):
+    """With many features, random orders err less than equal weights, and take no time."""
+    solve = core.OddGP.solve
+
+    def slow(self, design, values):
+        clock.now += (10.0 if self.weights == "learned" else 10.0 * of_equal) * len(values)
+        return solve(self, design, values)
+
+    monkeypatch.setattr(core.OddGP, "solve", slow)
+    monkeypatch.setattr("shapley_adapters.pipeline.choices._FEW_ENTRIES", 0)
+    rows = np.random.default_rng(0).normal(size=(3, n_features))
+    _, estimate = by_shap(clock.model(curved, 1e-7), rows, max_evals=8 * n_features)
+    assert estimate.choice.startswith(f"{choice}: our own work takes about")
+
+
 @HOSTS
 @pytest.mark.parametrize(("seconds", "is_exact"), [(1e-7, True), (1e-3, False)])
 def test_best_enumerates_where_that_takes_no_longer(explain, seconds, is_exact, clock, monkeypatch):

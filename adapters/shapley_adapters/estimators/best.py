@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .least_squares.regression import LeastSquares
 from .odd_gp.estimator import OddGP
 from .protocol import Estimator
+from .random_order import RandomOrder
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Best(OddGP):
     _candidates: ClassVar[tuple[Estimator[Any], ...]] = (
         OddGP(),
         OddGP(weights="equal"),
-        LeastSquares(),
+        RandomOrder(),
     )
 
     @property

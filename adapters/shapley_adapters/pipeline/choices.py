@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from ..estimators.exact import MAX_PLAYERS
-from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.protocol import Estimator
+from ..estimators.random_order import RandomOrder
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..workers.jobs import jobs_of
 from .budgets import checked_budgets
 from .costs import Costs
+from .expected_errors import expected_error
 from .long_calls import warn_of_long_call
 from .one_round import estimate_round
 from .result import Estimate
@@ -29,16 +30,21 @@ _MOST_COALITIONS = 32
 """All coalitions cannot be cheaper than an estimate if they are more than this multiple of its
 evaluations: with 13 players, our own work is then a fifth of that of an estimate."""
 
-_MEASURED_PART = 4
-"""The part of the budget with which our own work is measured: one over this number."""
+_MEASURED_PARTS = (8, 4)
+"""Our own work is measured with the budget over these numbers, so that its growth is known."""
+
+_CLEARLY_LESS = 0.5
+"""Another candidate is taken for its own work if that is at most this part of the first one's: with
+200 players and few rows, equal weights take as long as learned ones."""
 
 
 def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
     """Estimate all rows by the candidate that measured costs choose.
 
     All coalitions are evaluated where that takes no longer than the first candidate, if the user
-    named no budget. Otherwise the first candidate is taken whose own work takes at most as long as
-    the model, or is not noticed; with little time for it, the last one.
+    named no budget. Otherwise the first candidate is taken if its own work takes at most as long as
+    the model, or is not noticed. Otherwise the others follow, those of less expected error first,
+    and one is taken if its own work is clearly less, until one of them is as cheap as that.
     """
     candidates = _able(estimator, settings)
     first = candidates[0]
@@ -64,8 +70,9 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
         reason = f"{named(first)}: our own work takes at most seconds"
         return replace(estimate_round(game, first, settings), choice=reason)
     chosen, new_budget, reason = first, settings.budget, ""
-    measured = max(budget.minimum, budget.limit // _MEASURED_PART)
-    costs.measure(first, measured)
+    for part in _MEASURED_PARTS:
+        measured = max(budget.minimum, budget.limit // part)
+        costs.measure(first, measured, n_rows=1)
     model, own = costs.model_seconds(first, budget.limit), costs.own_seconds(first, budget.limit)
     if may_enumerate and costs.seconds(first, n_all) <= model + own:
         new_budget = n_all
@@ -74,18 +81,23 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
             f"{named(first)} would take {model + own:.2g} s"
         )
     else:
-        for chosen in candidates:
-            if not costs.largest_measured(chosen):
-                costs.measure(chosen, max(chosen.minimum_budget(n_players), measured))
-            work = costs.own_seconds(chosen, budget.limit)
-            reason = (
-                f"{named(chosen)}: our own work takes about {work:.2g} s beside {model:.2g} s of "
-                "the model"
-            )
-            if chosen is not first:
-                reason += f"; that of {named(first)} {own:.2g} s"
+        work = own
+        others = sorted(
+            candidates[1:], key=lambda other: expected_error(other, n_players, budget.limit)
+        )
+        for candidate in others:
             if work <= max(_UNNOTICED_SECONDS, model):
                 break
+            costs.measure(candidate, max(candidate.minimum_budget(n_players), measured))
+            less = costs.own_seconds(candidate, budget.limit)
+            if less <= _CLEARLY_LESS * work:
+                chosen, work = candidate, less
+        reason = (
+            f"{named(chosen)}: our own work takes about {work:.2g} s beside {model:.2g} s of "
+            "the model"
+        )
+        if chosen is not first:
+            reason += f"; that of {named(first)} {own:.2g} s"
     if new_budget != n_all:
         warn_of_long_call(costs, chosen, budget.limit)
     memory.is_recording = False
@@ -101,8 +113,8 @@ def candidates_of(estimator: Estimator[Any]) -> tuple[Estimator[Any], ...]:
 
 def named(estimator: Estimator[Any]) -> str:
     """Return the name of a candidate, as users ask for it."""
-    if isinstance(estimator, LeastSquares):
-        return "leastsquares"
+    if isinstance(estimator, RandomOrder):
+        return "randomorder"
     weights = getattr(estimator, "weights", "learned")
     return "oddgp" if weights == "learned" else f"oddgp with weights={weights!r}"
 

@@ -182,6 +182,11 @@ class Costs:
         """Return the largest budget that was measured; 0 without any."""
         return max(self._measured(estimator), default=0)
 
+    def knows_growth(self, estimator: Estimator[Any]) -> bool:
+        """Return whether two budgets were measured, one at least twice the other."""
+        measured = self._measured(estimator)
+        return bool(measured) and 2 * min(measured) <= max(measured)
+
     def _measured(self, estimator: Estimator[Any]) -> dict[int, OwnWork]:
         return self._work.get(id(estimator), {})
 

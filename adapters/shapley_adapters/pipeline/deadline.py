@@ -196,7 +196,7 @@ class _Deadline:
             while trial > measured and costs.seconds_of_measurement(estimator, trial) > longest:
                 trial = int(trial / _CAUTIOUS_GROWTH)
             if trial <= _TRUSTED_GROWTH * measured:  # few rows, so that the round is a measurement
-                return _Plan(estimator, min(budget, int(_CAUTIOUS_GROWTH * measured)))
+                return _Plan(estimator, min(budget, self._cautious_budget(estimator)))
             costs.measure(estimator, trial)
         return plan
 
@@ -230,11 +230,17 @@ class _Deadline:
                 budget = least  # the smallest one may use all of the time
             if budget is not None:
                 if self._is_late and budget < self._n_all:
-                    budget = min(budget, int(_CAUTIOUS_GROWTH * costs.largest_measured(candidate)))
+                    budget = min(budget, self._cautious_budget(candidate))
                 plans.append(_Plan(candidate, budget))
         estimators = [plan.estimator for plan in plans]
         errors = costs.expected_errors(estimators, [plan.budget for plan in plans])
         return plans[int(np.argmin(errors))] if plans else None
+
+    def _cautious_budget(self, estimator: Estimator[Any]) -> int:
+        """Return the largest budget that is forecast well enough without measuring it."""
+        costs = self._costs
+        growth = _CAUTIOUS_GROWTH if costs.knows_growth(estimator) else _TRUSTED_GROWTH
+        return int(growth * costs.largest_measured(estimator))
 
     def _round(self, plan: _Plan) -> Estimate:
         """Estimate all rows."""
