@@ -140,7 +140,11 @@ def check_page(page: Path) -> tuple[bool, str]:
 
 def all_pages() -> list[Path]:
     """Return the pages that have Python blocks."""
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")]
+    pages = [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benchmarks").rglob("*.md"),
+    ]
     built = {"_build", "gallery", "generated"}
     return [page for page in sorted(pages) if not built & set(page.parts) and read_blocks(page)]
 

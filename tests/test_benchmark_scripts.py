@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.optional import HAS_TORCH
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "tests" / "benchmarks"
+FOLDER = ROOT / "benchmarks"
 OF_OTHER_ENVIRONMENTS = {"shapiq_worker": "shapiq"}
 """Scripts that run in an environment of their own, and the package that they need there."""
 

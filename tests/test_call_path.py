@@ -24,7 +24,7 @@ def test_a_call_runs_through_few_functions(host):
     places = [ROOT, ROOT / "adapters", os.environ.get("PYTHONPATH")]
     path = os.pathsep.join(str(place) for place in places if place)
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    script = ROOT / "tests" / "benchmarks" / "call_path.py"
+    script = ROOT / "benchmarks" / "call_path.py"
     done = subprocess.run(
         [sys.executable, str(script), "--only", host, "--json"],
         capture_output=True, text=True, check=True, env=environment,

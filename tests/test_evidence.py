@@ -13,13 +13,15 @@ from tests.helpers.optional import HAS_TORCH
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "evidence"
 
+sys.path.append(str(ROOT / "benchmarks"))  # whose scripts import each other by their names alone
+
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="items import networks")
 
 
 def run(*arguments):
     done = subprocess.run(
         [sys.executable, "-m", "evidence", *arguments],
-        capture_output=True, text=True, check=False, cwd=ROOT / "tests",
+        capture_output=True, text=True, check=False, cwd=ROOT / "benchmarks",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -27,8 +29,8 @@ def run(*arguments):
 
 @needs_torch
 def test_the_page_follows_from_the_saved_results(tmp_path):
-    from tests.evidence.catalogue import ITEMS
-    from tests.evidence.page import page_text
+    from evidence.catalogue import ITEMS
+    from evidence.page import page_text
 
     assert page_text(ITEMS, RESULTS) == (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
     names = [item.name for item in ITEMS]
@@ -52,7 +54,13 @@ def test_without_data_items_are_skipped_by_name(tmp_path):
 
 @needs_torch
 def test_verdicts_follow_the_rule():
-    from tests.evidence.items import IN_DIRECTION, NOT_REPRODUCED, REPRODUCED, Comparison, verdict
+    from evidence.items import (
+        IN_DIRECTION,
+        NOT_REPRODUCED,
+        REPRODUCED,
+        Comparison,
+        verdict,
+    )
 
     near, same = Comparison("", 2.0, 2.3), Comparison("", 2.0, 5.0)
     other, noise = Comparison("", 2.0, 0.5), Comparison("", 2.0, 0.9, error=0.1)
@@ -70,7 +78,7 @@ def test_verdicts_follow_the_rule():
 
 @needs_torch
 def test_the_page_begins_with_the_finding_about_the_baseline():
-    from tests.evidence.page import page_text
+    from evidence.page import page_text
 
     first = page_text([], RESULTS).split("\n\n")[1]
     assert "off-by-one" in first
@@ -79,7 +87,7 @@ def test_the_page_begins_with_the_finding_about_the_baseline():
 
 @needs_torch
 def test_estimators_that_take_no_part_say_why():
-    from tests.evidence.public_estimators import public_estimators
+    from evidence.public_estimators import public_estimators
 
     estimators = public_estimators()
     assert {"oddgp (ours)", "shap permutation", "captum KernelShap"} <= {e.name for e in estimators}
@@ -93,8 +101,8 @@ def test_estimators_that_take_no_part_say_why():
     [(np.nan, ["NaN"], []), (None, ["ValueError"], []), (1.0, [], [0.5])],
 )
 def test_failures_and_intervals_of_an_estimator_are_counted(found, failures, inside):
-    from tests.evidence.everybody import _Games, _score
-    from tests.evidence.public_estimators import PublicEstimator, Values
+    from evidence.everybody import _Games, _score
+    from evidence.public_estimators import PublicEstimator, Values
 
     def explain(game, budget, seed):
         game(game.row)

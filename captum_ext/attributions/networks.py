@@ -107,7 +107,7 @@ class FastShap(AmortizedAttribution):
     Jethani et al., FastSHAP: Real-Time Shapley Value Estimation, ICLR 2022 (Zhang et al., 2023,
     Eq. 7), with additive efficient normalisation. All else as in `SimShap`, whose default targets
     had 0.75 to 0.98 of its error with a tenth of the evaluations, validation included
-    (`tests/benchmarks/amortized_accuracy.py`, four tables).
+    (`benchmarks/amortized_accuracy.py`, four tables).
 
     Parameters
     ----------

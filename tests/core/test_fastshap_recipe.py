@@ -10,7 +10,7 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 N = 5
 ROWS = np.random.default_rng(0).normal(size=(1200, N))
 SLOPES = np.arange(1.0, N + 1)

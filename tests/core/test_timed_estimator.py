@@ -10,7 +10,7 @@ import shapley_adapters as core
 from shapley_adapters.estimators.protocol import Estimator
 from tests.helpers.reference_games import random_game
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-_FOLDER = Path(__file__).parents[1] / "benchmarks"
+_FOLDER = Path(__file__).parents[2] / "benchmarks"
 with mock.patch.object(sys, "path", [str(_FOLDER), *sys.path]):
     _NAMES = runpy.run_path(str(_FOLDER / "zoo_games.py"))
 

@@ -1,0 +1,112 @@
+"""The page of all items, made from the saved results alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .items import DIFFERENCE, FACTOR, IMPOSSIBLE, Comparison, Item
+from .results import Result, load, path
+
+_HEAD = f"""# Evidence: published numbers beside ours
+
+**First, the finding that matters most.** SHEAR's published lead over antithetic permutation
+sampling comes from an off-by-one in the authors' baseline: of the N orders, two have no reverse.
+With their indices the lead is there; with every order reversed, antithetic sampling has about two
+thirds of SHEAR's error. See [the numbers](#shear-2a) and the [errata](errata.md).
+
+This page is written by `python -m evidence page` (from the folder `benchmarks`) from the saved
+results of `python -m evidence run all`. Each verdict follows from the numbers by one rule:
+
+- **reproduced**: every published number agrees with ours, ratios within a factor of {FACTOR},
+  scores within {DIFFERENCE};
+- **reproduced in direction**: no number of ours is on the other side than the paper's by more than
+  two standard errors (for example a ratio above 1 where the paper's is below), and more than half
+  are on the paper's side by more than that;
+- **not reproduced**: anything else that was computed;
+- **cannot be reproduced**: the data, the model or the people of the experiment are not to be had.
+
+A dash stands where the paper shows a picture without numbers.
+"""
+
+_SIDES = {"same": "in direction", "other": "no", "none": "no difference beyond noise"}
+
+
+def write_page(items: Sequence[Item], folder: Path, page: Path) -> None:
+    """Write the page."""
+    page.write_text(page_text(items, folder), encoding="utf-8")
+
+
+def page_text(items: Sequence[Item], folder: Path) -> str:
+    """Return the page as Markdown. Items without a result are named as not run."""
+    results = {
+        item.name: load(item.name, folder) for item in items if path(item.name, folder).is_file()
+    }
+    parts = [_HEAD, _summary(items, results)]
+    parts += [_section(item, results.get(item.name)) for item in items]
+    return "\n".join(parts)
+
+
+def _summary(items: Sequence[Item], results: dict[str, Result]) -> str:
+    lines = ["| item | source | verdict |", "|---|---|---|"]
+    for item in items:
+        lines.append(
+            f"| [{item.title}](#{item.name}) | {item.source} | {_verdict(item, results)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(item: Item, results: dict[str, Result]) -> str:
+    if item.run is None:
+        return IMPOSSIBLE
+    return results[item.name].verdict if item.name in results else "not run yet"
+
+
+def _section(item: Item, result: Result | None) -> str:
+    lines = [f"({item.name})=", f"## {item.title}", "", f"{item.source}."]
+    if item.run is None:
+        lines += ["", f"**{IMPOSSIBLE}**: {item.reason}"]
+    elif result is None:
+        lines += ["", f"Not run yet: `python -m evidence run {item.name}`."]
+    else:
+        lines += _of_result(item, result)
+    return "\n".join(lines) + "\n"
+
+
+def _of_result(item: Item, result: Result) -> list[str]:
+    settings = "; ".join(f"{name}: {text}" for name, text in result.settings.items())
+    lines = [
+        "",
+        f"`python -m evidence run {item.name}` — **{result.verdict}**",
+        "",
+        settings + ".",
+        "",
+    ]
+    lines += ["| | published | ours | agrees |", "|---|---|---|---|"]
+    lines += [_line(comparison) for comparison in result.comparisons]
+    if result.table:
+        lines += ["", *_table(result)]
+    lines += ["", *result.notes] if result.notes else []
+    if result.has_picture:
+        lines += ["", f"![{item.title}](evidence/{item.name}.png)"]
+    origin = result.origin
+    lines += [
+        "",
+        f"*{origin['run']} run, {origin['seconds']} seconds, {origin['date']}, commit "
+        f"{origin['commit']}, {origin['machine']}, {origin['versions']}.*",
+    ]
+    return lines
+
+
+def _line(comparison: Comparison) -> str:
+    theirs = "–" if comparison.theirs is None else f"{comparison.theirs:.3g}"
+    how = "yes" if comparison.agrees else _SIDES[comparison.side]
+    ours = f"{comparison.ours:.3g}" + (f" ± {comparison.error:.2g}" if comparison.error else "")
+    return f"| {comparison.quantity} | {theirs} | {ours} | {how} |"
+
+
+def _table(result: Result) -> list[str]:
+    head = result.table[""]
+    lines = ["| | " + " | ".join(head) + " |", "|" + "---|" * (len(head) + 1)]
+    rows = {name: cells for name, cells in result.table.items() if name}
+    return lines + [f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items()]
