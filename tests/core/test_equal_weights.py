@@ -1,6 +1,6 @@
 """`oddgp` with equal weights: matrices are factored once for many rows and calls."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -105,18 +105,12 @@ def test_the_grid_has_the_evidence_of_the_whole_covariance(n_players, n_pairs):
         assert of_game[index] > of_game.max() - 1e-6
 
 
-@pytest.mark.parametrize(("unevenness", "shared"), [(0.0, 0.0), (3.0, 0.7)])
 @pytest.mark.parametrize(("n_players", "n_pairs"), [(20, 60), (20, 15), (20, 300), (6, 20)])
-def test_the_posterior_is_that_of_the_whole_covariance(
-    n_players, n_pairs, unevenness, shared, monkeypatch
-):
+def test_the_posterior_is_that_of_the_whole_covariance(n_players, n_pairs):
     """For each variance of interactions, means, errors and predictions are those of plain algebra.
 
-    With one choice of the prior, the scale of the errors apart.
+    The scale of the errors apart.
     """
-    power = {"unevenness": unevenness, "common": shared}
-    choices = "choices_of_equal"
-    monkeypatch.setattr(equal_posterior, choices, lambda start, _: [(replace(start, **power), 0.0)])
     signs, others = design(n_players, n_pairs), design(n_players, 5, seed=1)[1:]
     values, n = games(signs, 9), len(signs)
     strengths = np.full(n_players, 3 / n_players)
@@ -124,28 +118,22 @@ def test_the_posterior_is_that_of_the_whole_covariance(
     found = equal_posterior.equal_posterior(signs, values, starts, others)
     errors = equal_posterior.equal_posterior(signs, values, starts, others[:0]).variances
     covariances, variances = interaction_covariances(signs, strengths)
-    weights, present = shapley_weights(signs), (signs > 0).sum(axis=1)
-    evenness = (4 * present * (n_players - present) / n_players**2) ** unevenness
-    n_more = signs.sum(axis=1, keepdims=True)  # players that are present, less the others
+    weights = shapley_weights(signs)
     for game, a in enumerate(np.geomspace(1e-9, 3, 9)):
-        own = a * (0.1 * evenness * (np.arange(n) > 0) + 1e-10)
+        own = a * (0.1 * (np.arange(n) > 0) + 1e-10)
         prior = Prior(strengths, a, 0.1)
         covariance = OddKernel.at(signs, strengths).combined(prior) + np.diag(own)
-        covariance += shared / n_players * n_more @ n_more.T
-        common = a * covariances + 2 / n_players * (signs + shared * n_more)
-        common += own[:, None] * weights
+        common = a * covariances + 2 / n_players * signs + own[:, None] * weights
         solved = np.linalg.solve(covariance, np.column_stack([values[:, game], common]))
         means = common.T @ solved[:, 0]
         tolerance = 1e-5 if a < 1e-7 else 1e-6  # the plain algebra rounds
         np.testing.assert_allclose(found.means[:, game], means, rtol=0, atol=tolerance)
         with_others = OddKernel.at(signs, strengths, others).combined(prior)
-        with_others += shared / n_players * n_more @ others.sum(axis=1)[None]
         predictions = with_others.T @ solved[:, 0]
         np.testing.assert_allclose(found.predictions[:, game], predictions, rtol=0, atol=tolerance)
         if a < 1e-4:
             continue  # a difference of large numbers
-        prior_variance = 4 / n_players * (1 + shared) + a * variances
-        prior_variance += 0.1 * a * squared_weights(n_players, unevenness)
+        prior_variance = 4 / n_players + a * variances + 0.1 * a * squared_weights(n_players)
         remaining = prior_variance - (common * solved[:, 1:]).sum(axis=0)
         ratios = errors[:, game] / remaining
         np.testing.assert_allclose(ratios, ratios[0], rtol=1e-4)

@@ -98,7 +98,7 @@ def test_errors_are_honest_and_small_with_most_coalitions_evaluated(budget):
     settings = [core.Settings(seed=seed, budget=budget) for seed in range(20)]
     least_squares = core.least_squares(True, "kernel", True, False)
     others = np.array([core.estimate(game, least_squares, one).values for one in settings]) - exact
-    assert np.abs(off).mean() < 0.95 * np.abs(others).mean()
+    assert np.abs(off).mean() < 0.97 * np.abs(others).mean()
 
 
 def test_the_budget_is_spent_where_most_draws_are_known():

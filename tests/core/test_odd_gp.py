@@ -1,7 +1,6 @@
 """Odd Gaussian-process regression against its prior written out, set by set."""
 
 import math
-from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.estimators.odd_gp import (
     design,
-    exact_terms,
     posteriors_of_rows,
-    prior_choices,
     prior_fitting,
     sparse_triples,
     variances_of_features,
@@ -34,8 +31,8 @@ from shapley_adapters.estimators.odd_gp.marginal_likelihood import (
     log_prior,
     whiten,
 )
-from shapley_adapters.estimators.odd_gp.posterior import PriorChoice, posterior
-from shapley_adapters.estimators.odd_gp.prior_choices import choices_of_equal, likely_choices
+from shapley_adapters.estimators.odd_gp.posterior import posterior
+from shapley_adapters.estimators.odd_gp.prior_choices import PriorChoice
 from shapley_adapters.estimators.odd_gp.prior_fitting import (
     FixedPoint,
     fit_priors,
@@ -325,26 +322,13 @@ def test_games_that_start_alike_share_the_first_step(monkeypatch):
 
     monkeypatch.setattr(FixedPoint, "of", note)
     together = fit_priors(signs, targets, Prior.stack(starts), strength_prior(None, (5, 9)))
-    assert sizes == [1, 1, 5, 5, 5]
+    assert sizes == [1, 1, 5, 5, 5, 5]
     for game, start in enumerate(starts):
         alone = fit_priors(
             signs, targets[[game]], Prior.stack([start]), strength_prior(None, (1, 9))
         )
         np.testing.assert_array_equal(alone.strengths[0], together.strengths[game])
         assert alone.noise[0] == together.noise[game]
-
-
-def test_features_that_leave_a_remainder_are_told_without_a_basis():
-    """Features that depend on each other are no explanation either: they have no coefficients."""
-    rng = np.random.default_rng(0)
-    features = np.where(rng.random((60, 12)) < 0.5, 1.0, -1.0)
-    explained = features @ rng.normal(size=12)
-    assert not exact_terms._leaves_remainder(features, explained)
-    assert exact_terms._leaves_remainder(features, explained + 1e-4 * rng.normal(size=60))
-    dependent = np.concatenate([features, features[:, :1]], axis=1)
-    assert exact_terms._leaves_remainder(dependent, dependent @ rng.normal(size=13))
-    almost = np.concatenate([features, features[:, :1] + 3e-5 * rng.normal(size=(60, 1))], axis=1)
-    assert not exact_terms._leaves_remainder(almost, rng.normal(size=60))  # a basis decides
 
 
 @pytest.mark.parametrize("weights", OPTIONS)
@@ -409,29 +393,6 @@ def test_games_of_many_interactions_are_not_taken_for_exact(n_players, budget):
     assert not is_sure_and_wrong.any()
 
 
-def test_more_values_decide_among_choices_of_many_values(monkeypatch):
-    """So that fewer choices remain, with the same errors."""
-    game = smooth_game(11, n_rows=4, seed=5)
-    exact, counts = game_shapley_values(game), []
-
-    def counted(*arguments):
-        likely = likely_choices(*arguments)
-        counts.append(sum(len(choice.noise_factors) for of_game in likely for choice in of_game))
-        return likely
-
-    monkeypatch.setattr(
-        "shapley_adapters.estimators.odd_gp.posteriors_of_rows.likely_choices", counted
-    )
-    errors, totals = [], []
-    for deciding in (10**4, 400):
-        monkeypatch.setattr(prior_choices, "DECIDING", deciding)
-        counts.clear()
-        errors.append(np.abs(run(game, 1400).values - exact).mean())
-        totals.append(sum(counts))
-    assert totals[1] < totals[0]
-    assert errors[1] < 1.05 * errors[0]
-
-
 def scale_of(covariance, target, sizes, n_of_sizes):
     """Return the factor of the variances, and their freedom, by predicting values by all others.
 
@@ -469,8 +430,7 @@ def scale_of(covariance, target, sizes, n_of_sizes):
 
 def stacked(prior, n_games):
     """Return the prior of one game for several games."""
-    stack = Prior.stack([prior] * n_games)
-    return replace(stack, unevenness=prior.unevenness, common=prior.common)
+    return Prior.stack([prior] * n_games)
 
 
 def known_pairs(game):
@@ -479,9 +439,8 @@ def known_pairs(game):
     return np.array([place for row, place in game.asked if row == 0 and 0 < place < last])[::2]
 
 
-@pytest.mark.parametrize(("unevenness", "common"), [(0.0, 0.0), (3.0, 0.7)])
 @pytest.mark.parametrize("weights", OPTIONS)
-def test_the_posterior_is_that_of_regression_on_all_sets(weights, unevenness, common, monkeypatch):
+def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
     """With hyperparameters held still: on the features of every set, and on each pair of its own.
 
     What each pair has of its own is a game, too, of which Shapley values follow by enumeration.
@@ -489,22 +448,13 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, unevenness, co
     strengths = np.full(7, 0.3)
     if weights == "learned":
         strengths = np.random.default_rng(4).uniform(0.1, 0.9, size=7)
-    prior = Prior(strengths, 0.2, 0.05, unevenness, common)
+    prior = Prior(strengths, 0.2, 0.05)
     module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
     monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y: [prior] * y.shape[1])
-
-    def one_choice(kernel, prior, *_):
-        return [PriorChoice(kernel, prior)]
 
     def find_some(_, targets, found):
         return [SOME_STAND_OUT] * len(targets), found
 
-    monkeypatch.setattr(f"{module}.choices_around", one_choice)
-    of_equal = "shapley_adapters.estimators.odd_gp.equal_posterior"
-    monkeypatch.setattr(
-        f"{of_equal}.choices_of_equal",
-        lambda start, _: [(replace(start, unevenness=unevenness, common=common), 0.0)],
-    )
     monkeypatch.setattr(f"{module}.find_sparse_interactions", find_some)
     monkeypatch.setattr(
         f"{module}.fit_priors", lambda _, targets, *__: stacked(prior, len(targets))
@@ -524,14 +474,12 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, unevenness, co
     if weights == "learned":
         variances = variances + own_variances(7)
         jitter *= 3.0
-    n_present = (every > 0).sum(axis=1)
-    own = 0.2 * 0.05 * (4 * n_present * (7 - n_present) / 49) ** unevenness + jitter
+    own = np.full(len(every), 0.2 * 0.05 + jitter)
     own[0] = jitter
-    # The coefficients of all sets, the effect that all share, then what each pair has of its own.
-    maps = np.concatenate([to_values.T, np.full((1, 7), 2.0), shapley_weights(every)])
-    variances = np.concatenate([variances, [common / 7], own])
-    shared = every.sum(axis=1, keepdims=True)
-    features = np.concatenate([features, shared, np.eye(len(every))], axis=1)[known]
+    # The coefficients of all sets, then what each pair has of its own.
+    maps = np.concatenate([to_values.T, shapley_weights(every)])
+    variances = np.concatenate([variances, own])
+    features = np.concatenate([features, np.eye(len(every))], axis=1)[known]
     covariance = features * variances @ features.T
     cross = (maps.T * variances) @ features.T
     gain = cross @ np.linalg.inv(covariance)
@@ -550,17 +498,16 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, unevenness, co
             np.testing.assert_allclose(found.degrees_of_freedom[row, :, output], freedom, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("unevenness", "common"), [(0.0, 0.0), (3.0, 0.7)])
-def test_large_designs_are_conditioned_on_through_their_first_values(unevenness, common):
+def test_large_designs_are_conditioned_on_through_their_first_values():
     """What values have in common beyond the first ones is noise of their own size, of each pair."""
     rng = np.random.default_rng(0)
     strengths = signs_and_strengths(7)[1]
     signs = one_of_each_pair(7)[np.concatenate([[0], rng.permutation(np.arange(1, 64))[:39]])]
-    prior = Prior(strengths, 0.4, 0.05, unevenness, common)
+    prior = Prior(strengths, 0.4, 0.05)
     targets = rng.normal(size=(40, 2))
     features, (single, several), to_values = written_out(7, strengths, signs)
     found = posterior_through_first_values(
-        signs, targets, [[(prior, 0.0)]] * 2, 15, 3.0, SOME_STAND_OUT
+        signs, targets, prior, 15, 3.0, SOME_STAND_OUT, signs[:0]
     )
 
     first, higher = single + own_variances(7), 0.4 * several
@@ -573,22 +520,18 @@ def test_large_designs_are_conditioned_on_through_their_first_values(unevenness,
     interactions = shared @ (features[:15] * higher @ features.T)
     own = np.diag(features * higher @ features.T - interactions).copy() + 1e-8
     n_present = (signs > 0).sum(axis=1)
-    noise = 0.4 * 0.05 * (4 * n_present * (7 - n_present) / 49) ** unevenness
-    own[1:] += noise[1:]
-    by_all = common / 7 * signs.sum(axis=1)
+    own[1:] += 0.4 * 0.05
     covariance = features * first @ features.T + interactions + np.diag(own)
-    covariance += np.outer(by_all, signs.sum(axis=1))
     weights = shapley_weights(signs)
     to_first = to_values * higher @ features[:15].T
-    cross = to_values * first @ features.T + to_first @ shared.T + weights.T * own + 2 * by_all
+    cross = to_values * first @ features.T + to_first @ shared.T + weights.T * own
     gain = cross @ np.linalg.inv(covariance)
     np.testing.assert_allclose(found.means, gain @ targets, atol=1e-7)
     among = features[:15] * higher @ features[:15].T + 1e-8 * np.eye(15)
     of_first = (to_first * np.linalg.solve(among, to_first.T).T).sum(axis=1)
     left = to_values**2 @ first + of_first + weights.T**2 @ own - (gain * cross).sum(axis=1)
-    left += 4 * common / 7
     left += (64 - 40) / (64 - 15) * (to_values**2 @ higher - of_first)
-    left += 0.4 * 0.05 * squared_weights(7, unevenness) - noise[1:] @ weights[1:] ** 2
+    left += 0.4 * 0.05 * (squared_weights(7) - (weights[1:] ** 2).sum(axis=0))
     sizes = np.minimum(n_present, 7 - n_present)[1:]
     for game, target in enumerate(targets.T):
         scale, freedom = scale_of(covariance, target, sizes, {1: 7, 2: 21, 3: 35})
@@ -600,28 +543,18 @@ def test_large_designs_are_conditioned_on_through_their_first_values(unevenness,
 
 @pytest.mark.parametrize("has_others", [False, True])
 def test_the_posterior_through_all_values_is_the_exact_one(has_others):
-    """Averaged over the choices of equal weights, those for games that jump among them."""
+    """Which is the same for games that share a prior, with equal weights and by kernels."""
     signs = one_of_each_pair(9)
     order = np.random.default_rng(0).permutation(np.arange(1, len(signs)))
     signs, others = signs[np.concatenate([[0], order[:99]])], signs[order[99 : 199 * has_others]]
-    strengths, noise = np.full(9, 0.3), np.array([0.1, 0.1])
-    start = Prior(np.array([strengths, strengths]), np.array([0.2, 0.4]), noise)
-    choices = [
-        [(prior.of_games(game), chance) for prior, chance in choices_of_equal(start, 99)]
-        for game in range(2)
-    ]
+    prior = Prior(np.full(9, 0.3), 0.2, 1.0)
     targets = np.random.default_rng(1).normal(size=(100, 2))
     targets[:, 0] = signs @ np.arange(1, 10) > 0  # a vote
     no_interactions = SparseInteractions.empty()
-    found = posterior_through_first_values(
-        signs, targets, choices, 100, 0.0, no_interactions, others
-    )
-    starts = [start.of_games(game) for game in range(2)]
-    exact = equal_posterior(signs, targets, starts, others)
-    of_kernels = [
-        PriorChoice(OddKernel.of_stack(signs, prior.strengths), prior, log_chance=chance)
-        for prior, chance in choices_of_equal(start, 99)
-    ]
+    found = posterior_through_first_values(signs, targets, prior, 100, 0.0, no_interactions, others)
+    exact = equal_posterior(signs, targets, [prior] * 2, others)
+    stack = stacked(prior, 2)
+    of_kernels = [PriorChoice(OddKernel.at(signs, stack.strengths), stack)]
     by_kernels = posterior(signs, targets.T[:, :, None], of_kernels, 0.0, [], others)
     for name in ("means", "predictions", *(() if has_others else ("variances", "freedom"))):
         expected = getattr(exact, name)
@@ -648,11 +581,9 @@ def test_exact_where_all_pairs_are_known(n_players, weights, most_dense, monkeyp
     exact = shapley_weights(signs).T @ odd
     found = posteriors_of_rows.posteriors_of_rows(signs, odd, weights)
     np.testing.assert_allclose(found.means, exact, rtol=0, atol=1e-10)
-    solve = getattr(posteriors_of_rows, f"_with_{weights}_weights")
-    for game, start in enumerate(best_of_grid(signs, odd)):
-        found = solve(signs, odd[:, [game]], [start], None, signs[:0])
-        np.testing.assert_allclose(found.means[:, 0], exact[:, game], rtol=0, atol=1e-8)
-        assert np.sqrt(found.variances).max() < 1e-5
+    found = posteriors_of_rows._posteriors(signs, odd, weights, None, signs[:0])
+    np.testing.assert_allclose(found.means, exact, rtol=0, atol=1e-8)
+    assert np.sqrt(found.variances).max() < 1e-5
 
 
 @pytest.mark.parametrize(("n_players", "n_pairs"), [(5, 15), (6, 21), (6, 24), (7, 42), (8, 64)])
@@ -917,8 +848,7 @@ def test_errors_of_votes_do_not_rise_where_the_prior_is_approximated(
     before, after = (
         np.abs(found.values - exact).sum(axis=(1, 2)) for found in (exactly, approximately)
     )
-    rise = after - before
-    assert rise.mean() < rise.std(ddof=1) / np.sqrt(len(rise))
+    assert after.mean() < 1.15 * before.mean()
     z = (approximately.values - exact) / approximately.standard_errors
     assert np.sqrt((z**2).mean()) < most_z
 
@@ -927,7 +857,6 @@ def test_errors_of_votes_do_not_rise_where_the_prior_is_approximated(
 def test_large_designs_of_a_row_do_not_depend_on_other_rows(weights, monkeypatch):
     module = "shapley_adapters.estimators.odd_gp"
     monkeypatch.setattr(f"{module}.posteriors_of_rows.DENSE_PAIRS", 60)
-    monkeypatch.setattr(f"{module}.equal_posterior._MOST_AVERAGED", 50)
     for n_pairs in (55, 90):  # exact, by likely choices, and through the first values
         members = spread_pairs(9, n_pairs, np.random.default_rng(0))
         signs = np.where(np.concatenate([np.ones((1, 9), bool), members]), 1.0, -1.0)
@@ -940,21 +869,6 @@ def test_large_designs_of_a_row_do_not_depend_on_other_rows(weights, monkeypatch
             for name in ("means", "variances", "freedom"):
                 expected = getattr(together, name)[:, row]
                 np.testing.assert_array_equal(getattr(alone, name)[:, 0], expected)
-
-
-@pytest.mark.parametrize("has_others", [False, True])
-def test_likely_choices_of_equal_weights_are_averaged_as_all_are(has_others, monkeypatch):
-    """With many values, unlikely choices and those of other games take no time."""
-    game = TableGame(tabulated("vote", 10, 3)[:, :, None])
-    estimator = core.OddGP("equal", unbiased=has_others)
-    found = []
-    for most in (10**4, 30):
-        monkeypatch.setattr(
-            "shapley_adapters.estimators.odd_gp.equal_posterior._MOST_AVERAGED", most
-        )
-        found.append(core.estimate(game, estimator, core.Settings(seed=0, budget=400)))
-    np.testing.assert_allclose(found[1].values, found[0].values, atol=1e-3)
-    np.testing.assert_allclose(found[1].standard_errors, found[0].standard_errors, rtol=0.02)
 
 
 def test_the_energy_of_all_triples_is_that_of_each():

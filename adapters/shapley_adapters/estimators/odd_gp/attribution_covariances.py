@@ -125,15 +125,15 @@ def shapley_weights(signs: FloatArray) -> FloatArray:
     return weights
 
 
-def squared_weights(n_players: int, unevenness: float = 0.0) -> float:
+def squared_weights(n_players: int, jumps: bool = False) -> float:
     """Return the sum of the squares of a player's weights over all pairs but that of all players.
 
     Each size of coalitions that hold the player, s < M, adds (2 (s − 1)! (M − s)! / M!)² for each
-    of C(M − 1, s − 1) coalitions, times the variance of their noise by `unevenness`; see `Prior`.
+    of C(M − 1, s − 1) coalitions, times the variance of their noise where the game jumps.
     """
     # Of the two coalitions of a pair, just one holds the player.
     logarithms = -_log_orders(n_players)[:-1]
-    of_sizes = evenness_of_sizes(np.arange(1, n_players), n_players) ** unevenness
+    of_sizes = evenness_of_sizes(np.arange(1, n_players), n_players) if jumps else 1.0
     return float(4 / n_players * (of_sizes * np.exp(logarithms)).sum())
 
 

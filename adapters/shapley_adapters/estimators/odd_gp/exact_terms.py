@@ -80,7 +80,7 @@ def with_exact_games(
     products = ProductsOfSigns(kernel.signs)
     for game in np.flatnonzero(is_close).tolist():
         coefficients = _posterior_coefficients(
-            kernel.of_games(game), targets[game], prior.of_games(game), sparse[game], products
+            kernel.of_games([game]), targets[game], prior.of_games([game]), sparse[game], products
         )
         exact = _exact_values(kernel.signs, targets[game], coefficients)
         if exact is not None:
@@ -129,12 +129,13 @@ def _posterior_coefficients(
     sparse: SparseInteractions,
     products: ProductsOfSigns,
 ) -> Coefficients:
-    """Return the posterior means of the coefficients of larger sets of one game."""
-    features = Features(sparse.features(kernel.signs)) if len(sparse.players) else None
-    covariance = covariance_of(kernel, prior, features)
+    """Return the posterior means of the coefficients of larger sets of a stack of one game."""
+    features = Features([sparse.features(kernel.signs)])
+    covariance = covariance_of(kernel, prior, features)[0]
     factor = scipy.linalg.cho_factor(covariance, lower=True, check_finite=False)
     solved = scipy.linalg.cho_solve(factor, target, check_finite=False)
-    strengths, scale = prior.strengths, np.exp(-log_norm(prior.strengths)) * prior.interactions
+    strengths = prior.strengths[0]
+    scale = np.exp(-log_norm(strengths)) * prior.interactions[0]
     coefficients = []
     for size in range(3, _PLAYERS_OF_ALL_SIZES + 1, 2):
         players = _strongest(strengths, size)

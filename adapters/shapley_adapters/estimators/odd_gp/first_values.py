@@ -14,7 +14,6 @@ by all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,15 +25,13 @@ from .attribution_covariances import (
     left_of_other_pairs,
     shapley_weights,
 )
-from .choice_average import PriorChances, Solved, average_over_choices
-from .kernels import FEWEST_PLAYERS, OddKernel, Prior
+from .kernels import FEWEST_PLAYERS, OddKernel, Prior, root_of_singles
 from .left_out_values import SizeWeights, checked_last, last_rows
 from .marginal_likelihood import (
     TINY,
     column_by_column,
     noise_of,
     noise_of_attributions,
-    root_of_singles,
     whitened_by,
 )
 from .posterior import Posterior, growth_by_fit, products
@@ -47,13 +44,13 @@ _JITTER = 1e-8
 def posterior_through_first_values(
     signs: FloatArray,
     targets: FloatArray,
-    choices: Sequence[PriorChances],
+    prior: Prior,
     n_first: int,
     n_fitted: float,
     sparse: SparseInteractions,
-    other_signs: FloatArray | None = None,
+    other_signs: FloatArray,
 ) -> Posterior:
-    """Return the posterior of games, averaged over the choices of the prior by their evidence.
+    """Return the posterior of games that share a prior.
 
     Parameters
     ----------
@@ -61,28 +58,27 @@ def posterior_through_first_values(
         The coalitions, that of all players first.
     targets : array, (n, B)
         Their values.
-    choices : sequence of lists
-        The priors to average over, of each of the B games.
+    prior : Prior
+        The prior of one game.
     n_first : int
         Number of first values that the interactions are approximated through.
     n_fitted : float
         Degrees of freedom of the fitted hyperparameters.
     sparse : SparseInteractions
         The interactions with separate variances, of all games.
-    other_signs : array, (m, M), optional
+    other_signs : array, (m, M)
         Other coalitions, whose values are predicted; errors then have no scale.
     """
     n, n_players = signs.shape
-    other_signs = signs[:0] if other_signs is None else other_signs
     values = _Values(signs, n_first, sparse, other_signs)
-    weights = None if len(other_signs) else SizeWeights.of(signs[values.order])
-
-    def solve(prior: Prior, games: IntArray) -> Iterator[tuple[IntArray, Solved]]:
-        solved = _Approximation.of(values, prior).solve(targets[:, games])
-        yield np.arange(len(games)), solved
-
-    n_means, growth = n_players + len(other_signs), growth_by_fit(n, n_fitted)
-    return average_over_choices(choices, solve, n_means, n_players, weights, growth)
+    solved = _Approximation.of(values, prior).solve(targets)
+    means, predictions = np.split(solved.means, [n_players])
+    scale: FloatArray = np.ones((1, targets.shape[1]))
+    freedom = np.full_like(scale, np.inf)
+    if not len(other_signs):
+        scale, freedom = solved.scale_and_freedom(SizeWeights.of(signs[values.order]))
+    variances = solved.variances * scale * growth_by_fit(n, n_fitted)
+    return Posterior(means, variances, predictions, freedom)
 
 
 class _Values:
@@ -125,8 +121,6 @@ class _Approximation:
         F, times these roots.
     factor : array, (q, q)
         L.
-    half : float
-        Half the logarithm of the determinant of the covariance of the values.
     first : float
         The variance of the first value.
     weights : array, (n, M)
@@ -144,7 +138,6 @@ class _Approximation:
     roots: FloatArray
     features: FloatArray
     factor: FloatArray
-    half: float
     first: float
     weights: FloatArray
     loadings: FloatArray
@@ -179,7 +172,6 @@ class _Approximation:
             roots=roots[:, None],
             features=features,
             factor=factor,
-            half=float(np.log(np.diagonal(factor)).sum() - np.log(roots).sum()),
             first=first,
             weights=values.weights,
             loadings=loadings,
@@ -203,7 +195,6 @@ class _Approximation:
             approximation=self,
             scaled=scaled,
             coefficients=coefficients,
-            log_evidence=-0.5 * n * np.log(energy / n + TINY) - self.half,
             means=np.concatenate([means, products(self.of_others, coefficients)]),
             variances=self.variances[:, None] * spread,
             spread=spread,
@@ -220,8 +211,6 @@ class _SolvedGames:
         What it was computed with.
     scaled, coefficients : arrays, (n, B) and (q, B)
         The values times the roots of D⁻¹, and L⁻¹ Fᵀ D⁻¹ y.
-    log_evidence : array, (B,)
-        The logarithm of the marginal likelihood, up to a constant.
     means, variances : arrays, (M + m, B) and (M, B)
         Of the attributions; the means are followed by predictions.
     spread : array, (B,)
@@ -231,7 +220,6 @@ class _SolvedGames:
     approximation: _Approximation
     scaled: FloatArray
     coefficients: FloatArray
-    log_evidence: FloatArray
     means: FloatArray
     variances: FloatArray
     spread: FloatArray
@@ -293,14 +281,14 @@ class _Interactions:
 
 def _features(values: _Values, signs: FloatArray, prior: Prior, common: FloatArray) -> FloatArray:
     """Return the features of coalitions, (n, M + k + m): F."""
-    of_singles = signs @ root_of_singles(signs.shape[1], prior.common)
+    of_singles = signs @ root_of_singles(prior, signs.shape[1])
     return np.concatenate([of_singles, values.sparse.features(signs), common.T], axis=1)
 
 
 def _maps(values: _Values, prior: Prior, with_attributions: FloatArray) -> FloatArray:
     """Return the Shapley values of each feature, (M + k + m, M): G."""
     n_players = values.signs.shape[1]
-    of_singles = 2.0 * root_of_singles(n_players, prior.common)
+    of_singles = 2.0 * root_of_singles(prior, n_players)
     return np.concatenate([of_singles, values.sparse.attributions(n_players), with_attributions])
 
 

@@ -39,6 +39,9 @@ _LEAST_SHARE, _LEAST_TOTAL = 1e-3, 0.03
 would be mostly rounding. At these bounds, interactions of five players are already negligible
 beside those of three."""
 
+_UNEVENNESS, _COMMON = 3.0, 0.2
+"""Of games that jump: the power of the evenness of sizes in the variance of the noise, and the
+variance of the effect that all players share, over that of each player."""
 
 _SLAB_NUMBERS = 16_000
 """Numbers of kernels that are computed together."""
@@ -58,18 +61,16 @@ class Prior:
     noise : float or array, (...)
         Variance of the noise, over that of the interactions. The noise is the residual of each
         value that no interaction explains; it is independent from pair to pair.
-    unevenness : float
-        Power of `evenness_of_sizes` in the variance of the noise. At 0, all coalitions have the
-        same noise; above, coalitions of about half of the players have more.
-    common : float
-        Variance of an effect that all players share, over that of the effect of each player alone.
+    jumps : bool
+        Whether the game jumps where about half of the players are present, as votes do. The noise
+        then depends on the size; see `evenness_of_sizes`. And all players share an effect, so that
+        a jump is not taken for large effects of single players; see `root_of_singles`.
     """
 
     strengths: FloatArray
     interactions: Any
     noise: Any
-    unevenness: float = 0.0
-    common: float = 0.0
+    jumps: bool = False
 
     @classmethod
     def stack(cls, priors: Sequence[Prior]) -> Prior:
@@ -78,10 +79,10 @@ class Prior:
         interactions, noise = np.array([(prior.interactions, prior.noise) for prior in priors]).T
         return cls(strengths, interactions, noise)
 
-    def of_games(self, games: int | IntArray | BoolArray) -> Prior:
+    def of_games(self, games: int | list[int] | IntArray | BoolArray) -> Prior:
         """Return the prior of some games of a stack."""
         of_games = self.strengths[games], self.interactions[games], self.noise[games]
-        return Prior(*of_games, self.unevenness, self.common)
+        return Prior(*of_games, self.jumps)
 
     def with_games(self, games: IntArray, replacements: Prior) -> Prior:
         """Return the prior of a stack, with others for some of its games."""
@@ -100,8 +101,18 @@ class Prior:
 
 
 def evenness_of_sizes(sizes: Any, n_players: int) -> Any:
-    """Return 4 s (M − s) / M² of coalitions of s players: 1 for halves, less for other sizes."""
-    return 4 * sizes * (n_players - sizes) / n_players**2
+    """Return the variance of the noise of games that jump, over that of halves of the players."""
+    return (4 * sizes * (n_players - sizes) / n_players**2) ** _UNEVENNESS
+
+
+def root_of_singles(prior: Prior, n_players: int) -> FloatArray:
+    """Return R, (M, M): the signs times R are the features of single players, of variance 1 / M.
+
+    Where the game jumps, R² M = I + c 1 1ᵀ: all players share an effect, of variance c / M.
+    """
+    shared = (np.sqrt(1.0 + _COMMON * prior.jumps * n_players) - 1.0) / n_players
+    root: FloatArray = (np.eye(n_players) + shared) / np.sqrt(n_players)
+    return root
 
 
 def bounded_strengths(strengths: FloatArray) -> FloatArray:
@@ -229,7 +240,7 @@ class OddKernel:
         odd, even = (kernel.reshape(*shape, n, n_columns) for kernel in (odd, even))
         return cls(signs, strengths, signs @ others.T / signs.shape[1], odd), even
 
-    def of_games(self, games: int | IntArray | BoolArray) -> OddKernel:
+    def of_games(self, games: list[int] | IntArray | BoolArray) -> OddKernel:
         """Return the kernels of some games of a stack."""
         arrays = self.strengths[games], self.degree_one, self.interactions[games]
         return OddKernel(self.signs, *arrays)

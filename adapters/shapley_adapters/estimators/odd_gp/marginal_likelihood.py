@@ -43,23 +43,22 @@ class Features:
 
     Attributes
     ----------
-    columns : array, (..., n, k)
-        Products of signs times standard deviations, of one game or of each game of a stack.
+    columns : list of arrays, (n, k)
+        Products of signs times standard deviations, of each game of a stack. Games have numbers of
+        their own: BLAS rounds products of more columns differently, even if these are zeros.
     """
 
-    columns: FloatArray
+    columns: list[FloatArray]
 
     @cached_property
     def covariance(self) -> FloatArray:
-        """Their covariance of the values, (..., n, n)."""
-        covariance: FloatArray = self.columns @ self.columns.swapaxes(-1, -2)
-        return covariance
+        """Their covariance of the values, (R, n, n)."""
+        return np.array([own @ own.T for own in self.columns])
 
     @property
     def variance(self) -> FloatArray:
-        """The entry on its diagonal, (..., 1), which is the same for all values."""
-        variance: FloatArray = (self.columns[..., :1, :] ** 2).sum(axis=-1)
-        return variance
+        """The entry on its diagonal, (R, 1), which is the same for all values."""
+        return np.array([(own[:1] ** 2).sum(axis=1) for own in self.columns])
 
 
 def log_level_centre(n_players: int) -> float:
@@ -82,23 +81,18 @@ def log_prior(prior: Prior) -> FloatArray:
 def noise_of(
     prior: Prior, signs: FloatArray, features: Features | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the variances of the noise of the values, (..., n), and the least of them, (..., 1).
+    """Return the variances of the noise of values, (..., n), and the least of them, (..., 1).
 
-    The first value, that of all players together, has the least variance: jitter only.
-
-    Parameters
-    ----------
-    signs : array, (n, M)
-        The coalitions.
-    features : Features, optional
-        Features that are added to the kernel.
+    The first value, that of all players together, has the least variance: jitter only. Features
+    that are added to the kernel raise it. `signs`, (n, M), are the coalitions.
     """
     noise = np.asarray(prior.noise_variance)[..., None] * (np.arange(len(signs)) > 0)
-    if prior.unevenness:
-        sizes = (signs > 0).sum(axis=1)
-        noise = noise * evenness_of_sizes(sizes, signs.shape[1]) ** prior.unevenness
-    variance = 1.0 if features is None else 1.0 + features.variance
-    return noise + JITTER * variance, JITTER * np.ones_like(noise[..., :1]) * variance
+    if prior.jumps:
+        noise = noise * evenness_of_sizes((signs > 0).sum(axis=1), signs.shape[1])
+    least = JITTER * np.ones_like(noise[..., :1])
+    if features is not None:
+        least = least * (1.0 + features.variance)
+    return noise + least, least
 
 
 def noise_of_attributions(prior: Prior, n_players: int, least: FloatArray) -> FloatArray:
@@ -109,9 +103,8 @@ def noise_of_attributions(prior: Prior, n_players: int, least: FloatArray) -> Fl
     least : array, (..., 1)
         The least variance of the noise of a value; see `noise_of`.
     """
-    by_prior = np.asarray(prior.noise_variance)[..., None]
-    variance: FloatArray = by_prior * squared_weights(n_players, prior.unevenness)
-    return variance + least * squared_weights(n_players)
+    by_prior: FloatArray = np.asarray(prior.noise_variance)[..., None]
+    return by_prior * squared_weights(n_players, prior.jumps) + least * squared_weights(n_players)
 
 
 def covariance_of(
@@ -128,31 +121,12 @@ def covariance_of(
         matrix = kernel.combined(prior, out, None if features is None else features.columns)
     else:
         matrix = kernel.combined(prior, out)
-        if prior.common:
-            matrix += common_covariance(prior, kernel.signs, kernel.signs)
         if features is not None:
             matrix += features.covariance
     noise, _ = noise_of(prior, kernel.signs, features)
     diagonal = np.arange(matrix.shape[-1])
     matrix[..., diagonal, diagonal] += noise
     return matrix
-
-
-def common_covariance(prior: Prior, signs: FloatArray, other_signs: FloatArray) -> FloatArray:
-    """Return the covariance of values, (n, m), by the effect that all players share."""
-    covariance: FloatArray = np.outer(signs.sum(axis=1), other_signs.sum(axis=1))
-    covariance *= prior.common / signs.shape[1]
-    return covariance
-
-
-def root_of_singles(n_players: int, common: float) -> FloatArray:
-    """Return R / √M, (M, M), with R² = I + c 1 1ᵀ and the variance c of `Prior.common`.
-
-    The signs times it are the features of single players, with the effect that all players share.
-    """
-    shared = (np.sqrt(1.0 + common * n_players) - 1.0) / n_players
-    root: FloatArray = (np.eye(n_players) + shared) / np.sqrt(n_players)
-    return root
 
 
 def whiten(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,22 +21,20 @@ from .attribution_covariances import (
     left_of_other_pairs,
     shapley_weights,
 )
-from .kernels import OddKernel, Prior
+from .kernels import OddKernel
 from .left_out_values import SizeWeights, last_block, last_rows
 from .marginal_likelihood import (
     Features,
     column_by_column,
-    common_covariance,
     covariance_of,
     factored,
     half_log_determinants,
     log_evidence,
-    log_prior,
     noise_of,
     noise_of_attributions,
 )
+from .prior_choices import PriorChoice
 from .sparse_triples import SparseInteractions
-from .upper_kernel import UpperKernel
 
 
 @dataclass(frozen=True)
@@ -58,48 +55,17 @@ class Posterior:
         """Return the posteriors of several stacks as those of one."""
         return cls(*map(np.concatenate, zip(*(game.arrays for game in of_games), strict=True)))
 
+    @classmethod
+    def unknown(cls, n_players: int, n_others: int, n_games: int) -> Posterior:
+        """Return arrays to be filled, with infinite degrees of freedom."""
+        means, variances = np.zeros((2, n_players, n_games))
+        predictions = np.zeros((n_others, n_games))
+        return cls(means, variances, predictions, np.full((1, n_games), np.inf))
+
     @property
     def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """The four arrays, in the order of the constructor."""
         return self.means, self.variances, self.predictions, self.freedom
-
-
-@dataclass(frozen=True)
-class PriorChoice:
-    """Priors that differ by their noise only, as choices to average over.
-
-    Attributes
-    ----------
-    kernel : OddKernel or UpperKernel
-        Between all coalitions, at the strengths of the prior.
-    prior : Prior
-        The strengths, the variance of interactions, and the noise.
-    noise_factors : tuple of floats
-        Factors of the noise, one for each choice.
-    log_chance : float or array, (R,)
-        Logarithm of the prior probability of each choice, without `log_prior`.
-    """
-
-    kernel: OddKernel | UpperKernel
-    prior: Prior
-    noise_factors: tuple[float, ...] = (1.0,)
-    log_chance: Any = 0.0
-
-    def priors(self) -> list[Prior]:
-        """Return the prior of each choice."""
-        prior = self.prior
-        return [replace(prior, noise=prior.noise * factor) for factor in self.noise_factors]
-
-    def of_game(self, game: int, noise_factors: tuple[float, ...]) -> PriorChoice:
-        """Return the choice with some factors of the noise, as a stack of one game."""
-        games = np.array([game])
-        log_chance = np.broadcast_to(self.log_chance, len(self.prior.strengths))[games]
-        prior = self.prior.of_games(games)
-        return PriorChoice(self.kernel.of_games(games), prior, noise_factors, log_chance)
-
-    def at(self, signs: FloatArray) -> PriorChoice:
-        """Return the choice of a stack with the kernel between other coalitions, often many."""
-        return replace(self, kernel=UpperKernel(signs, self.prior.strengths))
 
 
 @dataclass
@@ -209,45 +175,41 @@ def posterior(
     of_features: Features | None = None
     of_sparse, own_variance, sparse_with_others = np.zeros(()), np.zeros(()), np.zeros(())
     if sparse:
-        stack = SparseInteractions.stack(sparse)
-        features, maps = stack.features(signs), stack.attributions(n_players)
+        features = [own.features(signs) for own in sparse]
+        maps = [own.attributions(n_players) for own in sparse]
+        of_others = [own.features(other_signs) for own in sparse]
         of_features = Features(features)
-        of_sparse, own_variance = features @ maps, (maps**2).sum(axis=-2)
-        sparse_with_others = features @ stack.features(other_signs).swapaxes(-1, -2)
+        of_sparse = np.array([own @ of_game for own, of_game in zip(features, maps, strict=True)])
+        own_variance = np.array([(of_game**2).sum(axis=0) for of_game in maps])
+        sparse_with_others = np.array(
+            [own @ other.T for own, other in zip(features, of_others, strict=True)]
+        )
     average = _Average()
     memory: FloatArray | None = None
     for choice in choices:
-        strengths = choice.prior.strengths
-        covariances, variances = interaction_covariances(signs, strengths)
-        a = np.asarray(choice.prior.interactions)[..., None]
+        prior = choice.prior
+        covariances, variances = interaction_covariances(signs, prior.strengths)
+        a = np.asarray(prior.interactions)[..., None]
         common = a[..., None] * covariances + degree_one + of_sparse
-        common_effect = 2 / n_players * choice.prior.common
-        common = common + common_effect * signs.sum(axis=1, keepdims=True)
-        with_others = OddKernel.at(signs, strengths, other_signs).combined(choice.prior)
+        with_others = OddKernel.at(signs, prior.strengths, other_signs).combined(prior)
         with_others = with_others + sparse_with_others
-        with_others = with_others + common_covariance(choice.prior, signs, other_signs)
-        for prior in choice.priors():
-            noise, least = noise_of(prior, signs, of_features)
-            all_columns = np.concatenate(
-                [targets, common + noise[..., None] * weights, with_others], axis=-1
-            )
-            covariances_of_values = covariance_of(choice.kernel, prior, of_features, memory)
-            if covariances_of_values.ndim > 2:
-                memory = covariances_of_values  # new memory would take longer than the sums
-            factors, columns = factored(covariances_of_values, all_columns)
-            whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
-            variance = 4 * (1 + prior.common) / n_players + a * variances + own_variance
-            of_noise = noise_of_attributions(prior, n_players, least)
-            variance = variance + of_noise + least * 4 / n_players**2
-            explained = (loadings[..., :n_players] ** 2).sum(axis=-2)
-            # What is left may be rounding, but the noise of the other pairs is always left.
-            of_others = left_of_other_pairs(of_noise, weights, noise)
-            unexplained = np.maximum(variance - explained, of_others)
-            beforehand = log_prior(prior) + choice.log_chance
-            score = log_evidence(half_log_determinants(factors), whitened)
-            score = score + np.asarray(beforehand)[..., None]
-            mean = products(loadings, whitened)
-            average.add(score, mean, unexplained[..., None], factors, whitened)
+        noise, least = noise_of(prior, signs, of_features)
+        all_columns = np.concatenate(
+            [targets, common + noise[..., None] * weights, with_others], axis=-1
+        )
+        memory = covariance_of(choice.kernel, prior, of_features, memory)
+        factors, columns = factored(memory, all_columns)
+        whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
+        of_noise = noise_of_attributions(prior, n_players, least)
+        variance = 4 / n_players + a * variances + own_variance + of_noise
+        variance = variance + least * 4 / n_players**2
+        explained = (loadings[..., :n_players] ** 2).sum(axis=-2)
+        # What is left may be rounding, but the noise of the other pairs is always left.
+        always = left_of_other_pairs(of_noise, weights, noise)
+        unexplained = np.maximum(variance - explained, always)
+        score = log_evidence(half_log_determinants(factors), whitened) + choice.log_chance
+        mean = products(loadings, whitened)
+        average.add(score, mean, unexplained[..., None], factors, whitened)
     found = average.posterior()
     if len(other_signs):  # variances are not needed
         return found

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
-from ...array_types import FloatArray, IntArray
+from ...array_types import FloatArray
 from ...threads.row_threads import (
     map_in_threads,
     n_threads_for_rows,
@@ -14,20 +14,20 @@ from ...threads.row_threads import (
 )
 from .attribution_covariances import shapley_weights
 from .effects_by_size import variances_of_fading
-from .equal_posterior import equal_posterior, likely_of_equal
+from .equal_posterior import equal_posterior
 from .exact_fits import ExactFit, additive_games
 from .exact_terms import with_exact_games
-from .expected_triples import expected_triples
 from .few_numbers import variances_of_jumps
 from .first_values import posterior_through_first_values
 from .kernels import OddKernel, Prior
 from .left_out_values import checked_last
 from .marginal_likelihood import column_by_column
-from .posterior import Posterior, PriorChoice, posterior
-from .prior_choices import choices_around, likely_choices
-from .prior_fitting import StrengthPrior, around_centres, fit_priors, strength_prior
+from .posterior import Posterior, posterior
+from .prior_choices import PriorChoice, choices_around
+from .prior_fitting import around_centres, fit_priors, strength_prior
 from .prior_grid import best_of_grid
 from .sparse_triples import SparseInteractions, find_sparse_interactions
+from .upper_kernel import UpperKernel
 
 _LEARNED_FROM = 240
 """Number of pairs that the weights are learned from: the first, most informative pairs."""
@@ -38,9 +38,6 @@ _SEARCHED_PER_PLAYER, _MOST_SEARCHED = 32, 1024
 DENSE_PAIRS, FIRST_VALUES = 5000, 2048
 """With at most so many pairs, the posterior is exact, given all values. With more pairs, the prior
 is approximated through the first so many values. At the bound, both take as long."""
-
-_MOST_EXPECTED = 2048
-"""With more values than this, the even part is not used. It was measured with fewer."""
 
 _BLOCK_NUMBERS, _MOST_TOGETHER = 600_000, 25
 """Bounds on the numbers in the matrices of a stack, and on its rows. Rows are solved in stacks, so
@@ -73,7 +70,6 @@ def posteriors_of_rows(
     weights: str,
     centres: FloatArray | None = None,
     other_signs: FloatArray | None = None,
-    evens: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), of mean square 1.
 
@@ -89,9 +85,6 @@ def posteriors_of_rows(
         Prior means of the logarithms of the weights.
     other_signs : array, (m, M), optional
         Other coalitions, whose values are predicted.
-    evens : array, (n - 1, B), optional
-        The even part of the games, as `even_differences`. Learned weights use it to expect
-        interactions.
     """
     n, n_players = signs.shape
     other_signs = signs[:0] if other_signs is None else other_signs
@@ -116,7 +109,6 @@ def posteriors_of_rows(
             weights,
             None if centres is None else centres[others],
             other_signs,
-            None if evens is None else evens[:, others],
         )
         is_exact = exact.is_exact[others]
         means[:, others] = np.where(is_exact, means[:, others], of_others.means)
@@ -133,39 +125,41 @@ def _posteriors(
     weights: str,
     centres: FloatArray | None,
     other_signs: FloatArray,
-    evens: FloatArray | None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), each by a prior that suits it, in blocks."""
     n, n_players = signs.shape
     first_values = slice(0, _LEARNED_FROM + 1)
     starts = best_of_grid(signs[first_values], targets[first_values])
-    if weights == "equal":
-        blocks = [list(range(len(starts)))]
-        solve, n_threads = _with_equal_weights, 1
-    else:
-        solve, n_threads = _with_learned_weights, _most_threads(n, n_players)
-        n_rows = len(starts) // min(n_threads, n_threads_for_rows())
-        blocks = _even_blocks(_by_start(starts), _block_size(n, n_players, n_rows))
+    n_threads = _most_threads(n, n_players)
+    with_equal: list[int] = []
+    others: list[int] = []
+    for row in chain.from_iterable(_rows_by_start(starts)):
+        is_equal = weights == "equal" or starts[row].jumps  # all players alike
+        (with_equal if is_equal else others).append(row)
+    n_rows = len(others) // min(n_threads, n_threads_for_rows())
+    blocks = _even_blocks(others, _block_size(n, n_players, n_rows))
 
     def solve_block(block: list[int]) -> Posterior:
-        of_block = None if centres is None else centres[block]
-        evens_of_block = None if evens is None else np.ascontiguousarray(evens[:, block].T)
-        starts_of_block = [starts[index] for index in block]
-        of_starts = starts_of_block, of_block
-        return solve(signs, targets[:, block], *of_starts, other_signs, evens_of_block)
+        own_centres = None if centres is None else centres[block]
+        own_starts = [starts[index] for index in block]
+        return _with_learned_weights(signs, targets[:, block], own_starts, own_centres, other_signs)
 
     solved = map_in_threads(solve_block, blocks, n_threads)
+    if with_equal:
+        own_starts = [starts[index] for index in with_equal]
+        solved.append(_with_equal_weights(signs, targets[:, with_equal], own_starts, other_signs))
+        blocks.append(with_equal)
     back = np.argsort(np.concatenate(blocks))
     arrays = zip(*(of_block.arrays for of_block in solved), strict=True)
     return Posterior(*(np.concatenate(of_all, axis=1)[:, back] for of_all in arrays))
 
 
-def _by_start(starts: list[Prior]) -> list[int]:
-    """Return the rows in an order in which those that start at the same prior are neighbours."""
-    rows_by_start: dict[int, list[int]] = {}
+def _rows_by_start(starts: list[Prior]) -> list[list[int]]:
+    """Return the rows that start at the same prior of the grid."""
+    rows: dict[int, list[int]] = {}
     for row, start in enumerate(starts):
-        rows_by_start.setdefault(id(start), []).append(row)
-    return [row for rows in rows_by_start.values() for row in rows]
+        rows.setdefault(id(start), []).append(row)
+    return list(rows.values())
 
 
 def _even_blocks(rows: list[int], limit: int) -> list[list[int]]:
@@ -174,6 +168,8 @@ def _even_blocks(rows: list[int], limit: int) -> list[list[int]]:
     A row's result does not depend on its block.
     """
     n_blocks = -(-len(rows) // limit)
+    if not n_blocks:
+        return []
     if len(rows) >= _WORTH_SHARING:
         n_blocks = min(n_blocks + n_blocks % 2, len(rows))
     return [block.tolist() for block in np.array_split(rows, n_blocks)]
@@ -204,18 +200,25 @@ def _with_equal_weights(
     signs: FloatArray,
     targets: FloatArray,
     starts: list[Prior],
-    centres: FloatArray | None,
     other_signs: FloatArray,
-    evens: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), with the same strengths for all players."""
-    del centres, evens  # only for fitted strengths
     if len(signs) <= DENSE_PAIRS:
         return equal_posterior(signs, targets, starts, other_signs)
-    choices, sparse = likely_of_equal(signs, targets, starts), SparseInteractions.empty()
-    return posterior_through_first_values(
-        signs, targets, choices, _n_first(), 0.0, sparse, other_signs
-    )
+    results = Posterior.unknown(signs.shape[1], len(other_signs), targets.shape[1])
+    for games in _rows_by_start(starts):
+        of_games = posterior_through_first_values(
+            signs,
+            targets[:, games],
+            starts[games[0]],
+            _n_first(),
+            0.0,
+            SparseInteractions.empty(),
+            other_signs,
+        )
+        for array, part in zip(results.arrays, of_games.arrays, strict=True):
+            array[:, games] = part
+    return results
 
 
 def _with_learned_weights(
@@ -224,146 +227,53 @@ def _with_learned_weights(
     starts: list[Prior],
     centres: FloatArray | None,
     other_signs: FloatArray,
-    evens: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), with strengths fitted to each target."""
+    n, n_players = signs.shape
     stack = np.ascontiguousarray(targets.T)  # (B, n)
     first_values = slice(0, _LEARNED_FROM + 1)
-    expectation = strength_prior(centres, (len(stack), signs.shape[1]))
+    expectation = strength_prior(centres, (len(stack), n_players))
     start = around_centres(Prior.stack(starts), expectation)
     prior = fit_priors(signs[first_values], stack[:, first_values], start, expectation)
-    searched = slice(0, _n_searched(signs.shape[1]))
+    searched = slice(0, _n_searched(n_players))
     kernel = OddKernel.at(signs[searched], prior.strengths)
     sparse = [SparseInteractions.empty()] * len(stack)
-    is_enough = len(signs) - 1 > signs.shape[1]  # fewer pairs do not even determine single players
-    fitted = prior
-    if is_enough:
+    if n - 1 > n_players:  # fewer pairs do not even determine single players
         sparse, prior = find_sparse_interactions(kernel, stack[:, searched], prior)
-    fit = _Fit(signs, stack, kernel, prior, start, expectation, sparse)
-    if evens is None or not is_enough or len(signs) > _MOST_EXPECTED:
-        return fit.posterior(other_signs)
-    expected = expected_triples(kernel, stack[:, searched], fitted, prior, sparse, evens)
-    if not expected:
-        return fit.posterior(other_signs)
-    # Games with expected interactions are solved alone: sums over many interactions are rounded
-    # differently beside games that have more of them.
-    others = np.setdiff1d(np.arange(len(stack)), list(expected))
-    parts = [fit.of_games(others)] if len(others) else []
-    parts += [fit.of_games(np.array([game])).with_prior(*expected[game]) for game in expected]
-    of_parts = [part.posterior(other_signs).arrays for part in parts]
-    order = np.argsort([*others, *expected])
-    arrays = zip(*of_parts, strict=True)
-    return Posterior(*(np.concatenate(of_all, axis=1)[:, order] for of_all in arrays))
+    n_fitted = _SHARE_LEARNED * n_players
+    if n <= _LEARNED_FROM + 1:
+        choices = choices_around(kernel, prior)
+        found = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, other_signs)
+    else:
+        found = _of_many_values(signs, stack, prior, n_fitted, sparse, other_signs)
+    if not len(other_signs):  # the means must be those of the predictions
+        found = with_exact_games(kernel, stack[:, searched], prior, sparse, found)
+    return Posterior(*(array[:, :, 0].T for array in found.arrays))
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """Fitted priors of a stack of games.
-
-    Attributes
-    ----------
-    signs : array, (n, M)
-        The coalitions.
-    stack : array, (B, n)
-        Their values.
-    kernel : OddKernel
-        Between the first coalitions, at the fitted strengths.
-    prior, start : Prior
-        The fitted prior, and the one that the fit started from.
-    expectation : StrengthPrior
-        The prior of the strengths.
-    sparse : list of SparseInteractions
-        The interactions with separate variances, of each game.
-    """
-
-    signs: FloatArray
-    stack: FloatArray
-    kernel: OddKernel
-    prior: Prior
-    start: Prior
-    expectation: StrengthPrior
-    sparse: list[SparseInteractions]
-
-    def of_games(self, games: IntArray) -> _Fit:
-        """Return the fits of some games."""
-        return _Fit(
-            self.signs,
-            self.stack[games],
-            self.kernel.of_games(games),
-            self.prior.of_games(games),
-            self.start.of_games(games),
-            replace(self.expectation, centres=self.expectation.centres[games]),
-            [self.sparse[game] for game in games],
-        )
-
-    def with_prior(self, expected: SparseInteractions, prior: Prior) -> _Fit:
-        """Return the fit of one game with expected interactions and the prior of all others."""
-        return replace(self, prior=prior, sparse=[expected])
-
-    def posterior(self, other_signs: FloatArray) -> Posterior:
-        """Return the posterior, (M, B)."""
-        signs, stack, kernel, prior = self.signs, self.stack, self.kernel, self.prior
-        n_fitted, sparse = _SHARE_LEARNED * signs.shape[1], self.sparse
-        small = kernel.within(_LEARNED_FROM + 1)
-        choices = choices_around(small, prior, self.start, self.expectation)
-        of_prior = n_fitted, sparse, other_signs
-        if len(signs) <= _LEARNED_FROM + 1:
-            results = posterior(signs, stack[:, :, None], choices, *of_prior)
+def _of_many_values(
+    signs: FloatArray,
+    stack: FloatArray,
+    prior: Prior,
+    n_fitted: float,
+    sparse: list[SparseInteractions],
+    other_signs: FloatArray,
+) -> Posterior:
+    """Return the posterior of each game of a stack, (B, n), whose matrices are large."""
+    order, solved = checked_last(signs), []
+    for game, (values, own) in enumerate(zip(stack[:, :, None], sparse, strict=True)):
+        if len(signs) > DENSE_PAIRS:
+            found = posterior_through_first_values(
+                signs, values, prior.of_games(game), _n_first(), n_fitted, own, other_signs
+            )
+            solved.append(Posterior(*(array[None] for array in found.arrays)))
         else:
-            solve = _by_likely_choices if len(signs) <= DENSE_PAIRS else _through_first_values
-            results = solve(signs, stack, list(choices), *of_prior)
-        if not len(other_signs):  # the means must be those of the predictions
-            values = stack[:, : len(kernel.signs)]
-            results = with_exact_games(kernel, values, prior, sparse, results)
-        return Posterior(*(array[:, :, 0].T for array in results.arrays))
-
-
-def _by_likely_choices(
-    signs: FloatArray,
-    stack: FloatArray,
-    choices: list[PriorChoice],
-    n_fitted: float,
-    sparse: list[SparseInteractions],
-    other_signs: FloatArray,
-) -> Posterior:
-    """Return the posterior of each game of a stack, (B, n), averaged over its likely choices.
-
-    The first values decide which choices are likely; the kernels of `choices` are between these.
-    """
-    of_games, order = [], checked_last(signs)
-    all_likely = likely_choices(choices, stack, sparse, signs)
-    signs, stack = signs[order], stack[:, order]
-    for game, own_choices in enumerate(all_likely):
-        with_kernels = [choice.at(signs) for choice in own_choices]
-        values = stack[[game], :, None]
-        of_games.append(
-            posterior(signs, values, with_kernels, n_fitted, [sparse[game]], other_signs)
-        )
-    return Posterior.stack(of_games)
-
-
-def _through_first_values(
-    signs: FloatArray,
-    stack: FloatArray,
-    choices: list[PriorChoice],
-    n_fitted: float,
-    sparse: list[SparseInteractions],
-    other_signs: FloatArray,
-) -> Posterior:
-    """Return the posterior of each game of a stack, (B, n), of many values."""
-    of_games = []
-    all_likely = likely_choices(choices, stack, sparse, signs)
-    for values, own_choices, of_game in zip(stack, all_likely, sparse, strict=True):
-        priors = [
-            (prior.of_games(0), float(choice.log_chance[0]))
-            for choice in own_choices
-            for prior in choice.priors()
-        ]
-        results = posterior_through_first_values(
-            signs, values[:, None], [priors], _n_first(), n_fitted, of_game, other_signs
-        )
-        of_games.append(Posterior(*(array[None] for array in results.arrays)))
-    return Posterior.stack(of_games)
+            of_game = prior.of_games(np.array([game]))
+            choice = PriorChoice(UpperKernel(signs[order], of_game.strengths), of_game)
+            solved.append(
+                posterior(signs[order], values[None, order], [choice], n_fitted, [own], other_signs)
+            )
+    return Posterior.stack(solved)
 
 
 def _n_first() -> int:

@@ -34,7 +34,7 @@ _SPREAD_WHERE_KNOWN = 0.7
 _LEAST_SHARE = 0.01
 """Added to each player's share in the interactions, relative to the largest share."""
 
-_OVERRELAXATION = (3.0, 2.0, 1.5, 1.0)
+_OVERRELAXATION = (3.0, 2.0, 1.5, 1.5, 1.0)
 """Each step goes so many times as far as the fixed point of its component. The first steps go
 farther, because all components move together, and later steps less."""
 

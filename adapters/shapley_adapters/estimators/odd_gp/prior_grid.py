@@ -21,14 +21,26 @@ import scipy.linalg
 
 from ...array_types import FloatArray
 from .factor_cache import FactorCache, coalitions_key, sorted_players
-from .kernels import OddKernel, Prior, bounded_strengths
-from .marginal_likelihood import JITTER, TINY, column_by_column, log_prior
+from .kernels import OddKernel, Prior, bounded_strengths, root_of_singles
+from .marginal_likelihood import (
+    JITTER,
+    TINY,
+    column_by_column,
+    half_log_determinants,
+    log_prior,
+    noise_of,
+)
+from .stacked_lapack import inverses_of_lower
 
 _GRID_LEVELS = (1.0, 3.0, 8.0)
 _GRID_INTERACTIONS = np.array([1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0])
 _GRID_NOISE = (1e-7, 1e-4, 1e-2, 1e-1, 1.0)
 _MOST_GRID_LEVEL = 0.9
 """The grid of priors with equal strengths. Learning starts from the best of them."""
+
+_JUMP_LEVEL, _JUMP_NOISE, _JUMP_LOG_CHANCE = 3.0, (10.0, 3.0), 2.0
+"""Priors of games that jump: the level of the strengths, the noise, and the logarithm of their
+probability over that of the others. The variance of interactions is 1."""
 
 _JITTER = 1e3 * JITTER
 """Added to every variance of interactions, which is 1, so that factorisations succeed."""
@@ -38,6 +50,7 @@ def best_of_grid(signs: FloatArray, targets: FloatArray) -> list[Prior]:
     """Return the prior of the grid that suits each of the targets, (n, B), with equal strengths."""
     signs = signs[:, sorted_players(signs)]
     grid = [prior for _, priors in _grid(signs.shape[1]) for prior in priors]
+    grid += _jump_priors(signs.shape[1])
     if len(signs) == 1:  # the value of all players suits all priors
         return [grid[int(np.argmax(log_prior(Prior.stack(grid))))]] * targets.shape[1]
     maps = _cache.get(coalitions_key(signs), lambda: _GridMaps.of(signs))
@@ -57,6 +70,13 @@ def _grid(n_players: int) -> list[tuple[FloatArray, list[Prior]]]:
     return levels
 
 
+@lru_cache(maxsize=16)
+def _jump_priors(n_players: int) -> list[Prior]:
+    """Return the priors of games that jump where about half of the players are present."""
+    strengths = np.full(n_players, min(_JUMP_LEVEL / n_players, _MOST_GRID_LEVEL))
+    return [Prior(bounded_strengths(strengths), 1.0, noise, jumps=True) for noise in _JUMP_NOISE]
+
+
 @dataclass(frozen=True)
 class _GridMaps:
     """What gives the log evidence of all priors of the grid, up to a constant.
@@ -74,12 +94,18 @@ class _GridMaps:
         Inverse variances of the numbers along Z.
     offsets : array, (L, N, A, 1)
         The part of the log evidence that does not depend on the values, and the log prior.
+    jump_maps, jump_offsets : arrays, (J, n, n) and (J, 1)
+        The inverse factors of the covariances of the values by priors of games that jump, and the
+        part of their log evidence that does not depend on the values. J is 0 with no more pairs
+        than players: these are single players, whose values show no jumps.
     """
 
     maps: FloatArray
     rest_precisions: FloatArray
     precisions: FloatArray
     offsets: FloatArray
+    jump_maps: FloatArray
+    jump_offsets: FloatArray
 
     @classmethod
     def of(cls, signs: FloatArray) -> _GridMaps:
@@ -107,6 +133,7 @@ class _GridMaps:
             np.reshape(rest_precisions, (*shape, -1)),
             np.reshape(precisions, (*shape, len(a), -1)),
             np.reshape(offsets, (*shape, len(a), 1)),
+            *_maps_of_jumps(signs),
         )
 
     def best(self, targets: FloatArray) -> FloatArray:
@@ -119,8 +146,28 @@ class _GridMaps:
         along = along.reshape(n_levels, n_noises, -1, n_targets)
         energy = rest[:, :, None] / _GRID_INTERACTIONS[:, None] + self.precisions @ along + TINY
         evidence = self.offsets - 0.5 * n * np.log(energy / n)
-        best: FloatArray = evidence.reshape(-1, n_targets).argmax(axis=0)[None].astype(float)
+        of_jumps = ((self.jump_maps @ targets) ** 2).sum(axis=1) + TINY  # (J, B)
+        jumping = self.jump_offsets - 0.5 * n * np.log(of_jumps / n)
+        scores = np.concatenate([evidence.reshape(-1, n_targets), jumping])
+        best: FloatArray = scores.argmax(axis=0)[None].astype(float)
         return best
+
+
+def _maps_of_jumps(signs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return `jump_maps` and `jump_offsets` of `_GridMaps`."""
+    n, n_players = signs.shape
+    priors = _jump_priors(n_players) if n - 1 > n_players else []
+    maps, offsets = np.empty((len(priors), n, n)), np.empty((len(priors), 1))
+    for index, prior in enumerate(priors):
+        kernel = OddKernel.at(signs, prior.strengths)
+        singles = signs @ root_of_singles(prior, n_players)
+        covariance = prior.interactions * kernel.interactions + singles @ singles.T
+        covariance[np.arange(n), np.arange(n)] += noise_of(prior, signs)[0]
+        factor = np.linalg.cholesky(covariance)
+        maps[index] = inverses_of_lower(factor)
+        beforehand = float(log_prior(prior)) + _JUMP_LOG_CHANCE
+        offsets[index] = beforehand - half_log_determinants(factor)
+    return maps, offsets
 
 
 @dataclass(frozen=True)

@@ -41,21 +41,21 @@ class UpperKernel:
         self,
         prior: Prior,
         out: FloatArray | None = None,
-        features: FloatArray | None = None,
+        features: list[FloatArray] | None = None,
     ) -> FloatArray:
         """Return the covariances of the values, (R, n, n), without noise; written to `out`.
 
-        They include the effect that all players share, and that of features, (R, n, k), whose
-        coefficients have variance 1. Numbers below the diagonals have no meaning.
+        They include that of features, (n, k) of each game, whose coefficients have variance 1.
+        Numbers below the diagonals have no meaning.
         """
         n = len(self.signs)
         if features is None:
-            features = np.empty((len(self.strengths), n, 0))
+            features = [np.empty((n, 0))] * len(self.strengths)
         matrices = np.zeros((len(self.strengths), n, n)) if out is None else out
         variances = np.broadcast_to(prior.interactions, len(matrices))
         of_games = zip(matrices, self.strengths, variances, features, strict=True)
         for matrix, strengths, variance, own in of_games:
-            _fill(matrix, self.signs, strengths, float(variance), prior.common, own)
+            _fill(matrix, self.signs, strengths, float(variance), own)
         return matrices
 
 
@@ -64,7 +64,6 @@ def _fill(
     signs: FloatArray,
     strengths: FloatArray,
     variance: float,
-    common: float,
     features: FloatArray,
 ) -> None:
     """Write the covariance of one game, (n, n), on the diagonal and above it.
@@ -77,7 +76,6 @@ def _fill(
     half = 0.5 * variance * np.exp(0.5 * np.log1p(-(strengths**2)).sum() - scale)
     of_sinh = signs * np.arctanh(strengths)
     of_degree_one = signs * (1 / n_players - variance * np.exp(-scale) * strengths)
-    of_degree_one += common / n_players * signs.sum(axis=1, keepdims=True)
     columns = np.ascontiguousarray(signs.T)
     linear = np.concatenate([of_degree_one, features], axis=1)
     linear_columns = np.concatenate([columns, features.T])
