@@ -30,7 +30,7 @@ from unittest import mock
 import numpy as np
 import shap
 from fitted_models import KINDS, FittedModel, FloatArray, fitted_model
-from odd_gp_mechanisms import CACHES, MECHANISMS, PACKAGE, Mechanism
+from odd_gp_mechanisms import CACHES, MECHANISMS, PACKAGE
 from scipy import stats
 
 import shap_ext  # noqa: F401  registers the algorithms
@@ -58,7 +58,7 @@ class Clock:
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         started = time.process_time()
-        values = self.model(rows)
+        values: FloatArray = self.model(rows)
         self.seconds += time.process_time() - started
         return values
 
@@ -97,30 +97,28 @@ def without(names: Sequence[str]) -> Iterator[None]:
             cache()
 
 
-def cell(
+Key = tuple[int, int, str]
+"""Features, evaluations a player, and what is left out: "" for nothing."""
+
+
+def cells_of_model(
     kind: str,
     n_features: int,
-    per_players: list[int],
-    n_rows: int,
-    seed: int,
+    arguments: argparse.Namespace,
     left_out: dict[str, list[str]],
-) -> dict[tuple[int, str], Measured]:
-    """Return what was measured with a model: by evaluations a player, and mechanism left out."""
+) -> dict[Key, Measured]:
+    """Fit a model, and measure it with and without mechanisms."""
     warnings.simplefilter("ignore")
-    fitted = fitted_model(kind, n_features, n_rows, seed)
+    fitted = fitted_model(kind, n_features, arguments.rows, arguments.seed)
+    one_row = replace(fitted, rows=fitted.rows[:1], values=fitted.values[:1])
     found = {}
-    for per_player in per_players:
-        n_all = 2.0**n_features
-        if per_player * n_features > min(_MOST_EVALUATIONS, n_all / 2):
+    for per_player in arguments.per_player:
+        if per_player * n_features > min(_MOST_EVALUATIONS, 2.0**n_features / 2):
             continue
-        measured(fitted, per_player)  # designs that are kept for later calls
-        found[per_player, ""] = measured(fitted, per_player)
-        for name, names in left_out.items():
+        for name, names in {"": [], **left_out}.items():
             with without(names):
-                measured(
-                    replace(fitted, rows=fitted.rows[:1], values=fitted.values[:1]), per_player
-                )
-                found[per_player, name] = measured(fitted, per_player)
+                measured(one_row, per_player)  # designs are kept for later calls
+                found[n_features, per_player, name] = measured(fitted, per_player)
     return found
 
 
@@ -148,30 +146,41 @@ def lines_and_numbers(source: Any) -> tuple[int, int]:
     return n_lines, len(numbers)
 
 
-def _size(mechanism: Mechanism) -> tuple[int, int]:
-    sizes = [lines_and_numbers(source) for source in mechanism.sources]
-    n_named = sum(len(np.ravel(number)) for number in mechanism.numbers)
-    return sum(size[0] for size in sizes), sum(size[1] for size in sizes) + n_named
+def size_of(names: Sequence[str]) -> tuple[int, int]:
+    """Return the lines of code and the numeric constants of mechanisms, or of all for none."""
+    if not names:
+        sizes = [lines_and_numbers(module) for module in PACKAGE]
+    else:
+        mechanisms = [MECHANISMS[name] for name in names]
+        sizes = [lines_and_numbers(source) for one in mechanisms for source in one.sources]
+        sizes += [(0, np.size(number)) for one in mechanisms for number in one.numbers]
+    n_lines, n_numbers = np.sum([(0, 0), *sizes], axis=0).tolist()
+    return n_lines, n_numbers
 
 
-def _ratio(found: list[dict[tuple[int, str], Measured]], name: str, per_player: int) -> str:
-    logs = [
-        np.log(np.maximum(one[per_player, name].errors, _LEAST_ERROR))
-        - np.log(np.maximum(one[per_player, ""].errors, _LEAST_ERROR))
-        for one in found
-        if (per_player, name) in one
-    ]
-    return f"{np.exp(np.mean(np.concatenate(logs))):.2f}" if logs else "–"
+def line(name: str, names: Sequence[str], cells: dict[Key, list[Measured]]) -> str:
+    """Return a line of the table."""
+    own = {key[:2]: found for key, found in cells.items() if key[2] == name}
+    texts = [name or "–", *map(str, size_of(names))]
+    for key, found in own.items():
+        with_all = cells[(*key, "")]
+        ratio = _geometric_mean([one.errors for one in found])
+        if name:
+            ratio /= _geometric_mean([one.errors for one in with_all])
+        texts.append(f"{ratio:.2f}" if name else f"{ratio:.1e}")
+    all_found = [one for found in own.values() for one in found]
+    texts.append(f"{np.mean([one.inside.mean() for one in all_found]):.3f}")
+    seconds = _geometric_mean([np.array([one.seconds]) for one in all_found])
+    if name:
+        of_all = [one for key, found in cells.items() if not key[2] for one in found]
+        seconds /= _geometric_mean([np.array([one.seconds]) for one in of_all])
+    texts.append(f"{seconds:.2f}" if name else f"{1e3 * seconds:.1f} ms")
+    return f"| {' | '.join(texts)} |"
 
 
-def _coverage(found: list[dict[tuple[int, str], Measured]], name: str) -> str:
-    shares = [of.inside.mean() for one in found for key, of in one.items() if key[1] == name]
-    return f"{np.mean(shares):.3f}"
-
-
-def _seconds(found: list[dict[tuple[int, str], Measured]], name: str) -> float:
-    logs = [np.log(of.seconds) for one in found for key, of in one.items() if key[1] == name]
-    return float(np.exp(np.mean(logs)))
+def _geometric_mean(parts: list[FloatArray]) -> float:
+    numbers = np.maximum(np.concatenate(parts), _LEAST_ERROR)
+    return float(np.exp(np.log(numbers).mean()))
 
 
 def main() -> None:
@@ -190,63 +199,20 @@ def main() -> None:
     left_out = {name: [name] for name in arguments.mechanisms}
     if arguments.together:
         left_out["all of these"] = arguments.mechanisms
-    jobs = list(product(arguments.kinds, arguments.features))
+    cells: dict[Key, list[Measured]] = {}
     with ProcessPoolExecutor(arguments.processes) as pool:
         futures = [
-            pool.submit(
-                cell,
-                kind,
-                n_features,
-                arguments.per_player,
-                arguments.rows,
-                arguments.seed,
-                left_out,
-            )
-            for kind, n_features in sorted(jobs, key=lambda job: -job[1])
+            pool.submit(cells_of_model, kind, n_features, arguments, left_out)
+            for n_features, kind in product(arguments.features, arguments.kinds)
         ]
-        found = [future.result() for future in futures]
-    by_size = {
-        n_features: [
-            one
-            for one, (_, of_job) in zip(found, sorted(jobs, key=lambda job: -job[1]), strict=True)
-            if of_job == n_features
-        ]
-        for n_features in arguments.features
-    }
-    heads = [
-        f"{n_features}: {per_player}"
-        for n_features in arguments.features
-        for per_player in arguments.per_player
-        if any((per_player, "") in one for one in by_size[n_features])
-    ]
+        for future in futures:
+            for key, found in future.result().items():
+                cells.setdefault(key, []).append(found)
+    heads = [f"{n_features}: {each}" for n_features, each, name in cells if not name]
     print("| without | lines | numbers | " + " | ".join(heads) + " | in 95 % | time |")
     print("|---" * (len(heads) + 5) + "|")
-    sizes = [lines_and_numbers(module) for module in PACKAGE]
-    print(f"| – | {sum(s[0] for s in sizes)} | {sum(s[1] for s in sizes)} |", end="")
-    for n_features in arguments.features:
-        for per_player in arguments.per_player:
-            errors = [
-                one[per_player, ""].errors for one in by_size[n_features] if (per_player, "") in one
-            ]
-            if errors:
-                logs = np.log(np.maximum(np.concatenate(errors), _LEAST_ERROR))
-                print(f" {np.exp(logs.mean()):.1e} |", end="")
-    print(f" {_coverage(found, '')} | {1e3 * _seconds(found, ''):.1f} ms |")
-    for name, names in left_out.items():
-        n_lines, n_numbers = np.sum([_size(MECHANISMS[of]) for of in names], axis=0)
-        ratios = [
-            _ratio(by_size[n_features], name, per_player)
-            for n_features in arguments.features
-            for per_player in arguments.per_player
-            if any((per_player, "") in one for one in by_size[n_features])
-        ]
-        times = _seconds(found, name) / _seconds(found, "")
-        print(
-            f"| {name} | {n_lines} | {n_numbers} | "
-            + " | ".join(ratios)
-            + f" | {_coverage(found, name)} | {times:.2f} |",
-            flush=True,
-        )
+    for name, names in {"": [], **left_out}.items():
+        print(line(name, names, cells))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import lightgbm
 import numpy as np
@@ -100,7 +101,8 @@ def _fitted_trees(
         n_jobs=1,
         random_state=state,
     ).fit(data, target)
-    return boosted, boosted.booster_.predict
+    booster: Any = boosted.booster_
+    return boosted, booster.predict
 
 
 Part = tuple[npt.NDArray[np.intp], Function]
@@ -132,7 +134,7 @@ def _sum_of_parts(
         parts.append((columns, fitted.predict))
 
     def model(rows: FloatArray) -> FloatArray:
-        return np.sum([part(rows[:, columns]) for columns, part in parts], axis=0)
+        return np.asarray(np.sum([part(rows[:, columns]) for columns, part in parts], axis=0))
 
     return model, parts
 
