@@ -17,8 +17,11 @@ from shapley_adapters.estimators.odd_gp import (
     effects_by_size,
     estimator,
     exact_fits,
+    exact_terms,
+    expected_triples,
     few_numbers,
     left_out_values,
+    pair_coefficients,
     posterior,
     posteriors_of_rows,
     prior_choices,
@@ -104,6 +107,14 @@ MECHANISMS: dict[str, Mechanism] = {
         ((sparse_triples, "_SHARES", ()),), (sparse_triples._with_less_of_others,)
     ),
     "second look": Mechanism(((sparse_triples, "_LOOKS", 1),), (sparse_triples._energies,)),
+    "expected triples": Mechanism(
+        ((posteriors_of_rows, "expected_triples", lambda *_: {}),),
+        (expected_triples, pair_coefficients),
+    ),
+    "exact terms": Mechanism(
+        ((posteriors_of_rows, "with_exact_games", lambda k, t, p, s, found: found),),
+        (exact_terms,),
+    ),
     "additive games": Mechanism(
         ((posteriors_of_rows, "additive_games", _no_additive),), (exact_fits.additive_games,)
     ),

@@ -16,11 +16,7 @@ from shapley_adapters.estimators.odd_gp.design import (
     pairs_for_smooth_games,
     spread_pairs,
 )
-from shapley_adapters.estimators.odd_gp.smooth_games import (
-    _kernels,
-    are_smooth,
-    even_differences,
-)
+from shapley_adapters.estimators.odd_gp.smooth_games import _kernels, are_smooth
 from shapley_adapters.estimators.protocol import DesignRequest
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import TableGame
@@ -207,9 +203,3 @@ def test_estimators_without_such_designs_say_so():
     estimator: Any = core.RandomOrder()
     with pytest.raises(InvalidArgumentError, match="RandomOrder has no designs that leave"):
         estimator.chosen_designs(None, None)
-
-
-def test_a_game_without_an_even_part_has_no_differences():
-    """Rounding errors are none."""
-    first = 1e3 + np.random.default_rng(0).normal(size=(1, 101, 1))
-    assert not even_differences(first, 0.3 - first).any()

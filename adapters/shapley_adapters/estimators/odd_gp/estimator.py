@@ -28,11 +28,12 @@ from .design import n_pairs_before_choice, pairs_for_smooth_games, spread_pairs
 from .even_part import even_memory, even_pair_solution
 from .few_numbers import variances_of_jumps
 from .marginal_likelihood import mean_squares
+from .pair_coefficients import even_differences
 from .posterior import Posterior
 from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
 from .prior_fitting import log_weights_from_scores
 from .prior_shares import prior_shares
-from .smooth_games import are_smooth, even_differences
+from .smooth_games import are_smooth
 from .taylor_part import with_odd_part
 
 WEIGHTS = ("learned", "equal")
@@ -239,7 +240,8 @@ class OddGP(Estimator[OddDesign]):
             return cross_fitted(draws, targets, fit)
         n_pairs, n_players = draws.members.shape
         complements = _of_complements(draws, values)
-        results = self._solved(draws.members, total, targets, log_weights, draws.members[:0])
+        evens = even_differences(*complements) if self.weights == "learned" else None
+        results = self._solved(draws.members, total, targets, log_weights, draws.members[:0], evens)
         errors = np.sqrt(
             results.variances + _variances_without_odd_part(draws.members, *complements)
         )
@@ -295,6 +297,7 @@ class OddGP(Estimator[OddDesign]):
         targets: FloatArray,
         log_weights: FloatArray | None,
         other_members: CoalitionArray,
+        evens: FloatArray | None = None,
     ) -> Posterior:
         """Return the posterior of all rows and outputs, (R, ..., K).
 
@@ -308,6 +311,8 @@ class OddGP(Estimator[OddDesign]):
             Prior means of the logarithms of the weights.
         other_members : array, (m, M)
             Other coalitions, whose values are predicted.
+        evens : array, (R, n, K), optional
+            The even part of the game at these coalitions; see `even_differences`.
         """
         n_players = members.shape[1]
         targets = np.concatenate([total, targets], axis=1)
@@ -322,6 +327,8 @@ class OddGP(Estimator[OddDesign]):
             centres = log_weights
             if centres is not None:
                 centres = np.repeat(centres, n_outputs, axis=0)[is_something]
+            if evens is not None:
+                evens = evens.transpose(1, 0, 2).reshape(n - 1, -1)[:, is_something]
             scale = size[is_something]
             scaled = posteriors_of_rows(
                 _signs(_with_all(members)),
@@ -329,6 +336,7 @@ class OddGP(Estimator[OddDesign]):
                 self.weights,
                 centres,
                 _signs(other_members),
+                evens,
             )
             results.means[:, is_something] = scaled.means * scale
             results.variances[:, is_something] = scaled.variances * scale**2

@@ -17,6 +17,7 @@ from .effects_by_size import variances_of_fading
 from .equal_posterior import equal_posterior
 from .exact_fits import ExactFit, additive_games
 from .exact_terms import with_exact_games
+from .expected_triples import expected_triples
 from .few_numbers import variances_of_jumps
 from .first_values import posterior_through_first_values
 from .kernels import OddKernel, Prior
@@ -38,6 +39,9 @@ _SEARCHED_PER_PLAYER, _MOST_SEARCHED = 32, 1024
 DENSE_PAIRS, FIRST_VALUES = 5000, 2048
 """With at most so many pairs, the posterior is exact, given all values. With more pairs, the prior
 is approximated through the first so many values. At the bound, both take as long."""
+
+_MOST_EXPECTED = 2048
+"""With more values than this, the even part is not used. It was measured with fewer."""
 
 _BLOCK_NUMBERS, _MOST_TOGETHER = 600_000, 25
 """Bounds on the numbers in the matrices of a stack, and on its rows. Rows are solved in stacks, so
@@ -70,6 +74,7 @@ def posteriors_of_rows(
     weights: str,
     centres: FloatArray | None = None,
     other_signs: FloatArray | None = None,
+    evens: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), of mean square 1.
 
@@ -85,6 +90,9 @@ def posteriors_of_rows(
         Prior means of the logarithms of the weights.
     other_signs : array, (m, M), optional
         Other coalitions, whose values are predicted.
+    evens : array, (n - 1, B), optional
+        The even part of the games, as `even_differences`. Learned weights use it to expect
+        interactions.
     """
     n, n_players = signs.shape
     other_signs = signs[:0] if other_signs is None else other_signs
@@ -109,6 +117,7 @@ def posteriors_of_rows(
             weights,
             None if centres is None else centres[others],
             other_signs,
+            None if evens is None else evens[:, others],
         )
         is_exact = exact.is_exact[others]
         means[:, others] = np.where(is_exact, means[:, others], of_others.means)
@@ -125,6 +134,7 @@ def _posteriors(
     weights: str,
     centres: FloatArray | None,
     other_signs: FloatArray,
+    evens: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), each by a prior that suits it, in blocks."""
     n, n_players = signs.shape
@@ -142,7 +152,9 @@ def _posteriors(
     def solve_block(block: list[int]) -> Posterior:
         own_centres = None if centres is None else centres[block]
         own_starts = [starts[index] for index in block]
-        return _with_learned_weights(signs, targets[:, block], own_starts, own_centres, other_signs)
+        own_evens = None if evens is None else np.ascontiguousarray(evens[:, block].T)
+        of_block = targets[:, block], own_starts, own_centres
+        return _with_learned_weights(signs, *of_block, other_signs, own_evens)
 
     solved = map_in_threads(solve_block, blocks, n_threads)
     if with_equal:
@@ -227,6 +239,7 @@ def _with_learned_weights(
     starts: list[Prior],
     centres: FloatArray | None,
     other_signs: FloatArray,
+    evens: FloatArray | None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), with strengths fitted to each target."""
     n, n_players = signs.shape
@@ -239,7 +252,13 @@ def _with_learned_weights(
     kernel = OddKernel.at(signs[searched], prior.strengths)
     sparse = [SparseInteractions.empty()] * len(stack)
     if n - 1 > n_players:  # fewer pairs do not even determine single players
+        fitted = prior
         sparse, prior = find_sparse_interactions(kernel, stack[:, searched], prior)
+        if evens is not None and n <= _MOST_EXPECTED:
+            arguments = kernel, stack[:, searched], fitted, prior, sparse, evens
+            for game, (expected, of_others) in expected_triples(*arguments).items():
+                sparse[game] = expected
+                prior = prior.with_games(np.array([game]), of_others)
     n_fitted = _SHARE_LEARNED * n_players
     if n <= _LEARNED_FROM + 1:
         choices = choices_around(kernel, prior)

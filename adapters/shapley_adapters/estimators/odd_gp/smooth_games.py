@@ -63,26 +63,6 @@ def are_smooth(signs: FloatArray, evens: FloatArray) -> BoolArray:
     return are
 
 
-def even_differences(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the even part of games less its value at all players together, (R, n, K).
-
-    It is multiplied by a power of two that brings it near 1. The games without an even part have 0,
-    not rounding errors.
-
-    Parameters
-    ----------
-    first, second : arrays, (R, n + 1, K)
-        The values of coalitions and of their complements, those of all players together first.
-    """
-    values = (first + second) / 2
-    differences: FloatArray = values[:, 1:] - values[:, :1]
-    largest = np.maximum(np.abs(first), np.abs(second)).max(axis=1, keepdims=True)
-    rounding = 4 * np.finfo(float).eps * largest
-    most = np.abs(differences).max(axis=1, keepdims=True)
-    # Products of six coefficients must be numbers. A power of two rounds nothing.
-    return np.where(most > rounding, np.ldexp(differences, -np.frexp(most)[1]), 0.0)
-
-
 @dataclass(frozen=True)
 class _Tests:
     """Priors of the even part of a game, each as a map that makes its values independent.
