@@ -119,6 +119,6 @@ print("the same numbers:", np.array_equal(halves.to_numpy(), batch.to_numpy()))
 # %%
 # What to read next
 # -----------------
-# - :doc:`/many_rows_many_cores`: what travels to the workers, and models that cannot be sent.
+# - :doc:`/performance`: what travels to the workers, and models that cannot be sent.
 # - :doc:`/streams_and_checkpoints`: rows from files, one batch after the other.
 # - :doc:`networks_for_many_rows`: when the model is too slow for a million rows.
