@@ -60,7 +60,7 @@ FLOORS = {
         {"shap_internals"},
         {"inputs"},
         {"results"},
-        {"games"},
+        {"games", "many_rows"},
         {"explainers"},
         {"aggregates", "plots"},
         {"criteria", "importance", "registration", "reports"},
@@ -411,3 +411,38 @@ print(before, "torch" in sys.modules)
     before, after = run_without([], code).split()
     assert after == before  # nor does shap, as of 0.51
     assert after == "False"
+
+
+CENTRE = [
+    SOURCES["shap_ext"] / "explainers" / f"{name}_explainer.py"
+    for name in ("model", "coalition", "sampling")
+]
+
+
+@pytest.mark.parametrize("path", CENTRE, ids=lambda path: path.stem)
+def test_what_every_explainer_is_made_of_imports_no_features(path):
+    """Streams, batches of tables and importance take an explainer; its methods import them."""
+    for node in syntax(path).body:
+        if isinstance(node, ast.ImportFrom):
+            assert "many_rows" not in (node.module or "")
+            assert "streams" not in (node.module or "")
+            assert "batches" not in (node.module or "")
+
+
+def test_few_classes_are_above_an_explainer():
+    import shap_ext
+    from shap_ext.explainers.model_explainer import ModelExplainer
+
+    for name in shap_ext.__all__:
+        public = getattr(shap_ext, name)
+        if not (isinstance(public, type) and issubclass(public, ModelExplainer)):
+            continue
+        above = [kind.__name__ for kind in public.__mro__[1:] if root_of(kind) != "shap"]
+        of_ours = [name for name in above if name not in ("object", "Serializable")]
+        most = 5 if "AmortizedExplainer" in of_ours else 3
+        assert len(of_ours) <= most, of_ours
+
+
+def root_of(kind):
+    """Return the package that a class belongs to."""
+    return kind.__module__.split(".")[0]
