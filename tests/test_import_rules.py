@@ -70,6 +70,7 @@ FLOORS = {
         {"captum_internals", "futures"},
         {"inputs"},
         {"games", "results"},
+        {"many_rows"},
         {"attributions"},
         {"aggregates", "captum_tools"},
         {"criteria"},
@@ -414,8 +415,14 @@ print(before, "torch" in sys.modules)
 
 
 CENTRE = [
-    SOURCES["shap_ext"] / "explainers" / f"{name}_explainer.py"
-    for name in ("model", "coalition", "sampling")
+    *(
+        SOURCES["shap_ext"] / "explainers" / f"{name}_explainer.py"
+        for name in ("model", "coalition", "sampling")
+    ),
+    *(
+        SOURCES["captum_ext"] / "attributions" / f"{name}_attribution.py"
+        for name in ("coalition", "sampling")
+    ),
 ]
 
 
@@ -429,18 +436,16 @@ def test_what_every_explainer_is_made_of_imports_no_features(path):
             assert "batches" not in (node.module or "")
 
 
-def test_few_classes_are_above_an_explainer():
-    import shap_ext
-    from shap_ext.explainers.model_explainer import ModelExplainer
-
-    for name in shap_ext.__all__:
-        public = getattr(shap_ext, name)
-        if not (isinstance(public, type) and issubclass(public, ModelExplainer)):
-            continue
-        above = [kind.__name__ for kind in public.__mro__[1:] if root_of(kind) != "shap"]
-        of_ours = [name for name in above if name not in ("object", "Serializable")]
-        most = 5 if "AmortizedExplainer" in of_ours else 3
-        assert len(of_ours) <= most, of_ours
+@pytest.mark.parametrize("package", ["shap_ext", "captum_ext"])
+def test_few_classes_are_above_a_public_one(package):
+    module = pytest.importorskip(package)
+    ours = {"shap_ext", "captum_ext", "shapley_adapters"}
+    for name in module.__all__:
+        public = getattr(module, name)
+        if isinstance(public, type):
+            above = [kind.__name__ for kind in public.__mro__[1:] if root_of(kind) in ours]
+            is_network = {"AmortizedExplainer", "AmortizedAttribution"} & set(above)
+            assert len(above) <= (5 if is_network else 3), (name, above)
 
 
 def root_of(kind):
