@@ -60,7 +60,6 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     has_graph = False
     _evaluates_coalitions = True
     _interaction_index = ""  # of the copy of a call of `interactions`, whose `attribute` reads it
-    _drawn_seed: int | None = None
     _results: ClassVar[tuple[str, ...]] = ("last_estimate",)
     _calls_in_flight = 0
 
@@ -69,6 +68,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     value_function: ValueFunctionOrName = "raw"
     n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
+    _drawn_seed: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.forward_func, type):
