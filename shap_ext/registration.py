@@ -18,9 +18,9 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.estimators.protocol import Estimator
 
 from . import aggregates, explainers
+from .explainers.model_explainer import ModelExplainer
 from .explainers.registered import explainer_class
 from .explainers.sampling_explainer import SamplingExplainer
-from .explainers.saved_options import SavedExplainer
 from .shap_internals import BUILT_IN_ALGORITHMS, InvalidAlgorithmError
 
 _REGISTRY = "_shapley_ext_algorithms"
@@ -32,7 +32,7 @@ def _without_hyphens(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-_ALGORITHMS: dict[str, type[SavedExplainer]] = {
+_ALGORITHMS: dict[str, type[ModelExplainer]] = {
     _without_hyphens(explainer.name.replace(" ", "")): explainer
     for package in (explainers, aggregates)
     for explainer in (getattr(package, name) for name in package.__all__)
@@ -57,7 +57,7 @@ def _as_shap_declares_it(
 _SIGNATURE = inspect.signature(_as_shap_declares_it)
 
 
-def algorithms() -> dict[str, type[SavedExplainer]]:
+def algorithms() -> dict[str, type[ModelExplainer]]:
     """Return the registered names and the explainers that they build.
 
     Names are matched without regard to case, hyphens and underscores.
@@ -175,7 +175,7 @@ def _checked_name(name: Any) -> str:
     return algorithm
 
 
-def _set_registry(registry: dict[str, type[SavedExplainer]]) -> None:
+def _set_registry(registry: dict[str, type[ModelExplainer]]) -> None:
     """Set the known algorithms, and wrap the constructor of `shap.Explainer` if it is not yet."""
     setattr(shap.Explainer, _REGISTRY, registry)
     if not _is_wrapped():
@@ -232,7 +232,7 @@ def _known_names() -> str:
 
 def _explainer_for(
     explainer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> type[SavedExplainer] | None:
+) -> type[ModelExplainer] | None:
     """Return our class, if `shap.Explainer` itself is created with one of our names."""
     if type(explainer) is not shap.Explainer:
         return None

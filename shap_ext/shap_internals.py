@@ -22,6 +22,7 @@ from shapley_adapters.array_types import FloatArray
 from .argument_types import Explanation, Masker, Model
 
 __all__ = [
+    "BAR_DELAY",
     "BUILT_IN_ALGORITHMS",
     "SUMMARIES",
     "DenseData",
@@ -57,6 +58,9 @@ __all__ = [
     "set_tracked",
     "tracked_of",
 ]
+
+BAR_DELAY = 10.0
+"""Seconds until a progress bar appears, as in shap."""
 
 BUILT_IN_ALGORITHMS = frozenset(
     ["auto", "exact", "permutation", "partition", "tree", "additive", "linear", "deep"]

@@ -60,7 +60,7 @@ FLOORS = {
         {"shap_internals"},
         {"inputs"},
         {"results"},
-        {"games"},
+        {"games", "many_rows"},
         {"explainers"},
         {"aggregates", "plots"},
         {"criteria", "importance", "registration", "reports"},
@@ -70,6 +70,7 @@ FLOORS = {
         {"captum_internals", "futures"},
         {"inputs"},
         {"games", "results"},
+        {"many_rows"},
         {"attributions"},
         {"aggregates", "captum_tools"},
         {"criteria"},
@@ -411,3 +412,42 @@ print(before, "torch" in sys.modules)
     before, after = run_without([], code).split()
     assert after == before  # nor does shap, as of 0.51
     assert after == "False"
+
+
+CENTRE = [
+    *(
+        SOURCES["shap_ext"] / "explainers" / f"{name}_explainer.py"
+        for name in ("model", "coalition", "sampling")
+    ),
+    *(
+        SOURCES["captum_ext"] / "attributions" / f"{name}_attribution.py"
+        for name in ("coalition", "sampling")
+    ),
+]
+
+
+@pytest.mark.parametrize("path", CENTRE, ids=lambda path: path.stem)
+def test_what_every_explainer_is_made_of_imports_no_features(path):
+    """Streams, batches of tables and importance take an explainer; its methods import them."""
+    for node in syntax(path).body:
+        if isinstance(node, ast.ImportFrom):
+            assert "many_rows" not in (node.module or "")
+            assert "streams" not in (node.module or "")
+            assert "batches" not in (node.module or "")
+
+
+@pytest.mark.parametrize("package", ["shap_ext", "captum_ext"])
+def test_few_classes_are_above_a_public_one(package):
+    module = pytest.importorskip(package)
+    ours = {"shap_ext", "captum_ext", "shapley_adapters"}
+    for name in module.__all__:
+        public = getattr(module, name)
+        if isinstance(public, type):
+            above = [kind.__name__ for kind in public.__mro__[1:] if root_of(kind) in ours]
+            is_network = {"AmortizedExplainer", "AmortizedAttribution"} & set(above)
+            assert len(above) <= (5 if is_network else 3), (name, above)
+
+
+def root_of(kind):
+    """Return the package that a class belongs to."""
+    return kind.__module__.split(".")[0]

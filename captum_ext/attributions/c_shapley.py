@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shapley_adapters as core
 from shapley_adapters.constructors import write_constructor
+from shapley_adapters.graphs.reading import GraphLike
 
-from .graph_attribution import GraphAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
 @write_constructor
-class CShapley(GraphAttribution):
+class CShapley(SamplingAttribution):
     """C-Shapley values: marginal contributions to connected sets of features on a graph.
 
     For features with neighbours, such as words, pixels or atoms, if features that are far apart
@@ -49,6 +50,9 @@ class CShapley(GraphAttribution):
     tensor([[1., 1., 3.]])
     """
 
+    has_graph = True
+
+    graph: GraphLike | None = None
     order: int | str = "auto"
     variant: str = "sum"
     context: str = "removed"

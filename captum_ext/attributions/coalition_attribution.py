@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from captum.attr import PerturbationAttribution
 from torch import Tensor
 
 from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
 from shapley_adapters.array_types import AttributionArray
-from shapley_adapters.batches.batch_function import BatchFunction, make_batch_function
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
@@ -33,12 +34,17 @@ from ..inputs.feature_groups import from_feature_mask
 from ..inputs.forward_arguments import checked_additional
 from ..results.tensor_results import as_group_tensor, as_tensors
 from .attribute_methods import attribute_method, future_method
-from .frame_attribution import FrameAttribution
-from .interaction_attribution import InteractionAttribution
+from .graphs_of_inputs import graph_of_inputs
+from .method_names import NamedAttribution
+
+if TYPE_CHECKING:
+    from shapley_adapters.batches.batch_function import BatchFunction
+
+    from ..results.streamed_attributions import StreamedAttributions
 
 
 @write_constructor
-class CoalitionAttribution(InteractionAttribution):
+class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: ignore[misc] # captum is untyped
     """Base of the attribution methods that evaluate coalitions of features.
 
     Attributes
@@ -51,6 +57,9 @@ class CoalitionAttribution(InteractionAttribution):
     """
 
     independent_rows = False
+    has_graph = False
+    _evaluates_coalitions = True
+    _interaction_index = ""  # of the copy of a call of `interactions`, whose `attribute` reads it
     _results: ClassVar[tuple[str, ...]] = ("last_estimate",)
     _calls_in_flight = 0
 
@@ -59,6 +68,7 @@ class CoalitionAttribution(InteractionAttribution):
     value_function: ValueFunctionOrName = "raw"
     n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
+    _drawn_seed: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.forward_func, type):
@@ -81,9 +91,8 @@ class CoalitionAttribution(InteractionAttribution):
         raise NotImplementedError
 
     def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph] | None:
-        """Return the graph of the players, for estimators that need one."""
-        del game
-        return None
+        """Return the graph of the players, for methods that have one as an option."""
+        return graph_of_inputs(getattr(self, "graph", None), game) if self.has_graph else None
 
     @attribute_method
     def attribute(
@@ -258,6 +267,8 @@ class CoalitionAttribution(InteractionAttribution):
             `attribution_error_<feature>` with `return_standard_error`, and
             `attribution_base_value`. For several outputs, names end with `_<index>`.
         """
+        from ..many_rows.frame_attribution import batch_function
+
         options = {
             "baselines": baselines,
             "target": target,
@@ -266,8 +277,176 @@ class CoalitionAttribution(InteractionAttribution):
             "return_standard_error": return_standard_error,
             "tolerance": tolerance,
         }
-        explain = FrameAttribution.of(self, options)
-        return make_batch_function(explain, example, features, keep, prefix)
+        return batch_function(self, example, features, keep, prefix, options)
+
+    def interactions(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        baselines: BaselineType = None,
+        target: TargetType = None,
+        additional_forward_args: object = None,
+        feature_mask: TensorOrTupleOfTensorsGeneric | None = None,
+        n_samples: int | None = None,
+        perturbations_per_eval: int | None = None,
+        *,
+        index: str = "shapley",
+        show_progress: bool = False,
+        return_standard_error: bool = False,
+        tolerance: float | str | None = None,
+        max_seconds: float | None = None,
+    ) -> Any:
+        """Return the interactions of all pairs of features, from the evaluations of `attribute`.
+
+        `last_estimate` then holds the attributions and the interactions. `last_estimate.to_shapiq`
+        converts the interactions to an object of shapiq.
+
+        Parameters
+        ----------
+        inputs, baselines, target, additional_forward_args, feature_mask, n_samples
+            As in `attribute`.
+        perturbations_per_eval, show_progress, tolerance, max_seconds
+            As in `attribute`. The tolerance is one for the attributions.
+        index : {"shapley", "shapley_taylor", "banzhaf"}
+            The index of interaction.
+        return_standard_error : bool
+            Whether to return the standard errors, too.
+
+        Returns
+        -------
+        Tensor, (B, output shape, M, M)
+            A symmetric matrix for each example, in the type and on the device of the inputs: half
+            of the interaction of a pair at both of its entries, and main effects on the diagonal.
+            Each row of the matrix sums to the attribution of its feature. The M features are those
+            of the feature mask, in the order of their ids. Without a mask, they are the numbers of
+            an example, those of all inputs one after the other.
+        Tensor
+            With `return_standard_error`, the standard errors in the same form.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError, BudgetError
+            If an argument cannot be used, or the method cannot estimate interactions; the message
+            names methods that can.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from captum_ext import OddGP
+        >>> x = torch.tensor([[1.0, 2.0, 3.0]])
+        >>> OddGP(lambda x: x.sum(dim=1) ** 2, seed=0).interactions(x).round()
+        tensor([[[1., 2., 3.],
+                 [2., 4., 6.],
+                 [3., 6., 9.]]])
+        """
+        from .pair_interactions import pair_interactions
+
+        arguments = (
+            inputs,
+            baselines,
+            target,
+            additional_forward_args,
+            feature_mask,
+            n_samples,
+            perturbations_per_eval,
+        )
+        return pair_interactions(
+            self,
+            arguments,
+            index=index,
+            return_standard_error=return_standard_error,
+            show_progress=show_progress,
+            tolerance=tolerance,
+            max_seconds=max_seconds,
+        )
+
+    def attribute_stream(
+        self,
+        rows: Inputs | str | Path | Iterable[Any],
+        out: str | Path,
+        *,
+        roles: Sequence[str] | None = None,
+        baselines: Baselines = None,
+        target: Target = None,
+        additional_forward_args: object = None,
+        feature_mask: FeatureMask = None,
+        n_samples: int | None = None,
+        perturbations_per_eval: int | None = None,
+        checkpoint: bool = False,
+        chunk_size: int | None = None,
+        batched: bool = True,
+        show_progress: bool = False,
+        return_standard_error: bool = False,
+        tolerance: float | str | None = None,
+    ) -> StreamedAttributions:
+        """Attribute outputs for rows chunk after chunk, and write attributions to files.
+
+        The attributions are those of `attribute` for all rows at once. Memory does not grow with
+        the number of rows.
+
+        Parameters
+        ----------
+        rows : Tensor, tuple of Tensors, array, memory map, path, object of pyarrow, or iterable
+            The rows. A path ends in `.npy`, `.parquet`, `.arrow` or `.feather`, or is a folder of
+            Parquet files. Each item of another iterable, such as a DataLoader or a generator, is a
+            batch: a tensor, or a tuple of tensors for several inputs.
+        out : str or Path
+            Where attributions go. The end of the name chooses the format: `.npy` for an array that
+            `np.load(out, mmap_mode="r")` opens, with other results in files beside it; `.parquet`
+            or `.arrow` for a folder with a file for each chunk (needs pyarrow).
+        roles : sequence of str, optional
+            The roles of the parts of a batch, such as `("inputs", "target")`: names of arguments of
+            `attribute` with an entry for each row, or `"unused"`. By default all are inputs; a
+            batch that is a list of several parts needs roles. Streamed
+            `additional_forward_args` come after those that are given as an argument.
+        baselines, target, additional_forward_args, feature_mask
+            As in `attribute`, the same for all rows. Mark a distribution of baselines by
+            `BaselineDistribution`, and tensors among `additional_forward_args` by `Shared`.
+        n_samples, perturbations_per_eval, return_standard_error, tolerance
+            As in `attribute`.
+        checkpoint : bool
+            Whether to go on with the results that a stopped call wrote to `out`. The result is
+            then the same, bit for bit, as without a stop. A checkpoint of other rows, another
+            model, another seed or other arguments is refused. Without a seed of its own, the
+            method takes the seed of the checkpoint.
+        chunk_size : int, optional
+            Rows that are explained together and then written. By default at most 1,000. Up to so
+            many rows are lost by a stop. The attributions do not depend on it.
+        batched : bool
+            Whether the items of an iterable are batches. False: each item is one row, without the
+            dimension that counts the rows.
+        show_progress : bool
+            Whether to show a progress bar over the rows.
+
+        Returns
+        -------
+        StreamedAttributions
+            The attributions, which are read from the files when they are needed.
+
+        Raises
+        ------
+        CheckpointError
+            If `out` exists already, or is a checkpoint of another call.
+        """
+        from ..many_rows.attributed_streams import attribute_stream
+
+        return attribute_stream(
+            self,
+            rows,
+            out,
+            roles=roles,
+            baselines=baselines,
+            target=target,
+            additional_forward_args=additional_forward_args,
+            feature_mask=feature_mask,
+            n_samples=n_samples,
+            perturbations_per_eval=perturbations_per_eval,
+            checkpoint=checkpoint,
+            chunk_size=chunk_size,
+            batched=batched,
+            show_progress=show_progress,
+            return_standard_error=return_standard_error,
+            tolerance=tolerance,
+        )
 
     def _prepared_for_futures(self) -> CoalitionAttribution:
         """Return a copy that starts several calls of the forward function before it waits."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shapley_adapters as core
 
-from .importance_attribution import ImportanceAttribution
+from .coalition_attribution import CoalitionAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
-class Exact(ImportanceAttribution):
+class Exact(CoalitionAttribution):
     """Shapley values by enumeration of all 2^M coalitions, for up to 20 features.
 
     Unlike `captum.attr.ShapleyValues`, which evaluates all M! orders, this evaluates each coalition
@@ -27,6 +28,8 @@ class Exact(ImportanceAttribution):
     >>> Exact(lambda x: x[:, 0] * x[:, 1] + x[:, 2]).attribute(torch.tensor([[1.0, 2.0, 3.0]]))
     tensor([[1., 1., 3.]])
     """
+
+    global_importance = SamplingAttribution.global_importance
 
     def _estimator(self) -> core.Exact:
         return core.Exact()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shapley_adapters as core
 from shapley_adapters.constructors import write_constructor
+from shapley_adapters.graphs.reading import GraphLike
 
-from .graph_attribution import GraphAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
 @write_constructor
-class LShapley(GraphAttribution):
+class LShapley(SamplingAttribution):
     """L-Shapley values: each feature's Shapley value among its neighbours on a graph.
 
     For features with neighbours, such as words, pixels or atoms, if features that are far apart
@@ -46,6 +47,9 @@ class LShapley(GraphAttribution):
     tensor([[1., 1., 3.]])
     """
 
+    has_graph = True
+
+    graph: GraphLike | None = None
     order: int | str = "auto"
     context: str = "removed"
 

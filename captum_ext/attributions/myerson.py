@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shapley_adapters as core
 from shapley_adapters.constructors import write_constructor
+from shapley_adapters.graphs.reading import GraphLike
 
-from .graph_attribution import GraphAttribution
+from .sampling_attribution import SamplingAttribution
 from .shared_parameters import documented
 
 
 @documented
 @write_constructor
-class Myerson(GraphAttribution):
+class Myerson(SamplingAttribution):
     """Myerson values: Shapley values of features that act together only where they are connected.
 
     For features with neighbours, such as atoms of a molecule. The value of a coalition is the sum
@@ -35,6 +36,10 @@ class Myerson(GraphAttribution):
     >>> Myerson(lambda x: x[:, 0] * x[:, 2], graph="line").attribute(x)
     tensor([[1., 1., 1.]])
     """
+
+    has_graph = True
+
+    graph: GraphLike | None = None
 
     def _estimator(self) -> core.Myerson:
         return core.Myerson()

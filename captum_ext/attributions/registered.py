@@ -9,7 +9,6 @@ from typing import Any
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.estimators.registered import MadeFromEstimator, class_from_estimator
 
-from .graph_attribution import GraphAttribution
 from .sampling_attribution import SamplingAttribution
 
 
@@ -56,9 +55,12 @@ def attribution_class(estimator: type[Estimator[Any]]) -> type[SamplingAttributi
     tensor([ 78., 156., 234.])
     """
     is_on_graph = getattr(estimator, "needs_graph", False)
-    base = GraphAttribution if is_on_graph else SamplingAttribution
+    shared = {"graph": None} if is_on_graph else {}
     class_name = getattr(estimator, "__name__", "")
-    attribution: Any = class_from_estimator(_AttributionClass, class_name, base, estimator)
+    attribution: Any = class_from_estimator(
+        _AttributionClass, class_name, SamplingAttribution, estimator, shared
+    )
+    attribution.has_graph = is_on_graph
     return attribution  # type: ignore[no-any-return]
 
 

@@ -28,8 +28,8 @@ from shapley_adapters.torch_support.tensor_arrays import array_of
 from ..argument_types import Rows, Table
 from ..games.explained_rows import ExplainedRows
 from ..inputs.rows_json import rows_as_json, rows_of_json
+from ..shap_internals import BAR_DELAY
 from .coalition_explainer import CoalitionExplainer
-from .explained_streams import BAR_DELAY
 from .exported_networks import export_context
 from .legacy_calls import no_expected_value
 from .surrogate import Surrogate, network_inputs

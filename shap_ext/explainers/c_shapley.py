@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shapley_adapters as core
 from shapley_adapters.constructors import write_constructor
+from shapley_adapters.graphs.reading import GraphLike
 
-from .graph_explainer import GraphExplainer
+from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
 
 @documented
 @write_constructor
-class CShapleyExplainer(GraphExplainer):
+class CShapleyExplainer(SamplingExplainer):
     """C-Shapley values: marginal contributions to connected sets of features on a graph.
 
     For features with neighbours, such as words, pixels or atoms, if features that are far apart
@@ -51,7 +52,9 @@ class CShapleyExplainer(GraphExplainer):
     """
 
     name = "C-Shapley"
+    has_graph = True
 
+    graph: GraphLike | None = None
     order: int | str = "auto"
     variant: str = "sum"
     context: str = "removed"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import shap
@@ -13,7 +14,6 @@ import shap
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_flag, checked_seconds, checked_seed, count_or_auto
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.batches.batch_function import BatchFunction, make_batch_function
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.estimators.protocol import Estimator
@@ -40,10 +40,8 @@ from ..inputs.player_layouts import PlayerLayout
 from ..results.call_records import with_record
 from ..results.explanations import explanations
 from ..results.interaction_explanations import interaction_explanation
-from ..shap_internals import background_of, is_op_chain
+from ..shap_internals import BAR_DELAY, background_of, is_op_chain
 from .chosen_outputs import check_range, checked_outputs
-from .explained_streams import BAR_DELAY, StreamExplainer
-from .frame_explainer import ShapFrameExplainer
 from .legacy_calls import (
     budget_of_samples,
     check_sums,
@@ -51,10 +49,16 @@ from .legacy_calls import (
     no_expected_value,
     shared_value,
 )
+from .model_explainer import ModelExplainer
+
+if TYPE_CHECKING:
+    from shapley_adapters.batches.batch_function import BatchFunction
+
+    from ..results.streamed_explanations import StreamedExplanations
 
 
 @write_constructor
-class CoalitionExplainer(StreamExplainer):
+class CoalitionExplainer(ModelExplainer):
     """Base of the explainers that evaluate coalitions of features.
 
     Attributes
@@ -68,6 +72,7 @@ class CoalitionExplainer(StreamExplainer):
 
     name = "coalitions"
     independent_rows = False
+    has_graph = False
 
     groups: Groups | None = None
     value_function: ValueFunctionOrName = "raw"
@@ -92,9 +97,8 @@ class CoalitionExplainer(StreamExplainer):
         return estimate(game, self._estimator(), settings)
 
     def _graph(self, layout: PlayerLayout) -> PlayerGraph | list[PlayerGraph] | None:
-        """Return the graph of the players, for estimators that need one."""
-        del layout
-        return None
+        """Return the graph of the players, for explainers that have one as an option."""
+        return layout.graph(getattr(self, "graph", None)) if self.has_graph else None
 
     def __call__(
         self,
@@ -368,15 +372,92 @@ class CoalitionExplainer(StreamExplainer):
         0   7     1.5     1.5              0.0
         1   8     5.0     5.0              0.0
         """
+        from ..many_rows.frame_explainer import batch_function
+
         options = {
             "max_evals": max_evals,
             "error_bounds": error_bounds,
             "batch_size": batch_size,
             "tolerance": tolerance,
         }
-        takes_frames = self._background_dtypes is not None
-        explain = ShapFrameExplainer.of(self, options, takes_frames)
-        return make_batch_function(explain, example, features, keep, prefix)
+        return batch_function(self, example, features, keep, prefix, options)
+
+    def explain_stream(
+        self,
+        rows: Rows | str | Path | Iterator[Any],
+        out: str | Path,
+        *,
+        checkpoint: bool = False,
+        chunk_size: int | None = None,
+        batched: bool = True,
+        max_evals: int | str = "auto",
+        error_bounds: bool = False,
+        batch_size: int | str = "auto",
+        outputs: Outputs = None,
+        silent: bool = False,
+        tolerance: float | str | None = None,
+        check_additivity: bool = False,
+        interactions: bool | str = False,
+    ) -> StreamedExplanations:
+        """Explain rows chunk after chunk, and write the values to files as they come.
+
+        The values are those of `explainer(X)` for all rows at once. Memory does not grow with the
+        number of rows.
+
+        Parameters
+        ----------
+        rows : array, memory map, DataFrame, sparse matrix, path, object of pyarrow, or iterable
+            The rows. A path ends in `.npy`, `.parquet`, `.arrow` or `.feather`, or is a folder of
+            Parquet files. Each item of another iterable, such as a generator or a DataLoader, is
+            a valid argument of `explainer(X)`: a batch of rows, or one row of a table.
+        out : str or Path
+            Where the values go. The end of the name chooses the format: `.npy` for an array that
+            `np.load(out, mmap_mode="r")` opens, with other results in files beside it; `.parquet`
+            or `.arrow` for a folder with a file for each chunk (needs pyarrow).
+        checkpoint : bool
+            Whether to go on with the results that a stopped call wrote to `out`. The result is
+            then the same, bit for bit, as without a stop. A checkpoint of other rows, another
+            model, another seed or other options is refused. Without a seed of its own, the
+            explainer takes the seed of the checkpoint.
+        chunk_size : int, optional
+            Rows that are explained together and then written. By default at most 1,000. Up to so
+            many rows are lost by a stop. The values do not depend on it.
+        batched : bool
+            Whether the items of an iterable are batches. False: each item is one row, without an
+            axis for rows.
+        max_evals, error_bounds, batch_size, outputs, silent, tolerance, check_additivity
+            As in `explainer(X)`. `outputs` must be indices.
+        interactions : False
+            Not for streams, whose files hold attributions.
+
+        Returns
+        -------
+        StreamedExplanations
+            The values, which are read from the files when they are needed.
+
+        Raises
+        ------
+        CheckpointError
+            If `out` exists already, or is a checkpoint of another call.
+        """
+        from ..many_rows.explained_streams import explain_stream
+
+        return explain_stream(
+            self,
+            rows,
+            out,
+            checkpoint=checkpoint,
+            chunk_size=chunk_size,
+            batched=batched,
+            max_evals=max_evals,
+            error_bounds=error_bounds,
+            batch_size=batch_size,
+            outputs=outputs,
+            silent=silent,
+            tolerance=tolerance,
+            check_additivity=check_additivity,
+            interactions=interactions,
+        )
 
     def _table_of_row(self, args: tuple[Any, ...]) -> Any:
         """Return one row as a table; None for tables, and where a row need not have columns."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shapley_adapters as core
 
-from .importance_explainer import ImportanceExplainer
+from .coalition_explainer import CoalitionExplainer
+from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
 
 @documented
-class EnumerationExplainer(ImportanceExplainer):
+class EnumerationExplainer(CoalitionExplainer):
     """Shapley values by enumeration of all 2^M coalitions, for up to 20 players.
 
     Unlike shap's exact explainer, it evaluates the coalitions of all rows together and accepts
@@ -30,6 +31,7 @@ class EnumerationExplainer(ImportanceExplainer):
     """
 
     name = "enumeration"
+    global_importance = SamplingExplainer.global_importance
 
     def _estimator(self) -> core.Exact:
         return core.Exact()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shapley_adapters as core
 from shapley_adapters.constructors import write_constructor
+from shapley_adapters.graphs.reading import GraphLike
 
-from .graph_explainer import GraphExplainer
+from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
 
 @documented
 @write_constructor
-class LShapleyExplainer(GraphExplainer):
+class LShapleyExplainer(SamplingExplainer):
     """L-Shapley values: each feature's Shapley value among its neighbours on a graph.
 
     For features with neighbours, such as words, pixels or atoms, if features that are far apart
@@ -48,7 +49,9 @@ class LShapleyExplainer(GraphExplainer):
     """
 
     name = "L-Shapley"
+    has_graph = True
 
+    graph: GraphLike | None = None
     order: int | str = "auto"
     context: str = "removed"
 

@@ -17,99 +17,47 @@ from shapley_adapters.errors import (
 from shapley_adapters.row_numbers import row_number
 
 from ..argument_types import Rows
-from .saved_options import SavedExplainer
 
 _ROUNDING = 1e-6
 """Relative tolerance of sums, because models in single precision round."""
 
 
-class LegacyCalls(SavedExplainer):
-    """Base of the explainers, with the calls of shap's KernelExplainer."""
-
-    def shap_values(
-        self,
-        X: Rows,
-        *,
-        nsamples: int | str = "auto",
-        max_evals: int | str | None = None,
-        silent: bool = False,
-        check_additivity: bool = False,
-        l1_reg: object = None,
-        gc_collect: bool = False,
-    ) -> Any:
-        """Return the attributions alone, as shap's KernelExplainer does.
-
-        Parameters
-        ----------
-        X : array, DataFrame or Series
-            The rows, or one row: a Series, or an array of one dimension.
-        nsamples : int or "auto"
-            How many coalitions are evaluated for each row, without the empty coalition and that of
-            all features. This is `max_evals = nsamples + 2`.
-        max_evals : int or "auto", optional
-            The budget as in a call of the explainer, instead of `nsamples`.
-        silent : bool
-            Whether to show no progress bar.
-        check_additivity : bool
-            Whether to refuse attributions that do not sum to the model's output.
-        l1_reg : None, False or 0
-            KernelExplainer selects features by lasso. These estimators keep all features, so any
-            other value is refused.
-        gc_collect : False
-            Memory is bounded by the size of a batch, so True is refused.
-
-        Returns
-        -------
-        array, (R, M) or (R, M, K)
-            The attributions of R rows, M features and K outputs, without the last axis where the
-            model has one output. One row gives (M,) or (M, K). Each row sums to the model's output
-            less `expected_value`, where the estimator is efficient.
-        """
-        if l1_reg is not None and (isinstance(l1_reg, str) or l1_reg != 0):
-            raise InvalidArgumentError(
-                f"l1_reg={l1_reg!r} selects features by lasso, which these estimators do not do: "
-                "they estimate all features. Leave out l1_reg."
-            )
-        if checked_flag("gc_collect", gc_collect):
-            raise InvalidArgumentError(
-                "gc_collect=True has no effect here: rows are evaluated together, in batches of "
-                "bounded memory. Leave it out; for smaller batches call the explainer itself with "
-                "batch_size=."
-            )
-        if max_evals is not None and nsamples != "auto":
-            raise InvalidArgumentError(
-                f"nsamples={nsamples!r} and max_evals={max_evals!r} are two budgets; pass one."
-            )
-        budget = budget_of_samples(nsamples) if max_evals is None else max_evals
-        try:
-            explained = self(X, max_evals=budget, silent=silent, check_additivity=check_additivity)
-        except InvalidArgumentError as error:
-            if max_evals is not None or budget == "auto" or not str(error).startswith("max_evals="):
-                raise
-            raise type(error)(f"nsamples={nsamples} means max_evals={budget}: {error}") from error
-        if isinstance(explained, list):
-            return [part.values for part in explained]
-        return explained.values
-
-    @property
-    def expected_value(self) -> Any:
-        """The value without any feature, in the units of the attributions.
-
-        A float, or an array (K,) for K outputs. After a call it is the base value of that call.
-        Before, it is computed from the background at one evaluation.
-
-        Raises
-        ------
-        NoExpectedValueError
-            If it differs between rows, as for texts, or if there is no background to compute it
-            from. The base values of an explanation are in its `base_values`.
-        """
-        value = self._empty_value()
-        return float(value[0]) if len(value) == 1 else value.copy()
-
-    def _empty_value(self) -> FloatArray:
-        """Return the value without any feature, (K,)."""
-        raise NotImplementedError
+def shap_values(
+    explainer: Any,
+    X: Rows,
+    nsamples: int | str,
+    max_evals: int | str | None,
+    silent: bool,
+    check_additivity: bool,
+    l1_reg: object,
+    gc_collect: bool,
+) -> Any:
+    """Return the attributions alone, as shap's KernelExplainer does; see `ModelExplainer`."""
+    if l1_reg is not None and (isinstance(l1_reg, str) or l1_reg != 0):
+        raise InvalidArgumentError(
+            f"l1_reg={l1_reg!r} selects features by lasso, which these estimators do not do: "
+            "they estimate all features. Leave out l1_reg."
+        )
+    if checked_flag("gc_collect", gc_collect):
+        raise InvalidArgumentError(
+            "gc_collect=True has no effect here: rows are evaluated together, in batches of "
+            "bounded memory. Leave it out; for smaller batches call the explainer itself with "
+            "batch_size=."
+        )
+    if max_evals is not None and nsamples != "auto":
+        raise InvalidArgumentError(
+            f"nsamples={nsamples!r} and max_evals={max_evals!r} are two budgets; pass one."
+        )
+    budget = budget_of_samples(nsamples) if max_evals is None else max_evals
+    try:
+        explained = explainer(X, max_evals=budget, silent=silent, check_additivity=check_additivity)
+    except InvalidArgumentError as error:
+        if max_evals is not None or budget == "auto" or not str(error).startswith("max_evals="):
+            raise
+        raise type(error)(f"nsamples={nsamples} means max_evals={budget}: {error}") from error
+    if isinstance(explained, list):
+        return [part.values for part in explained]
+    return explained.values
 
 
 def budget_of_samples(nsamples: object) -> int | str:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import IO, Any
 
 import shap
 
 from shapley_adapters.arguments import checked_flag, checked_seed
+from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentTypeError
 
-from ..argument_types import Link, Masker, Model
+from ..argument_types import Link, Masker, Model, Rows
 from ..games.links import checked_link
 from ..inputs.backgrounds import bounded_background, check_masker
 from ..shap_internals import prepared_attributes
-from .legacy_calls import LegacyCalls
+from .legacy_calls import shap_values
+from .saved_options import load_explainer, save_explainer
 
 
 @write_constructor
-class ModelExplainer(LegacyCalls):
+class ModelExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
     """Base of all explainers, with the arguments of `shap.Explainer`.
 
     Attributes
@@ -51,6 +53,92 @@ class ModelExplainer(LegacyCalls):
         check_masker(self.masker)
         given_seed, self.seed = self.seed, checked_seed(self.seed)
         self._drawn_seed = self.seed if given_seed is None else None
+
+    def shap_values(
+        self,
+        X: Rows,
+        *,
+        nsamples: int | str = "auto",
+        max_evals: int | str | None = None,
+        silent: bool = False,
+        check_additivity: bool = False,
+        l1_reg: object = None,
+        gc_collect: bool = False,
+    ) -> Any:
+        """Return the attributions alone, as shap's KernelExplainer does.
+
+        Parameters
+        ----------
+        X : array, DataFrame or Series
+            The rows, or one row: a Series, or an array of one dimension.
+        nsamples : int or "auto"
+            How many coalitions are evaluated for each row, without the empty coalition and that of
+            all features. This is `max_evals = nsamples + 2`.
+        max_evals : int or "auto", optional
+            The budget as in a call of the explainer, instead of `nsamples`.
+        silent : bool
+            Whether to show no progress bar.
+        check_additivity : bool
+            Whether to refuse attributions that do not sum to the model's output.
+        l1_reg : None, False or 0
+            KernelExplainer selects features by lasso. These estimators keep all features, so any
+            other value is refused.
+        gc_collect : False
+            Memory is bounded by the size of a batch, so True is refused.
+
+        Returns
+        -------
+        array, (R, M) or (R, M, K)
+            The attributions of R rows, M features and K outputs, without the last axis where the
+            model has one output. One row gives (M,) or (M, K). Each row sums to the model's output
+            less `expected_value`, where the estimator is efficient.
+        """
+        options = silent, check_additivity, l1_reg, gc_collect
+        return shap_values(self, X, nsamples, max_evals, *options)
+
+    @property
+    def expected_value(self) -> Any:
+        """The value without any feature, in the units of the attributions.
+
+        A float, or an array (K,) for K outputs. After a call it is the base value of that call.
+        Before, it is computed from the background at one evaluation.
+
+        Raises
+        ------
+        NoExpectedValueError
+            If it differs between rows, as for texts, or if there is no background to compute it
+            from. The base values of an explanation are in its `base_values`.
+        """
+        value = self._empty_value()
+        return float(value[0]) if len(value) == 1 else value.copy()
+
+    def _empty_value(self) -> FloatArray:
+        """Return the value without any feature, (K,)."""
+        raise NotImplementedError
+
+    def save(
+        self,
+        out_file: IO[bytes],
+        model_saver: str | Callable[..., Any] = ".save",
+        masker_saver: str | Callable[..., Any] = ".save",
+    ) -> None:
+        """Write the explainer with all its options, its seed and its names to a file."""
+        save_explainer(self, out_file, model_saver, masker_saver)
+
+    @classmethod
+    def load(
+        cls,
+        in_file: IO[bytes],
+        model_loader: Callable[..., Any] | None = None,
+        masker_loader: Callable[..., Any] | None = None,
+        instantiate: bool = True,
+    ) -> Any:
+        """Read an explainer that `save` wrote.
+
+        Models, maskers and options are stored as pickles, and reading a pickle runs the code in it.
+        Load only files that you trust.
+        """
+        return load_explainer(cls, in_file, model_loader, masker_loader, instantiate)
 
 
 def _checked_names(name: str, names: object) -> list[Any] | None:

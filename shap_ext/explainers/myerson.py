@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shapley_adapters as core
 from shapley_adapters.constructors import write_constructor
+from shapley_adapters.graphs.reading import GraphLike
 
-from .graph_explainer import GraphExplainer
+from .sampling_explainer import SamplingExplainer
 from .shared_parameters import documented
 
 
 @documented
 @write_constructor
-class MyersonExplainer(GraphExplainer):
+class MyersonExplainer(SamplingExplainer):
     """Myerson values: Shapley values of features that act together only where they are connected.
 
     For features with neighbours, such as atoms of a molecule. The value of a coalition is the sum
@@ -38,6 +39,9 @@ class MyersonExplainer(GraphExplainer):
     """
 
     name = "Myerson"
+    has_graph = True
+
+    graph: GraphLike | None = None
 
     def _estimator(self) -> core.Myerson:
         return core.Myerson()

@@ -9,7 +9,6 @@ from typing import Any
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.estimators.registered import MadeFromEstimator, class_from_estimator
 
-from .graph_explainer import GraphExplainer
 from .sampling_explainer import SamplingExplainer
 
 
@@ -24,10 +23,12 @@ def explainer_class(name: str, estimator: type[Estimator[Any]]) -> type[Sampling
     `name` is the name of the method in messages and on progress bars.
     """
     is_on_graph = getattr(estimator, "needs_graph", False)
-    base = GraphExplainer if is_on_graph else SamplingExplainer
+    shared = {"graph": None} if is_on_graph else {}
     class_name = f"{getattr(estimator, '__name__', '')}Explainer"
-    explainer: Any = class_from_estimator(_ExplainerClass, class_name, base, estimator)
-    explainer.name = name
+    explainer: Any = class_from_estimator(
+        _ExplainerClass, class_name, SamplingExplainer, estimator, shared
+    )
+    explainer.name, explainer.has_graph = name, is_on_graph
     return explainer  # type: ignore[no-any-return]
 
 

@@ -24,7 +24,7 @@ class _ByKeyword(shap.Explainer):  # type: ignore[misc] # shap is untyped
     """
 
     def __new__(cls, arguments: dict[str, Any]) -> Any:
-        explainer: type[SavedExplainer] = arguments.pop("class")
+        explainer: type[Any] = arguments.pop("class")
         return explainer(**arguments)
 
     def __init__(self, arguments: dict[str, Any]) -> None:
@@ -40,60 +40,54 @@ class _ByKeyword(shap.Explainer):  # type: ignore[misc] # shap is untyped
     ) -> dict[str, Any]:
         """Return the arguments of the explainer, and its class."""
         del instantiate  # shap asks for the arguments alone
-        explainer: type[SavedExplainer] = pickle.load(in_file)
+        explainer: type[Any] = pickle.load(in_file)
         arguments = explainer.load(in_file, model_loader, masker_loader, instantiate=False)
         return {"arguments": {"class": explainer, **arguments}}
 
 
-class SavedExplainer(shap.Explainer):  # type: ignore[misc] # shap is untyped
-    """Base of the explainers. Each argument of `__init__` is an attribute of the same name."""
+def save_explainer(
+    explainer: Any,
+    out_file: IO[bytes],
+    model_saver: str | Callable[..., Any],
+    masker_saver: str | Callable[..., Any],
+) -> None:
+    """Write an explainer with all its options; each is an attribute of the same name."""
+    pickle.dump(_ByKeyword, out_file)
+    shap.Explainer.save(
+        explainer,
+        out_file,
+        saver_of(explainer.model, model_saver),
+        saver_of(explainer.masker, masker_saver),
+    )
+    saved = ("model", "masker", "link")
+    options = {
+        name: getattr(explainer, name)
+        for name in inspect.signature(type(explainer)).parameters
+        if name not in saved
+    }
+    with Serializer(out_file, _STREAM, version=0) as stream:
+        stream.save("options", options)
 
-    def save(
-        self,
-        out_file: IO[bytes],
-        model_saver: str | Callable[..., Any] = ".save",
-        masker_saver: str | Callable[..., Any] = ".save",
-    ) -> None:
-        """Write the explainer with all its options, its seed and its names to a file."""
-        pickle.dump(_ByKeyword, out_file)
-        super().save(
-            out_file,
-            saver_of(self.model, model_saver),
-            saver_of(self.masker, masker_saver),
-        )
-        saved = ("model", "masker", "link")
-        options = {
-            name: getattr(self, name)
-            for name in inspect.signature(type(self)).parameters
-            if name not in saved
-        }
-        with Serializer(out_file, _STREAM, version=0) as stream:
-            stream.save("options", options)
 
-    @classmethod
-    def load(
-        cls,
-        in_file: IO[bytes],
-        model_loader: Callable[..., Any] | None = None,
-        masker_loader: Callable[..., Any] | None = None,
-        instantiate: bool = True,
-    ) -> Any:
-        """Read an explainer that `save` wrote.
-
-        Models, maskers and options are stored as pickles, and reading a pickle runs the code in it.
-        Load only files that you trust.
-        """
-        if instantiate:
-            loaded = shap.Explainer.load(in_file, model_loader, masker_loader)
-            if not isinstance(loaded, cls):
-                raise InvalidArgumentTypeError(
-                    f"in_file holds a {type(loaded).__name__}, not a {cls.__name__}. "
-                    "shap.Explainer.load reads any of them."
-                )
-            return loaded
-        arguments = super().load(
-            in_file, loader_of(model_loader), loader_of(masker_loader), instantiate=False
-        )
-        with Deserializer(in_file, _STREAM, 0, 0) as stream:
-            arguments.update(stream.load("options"))
-        return arguments
+def load_explainer(
+    kind: type[Any],
+    in_file: IO[bytes],
+    model_loader: Callable[..., Any] | None,
+    masker_loader: Callable[..., Any] | None,
+    instantiate: bool,
+) -> Any:
+    """Return the explainer of a file, or its arguments, if it is of some class."""
+    if instantiate:
+        loaded = shap.Explainer.load(in_file, model_loader, masker_loader)
+        if not isinstance(loaded, kind):
+            raise InvalidArgumentTypeError(
+                f"in_file holds a {type(loaded).__name__}, not a {kind.__name__}. "
+                "shap.Explainer.load reads any of them."
+            )
+        return loaded
+    arguments = shap.Explainer.load.__func__(
+        kind, in_file, loader_of(model_loader), loader_of(masker_loader), instantiate=False
+    )
+    with Deserializer(in_file, _STREAM, 0, 0) as stream:
+        arguments.update(stream.load("options"))
+    return arguments

@@ -18,8 +18,8 @@ from shapley_adapters.surrogates.training_arguments import Network
 
 from ..argument_types import Groups, Table
 from ..inputs.rows_json import named_rows
+from ..shap_internals import BAR_DELAY
 from .coalition_explainer import CoalitionExplainer
-from .explained_streams import BAR_DELAY
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from inspect import Parameter
 from typing import Any
 
@@ -22,7 +22,11 @@ class MadeFromEstimator(type):
 
 
 def class_from_estimator(
-    kind: type[MadeFromEstimator], class_name: str, base: type[Any], estimator: type[Any]
+    kind: type[MadeFromEstimator],
+    class_name: str,
+    base: type[Any],
+    estimator: type[Any],
+    shared: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return a class of a host whose options are those of an estimator class.
 
@@ -36,6 +40,8 @@ def class_from_estimator(
         The host's class that it inherits from.
     estimator : type
         A class with the methods of `Estimator`, usually a frozen dataclass.
+    shared : mapping, optional
+        Options of the host's class, and their defaults, that come before those of the estimator.
 
     Raises
     ------
@@ -44,7 +50,8 @@ def class_from_estimator(
     InvalidArgumentError
         If an option has a name that the host's class uses.
     """
-    options = _options(estimator, {*dir(base), *inspect.signature(base).parameters})
+    shared = shared or {}
+    options = _options(estimator, {*dir(base), *inspect.signature(base).parameters, *shared})
 
     def _estimator(self: Any) -> Any:
         given = {option.name: getattr(self, option.name) for option in options}
@@ -53,7 +60,8 @@ def class_from_estimator(
     members = {
         "__module__": estimator.__module__,
         "__doc__": estimator.__doc__,
-        "__annotations__": {option.name: Any for option in options},
+        "__annotations__": dict.fromkeys([*shared, *(option.name for option in options)], Any),
+        **shared,
         **{option.name: _field(option, estimator) for option in options},
         "_estimator": _estimator,
         "estimator_class": estimator,

@@ -1,30 +1,24 @@
-"""Base of the attribution methods on graphs."""
+"""Which features are neighbours, by the shape of the inputs."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from shapley_adapters import PlayerGraph
-from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.graphs.reading import GraphLike, read_graphs
 
 from ..games.forward_function_game import ForwardFunctionGame
-from .sampling_attribution import SamplingAttribution
 
 
-@write_constructor
-class GraphAttribution(SamplingAttribution):
-    """Base of the attribution methods that look at which features are neighbours."""
-
-    graph: GraphLike | None = None
-
-    def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph]:
-        if self.graph is None:
-            _refuse_tables(game.inputs)
-        layouts = game.groups.layouts([tuple(tensor.shape[1:]) for tensor in game.inputs])
-        graph = "grid" if self.graph is None else self.graph
-        return read_graphs(graph, layouts, game.n_players)
+def graph_of_inputs(
+    graph: GraphLike | None, game: ForwardFunctionGame
+) -> PlayerGraph | list[PlayerGraph]:
+    """Return the graph of the players: by default the grid of the inputs."""
+    if graph is None:
+        _refuse_tables(game.inputs)
+    layouts = game.groups.layouts([tuple(tensor.shape[1:]) for tensor in game.inputs])
+    return read_graphs("grid" if graph is None else graph, layouts, game.n_players)
 
 
 def _refuse_tables(inputs: tuple[Tensor, ...]) -> None:

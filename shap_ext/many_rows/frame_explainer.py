@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from shapley_adapters.batches.batch_function import BatchAttributions
+from shapley_adapters.batches.batch_function import (
+    BatchAttributions,
+    BatchFunction,
+    make_batch_function,
+)
 from shapley_adapters.batches.frame_arrays import with_floats
 from shapley_adapters.errors import InvalidArgumentError
 
 from ..inputs.datasets import frame_values
 
-if TYPE_CHECKING:
-    from .coalition_explainer import CoalitionExplainer
+
+def batch_function(
+    explainer: Any,
+    example: Any,
+    features: Sequence[str] | None,
+    keep: Sequence[str],
+    prefix: str,
+    options: dict[str, Any],
+) -> BatchFunction:
+    """Return a function from a batch of a table to attributions; see `CoalitionExplainer`."""
+    takes_frames = explainer._background_dtypes is not None
+    explain = ShapFrameExplainer.of(explainer, options, takes_frames)
+    return make_batch_function(explain, example, features, keep, prefix)
 
 
 @dataclass(frozen=True)
@@ -25,7 +41,7 @@ class ShapFrameExplainer:
 
     Attributes
     ----------
-    explainer : CoalitionExplainer
+    explainer : explainer of shap_ext
         The explainer.
     options : dict
         The arguments of its call.
@@ -33,14 +49,12 @@ class ShapFrameExplainer:
         Whether it gets frames, rather than arrays.
     """
 
-    explainer: CoalitionExplainer
+    explainer: Any
     options: dict[str, Any]
     takes_frames: bool
 
     @classmethod
-    def of(
-        cls, explainer: CoalitionExplainer, options: dict[str, Any], takes_frames: bool
-    ) -> ShapFrameExplainer:
+    def of(cls, explainer: Any, options: dict[str, Any], takes_frames: bool) -> ShapFrameExplainer:
         """Return the explainer without its latest estimate and without workers of its own."""
         twin = copy.copy(explainer)
         twin.last_estimate, twin.n_jobs = None, 1

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import torch
 
-from shapley_adapters.batches.batch_function import BatchAttributions
+from shapley_adapters.batches.batch_function import (
+    BatchAttributions,
+    BatchFunction,
+    make_batch_function,
+)
 from shapley_adapters.batches.frame_arrays import floats_from_frame
 from shapley_adapters.errors import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from .coalition_attribution import CoalitionAttribution
+
+def batch_function(
+    method: Any,
+    example: Any,
+    features: Sequence[str] | None,
+    keep: Sequence[str],
+    prefix: str,
+    options: dict[str, Any],
+) -> BatchFunction:
+    """Return a function from a batch of a table to attributions; see `CoalitionAttribution`."""
+    explain = FrameAttribution.of(method, options)
+    return make_batch_function(explain, example, features, keep, prefix)
 
 
 @dataclass(frozen=True)
@@ -23,7 +38,7 @@ class FrameAttribution:
 
     Attributes
     ----------
-    method : CoalitionAttribution
+    method : method of captum_ext
         The method.
     options : dict
         The arguments of `attribute` that differ from the defaults.
@@ -31,12 +46,12 @@ class FrameAttribution:
         The precision of the inputs.
     """
 
-    method: CoalitionAttribution
+    method: Any
     options: dict[str, Any]
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, method: CoalitionAttribution, options: dict[str, Any]) -> FrameAttribution:
+    def of(cls, method: Any, options: dict[str, Any]) -> FrameAttribution:
         """Return the method without its latest estimate and without workers of its own."""
         twin = copy.copy(method)
         twin.last_estimate, twin.n_jobs = None, 1

@@ -1,0 +1,63 @@
+"""Interactions of pairs of features, as tensors."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shapley_adapters.arguments import checked_choice, checked_flag
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import InvalidArgumentTypeError
+from shapley_adapters.interactions.indices import INDICES
+
+from ..inputs.checks import checked_inputs
+
+
+def pair_interactions(
+    method: Any,
+    arguments: tuple[Any, ...],
+    *,
+    index: str,
+    return_standard_error: bool,
+    **options: Any,
+) -> Any:
+    """Return the interactions of all pairs of features; see `CoalitionAttribution.interactions`.
+
+    `arguments` are those of `attribute`, from `inputs` to `perturbations_per_eval`.
+    """
+    if not method._evaluates_coalitions:
+        raise InvalidArgumentTypeError(
+            f"{type(method).__name__} has no interactions: its network gives attributions in one "
+            "pass. Use OddGP or Best."
+        )
+    twin = copy.copy(method)
+    twin._interaction_index = checked_choice("index", index, INDICES)
+    checked_flag("return_standard_error", return_standard_error)
+    answer = twin.attribute(*arguments, return_standard_error=return_standard_error, **options)
+    attributions = answer[0] if return_standard_error else answer
+    method.last_estimate = estimate = twin.last_estimate
+    pairs = estimate.interactions
+    matrices = _as_tensor(pairs.matrices(estimate.values), arguments[0], attributions)
+    if not return_standard_error:
+        return matrices
+    return matrices, _as_tensor(pairs.error_matrices(), arguments[0], attributions)
+
+
+def _as_tensor(matrices: FloatArray, inputs: Any, attributions: Any) -> Tensor:
+    """Return matrices of players, (R, M, M, K), as a tensor, (R, output shape, M, M).
+
+    The attributions, in the form of the inputs, have the type, the device and the output shape.
+    """
+    tensors = attributions if isinstance(attributions, tuple) else (attributions,)
+    of_floats = [tensor for tensor in tensors if tensor.is_floating_point()]
+    n_axes = checked_inputs(inputs)[0].dim() - 1  # of one example
+    leading = tensors[0].shape[: tensors[0].dim() - n_axes]
+    n_players = matrices.shape[1]
+    shaped = np.moveaxis(matrices, 3, 1).reshape(*leading, n_players, n_players)
+    return torch.from_numpy(shaped.copy()).to(
+        device=tensors[0].device, dtype=(of_floats or tensors)[0].dtype
+    )

@@ -1,0 +1,1 @@
+"""Streams of rows, batches of tables, and importance over a data set, by an attribution method."""

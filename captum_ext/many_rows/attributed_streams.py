@@ -1,0 +1,141 @@
+"""Attributions of streams of rows, which no memory has to hold."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shapley_adapters.arguments import checked_flag
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.streams.explained_stream import (
+    ExplainedBlock,
+    StreamCall,
+    explain_stream,
+)
+from shapley_adapters.streams.files import checked_out
+from shapley_adapters.streams.identity import option_texts, text_of
+from shapley_adapters.streams.row_blocks import Block, n_rows_of
+from shapley_adapters.streams.sources import n_rows_known, opened
+from shapley_adapters.torch_support.tensor_arrays import array_of
+
+from ..inputs.forward_arguments import as_tuple
+from ..inputs.streamed_rows import StreamedRows, check_shared, identity_of, join_tensors
+from ..results.streamed_attributions import StreamedAttributions, array_name
+
+
+def attribute_stream(
+    method: Any,
+    rows: Any,
+    out: str | Path,
+    *,
+    roles: Sequence[str] | None,
+    baselines: Any,
+    target: Any,
+    additional_forward_args: object,
+    feature_mask: Any,
+    n_samples: int | None,
+    perturbations_per_eval: int | None,
+    checkpoint: bool,
+    chunk_size: int | None,
+    batched: bool,
+    show_progress: bool,
+    return_standard_error: bool,
+    tolerance: float | str | None,
+) -> StreamedAttributions:
+    """Attribute outputs for rows chunk after chunk, to files; see `CoalitionAttribution`."""
+    shared = {
+        "baselines": baselines,
+        "target": target,
+        "additional_forward_args": additional_forward_args,
+        "feature_mask": feature_mask,
+    }
+    options = {
+        "n_samples": n_samples,
+        "return_standard_error": checked_flag("return_standard_error", return_standard_error),
+        "tolerance": tolerance,
+    }
+    check_shared(shared, roles)
+    source = StreamedRows(opened(rows), roles, checked_flag("batched", batched))
+    all_options = {**options, "perturbations_per_eval": perturbations_per_eval}
+    passed_options = {
+        name: value for name, value in all_options.items() if value not in (None, False)
+    }
+    _check_options(method, passed_options)
+    call = StreamCall(
+        host="captum",
+        blocks=source.blocks,
+        explain=lambda block: _explained_block(method, source, block, shared, passed_options),
+        join=join_tensors,
+        take_seed=lambda seed: _take_seed(method, seed),
+        options=lambda: _identity(method, {**identity_of(shared), **options, "roles": roles}),
+        out=out,
+        checkpoint=checkpoint,
+        chunk_size=chunk_size,
+        n_rows=n_rows_known(source.rows),
+        progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
+        name=method.get_name(),
+    )
+    return StreamedAttributions(checked_out(out), explain_stream(call))
+
+
+def _check_options(method: Any, passed_options: dict[str, Any]) -> None:
+    """Refuse options that the `attribute` of this class does not have."""
+    parameters = inspect.signature(type(method).attribute).parameters
+    unknown = [name for name in passed_options if name not in parameters]
+    if unknown:
+        raise InvalidArgumentError(
+            f"{' and '.join(unknown)} cannot be chosen for {method.get_name()}, which explains "
+            "by one pass of a network. Leave out arguments that attribute does not have."
+        )
+
+
+def _explained_block(
+    method: Any,
+    source: StreamedRows,
+    block: Block,
+    shared: dict[str, Any],
+    passed_options: dict[str, Any],
+) -> ExplainedBlock:
+    """Explain a block of rows by `attribute`, and return arrays for the files."""
+    of_rows = source.arguments(block)
+    further = (
+        *as_tuple(shared["additional_forward_args"]),
+        *of_rows.pop("additional_forward_args", ()),
+    )
+    arguments = {**shared, **of_rows, "additional_forward_args": further or None}
+    answer = method.attribute(**arguments, **passed_options)
+    with_errors = bool(passed_options.get("return_standard_error"))
+    results = {"values": answer[0] if with_errors else answer}
+    if with_errors:
+        results["standard_errors"] = answer[1]
+    arrays = {
+        array_name(name, index): array_of(tensor)
+        for name, tensors in results.items()
+        for index, tensor in enumerate(as_tuple(tensors))
+    }
+    if len(arrays["values"]) != n_rows_of(block) or len(method.last_estimate.values) == 0:
+        raise InvalidArgumentError(
+            "forward_func returns one value for a whole batch, which a stream in chunks does "
+            "not have. Return one output per example."
+        )
+    arrays["base_values"] = method.last_estimate.empty_values
+    arrays["evaluations"] = np.asarray(method.last_estimate.evaluations, dtype=np.int64)
+    about = {"seed": method.seed, "method": method.get_name(), "is_tuple": source.is_tuple}
+    return ExplainedBlock(arrays, {}, about)
+
+
+def _identity(method: Any, arguments: dict[str, Any]) -> dict[str, str]:
+    """Return texts that identify the calls of this method with these arguments."""
+    # Networks are trained or loaded by the first call; numbers do not depend on workers.
+    texts = {"method": type(method).__name__} | option_texts(method, ("trained", "n_jobs"))
+    return texts | {name: text_of(value) for name, value in arguments.items()}
+
+
+def _take_seed(method: Any, seed: int) -> None:
+    """Take the seed of a checkpoint if the user has chosen none."""
+    if method.seed == method._drawn_seed:
+        method.seed = method._drawn_seed = seed
