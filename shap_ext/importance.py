@@ -87,7 +87,7 @@ def global_importance(
         errors_cancel=bool(getattr(explanation, "errors_cancel", False)),
         is_population=plan.is_population,
     )
-    return ExplainedImportance.of(
+    return ExplainedImportance.from_estimate(
         result, plan.kind, _names(explanation, values.shape[1]), explanation.output_names
     )
 

@@ -117,7 +117,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         tensors = gathered(inputs)
         warn_in_training_mode(self.forward_func)
         if self.surrogate is not None and not self.surrogate.is_fitted:
-            with_model = self.surrogate.of(self.forward_func)
+            with_model = self.surrogate.with_model(self.forward_func)
             with_model.fit(tensors, additional_forward_args, feature_mask, show_progress)
         call = self.checked_call(
             tensors, baselines, None, additional_forward_args, feature_mask, None
@@ -273,7 +273,9 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
                 f"{path} was written by another host, for rows as that one has them. Train anew, "
                 "or load it there."
             )
-        Fields.of(str(path), "header.host", about.host).shape("output_shape", about.n_outputs)
+        Fields.from_value(str(path), "header.host", about.host).shape(
+            "output_shape", about.n_outputs
+        )
         self._checked_probes(loaded, str(path), baselines, additional_forward_args, feature_mask)
         self.trained, self.labels = loaded, about.target
         self._trained_function = self.forward_func
@@ -466,7 +468,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
 
-        return Training.of(self)
+        return Training.from_options(self)
 
 
 def _of_targets(

@@ -75,7 +75,7 @@ def global_importance(
             "forward_func returns one value for the whole batch; global_importance needs an "
             "output for each example."
         ) from None
-    return GlobalImportance.of(result, plan.kind, None, None, settings.seed)
+    return GlobalImportance.from_estimate(result, plan.kind, None, None, settings.seed)
 
 
 def _loss_game(method: Any, call: Any, target: Any, loss: Any, labels: Any) -> LossGame:

@@ -66,7 +66,7 @@ class ExplainedRowsMaker:
         """Check the rows and make their game."""
         if not args:
             raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
-        background = Background.of_masker(self.masker, self.background_dtypes)
+        background = Background.from_masker(self.masker, self.background_dtypes)
         is_table = background is not None or self.masker is None
         datasets = [checked_dataset(data, index, is_table) for index, data in enumerate(args)]
         lengths = [dataset.n_rows for dataset in datasets]

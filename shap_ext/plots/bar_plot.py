@@ -70,7 +70,7 @@ def bar(
     mean(|SHAP value|)
     Error bars: 90 % intervals
     """
-    plot = HostPlot.of("bar", arguments, options)
+    plot = HostPlot.from_call("bar", arguments, options)
     cohorts = [
         _sizes(explanation, level, independent_rows)
         for explanation in _explanations(plot.arguments["shap_values"])

@@ -73,9 +73,9 @@ def decision(
     intervals = intervals_of(explanation, level, "decision", _SHAPES, _REMEDY)
     base = _base_value(explanation)
     values = intervals.values if intervals.values.ndim == 2 else intervals.values[None]
-    plot = HostPlot.of("decision", (base, values, *arguments), options)
+    plot = HostPlot.from_call("decision", (base, values, *arguments), options)
     widths = [np.atleast_2d(array) for array in (intervals.below, intervals.above)]
-    paths = _Paths.of(plot, Intervals(values, *widths), base, efficient)
+    paths = _Paths.from_plot(plot, Intervals(values, *widths), base, efficient)
     defaults = _defaults(plot, explanation)
     drawing = plot.draw(feature_order=paths.features, xlim=paths.limits(plot), **defaults)
     _draw_bands(drawing, paths)
@@ -105,7 +105,9 @@ class _Paths:
     features: IntArray
 
     @classmethod
-    def of(cls, plot: HostPlot, intervals: Intervals, base: float, efficient: bool) -> _Paths:
+    def from_plot(
+        cls, plot: HostPlot, intervals: Intervals, base: float, efficient: bool
+    ) -> _Paths:
         """Return the paths as shap draws them."""
         values, n_features = intervals.values, intervals.values.shape[1]
         new_base = plot.arguments["new_base_value"]

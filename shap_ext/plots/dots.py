@@ -31,7 +31,7 @@ class Dots:
     colours: Any
 
     @classmethod
-    def of(cls, collections: Sequence[Any]) -> Dots:
+    def from_collections(cls, collections: Sequence[Any]) -> Dots:
         """Return the dots of some collections of matplotlib."""
         parts = [_of_collection(collection) for collection in collections]
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

@@ -73,7 +73,9 @@ class HostPlot:
     arguments: Mapping[str, Any]
 
     @classmethod
-    def of(cls, name: str, positional: Sequence[Any], options: Mapping[str, Any]) -> HostPlot:
+    def from_call(
+        cls, name: str, positional: Sequence[Any], options: Mapping[str, Any]
+    ) -> HostPlot:
         """Return the call of a plot; arguments that shap does not have are refused."""
         pyplot()
         function = getattr(shap.plots, name)

@@ -43,7 +43,7 @@ def text(*arguments: Any, level: float = 0.95, **options: Any) -> str | None:
     InvalidArgumentError
         If the Explanation has no bounds, or several outputs.
     """
-    plot = HostPlot.of("text", arguments, options)
+    plot = HostPlot.from_call("text", arguments, options)
     explanation = plot.arguments["shap_values"]
     words = [
         (interval, label) for row in _rows(explanation) for interval, label in _of_words(row, level)

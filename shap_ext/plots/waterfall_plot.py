@@ -56,7 +56,7 @@ def waterfall(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | No
     summed width of the five intervals: the error of the sum is at most that, however the errors
     correlate.
     """
-    plot = HostPlot.of("waterfall", arguments, options)
+    plot = HostPlot.from_call("waterfall", arguments, options)
     explanation = plot.arguments["shap_values"]
     intervals = intervals_of(explanation, level, "waterfall", {1: "(features)"}, _REMEDY)
     order = np.argsort(-np.abs(intervals.values))

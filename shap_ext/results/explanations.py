@@ -45,7 +45,7 @@ class Part:
     display_data: Any
     feature_names: list[Any] | None
 
-    def of(self, per_player: Sequence[FloatArray] | FloatArray) -> Any:
+    def select(self, per_player: Sequence[FloatArray] | FloatArray) -> Any:
         """Return the input's part of numbers per player, (R, M, …), in the rows' shapes."""
         if isinstance(per_player, np.ndarray) and len(set(self.shapes)) == 1:
             size = int(np.prod(self.shapes[0]))
@@ -96,15 +96,15 @@ def explanations(
     compute_time : float
         Seconds.
     """
-    selection = OutputSelection.of(estimate, outputs, output_names)
+    selection = OutputSelection.from_names(estimate, outputs, output_names)
     values = selection.values(estimate.values)
     statistics = (estimate.standard_errors, *estimate.interval()) if error_bounds else ()
     bounds = [selection.values(of_players) for of_players in statistics]
     empty = [row[0] for row in selection.values(estimate.empty_values[:, None])]
     results = []
     for part in parts:
-        part_values = part.of(values)
-        errors, lower, upper = map(part.of, bounds) if bounds else (None, None, None)
+        part_values = part.select(values)
+        errors, lower, upper = map(part.select, bounds) if bounds else (None, None, None)
         result = explanation(
             part_values,
             base_values=packed(empty),
@@ -129,7 +129,7 @@ def explanations(
 
 def _of_part(part: Part, selection: OutputSelection, per_player: FloatArray) -> Any:
     """Return numbers of all players and outputs, (R, M, K), in the form of a part's values."""
-    return part.of(selection.values(per_player))
+    return part.select(selection.values(per_player))
 
 
 def explanation(
@@ -176,7 +176,7 @@ class OutputSelection:
     names: Any
 
     @classmethod
-    def of(
+    def from_names(
         cls, estimate: Estimate, outputs: Outputs, names: Sequence[Any] | None
     ) -> OutputSelection:
         """Return the selection of some outputs, by the names of all of them."""

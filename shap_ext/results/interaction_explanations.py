@@ -40,7 +40,7 @@ def interaction_explanation(
     error_bounds, outputs, output_names, compute_time
         As in `explanations`.
     """
-    selection = OutputSelection.of(estimate, outputs, output_names)
+    selection = OutputSelection.from_names(estimate, outputs, output_names)
     matrices = interactions.matrices(estimate.values)
     statistics = [matrices, *_bounds(estimate, interactions, matrices)] if error_bounds else []
     players = [_players_of_row(parts, row) for row in range(len(matrices))]

@@ -179,7 +179,9 @@ class AmortizedShapley:
         )
         return cls(
             SavedExplainer(
-                trained, about, Fingerprint.of(rows.inputs, rows.empty, rows.grand_minus_empty)
+                trained,
+                about,
+                Fingerprint.from_rows(rows.inputs, rows.empty, rows.grand_minus_empty),
             )
         )
 

@@ -76,7 +76,7 @@ class GlobalImportance:
     seed: int | None = None
 
     @classmethod
-    def of(
+    def from_estimate(
         cls,
         estimate: ImportanceEstimate,
         kind: str,

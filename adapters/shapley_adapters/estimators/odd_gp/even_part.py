@@ -165,7 +165,7 @@ def even_posteriors(
     differences = differences / scales[:, None]
     first_values = slice(0, _LEARNED_FROM)
     starts = best_even_priors(signs[: _LEARNED_FROM + 1], differences[:, first_values])
-    pairs = _PairMaps.of(index, signs)
+    pairs = _PairMaps.from_signs(index, signs)
 
     def solve(game: int) -> EvenPosterior:
         centres = np.zeros(n_players) if log_weights is None else log_weights[game]
@@ -225,7 +225,7 @@ class _PairMaps:
     regression: PairRegression
 
     @classmethod
-    def of(cls, index: str, signs: FloatArray) -> _PairMaps:
+    def from_signs(cls, index: str, signs: FloatArray) -> _PairMaps:
         members = membership(signs.shape[1])
         weights = pair_weights(index, signs)
         regression = PairRegression(signs)
