@@ -425,7 +425,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         def formatted(per_player: AttributionArray) -> Any:
             shape = tuple(fitted.saved.description.host["output_shape"])
             if target is not None:
-                per_player, shape = _of_targets(per_player, target, shape)
+                per_player, shape = _target_attributions(per_player, target, shape)
             arguments = (
                 per_player,
                 call.game.groups,
@@ -471,7 +471,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         return Training.from_options(self)
 
 
-def _of_targets(
+def _target_attributions(
     values: AttributionArray, target: Target, output_shape: tuple[int, ...]
 ) -> tuple[AttributionArray, tuple[int, ...]]:
     """Return the attributions of the selected outputs, (B, M, K), and the shape of these."""

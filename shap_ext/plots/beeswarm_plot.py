@@ -75,7 +75,7 @@ def _dots_of_line(drawing: Any, position: int) -> list[PathCollection]:
 
     return [
         collection
-        for collection in drawing.of_type(PathCollection)
+        for collection in drawing.artists_of_kind(PathCollection)
         if len(collection.get_offsets())
         and round(float(np.asarray(collection.get_offsets())[0, 1])) == position
     ]

@@ -214,7 +214,7 @@ def _draw_bands(drawing: Any, paths: _Paths) -> None:
     """Fill the band around each path in the colour of the path."""
     from matplotlib.lines import Line2D
 
-    lines = drawing.of_type(Line2D)[-len(paths.centres) :]
+    lines = drawing.artists_of_kind(Line2D)[-len(paths.centres) :]
     drawn = np.array([line.get_xdata() for line in lines])
     check_values(drawn, paths.centres, "decision", "paths")
     for line, lower, upper in zip(lines, paths.lower, paths.upper, strict=True):

@@ -45,7 +45,7 @@ class Drawing:
     axes: Axes
     artists: Sequence[Any]
 
-    def of_type(self, kind: type[Artist]) -> list[Artist]:
+    def artists_of_kind(self, kind: type[Artist]) -> list[Artist]:
         """Return the new artists of a type; the background of the axes is not one of them."""
         return [
             artist

@@ -73,7 +73,7 @@ def _draw_columns(
     axes_of_columns: list[Axes] = plt.gcf().axes[: intervals.values.shape[1]]
     for feature, axes in enumerate(axes_of_columns):
         drawing = Drawing(axes, axes.get_children())
-        _draw_errors(drawing, explanation[:, feature], intervals.of_features(feature))
+        _draw_errors(drawing, explanation[:, feature], intervals.subset_features(feature))
     _add_level(axes_of_columns[0], level)
     return axes_of_columns[-1]
 
@@ -82,7 +82,7 @@ def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Interval
     """Draw the interval of each dot at the place of the dot, which shap may have moved sideways."""
     from matplotlib.collections import PathCollection
 
-    dots = Dots.from_collections(drawing.of_type(PathCollection))
+    dots = Dots.from_collections(drawing.artists_of_kind(PathCollection))
     dots = dots.where(~np.isnan(dots.x))
     # Rows without a feature value are drawn last, at the left end.
     features = encoded_features(np.asarray(explanation.data))

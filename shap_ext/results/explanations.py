@@ -51,9 +51,9 @@ class Part:
             size = int(np.prod(self.shapes[0]))
             part_values = per_player[:, self.first : self.first + size]
             return part_values.reshape(len(part_values), *self.shapes[0], *part_values.shape[2:])
-        return packed([self._of_row(row, values) for row, values in enumerate(per_player)])
+        return packed([self._row_values(row, values) for row, values in enumerate(per_player)])
 
-    def _of_row(self, row: int, values: FloatArray) -> FloatArray:
+    def _row_values(self, row: int, values: FloatArray) -> FloatArray:
         shape = self.shapes[row]
         part_values = values[self.first : self.first + int(np.prod(shape))]
         return part_values.reshape(*shape, *values.shape[1:])
@@ -122,12 +122,12 @@ def explanations(
         if isinstance(result, BoundedExplanation):
             result.errors_cancel = estimate.errors_cancel  # `global_importance` needs it
         if estimate.trace is not None:
-            store_trace(result, estimate.trace, partial(_of_part, part, selection))
+            store_trace(result, estimate.trace, partial(_part_values, part, selection))
         results.append(result)
     return results[0] if len(results) == 1 else results
 
 
-def _of_part(part: Part, selection: OutputSelection, per_player: FloatArray) -> Any:
+def _part_values(part: Part, selection: OutputSelection, per_player: FloatArray) -> Any:
     """Return numbers of all players and outputs, (R, M, K), in the form of a part's values."""
     return part.select(selection.values(per_player))
 

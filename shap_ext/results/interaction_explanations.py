@@ -45,7 +45,7 @@ def interaction_explanation(
     statistics = [matrices, *_bounds(estimate, interactions, matrices)] if error_bounds else []
     players = [_players_of_row(parts, row) for row in range(len(matrices))]
     values, errors, lower, upper = (
-        _of_players(selection, array, players) for array in statistics or [matrices] * 4
+        _player_matrices(selection, array, players) for array in statistics or [matrices] * 4
     )
     empty = [row[0] for row in selection.values(estimate.empty_values[:, None])]
     result = explanation(
@@ -84,7 +84,7 @@ def _players_of_row(parts: Sequence[Part], row: int) -> IntArray:
     )
 
 
-def _of_players(
+def _player_matrices(
     selection: OutputSelection, matrices: FloatArray, players: Sequence[IntArray]
 ) -> Any:
     """Return the matrices, (R, M, M, K), of the selected outputs and of each row's players."""

@@ -55,7 +55,7 @@ class BatchBounds:
     largest: int
 
     @classmethod
-    def of_bytes(
+    def from_bytes(
         cls,
         row_bytes: int,
         rows_each: int = 1,

@@ -120,13 +120,13 @@ def even_pair_solution(
     centres = None if log_weights is None else np.repeat(log_weights, n_outputs, axis=0)
     games = even_posteriors(index, members, of_games, weights, centres)
 
-    def of_rows(arrays: list[FloatArray]) -> FloatArray:
+    def stacked(arrays: list[FloatArray]) -> FloatArray:
         return np.array(arrays).reshape(n_rows, n_outputs, -1).swapaxes(1, 2)
 
-    sums = of_rows([game.sum_variances for game in games])
+    sums = stacked([game.sum_variances for game in games])
     return PairSolution(
-        values=of_rows([game.means for game in games]),
-        standard_errors=np.sqrt(of_rows([game.variances for game in games])),
+        values=stacked([game.means for game in games]),
+        standard_errors=np.sqrt(stacked([game.variances for game in games])),
         main_errors=np.sqrt(errors**2 + sums / 4),
     )
 
