@@ -114,7 +114,7 @@ class Judge:
     def unfaithfulness(self, candidates: FloatArray) -> UnfaithfulnessLoss:
         """Return the loss of combinations, by the subsets on which all are judged."""
         subsets, losses = removal_losses(self.game, 1, seed=self.seed)
-        return UnfaithfulnessLoss.of(candidates, subsets, losses[:, 0])
+        return UnfaithfulnessLoss.from_candidates(candidates, subsets, losses[:, 0])
 
 
 def all_answers(

@@ -79,7 +79,7 @@ def global_importance(
             f"explanation must be a shap.Explanation; got {type(explanation).__name__}. Call "
             "explainer.global_importance(X) to explain rows."
         )
-    values = _of_players(explanation, explanation.values)
+    values = _player_numbers(explanation, explanation.values)
     result = importance_of_attributions(
         values,
         _errors(explanation, exact),
@@ -87,7 +87,7 @@ def global_importance(
         errors_cancel=bool(getattr(explanation, "errors_cancel", False)),
         is_population=plan.is_population,
     )
-    return ExplainedImportance.of(
+    return ExplainedImportance.from_estimate(
         result, plan.kind, _names(explanation, values.shape[1]), explanation.output_names
     )
 
@@ -95,16 +95,16 @@ def global_importance(
 def _errors(explanation: Explanation, exact: bool) -> FloatArray:
     """Return standard errors, (R, M, K); zeros for exact attributions."""
     if explanation.error_std is not None:
-        return _of_players(explanation, explanation.error_std)
+        return _player_numbers(explanation, explanation.error_std)
     if not exact:
         raise InvalidArgumentError(
             "explanation has no standard errors. Call our explainers with error_bounds=True. Pass "
             "exact=True if the attributions are exact, such as those of TreeExplainer."
         )
-    return np.zeros_like(_of_players(explanation, explanation.values))
+    return np.zeros_like(_player_numbers(explanation, explanation.values))
 
 
-def _of_players(explanation: Explanation, array: Any) -> FloatArray:
+def _player_numbers(explanation: Explanation, array: Any) -> FloatArray:
     """Return numbers of an Explanation as (R, M, K)."""
     array = np.asarray(array)
     if array.dtype == object or array.ndim < 2:

@@ -159,7 +159,7 @@ class AVA(NamedAttribution):
         """
         tensors = checked_inputs(inputs)
         n_examples = len(tensors[0])
-        targets = _of_examples(checked_target(target, n_examples), n_examples)
+        targets = _example_targets(checked_target(target, n_examples), n_examples)
         if target is not None and not takes(self.attribution_method, "target"):
             raise InvalidArgumentError(
                 f"target is given, but {name_of(self.attribution_method)} has no argument target."
@@ -234,7 +234,7 @@ class AVA(NamedAttribution):
         return numbers
 
 
-def _of_examples(target: Target, n_examples: int) -> list[Any]:
+def _example_targets(target: Target, n_examples: int) -> list[Any]:
     """Return the target of each example, in a form that can be looked up."""
     if isinstance(target, Tensor):
         target = target.reshape(-1).tolist()

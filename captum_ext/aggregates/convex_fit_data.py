@@ -68,4 +68,4 @@ class ConvexFitData:
         explanations = explained_neighbours(
             explain, neighbours.predict, neighbours.rows, neighbourhood, seed=seed, with_owners=True
         )
-        return SensitivityLoss.of(*explanations)
+        return SensitivityLoss.from_explanations(*explanations)

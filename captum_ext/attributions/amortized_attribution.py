@@ -117,7 +117,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         tensors = gathered(inputs)
         warn_in_training_mode(self.forward_func)
         if self.surrogate is not None and not self.surrogate.is_fitted:
-            with_model = self.surrogate.of(self.forward_func)
+            with_model = self.surrogate.with_model(self.forward_func)
             with_model.fit(tensors, additional_forward_args, feature_mask, show_progress)
         call = self.checked_call(
             tensors, baselines, None, additional_forward_args, feature_mask, None
@@ -273,7 +273,9 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
                 f"{path} was written by another host, for rows as that one has them. Train anew, "
                 "or load it there."
             )
-        Fields.of(str(path), "header.host", about.host).shape("output_shape", about.n_outputs)
+        Fields.from_value(str(path), "header.host", about.host).shape(
+            "output_shape", about.n_outputs
+        )
         self._checked_probes(loaded, str(path), baselines, additional_forward_args, feature_mask)
         self.trained, self.labels = loaded, about.target
         self._trained_function = self.forward_func
@@ -423,7 +425,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
         def formatted(per_player: AttributionArray) -> Any:
             shape = tuple(fitted.saved.description.host["output_shape"])
             if target is not None:
-                per_player, shape = _of_targets(per_player, target, shape)
+                per_player, shape = _target_attributions(per_player, target, shape)
             arguments = (
                 per_player,
                 call.game.groups,
@@ -466,10 +468,10 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
 
-        return Training.of(self)
+        return Training.from_options(self)
 
 
-def _of_targets(
+def _target_attributions(
     values: AttributionArray, target: Target, output_shape: tuple[int, ...]
 ) -> tuple[AttributionArray, tuple[int, ...]]:
     """Return the attributions of the selected outputs, (B, M, K), and the shape of these."""

@@ -69,7 +69,7 @@ def visualize_image_attr_with_error(
     where the channels belong to one feature of the mask, and otherwise never too small.
     """
     checked_probability("level", level)
-    values, errors = _of_image("attr", attr), _of_image("standard_error", standard_error)
+    values, errors = _image_numbers("attr", attr), _image_numbers("standard_error", standard_error)
     if values.shape != errors.shape:
         raise InvalidArgumentError(
             f"attr and standard_error must have the same shape; got {values.shape} and "
@@ -89,7 +89,7 @@ def visualize_image_attr_with_error(
     return figure, axes
 
 
-def _of_image(name: str, array: Tensor | npt.NDArray[Any]) -> FloatArray:
+def _image_numbers(name: str, array: Tensor | npt.NDArray[Any]) -> FloatArray:
     """Return the numbers of one image, (H, W, C)."""
     numbers = array.detach().cpu().numpy() if isinstance(array, Tensor) else np.asarray(array)
     if numbers.ndim not in (2, 3):

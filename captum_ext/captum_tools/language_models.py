@@ -67,7 +67,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
                     "seed, so that trials differ only where the model or the baselines are "
                     "random. For smaller errors raise n_samples."
                 )
-            kwargs = _of_single_prompts(kwargs)
+            kwargs = _single_prompt_arguments(kwargs)
         return super().attribute(*args, **kwargs)
 
     # captum sets this as the forward function of the method.
@@ -119,7 +119,7 @@ if hasattr(captum.attr, "RemoteLLMAttribution"):  # since captum 0.9
         """`captum.attr.RemoteLLMAttribution` that also accepts the methods of this package."""
 
 
-def _of_single_prompts(arguments: dict[str, Any]) -> dict[str, Any]:
+def _single_prompt_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments for a method; captum's forward function takes one prompt at a time."""
     if arguments.get("perturbations_per_eval", 1) not in (1, None):
         raise InvalidArgumentError(

@@ -124,7 +124,7 @@ class ForwardFunctionGame:
         """Between which sizes of batches to choose, unless the user has chosen one."""
         if self.perturbations_per_eval is not None or self.calls_in_flight > 0:
             return None  # calls in flight make a batch of their own
-        return BatchBounds.of_bytes(
+        return BatchBounds.from_bytes(
             self._example_bytes,
             self.baselines.n_draws,
             max_bytes=max_input_bytes(self.inputs[0].device),
@@ -284,7 +284,7 @@ class ForwardFunctionGame:
         rows, presence = rows[pair], presence.repeat(n_draws, 1)
         points = []
         for index, tensor in enumerate(self.inputs):
-            start = self.baselines.of_rows(index, rows, draw)
+            start = self.baselines.drawn_rows(index, rows, draw)
             degree = self.groups.spread_tensor(presence, rows, index).reshape(start.shape)
             if start.is_inference():  # autograd cannot save it
                 start = start.clone()

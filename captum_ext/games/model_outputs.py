@@ -60,14 +60,14 @@ class OutputSelection:
 
     def __call__(self, output: object, rows: IntArray) -> Tensor:
         """Return the selected outputs of some rows, (P, K)."""
-        selected = self._of_rows(output, len(rows))
+        selected = self._row_outputs(output, len(rows))
         if self.target is not None:
             selected = self._target_of(selected, rows)
         self._first_shape.check(tuple(selected.shape[1:]))
         self.shape, self.dtype = tuple(selected.shape[1:]), selected.dtype
         return selected.reshape(len(rows), int(np.prod(self.shape, dtype=np.intp)))
 
-    def _of_rows(self, output: object, n_rows: int) -> Tensor:
+    def _row_outputs(self, output: object, n_rows: int) -> Tensor:
         """Return an output that has an entry for each row.
 
         Raises

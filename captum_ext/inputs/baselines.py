@@ -121,7 +121,7 @@ class Baselines:
         shape = (len(rows), *inputs.shape[1:])
         if inputs.device.type != "cpu" or inputs.dtype not in _KNOWN_TO_NUMPY:
             is_absent = torch.as_tensor(absent.reshape(shape), device=inputs.device)
-            return torch.where(is_absent, self.of_rows(index, rows, draws), inputs[rows])
+            return torch.where(is_absent, self.drawn_rows(index, rows, draws), inputs[rows])
         # NumPy gathers and copies several times faster than torch does on a CPU.
         filled = inputs.numpy()[rows]
         source, baseline_rows = self.tensors[index].numpy(), self._baseline_rows(index, rows, draws)
@@ -132,7 +132,7 @@ class Baselines:
         )
         return torch.from_numpy(filled)
 
-    def of_rows(self, index: int, rows: IntArray, draws: IntArray | None) -> Tensor:
+    def drawn_rows(self, index: int, rows: IntArray, draws: IntArray | None) -> Tensor:
         """Return the baselines of an input for examples `rows` and draws `draws`."""
         baseline, baseline_rows = self.tensors[index], self._baseline_rows(index, rows, draws)
         if baseline_rows is None:

@@ -126,7 +126,7 @@ def arguments_of_rows(
     return tuple(
         argument[rows]
         if _is_unmarked(argument) and argument.shape[:1] == (n_examples,)
-        else _of_rows(argument, rows)
+        else _argument_rows(argument, rows)
         for argument in arguments
     )
 
@@ -199,7 +199,7 @@ def copied(argument: object) -> Any:
     return _mapped(copied, argument)
 
 
-def _of_rows(argument: object, rows: IntArray) -> Any:
+def _argument_rows(argument: object, rows: IntArray) -> Any:
     """Return an argument for rows: marked parts by their marks, copies of all others."""
     if isinstance(argument, Shared):
         return copied(argument.value)
@@ -207,7 +207,7 @@ def _of_rows(argument: object, rows: IntArray) -> Any:
         return argument.as_subclass(Tensor)[rows]
     if isinstance(argument, (Tensor, np.ndarray)):
         return copied(argument)
-    return _mapped(lambda part: _of_rows(part, rows), argument)
+    return _mapped(lambda part: _argument_rows(part, rows), argument)
 
 
 def _mapped(function: Callable[[Any], Any], argument: Any) -> Any:

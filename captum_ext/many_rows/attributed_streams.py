@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from shapley_adapters.streams.row_blocks import Block, n_rows_of
 from shapley_adapters.streams.sources import n_rows_known, opened
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import Baselines, FeatureMask, Inputs, Target
 from ..inputs.forward_arguments import as_tuple
 from ..inputs.streamed_rows import StreamedRows, check_shared, identity_of, join_tensors
 from ..results.streamed_attributions import StreamedAttributions, array_name
@@ -29,14 +30,14 @@ from ..results.streamed_attributions import StreamedAttributions, array_name
 
 def attribute_stream(
     method: Any,
-    rows: Any,
+    rows: Inputs | str | Path | Iterable[Any],
     out: str | Path,
     *,
     roles: Sequence[str] | None,
-    baselines: Any,
-    target: Any,
+    baselines: Baselines,
+    target: Target,
     additional_forward_args: object,
-    feature_mask: Any,
+    feature_mask: FeatureMask,
     n_samples: int | None,
     perturbations_per_eval: int | None,
     checkpoint: bool,

@@ -28,7 +28,7 @@ def batch_function(
     options: dict[str, Any],
 ) -> BatchFunction:
     """Return a function from a batch of a table to attributions; see `CoalitionAttribution`."""
-    explain = FrameAttribution.of(method, options)
+    explain = FrameAttribution.from_method(method, options)
     return make_batch_function(explain, example, features, keep, prefix)
 
 
@@ -51,7 +51,7 @@ class FrameAttribution:
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, method: Any, options: dict[str, Any]) -> FrameAttribution:
+    def from_method(cls, method: Any, options: dict[str, Any]) -> FrameAttribution:
         """Return the method without its latest estimate and without workers of its own."""
         twin = copy.copy(method)
         twin.last_estimate, twin.n_jobs = None, 1

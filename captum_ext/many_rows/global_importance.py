@@ -18,16 +18,17 @@ from shapley_adapters.global_importance.result import GlobalImportance
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
+from ..argument_types import Baselines, FeatureMask, Inputs, Target
 from ..games.model_outputs import OneValueForBatchError
 
 
 def global_importance(
     method: Any,
-    inputs: Any,
-    baselines: Any,
-    target: Any,
+    inputs: Inputs,
+    baselines: Baselines,
+    target: Target,
     additional_forward_args: object,
-    feature_mask: Any,
+    feature_mask: FeatureMask,
     n_samples: int | None,
     perturbations_per_eval: int | None,
     *,
@@ -75,10 +76,12 @@ def global_importance(
             "forward_func returns one value for the whole batch; global_importance needs an "
             "output for each example."
         ) from None
-    return GlobalImportance.of(result, plan.kind, None, None, settings.seed)
+    return GlobalImportance.from_estimate(result, plan.kind, None, None, settings.seed)
 
 
-def _loss_game(method: Any, call: Any, target: Any, loss: Any, labels: Any) -> LossGame:
+def _loss_game(
+    method: Any, call: Any, target: Target, loss: str | LossFunction | None, labels: Any
+) -> LossGame:
     """Return the game of the loss of the averaged output."""
     if target is not None:
         raise InvalidArgumentError(

@@ -225,18 +225,18 @@ class AggregateExplainer(ModelExplainer):
         )  # (R, K, M) or (R, M)
         values = np.moveaxis(values.reshape(len(rows), -1, values.shape[-1]), 1, 2)
         base = combination.base_values.reshape(len(rows), -1)
-        check_sums(values, base, self._of_model().outputs_of(rows), self.name)
+        check_sums(values, base, self._model_explainer().outputs_of(rows), self.name)
 
     def _empty_value(self) -> FloatArray:
         last = self._last_base_values
         if last is None:
-            return self._of_model()._empty_value()
+            return self._model_explainer()._empty_value()
         value = shared_value(last.reshape(len(last), -1))
         if value is None:
             raise no_expected_value("it differs from row to row.")
         return value
 
-    def _of_model(self) -> CoalitionExplainer:
+    def _model_explainer(self) -> CoalitionExplainer:
         """Return an explainer of the same model with the same masker, to evaluate it."""
         return CoalitionExplainer(
             self.model, self.masker, self.link, linearize_link=self.linearize_link

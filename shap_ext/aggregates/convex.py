@@ -154,4 +154,4 @@ class ConvexExplainer(CandidateExplainer):
             results = [result.values for result in explained_by_all(base_explainers, x, arguments)]
             return results, has_outputs(results[0], x)
 
-        return ConvexFitData.of(self, explain, rows)
+        return ConvexFitData.from_rows(self, explain, rows)

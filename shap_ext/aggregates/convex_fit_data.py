@@ -71,7 +71,7 @@ class ConvexFitData:
             )
 
     @classmethod
-    def of(cls, explainer: Any, explain: Explain, rows: Rows | None) -> ConvexFitData:
+    def from_rows(cls, explainer: Any, explain: Explain, rows: Rows | None) -> ConvexFitData:
         """Check the rows and return the data."""
         if rows is None or not hasattr(rows, "shape") or rows.shape[0] == 0:
             raise InvalidArgumentError(
@@ -112,7 +112,7 @@ class ConvexFitData:
             around,
             seed=self.explainer.seed,
         )
-        return SensitivityLoss.of(*explanations)
+        return SensitivityLoss.from_explanations(*explanations)
 
     def unfaithfulness(self) -> UnfaithfulnessLoss:
         """Return the distance of combinations from the changes of output without features."""
@@ -128,7 +128,9 @@ class ConvexFitData:
             )
         subsets, losses = removal_losses(game, n_outputs, seed=explainer.seed)
         merged = candidates.reshape(n_candidates, n_rows * n_outputs, n_features)
-        return UnfaithfulnessLoss.of(merged, subsets, losses.reshape(n_rows * n_outputs, -1))
+        return UnfaithfulnessLoss.from_candidates(
+            merged, subsets, losses.reshape(n_rows * n_outputs, -1)
+        )
 
     def _groups(self) -> Any:
         """Return the groups of columns of the first base explainer that has any."""

@@ -104,7 +104,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         _check_rows(data)
         n_real = len(data)
         if self.surrogate is not None and not self.surrogate.is_fitted:
-            self.surrogate.of(self.model).fit(data, self.groups, silent)
+            self.surrogate.with_model(self.model).fit(data, self.groups, silent)
         if self.n_mixed_rows > 0:
             data = self._with_mixed_rows(data)
         explained = self.explained_rows((data,))
@@ -377,7 +377,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
     def _training(self) -> Training:
         from shapley_adapters.amortized.training import Training
 
-        return Training.of(self)
+        return Training.from_options(self)
 
     def _loaded(self, path: str | Path) -> AmortizedShapley:
         """Read a trained network, and see that this model is the one it was trained on."""

@@ -485,7 +485,7 @@ class CoalitionExplainer(ModelExplainer):
             raise no_expected_value("it may differ from row to row.")
         if self.masker is None:
             raise no_expected_value("there is no masker. Explain some rows first.")
-        background = Background.of_masker(self.masker, self._background_dtypes)
+        background = Background.from_masker(self.masker, self._background_dtypes)
         if background is None:
             raise no_expected_value(
                 f"with the masker {type(self.masker).__name__} it may differ from row to row."

@@ -53,7 +53,7 @@ def _reference(
 
     if explainer.surrogate is not None or explainer.features is not None:
         return None
-    background = Background.of_masker(explainer.masker, explainer._background_dtypes)
+    background = Background.from_masker(explainer.masker, explainer._background_dtypes)
     row_shape = np.shape(rows)[1:]
     if explained.groups is None or (background is not None and background.is_sparse):
         return None

@@ -100,7 +100,9 @@ class TabularGame(MaskedTable):
     def batch_bounds(self) -> BatchBounds:
         """Between which sizes of batches to choose."""
         row_bytes = self.rows.shape[1] * self.rows.itemsize
-        return BatchBounds.of_bytes(row_bytes, len(self.background), max_bytes=self.max_input_bytes)
+        return BatchBounds.from_bytes(
+            row_bytes, len(self.background), max_bytes=self.max_input_bytes
+        )
 
     def active_players(self) -> BoolArray:
         """Return the players whose columns differ from any background row; NaN equals NaN."""

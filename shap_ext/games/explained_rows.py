@@ -66,7 +66,7 @@ class ExplainedRowsMaker:
         """Check the rows and make their game."""
         if not args:
             raise InvalidArgumentTypeError("X is missing: pass the rows to explain.")
-        background = Background.of_masker(self.masker, self.background_dtypes)
+        background = Background.from_masker(self.masker, self.background_dtypes)
         is_table = background is not None or self.masker is None
         datasets = [checked_dataset(data, index, is_table) for index, data in enumerate(args)]
         lengths = [dataset.n_rows for dataset in datasets]
@@ -81,10 +81,12 @@ class ExplainedRowsMaker:
         if self.masker is None:
             background = zero_background(datasets)
         if background is None:
-            return self._of_masker(datasets)
-        return self._of_background(background, datasets)
+            return self._from_masker(datasets)
+        return self._from_background(background, datasets)
 
-    def _of_background(self, background: Background, datasets: Sequence[Dataset]) -> ExplainedRows:
+    def _from_background(
+        self, background: Background, datasets: Sequence[Dataset]
+    ) -> ExplainedRows:
         if len(datasets) > 1:
             raise InvalidArgumentError(
                 f"{len(datasets)} datasets were passed, but the masker's background is one "
@@ -106,7 +108,7 @@ class ExplainedRowsMaker:
         )
         return ExplainedRows(game, _parts(datasets, shapes, groups), groups, layout)
 
-    def _of_masker(self, datasets: Sequence[Dataset]) -> ExplainedRows:
+    def _from_masker(self, datasets: Sequence[Dataset]) -> ExplainedRows:
         masker, explained = with_targets(self.masker, datasets)
         rows = masked_rows(masker, explained, is_torch_module(inner_model(self.model)))
         shapes = [list(of_input) for of_input in zip(*(row.shapes for row in rows), strict=True)]
@@ -115,7 +117,7 @@ class ExplainedRowsMaker:
                 f"masker {type(self.masker).__name__} has no players; there is nothing to explain."
             )
         if any(len(set(of_input)) > 1 for of_input in shapes) or self._are_named_by_masker(rows):
-            return self._of_rows_apart(explained, rows, shapes)
+            return self._rows_apart(explained, rows, shapes)
         names = self._column_names(explained, [of_input[0] for of_input in shapes])
         groups = make_groups(self.groups, names)
         players_of_rows = [groups.players] * len(rows)
@@ -125,7 +127,7 @@ class ExplainedRowsMaker:
         )
         return ExplainedRows(game, _parts(explained, shapes, groups, rows), groups, layout)
 
-    def _of_rows_apart(
+    def _rows_apart(
         self,
         datasets: Sequence[Dataset],
         rows: Sequence[MaskedRow],

@@ -110,7 +110,7 @@ class MaskerGame(GameOfModel):
     @property
     def batch_bounds(self) -> BatchBounds:
         """Between which sizes of batches to choose."""
-        return BatchBounds.of_bytes(
+        return BatchBounds.from_bytes(
             self._bytes_each(), max_rows=_MAX_EVALUATIONS, max_bytes=self.max_input_bytes
         )
 

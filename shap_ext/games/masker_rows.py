@@ -80,7 +80,7 @@ def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> 
         return _imputed(masker, datasets, is_module)
     if isinstance(masker, Targeted) or inner_masker(masker) is not None:
         return _accompanied(masker, datasets, is_module)
-    background = Background.of_masker(masker)
+    background = Background.from_masker(masker)
     if background is not None and background.weights is not None:
         raise InvalidArgumentError(
             "masker is part of another masker and holds rows with weights, as shap.kmeans returns "
@@ -148,7 +148,7 @@ def _tabular(background: Background, datasets: Sequence[Dataset], is_module: boo
 
 
 def _imputed(masker: shap.maskers.Impute, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
-    imputer = LinearImputer.of_masker(masker)
+    imputer = LinearImputer.from_masker(masker)
     absent = Background(imputer.mean[None], imputer.columns)
     _check_one_table(datasets)
     rows, _, _ = table_and_background(datasets[0], absent)

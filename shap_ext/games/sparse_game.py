@@ -43,7 +43,7 @@ class SparseGame(MaskedTable):
     @property
     def batch_bounds(self) -> BatchBounds:
         """Between which sizes of batches to choose."""
-        return BatchBounds.of_bytes(
+        return BatchBounds.from_bytes(
             self._row_bytes, int(self.background.shape[0]), max_bytes=self.max_input_bytes
         )
 

@@ -57,7 +57,7 @@ class Background:
     is_sparse: bool = False
 
     @classmethod
-    def of_masker(cls, masker: Masker, dtypes: pd.Series | None = None) -> Background | None:
+    def from_masker(cls, masker: Masker, dtypes: pd.Series | None = None) -> Background | None:
         """Return the background of a masker that only inserts background values, else None."""
         values = background_of(masker)
         if values is None:

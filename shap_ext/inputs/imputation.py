@@ -40,7 +40,7 @@ class LinearImputer:
 
     @classmethod
     @one_blas_thread()
-    def of_masker(cls, masker: shap.maskers.Masker) -> LinearImputer:
+    def from_masker(cls, masker: shap.maskers.Masker) -> LinearImputer:
         """Convert a `shap.maskers.Impute`, which in shap only stores its arguments."""
         if masker.method != "linear":
             raise InvalidArgumentError(

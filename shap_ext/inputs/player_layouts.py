@@ -47,10 +47,10 @@ class PlayerLayout:
                     f"graph=, {GRAPH_FORMS}."
                 )
             graph = "grid"
-        rows = [self._of_row(row) for row in range(len(self.players))]
+        rows = [self._row_players(row) for row in range(len(self.players))]
         return read_graphs(graph, rows, self.n_players, self.names)
 
-    def _of_row(self, row: int) -> list[IntArray]:
+    def _row_players(self, row: int) -> list[IntArray]:
         shapes = [of_input[row] for of_input in self.shapes]
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         parts = np.split(self.players[row], ends[:-1])

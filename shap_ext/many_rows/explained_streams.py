@@ -160,7 +160,7 @@ def _identity(explainer: Any, options: dict[str, Any]) -> dict[str, str]:
     left_out = ("model", "masker", "trained", "n_jobs")
     texts = {"explainer": type(explainer).__name__, "model": text_of(inner_model(explainer.model))}
     texts |= option_texts(explainer, left_out)
-    background = Background.of_masker(explainer.masker, explainer._background_dtypes)
+    background = Background.from_masker(explainer.masker, explainer._background_dtypes)
     texts["masker"] = text_of(explainer.masker if background is None else background.values)
     return texts | {name: text_of(value) for name, value in options.items()}
 

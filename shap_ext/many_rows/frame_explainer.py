@@ -31,7 +31,7 @@ def batch_function(
 ) -> BatchFunction:
     """Return a function from a batch of a table to attributions; see `CoalitionExplainer`."""
     takes_frames = explainer._background_dtypes is not None
-    explain = ShapFrameExplainer.of(explainer, options, takes_frames)
+    explain = ShapFrameExplainer.from_explainer(explainer, options, takes_frames)
     return make_batch_function(explain, example, features, keep, prefix)
 
 
@@ -54,7 +54,9 @@ class ShapFrameExplainer:
     takes_frames: bool
 
     @classmethod
-    def of(cls, explainer: Any, options: dict[str, Any], takes_frames: bool) -> ShapFrameExplainer:
+    def from_explainer(
+        cls, explainer: Any, options: dict[str, Any], takes_frames: bool
+    ) -> ShapFrameExplainer:
         """Return the explainer without its latest estimate and without workers of its own."""
         twin = copy.copy(explainer)
         twin.last_estimate, twin.n_jobs = None, 1

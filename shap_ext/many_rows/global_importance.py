@@ -70,7 +70,7 @@ def global_importance(
     result = estimate_importance(game, explainer._estimator(), settings, plan)
     output_names = explainer._checked_output_names(game, result.parts.mean.shape[1])
     names = list(map(str, explained.groups.names))
-    return ExplainedImportance.of(result, plan.kind, names, output_names, settings.seed)
+    return ExplainedImportance.from_estimate(result, plan.kind, names, output_names, settings.seed)
 
 
 def _loss_game(explainer: Any, explained: Any, loss: Any, y: Any) -> LossGame:

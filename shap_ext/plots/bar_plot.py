@@ -70,7 +70,7 @@ def bar(
     mean(|SHAP value|)
     Error bars: 90 % intervals
     """
-    plot = HostPlot.of("bar", arguments, options)
+    plot = HostPlot.from_call("bar", arguments, options)
     cohorts = [
         _sizes(explanation, level, independent_rows)
         for explanation in _explanations(plot.arguments["shap_values"])
@@ -133,7 +133,7 @@ def _draw_errors(drawing: Any, lines: list[Intervals]) -> None:
     from matplotlib.text import Text
 
     axes = drawing.axes
-    bars = drawing.of_type(Rectangle)
+    bars = drawing.artists_of_kind(Rectangle)
     values, below, above = (
         np.concatenate([getattr(line, name) for line in lines])
         for name in ("values", "below", "above")
@@ -143,7 +143,7 @@ def _draw_errors(drawing: Any, lines: list[Intervals]) -> None:
     axes.errorbar(
         values, heights, xerr=[below, above], fmt="none", ecolor=BAR_COLOUR, capsize=3, zorder=4
     )
-    labels = drawing.of_type(Text)[: len(bars)]  # the next one belongs to the clustering
+    labels = drawing.artists_of_kind(Text)[: len(bars)]  # the next one belongs to the clustering
     move_labels(labels, below, above)
     make_room(axes, values - below, values + above)
     make_room_for_labels(axes, labels)

@@ -51,7 +51,7 @@ def beeswarm(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | Non
     The band of "Sum of 5 other features" has the summed width of the five intervals: the error of
     the sum is at most that, however the errors correlate.
     """
-    plot = HostPlot.of("beeswarm", arguments, options)
+    plot = HostPlot.from_call("beeswarm", arguments, options)
     explanation = plot.arguments["shap_values"]
     shapes = {2: "(rows, features)"}
     intervals = intervals_of(explanation, level, "beeswarm", shapes, _REMEDY)
@@ -75,7 +75,7 @@ def _dots_of_line(drawing: Any, position: int) -> list[PathCollection]:
 
     return [
         collection
-        for collection in drawing.of_type(PathCollection)
+        for collection in drawing.artists_of_kind(PathCollection)
         if len(collection.get_offsets())
         and round(float(np.asarray(collection.get_offsets())[0, 1])) == position
     ]
@@ -89,7 +89,7 @@ def _draw_bands(
     feature: int,
 ) -> None:
     """Draw the interval of each dot of a line at the height of the dot."""
-    dots = Dots.of(collections)
+    dots = Dots.from_collections(collections)
     values = interval.values[:, 0]
     limits = [c.get_clim() for c in collections if c.get_array() is not None]
     shades = _shades(explanation.data, feature, limits) if limits else np.full(len(values), np.nan)

@@ -76,7 +76,7 @@ def comparison(
     """
     _check_pair(first, second, names)
     checked_count("max_display", max_display)
-    pair = _Pair.of(first, second)
+    pair = _Pair.from_explanations(first, second)
     order = np.argsort(-np.maximum(*np.abs(pair.values)), kind="stable")[:max_display]
     with required_packages("shap_ext.plots needs matplotlib", extra="plots"):
         import matplotlib.pyplot as plt
@@ -111,7 +111,7 @@ class _Pair:
     is_mean: bool
 
     @classmethod
-    def of(cls, first: Explanation, second: Explanation) -> _Pair:
+    def from_explanations(cls, first: Explanation, second: Explanation) -> _Pair:
         """Return the numbers of two Explanations."""
         sides = [_intervals(one) for one in (first, second)]
         is_mean = np.ndim(first.values) == 2

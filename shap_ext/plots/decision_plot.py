@@ -73,9 +73,9 @@ def decision(
     intervals = intervals_of(explanation, level, "decision", _SHAPES, _REMEDY)
     base = _base_value(explanation)
     values = intervals.values if intervals.values.ndim == 2 else intervals.values[None]
-    plot = HostPlot.of("decision", (base, values, *arguments), options)
+    plot = HostPlot.from_call("decision", (base, values, *arguments), options)
     widths = [np.atleast_2d(array) for array in (intervals.below, intervals.above)]
-    paths = _Paths.of(plot, Intervals(values, *widths), base, efficient)
+    paths = _Paths.from_plot(plot, Intervals(values, *widths), base, efficient)
     defaults = _defaults(plot, explanation)
     drawing = plot.draw(feature_order=paths.features, xlim=paths.limits(plot), **defaults)
     _draw_bands(drawing, paths)
@@ -105,7 +105,9 @@ class _Paths:
     features: IntArray
 
     @classmethod
-    def of(cls, plot: HostPlot, intervals: Intervals, base: float, efficient: bool) -> _Paths:
+    def from_plot(
+        cls, plot: HostPlot, intervals: Intervals, base: float, efficient: bool
+    ) -> _Paths:
         """Return the paths as shap draws them."""
         values, n_features = intervals.values, intervals.values.shape[1]
         new_base = plot.arguments["new_base_value"]
@@ -212,7 +214,7 @@ def _draw_bands(drawing: Any, paths: _Paths) -> None:
     """Fill the band around each path in the colour of the path."""
     from matplotlib.lines import Line2D
 
-    lines = drawing.of_type(Line2D)[-len(paths.centres) :]
+    lines = drawing.artists_of_kind(Line2D)[-len(paths.centres) :]
     drawn = np.array([line.get_xdata() for line in lines])
     check_values(drawn, paths.centres, "decision", "paths")
     for line, lower, upper in zip(lines, paths.lower, paths.upper, strict=True):

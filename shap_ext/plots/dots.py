@@ -31,9 +31,9 @@ class Dots:
     colours: Any
 
     @classmethod
-    def of(cls, collections: Sequence[Any]) -> Dots:
+    def from_collections(cls, collections: Sequence[Any]) -> Dots:
         """Return the dots of some collections of matplotlib."""
-        parts = [_of_collection(collection) for collection in collections]
+        parts = [_collection_dots(collection) for collection in collections]
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def where(self, are_wanted: BoolArray) -> Dots:
@@ -46,7 +46,7 @@ class Dots:
         )
 
 
-def _of_collection(
+def _collection_dots(
     collection: Any,
 ) -> tuple[FloatArray, FloatArray, FloatArray, Any]:
     """Return positions, numbers and colours of the dots of a collection."""

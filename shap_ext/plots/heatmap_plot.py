@@ -51,7 +51,7 @@ def heatmap(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
     "Sum of 5 other features" has the summed width of the five intervals: the error of the sum is at
     most that, however the errors correlate.
     """
-    plot = HostPlot.of("heatmap", arguments, options)
+    plot = HostPlot.from_call("heatmap", arguments, options)
     explanation = plot.arguments["shap_values"]
     shapes = {2: "(rows, features)"}
     intervals = intervals_of(explanation, level, "heatmap", shapes, _REMEDY)

@@ -45,7 +45,7 @@ class Drawing:
     axes: Axes
     artists: Sequence[Any]
 
-    def of_type(self, kind: type[Artist]) -> list[Artist]:
+    def artists_of_kind(self, kind: type[Artist]) -> list[Artist]:
         """Return the new artists of a type; the background of the axes is not one of them."""
         return [
             artist
@@ -73,7 +73,9 @@ class HostPlot:
     arguments: Mapping[str, Any]
 
     @classmethod
-    def of(cls, name: str, positional: Sequence[Any], options: Mapping[str, Any]) -> HostPlot:
+    def from_call(
+        cls, name: str, positional: Sequence[Any], options: Mapping[str, Any]
+    ) -> HostPlot:
         """Return the call of a plot; arguments that shap does not have are refused."""
         pyplot()
         function = getattr(shap.plots, name)

@@ -105,7 +105,7 @@ def draw_pairs(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the heat map of some intervals, (M, M) or (R, M, M); unknown ones are not hatched."""
-    pairs = _of_pairs(intervals)
+    pairs = _whole_pairs(intervals)
     is_mean = pairs.values.ndim == 3
     if is_mean:
         pairs = pairs.mean_sizes(independent_rows=independent_rows)
@@ -128,7 +128,7 @@ def _check_square(values: FloatArray) -> None:
         )
 
 
-def _of_pairs(intervals: Intervals) -> Intervals:
+def _whole_pairs(intervals: Intervals) -> Intervals:
     """Return whole interactions in place of the halves that both entries of a pair have."""
     n_features = intervals.values.shape[-1]
     shares = 2.0 - np.eye(n_features)

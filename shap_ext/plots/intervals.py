@@ -58,7 +58,7 @@ class Intervals:
         contains: BoolArray = (self.lower <= 0) & (self.upper >= 0)
         return contains
 
-    def of_features(self, features: Any) -> Intervals:
+    def subset_features(self, features: Any) -> Intervals:
         """Return the intervals of some features, the last axis."""
         return Intervals(
             self.values[..., features], self.below[..., features], self.above[..., features]

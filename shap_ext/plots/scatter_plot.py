@@ -46,7 +46,7 @@ def scatter(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | None
     InvalidArgumentError
         If the Explanation has no bounds, or several outputs.
     """
-    plot = HostPlot.of("scatter", arguments, options)
+    plot = HostPlot.from_call("scatter", arguments, options)
     explanation = plot.arguments["shap_values"]
     is_one = isinstance(getattr(explanation, "feature_names", None), str)
     shapes = {1: _SHAPES[1]} if is_one else _SHAPES
@@ -73,7 +73,7 @@ def _draw_columns(
     axes_of_columns: list[Axes] = plt.gcf().axes[: intervals.values.shape[1]]
     for feature, axes in enumerate(axes_of_columns):
         drawing = Drawing(axes, axes.get_children())
-        _draw_errors(drawing, explanation[:, feature], intervals.of_features(feature))
+        _draw_errors(drawing, explanation[:, feature], intervals.subset_features(feature))
     _add_level(axes_of_columns[0], level)
     return axes_of_columns[-1]
 
@@ -82,7 +82,7 @@ def _draw_errors(drawing: Drawing, explanation: Explanation, intervals: Interval
     """Draw the interval of each dot at the place of the dot, which shap may have moved sideways."""
     from matplotlib.collections import PathCollection
 
-    dots = Dots.of(drawing.of_type(PathCollection))
+    dots = Dots.from_collections(drawing.artists_of_kind(PathCollection))
     dots = dots.where(~np.isnan(dots.x))
     # Rows without a feature value are drawn last, at the left end.
     features = encoded_features(np.asarray(explanation.data))

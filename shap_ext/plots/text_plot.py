@@ -43,10 +43,12 @@ def text(*arguments: Any, level: float = 0.95, **options: Any) -> str | None:
     InvalidArgumentError
         If the Explanation has no bounds, or several outputs.
     """
-    plot = HostPlot.of("text", arguments, options)
+    plot = HostPlot.from_call("text", arguments, options)
     explanation = plot.arguments["shap_values"]
     words = [
-        (interval, label) for row in _rows(explanation) for interval, label in _of_words(row, level)
+        (interval, label)
+        for row in _rows(explanation)
+        for interval, label in _word_notes(row, level)
     ]
     with np.printoptions(legacy="1.21"):  # shap 0.51 writes NumPy's numbers into colours
         html = plot.function(**{**plot.arguments, "display": False})
@@ -75,7 +77,7 @@ def _rows(explanation: shap.Explanation) -> list[Any]:
     return [explanation[row] for row in range(len(values))]
 
 
-def _of_words(row: shap.Explanation, level: float) -> list[tuple[bool, str]]:
+def _word_notes(row: shap.Explanation, level: float) -> list[tuple[bool, str]]:
     """Return for each word whether its interval contains 0, and the text that the mouse shows."""
     intervals = intervals_of(row, level, "text", {1: "(words) of each text"}, _REMEDY)
     if len(intervals.values) != len(row.data):

@@ -56,7 +56,7 @@ def waterfall(*arguments: Any, level: float = 0.95, **options: Any) -> Axes | No
     summed width of the five intervals: the error of the sum is at most that, however the errors
     correlate.
     """
-    plot = HostPlot.of("waterfall", arguments, options)
+    plot = HostPlot.from_call("waterfall", arguments, options)
     explanation = plot.arguments["shap_values"]
     intervals = intervals_of(explanation, level, "waterfall", {1: "(features)"}, _REMEDY)
     order = np.argsort(-np.abs(intervals.values))
@@ -87,7 +87,7 @@ def _draw_errors(drawing: Drawing, lines: Intervals, base: float) -> None:
         zorder=4,
     )
     make_room(axes, ends - lines.below, ends + lines.above)
-    labels = sorted(drawing.of_type(Text), key=lambda label: -label.get_position()[1])
+    labels = sorted(drawing.artists_of_kind(Text), key=lambda label: -label.get_position()[1])
     _place_labels(axes, labels, lines, ends)
     make_room_for_labels(axes, labels)
     for other in pyplot().gcf().axes:  # of the labels E[f(X)] and f(x)
@@ -118,7 +118,7 @@ def _check_arrows(drawing: Drawing, starts: FloatArray) -> None:
     """Check that each arrow starts where expected, from the top."""
     from matplotlib.patches import FancyArrow
 
-    corners = [np.asarray(arrow.get_xy()) for arrow in drawing.of_type(FancyArrow)]
+    corners = [np.asarray(arrow.get_xy()) for arrow in drawing.artists_of_kind(FancyArrow)]
     corners.sort(key=lambda points: -float(points[:, 1].min()))
     drawn = [
         points[np.argmin(np.abs(points[:, 0] - start)), 0]

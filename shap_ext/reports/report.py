@@ -115,7 +115,7 @@ def report(
     for view in views:
         sections += _sections(view, rows, max_display)
     if interactions is not None:
-        sections += _of_interactions(interactions)
+        sections += _interaction_sections(interactions)
     record = getattr(explanation, "call", None)
     sections.append(computation_section(record, error_text(views[0])))
     page = without_surrogates(html_page(title, _summary(views, n_outputs, record), sections))
@@ -137,7 +137,7 @@ def _sections(view: View, rows: int | Sequence[int], max_display: int) -> list[S
     return table_sections(view, row_indices, max_display)
 
 
-def _of_interactions(explanation: Explanation) -> list[Section]:
+def _interaction_sections(explanation: Explanation) -> list[Section]:
     views, _ = views_of(explanation, _MOST_OUTPUTS)
     if views[0].kind != "interactions":
         raise InvalidArgumentError(

@@ -64,9 +64,11 @@ def _importance(view: View, max_display: int) -> Section:
         f"mean size of its attributions over {view.n_rows:,} rows."
     )
     png = pictures.draw("bar", view.explanation, max_display)
-    about = f"Mean sizes of the attributions of the most important features{_of(view)}"
+    about = f"Mean sizes of the attributions of the most important features{_output_suffix(view)}"
     return Section(
-        f"Which features matter{_of(view)}", how, [picture(png, about), overall_table(view)]
+        f"Which features matter{_output_suffix(view)}",
+        how,
+        [picture(png, about), overall_table(view)],
     )
 
 
@@ -77,11 +79,11 @@ def _beeswarm(view: View, max_display: int) -> Section:
     )
     row_indices = pictures.evenly_chosen(view.n_rows, min(max_display, len(view.names)))
     png = pictures.draw("beeswarm", view.explanation[row_indices], max_display)
-    parts = [picture(png, f"The attributions of the rows{_of(view)}")]
+    parts = [picture(png, f"The attributions of the rows{_output_suffix(view)}")]
     if len(row_indices) < view.n_rows:
         note = f"{len(row_indices):,} of the {view.n_rows:,} rows are drawn, at equal distances."
         parts.append(paragraph(note, quiet=True))
-    return Section(f"How the features act{_of(view)}", how, parts)
+    return Section(f"How the features act{_output_suffix(view)}", how, parts)
 
 
 def _single_rows(view: View, rows: Sequence[int], max_display: int) -> Section:
@@ -97,7 +99,7 @@ def _single_rows(view: View, rows: Sequence[int], max_display: int) -> Section:
         png = pictures.draw("waterfall", view.explanation[row], max_display)
         about = f"The attributions of row {row}, which lead from the mean output to {output:.4g}"
         parts += [picture(png, about), row_table(view, row, view.names)]
-    return Section(f"{_rows_title(rows)}{_of(view)}", how, parts)
+    return Section(f"{_rows_title(rows)}{_output_suffix(view)}", how, parts)
 
 
 def interaction_sections(view: View) -> list[Section]:
@@ -107,8 +109,11 @@ def interaction_sections(view: View) -> list[Section]:
         "the diagonal has the effect of each feature alone."
     )
     png = pictures.draw_interactions(view.explanation, view.names, _MOST_FEATURES)
-    parts = [picture(png, f"Mean sizes of the interactions{_of(view)}"), pair_table(view)]
-    return [Section(f"Which features act together{_of(view)}", how, parts)]
+    parts = [
+        picture(png, f"Mean sizes of the interactions{_output_suffix(view)}"),
+        pair_table(view),
+    ]
+    return [Section(f"Which features act together{_output_suffix(view)}", how, parts)]
 
 
 def word_sections(view: View, rows: Sequence[int]) -> list[Section]:
@@ -132,7 +137,7 @@ def word_sections(view: View, rows: Sequence[int]) -> list[Section]:
             coloured_words([*zip(words, map(float, values), notes, strict=True)], limit),
             row_table(view, row, words),
         ]
-    return [Section(f"{_rows_title(rows, 'text')}{_of(view)}", how, parts)]
+    return [Section(f"{_rows_title(rows, 'text')}{_output_suffix(view)}", how, parts)]
 
 
 def _words(view: View, row: int) -> Sequence[Any]:
@@ -149,7 +154,7 @@ def image_sections(view: View, rows: Sequence[int]) -> list[Section]:
         about = f"The attributions of the pixels of image {row}"
         png = pictures.draw_image(np.asarray(view.explanation.values[row]))
         parts += [heading(f"Image {row}"), picture(png, about)]
-    return [Section(f"{_rows_title(rows, 'image')}{_of(view)}", how, parts)]
+    return [Section(f"{_rows_title(rows, 'image')}{_output_suffix(view)}", how, parts)]
 
 
 def error_text(view: View) -> str:
@@ -208,5 +213,5 @@ def _rows_title(rows: Sequence[int], noun: str = "row") -> str:
     return f"One {noun}" if len(rows) == 1 else f"Some {noun}s, one by one"
 
 
-def _of(view: View) -> str:
+def _output_suffix(view: View) -> str:
     return f" ({view.output})" if view.output else ""

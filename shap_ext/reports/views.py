@@ -94,7 +94,7 @@ def views_of(explanation: Explanation, n_outputs: int) -> tuple[list[View], int]
     sizes = [np.mean([np.abs(row[..., k]).sum() for row in rows.values]) for k in range(n_all)]
     indices = sorted(np.argsort(sizes)[::-1][:n_outputs].tolist())
     names = _output_names(rows, n_all)
-    return [View(_of_output(rows, k), kind, names[k]) for k in indices], n_all
+    return [View(_output_rows(rows, k), kind, names[k]) for k in indices], n_all
 
 
 def _with_rows(explanation: Explanation) -> Any:
@@ -185,7 +185,7 @@ def _output_names(rows: shap.Explanation, n_outputs: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def _of_output(rows: shap.Explanation, output: int) -> Any:
+def _output_rows(rows: shap.Explanation, output: int) -> Any:
     """Return the rows of one output, without its name, which shap cannot copy for one row."""
     fields = ("values", "lower_bounds", "upper_bounds", "error_std")
     arrays = {name: _output_of_rows(getattr(rows, name), output) for name in fields}

@@ -45,15 +45,15 @@ class Part:
     display_data: Any
     feature_names: list[Any] | None
 
-    def of(self, per_player: Sequence[FloatArray] | FloatArray) -> Any:
+    def select(self, per_player: Sequence[FloatArray] | FloatArray) -> Any:
         """Return the input's part of numbers per player, (R, M, …), in the rows' shapes."""
         if isinstance(per_player, np.ndarray) and len(set(self.shapes)) == 1:
             size = int(np.prod(self.shapes[0]))
             part_values = per_player[:, self.first : self.first + size]
             return part_values.reshape(len(part_values), *self.shapes[0], *part_values.shape[2:])
-        return packed([self._of_row(row, values) for row, values in enumerate(per_player)])
+        return packed([self._row_values(row, values) for row, values in enumerate(per_player)])
 
-    def _of_row(self, row: int, values: FloatArray) -> FloatArray:
+    def _row_values(self, row: int, values: FloatArray) -> FloatArray:
         shape = self.shapes[row]
         part_values = values[self.first : self.first + int(np.prod(shape))]
         return part_values.reshape(*shape, *values.shape[1:])
@@ -96,15 +96,15 @@ def explanations(
     compute_time : float
         Seconds.
     """
-    selection = OutputSelection.of(estimate, outputs, output_names)
+    selection = OutputSelection.from_names(estimate, outputs, output_names)
     values = selection.values(estimate.values)
     statistics = (estimate.standard_errors, *estimate.interval()) if error_bounds else ()
     bounds = [selection.values(of_players) for of_players in statistics]
     empty = [row[0] for row in selection.values(estimate.empty_values[:, None])]
     results = []
     for part in parts:
-        part_values = part.of(values)
-        errors, lower, upper = map(part.of, bounds) if bounds else (None, None, None)
+        part_values = part.select(values)
+        errors, lower, upper = map(part.select, bounds) if bounds else (None, None, None)
         result = explanation(
             part_values,
             base_values=packed(empty),
@@ -122,14 +122,14 @@ def explanations(
         if isinstance(result, BoundedExplanation):
             result.errors_cancel = estimate.errors_cancel  # `global_importance` needs it
         if estimate.trace is not None:
-            store_trace(result, estimate.trace, partial(_of_part, part, selection))
+            store_trace(result, estimate.trace, partial(_part_values, part, selection))
         results.append(result)
     return results[0] if len(results) == 1 else results
 
 
-def _of_part(part: Part, selection: OutputSelection, per_player: FloatArray) -> Any:
+def _part_values(part: Part, selection: OutputSelection, per_player: FloatArray) -> Any:
     """Return numbers of all players and outputs, (R, M, K), in the form of a part's values."""
-    return part.of(selection.values(per_player))
+    return part.select(selection.values(per_player))
 
 
 def explanation(
@@ -176,7 +176,7 @@ class OutputSelection:
     names: Any
 
     @classmethod
-    def of(
+    def from_names(
         cls, estimate: Estimate, outputs: Outputs, names: Sequence[Any] | None
     ) -> OutputSelection:
         """Return the selection of some outputs, by the names of all of them."""

@@ -25,13 +25,13 @@ class ExplainedImportance(GlobalImportance):
         output : int, optional
             The output; needed if there are several.
         """
-        lower, upper = (self.of_output(end, output) for end in self.interval())
+        lower, upper = (self.output_part(end, output) for end in self.interval())
         return explanation(
-            self.of_output(self.values, output),
+            self.output_part(self.values, output),
             base_values=0.0,
             data=None,
             feature_names=list(self.names),
             lower_bounds=lower,
             upper_bounds=upper,
-            error_std=self.of_output(self.standard_errors, output),
+            error_std=self.output_part(self.standard_errors, output),
         )

@@ -40,12 +40,12 @@ def interaction_explanation(
     error_bounds, outputs, output_names, compute_time
         As in `explanations`.
     """
-    selection = OutputSelection.of(estimate, outputs, output_names)
+    selection = OutputSelection.from_names(estimate, outputs, output_names)
     matrices = interactions.matrices(estimate.values)
     statistics = [matrices, *_bounds(estimate, interactions, matrices)] if error_bounds else []
     players = [_players_of_row(parts, row) for row in range(len(matrices))]
     values, errors, lower, upper = (
-        _of_players(selection, array, players) for array in statistics or [matrices] * 4
+        _player_matrices(selection, array, players) for array in statistics or [matrices] * 4
     )
     empty = [row[0] for row in selection.values(estimate.empty_values[:, None])]
     result = explanation(
@@ -84,7 +84,7 @@ def _players_of_row(parts: Sequence[Part], row: int) -> IntArray:
     )
 
 
-def _of_players(
+def _player_matrices(
     selection: OutputSelection, matrices: FloatArray, players: Sequence[IntArray]
 ) -> Any:
     """Return the matrices, (R, M, M, K), of the selected outputs and of each row's players."""

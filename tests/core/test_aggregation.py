@@ -356,7 +356,7 @@ def losses():
         "complexity": ComplexityLoss(candidates),
         "sensitivity": sensitivity_loss(),
         "largest": sensitivity_loss(largest=True),
-        "faithfulness": UnfaithfulnessLoss.of(candidates, subsets, lost),
+        "faithfulness": UnfaithfulnessLoss.from_candidates(candidates, subsets, lost),
         "own": CriterionLoss(candidates, lambda g: abs(g - 0.3).sum(1)),
     }
 

@@ -101,7 +101,7 @@ def test_other_sizes_are_tried_only_where_enough_is_left(total, monkeypatch):
 
 def test_coalitions_that_take_longer_than_others_do_not_lead_to_tiny_batches(monkeypatch):
     """As trees do: of eight rows, some need thrice the time for the same coalition."""
-    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BatchBounds.of_bytes(8, 100)), []
+    clock, size, sizes = Clock(monkeypatch), TimedBatchSize(BatchBounds.from_bytes(8, 100)), []
 
     def call(start, stop):
         sizes.append(stop - start)
@@ -166,7 +166,7 @@ def test_what_does_not_fit_into_memory_is_a_bound(monkeypatch):
     ],
 )
 def test_bounds_by_memory(row_bytes, rows_each, expected):
-    assert BatchBounds.of_bytes(row_bytes, rows_each) == BatchBounds(*expected)
+    assert BatchBounds.from_bytes(row_bytes, rows_each) == BatchBounds(*expected)
 
 
 class TimedGame(TableGame):

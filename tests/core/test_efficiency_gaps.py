@@ -21,5 +21,5 @@ def test_gaps_below_the_rounding_of_an_output_count_as_rounding():
     rows: Any = SimpleNamespace(
         inputs=np.zeros((2, 3)), active=np.ones((2, 3), bool), grand_minus_empty=np.zeros((2, 2))
     )
-    gaps = HeldOutGaps.of(network, rows, np.arange(2))
+    gaps = HeldOutGaps.from_network(network, rows, np.arange(2))
     np.testing.assert_allclose(gaps.sizes, [4e-5, 5e-6])

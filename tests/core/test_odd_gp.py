@@ -175,7 +175,7 @@ def test_energies_beyond_expectation_are_the_gradient_of_the_evidence(n_players)
     components.append(np.diag([0.0] + [0.5 * 0.02] * 9))
     covariance = covariance_of(signs, prior)
 
-    fixed_point = FixedPoint.of(signs, Prior.stack([prior]))
+    fixed_point = FixedPoint.from_prior(signs, Prior.stack([prior]))
     found = fixed_point.energies(target[None])
     for place, component in enumerate(components):
         values = [evidence_of(covariance + step * component, target) for step in (1e-5, -1e-5)]
@@ -233,7 +233,7 @@ def test_learning_raises_the_evidence_and_finds_who_interacts():
     (start,) = best_of_grid(signs, target[:, None])
     prior = fit_priors(
         signs, target[None], Prior.stack([start]), strength_prior(None, (1, 10))
-    ).of_games(0)
+    ).subset_games(0)
     strengths = prior.strengths
     assert set(np.argsort(strengths)[-3:]) == {0, 1, 2}
     assert min(strengths[:3]) > 3 * max(strengths[3:])
@@ -249,14 +249,14 @@ def test_games_of_the_same_start_share_the_first_step(monkeypatch):
     targets = rng.normal(size=(2, 30))
     start = Prior.stack([Prior(np.full(6, 0.3), 0.1, 0.01)])
     expectation = strength_prior(None, (1, 6))
-    computed, compute = [], prior_fitting.FixedPoint.of
+    computed, compute = [], prior_fitting.FixedPoint.from_prior
     monkeypatch.setattr(prior_fitting, "_cache", FactorCache())
 
     def note(*arguments):
         computed.append(arguments)
         return compute(*arguments)
 
-    monkeypatch.setattr(prior_fitting.FixedPoint, "of", note)
+    monkeypatch.setattr(prior_fitting.FixedPoint, "from_prior", note)
 
     def strengths(of_signs, target):
         return fit_priors(of_signs, target[None], start, expectation).strengths
@@ -299,7 +299,7 @@ def test_learning_comes_close_to_the_best_there_is():
         best = scipy.optimize.minimize(loss, first, args=(target,), method="L-BFGS-B")
         prior = fit_priors(
             signs, target[None], Prior.stack([start]), strength_prior(None, (1, 8))
-        ).of_games(0)
+        ).subset_games(0)
         at = np.log([*prior.strengths, prior.interactions, prior.noise])
         reached = loss(at, target)
         gained, possible = loss(first, target) - reached, loss(first, target) - best.fun
@@ -314,13 +314,13 @@ def test_games_that_start_alike_share_the_first_step(monkeypatch):
     targets = rng.normal(size=(5, 61))
     first, second = (Prior(np.full(9, 0.2), 0.1, noise) for noise in (0.01, 0.1))
     starts = [first, second, first, first, second]
-    sizes, fixed_point = [], FixedPoint.of
+    sizes, fixed_point = [], FixedPoint.from_prior
 
     def note(signs, prior, *memory):
         sizes.append(len(prior.strengths))
         return fixed_point(signs, prior, *memory)
 
-    monkeypatch.setattr(FixedPoint, "of", note)
+    monkeypatch.setattr(FixedPoint, "from_prior", note)
     together = fit_priors(signs, targets, Prior.stack(starts), strength_prior(None, (5, 9)))
     assert sizes == [1, 1, 5, 5, 5, 5]
     for game, start in enumerate(starts):

@@ -15,7 +15,7 @@ def covariances(n_games, n):
 def test_factors_and_equations_are_those_of_numpy(n):
     matrices, rows = covariances(3, n), np.random.default_rng(1).normal(size=(3, 4, n))
     lower, before = np.linalg.cholesky(matrices), rows.copy()
-    factors = LowerFactors.of(matrices.copy())
+    factors = LowerFactors.from_covariances(matrices.copy())
     np.testing.assert_allclose(np.triu(factors.transposed), lower.swapaxes(1, 2), atol=1e-12)
     solved = factors.whitened(rows).swapaxes(1, 2)
     np.testing.assert_allclose(lower @ solved, rows.swapaxes(1, 2), atol=1e-12)
@@ -32,7 +32,10 @@ def test_factors_and_equations_are_those_of_numpy(n):
 
 def test_a_matrix_has_the_same_result_alone_and_in_a_stack():
     matrices, rows = covariances(5, 40), np.random.default_rng(1).normal(size=(5, 7, 40))
-    together, alone = LowerFactors.of(matrices.copy()), LowerFactors.of(matrices[3:4].copy())
+    together, alone = (
+        LowerFactors.from_covariances(matrices.copy()),
+        LowerFactors.from_covariances(matrices[3:4].copy()),
+    )
     np.testing.assert_array_equal(together.whitened(rows)[3], alone.whitened(rows[3:4])[0])
     found = together.upper_inverses()[3], alone.upper_inverses()[0]
     np.testing.assert_array_equal(*map(np.triu, found))
@@ -41,7 +44,7 @@ def test_a_matrix_has_the_same_result_alone_and_in_a_stack():
 def test_matrices_without_factors_are_refused():
     indefinite, singular = np.diag([1.0, -1.0])[None], np.diag([1.0, 0.0])
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        LowerFactors.of(indefinite)
+        LowerFactors.from_covariances(indefinite)
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         inverses_of_lower(singular)
     with pytest.raises(np.linalg.LinAlgError, match="singular"):

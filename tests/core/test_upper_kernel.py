@@ -25,7 +25,7 @@ def test_covariances_above_the_diagonal_are_those_of_the_kernel(n_players, n):
         added = np.triu(with_features - expected)
         np.testing.assert_allclose(added, np.triu(by_columns), atol=1e-8)  # and jitter
     games, memory = np.array([2]), np.full((1, n, n), 7.0)
-    alone = covariance_of(kernel.of_games(games), prior.of_games(games), out=memory)
+    alone = covariance_of(kernel.subset_games(games), prior.subset_games(games), out=memory)
     assert alone is memory
     np.testing.assert_array_equal(np.triu(alone[0]), np.triu(found[2]))
 
@@ -49,6 +49,6 @@ def test_games_of_the_same_strengths_share_a_kernel():
     signs = np.where(rng.random((20, 5)) < 0.5, 1.0, -1.0)
     same, other = np.full((3, 5), 0.3), np.full((1, 5), 0.4)
     for strengths in (same, np.concatenate([same, other])):
-        found = OddKernel.of_stack(signs, strengths).interactions
+        found = OddKernel.from_stack(signs, strengths).interactions
         np.testing.assert_array_equal(found, OddKernel.at(signs, strengths).interactions)
-    assert OddKernel.of_stack(signs, same).interactions.strides[0] == 0
+    assert OddKernel.from_stack(signs, same).interactions.strides[0] == 0

@@ -188,5 +188,5 @@ def test_columns_of_several_levels_reach_the_model(tmp_path):
 
     made = Surrogate(of_frame, epochs=2, seed=0).fit(frame)
     made.save(tmp_path / "surrogate")
-    again = Surrogate.load(tmp_path / "surrogate").of(of_frame)
+    again = Surrogate.load(tmp_path / "surrogate").with_model(of_frame)
     np.testing.assert_array_equal(again(KINDS), made(KINDS))

@@ -69,14 +69,14 @@ def centroid(candidates: FloatArray, order: float, power: float) -> FloatArray:
         median: FloatArray = np.median(candidates, axis=0)
         return median
     if order == power:
-        return _of_each_feature(candidates, power)
+        return _minimum_of_each_feature(candidates, power)
     flat = candidates.reshape(len(candidates), -1, candidates.shape[-1])
-    nearest = [_of_one_input(flat[:, row], order, power) for row in range(flat.shape[1])]
+    nearest = [_minimum_of_one_input(flat[:, row], order, power) for row in range(flat.shape[1])]
     centroids: FloatArray = np.array(nearest).reshape(candidates.shape[1:])
     return centroids
 
 
-def _of_each_feature(candidates: FloatArray, power: float) -> FloatArray:
+def _minimum_of_each_feature(candidates: FloatArray, power: float) -> FloatArray:
     """Return the zero of the increasing derivative Σ sign(g − g_i)|g − g_i|^(p−1)."""
     low, high = candidates.min(axis=0), candidates.max(axis=0)
     scale = np.where(high > low, high - low, 1.0)
@@ -92,7 +92,7 @@ def _of_each_feature(candidates: FloatArray, power: float) -> FloatArray:
     return root
 
 
-def _of_one_input(points: FloatArray, order: float, power: float) -> FloatArray:
+def _minimum_of_one_input(points: FloatArray, order: float, power: float) -> FloatArray:
     """Return the minimum for one input, (G, M), within the box that the candidates span."""
     middle: FloatArray = points.mean(axis=0)
     scale = float(np.abs(points - middle).max())

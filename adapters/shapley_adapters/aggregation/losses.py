@@ -63,7 +63,7 @@ class SensitivityLoss:
     largest: bool = False
 
     @classmethod
-    def of(
+    def from_explanations(
         cls, rows: FloatArray, neighbours: FloatArray, is_neighbour: BoolArray
     ) -> SensitivityLoss:
         """Return the loss of several candidates' explanations; leaves out rows without neighbours.
@@ -121,7 +121,7 @@ class UnfaithfulnessLoss:
     losses: FloatArray
 
     @classmethod
-    def of(
+    def from_candidates(
         cls, candidates: FloatArray, subsets: CoalitionArray, losses: FloatArray
     ) -> UnfaithfulnessLoss:
         """Return the loss of candidates, (G, R, M), over subsets, (n, M)."""

@@ -179,7 +179,9 @@ class AmortizedShapley:
         )
         return cls(
             SavedExplainer(
-                trained, about, Fingerprint.of(rows.inputs, rows.empty, rows.grand_minus_empty)
+                trained,
+                about,
+                Fingerprint.from_rows(rows.inputs, rows.empty, rows.grand_minus_empty),
             )
         )
 
@@ -221,12 +223,12 @@ class AmortizedShapley:
         distances = trained.reference.distances(trained.network, inputs)
         if efficient:
             gaps = grand - empty - values.sum(axis=1)
-            errors = trained.errors.of_rows(distances, gaps, active)
+            errors = trained.errors.row_errors(distances, gaps, active)
             unlike = trained.gaps.rows_beyond(gaps)
             warn_of_rows(unlike, gaps, trained.gaps)
             values = with_residual(values, gaps, active)
         else:
-            errors = trained.errors.of_raw_rows(distances, active)
+            errors = trained.errors.raw_row_errors(distances, active)
             grand = empty + values.sum(axis=1)
         n_rows = game.n_rows
         estimate = Estimate(

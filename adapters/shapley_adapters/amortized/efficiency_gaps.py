@@ -54,7 +54,9 @@ class HeldOutGaps:
     n_rows: int
 
     @classmethod
-    def of(cls, network: ExplainerNetwork, rows: TrainingRows, held_out: IntArray) -> HeldOutGaps:
+    def from_network(
+        cls, network: ExplainerNetwork, rows: TrainingRows, held_out: IntArray
+    ) -> HeldOutGaps:
         """Compute the gaps of held-out rows; costs no evaluations."""
         _, gaps = predictions_and_gaps(network, rows, held_out)
         rounding = _ROUNDING * network.scale.double().numpy()

@@ -35,7 +35,9 @@ class Fingerprint:
     owner: str = "explainer"
 
     @classmethod
-    def of(cls, inputs: Any, empty: ValueArray, grand_minus_empty: ValueArray) -> Fingerprint:
+    def from_rows(
+        cls, inputs: Any, empty: ValueArray, grand_minus_empty: ValueArray
+    ) -> Fingerprint:
         """Return the fingerprint of the first training rows."""
         inputs_of_probes = torch.as_tensor(np.asarray(inputs[:PROBES]).copy())
         values = np.stack([empty[:PROBES], empty[:PROBES] + grand_minus_empty[:PROBES]], axis=1)

@@ -35,7 +35,9 @@ class Fields:
     values: dict[str, Any]
 
     @classmethod
-    def of(cls, path: str, location: str, value: Any, names: Sequence[str] | None = None) -> Fields:
+    def from_value(
+        cls, path: str, location: str, value: Any, names: Sequence[str] | None = None
+    ) -> Fields:
         """Return the fields of `value`; if `names` is given, they must have exactly these names."""
         if not isinstance(value, dict):
             refuse_header(path, location, "an object", value)
@@ -45,14 +47,14 @@ class Fields:
 
     def part(self, name: str, names: Sequence[str] | None = None) -> Fields:
         """Return a field that is an object."""
-        return Fields.of(self.path, self._location(name), self.values.get(name), names)
+        return Fields.from_value(self.path, self._location(name), self.values.get(name), names)
 
     def parts(self, name: str, names: Sequence[str]) -> list[Fields]:
         """Return a field that is a list of objects."""
         value: Any = self.values.get(name)
         if not isinstance(value, list):
             self.refuse(name, "a list")
-        return [Fields.of(self.path, self._location(name), entry, names) for entry in value]
+        return [Fields.from_value(self.path, self._location(name), entry, names) for entry in value]
 
     def whole_number(self, name: str, smallest: int = 0, largest: int | None = _LARGEST) -> int:
         """Return a field that is a whole number."""

@@ -72,7 +72,7 @@ class NetworkFile:
 
     def fields(self, names: Sequence[str]) -> Fields:
         """Return the header, which must hold these fields."""
-        return Fields.of(self.path, "header", self.about, ("format", "kind", *names))
+        return Fields.from_value(self.path, "header", self.about, ("format", "kind", *names))
 
     def check_tensor(
         self, name: str, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[torch.dtype]

@@ -34,7 +34,7 @@ class ReferenceRows:
     rows: Tensor
 
     @classmethod
-    def of(
+    def draw(
         cls, network: ExplainerNetwork, inputs: Any, training_rows: IntArray, seed: int
     ) -> ReferenceRows:
         """Return random training rows."""

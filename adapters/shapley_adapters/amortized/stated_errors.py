@@ -136,7 +136,7 @@ class StatedErrors:
         grown = replace(first, slope=slope, slope_beyond=slope_beyond)
         return grown._calibrated(held_out)
 
-    def of_rows(self, distances: FloatArray, gaps: ValueArray, active: BoolArray) -> FloatArray:
+    def row_errors(self, distances: FloatArray, gaps: ValueArray, active: BoolArray) -> FloatArray:
         """Return standard errors, (R, M, K), of attributions that were made efficient.
 
         Gaps that are NaN say nothing. Players that cannot change the value have no error, nor has
@@ -146,7 +146,7 @@ class StatedErrors:
         errors: FloatArray = self.scale * factors[:, None, None] * self.sizes
         return errors * _uncertain(active)[:, :, None]
 
-    def of_raw_rows(self, distances: FloatArray, active: BoolArray) -> FloatArray:
+    def raw_row_errors(self, distances: FloatArray, active: BoolArray) -> FloatArray:
         """Return standard errors, (R, M, K), of attributions as the network predicts them.
 
         Their sum misses v(N) − v(∅) by the gap, an equal part of which is in each attribution.
@@ -154,7 +154,7 @@ class StatedErrors:
         no_gaps = np.full((len(distances), len(self.gap_sizes)), np.nan)
         shares = np.array(self.gap_sizes) / np.maximum(active.sum(axis=1), 1)[:, None]  # (R, K)
         shares *= np.sqrt(self._growth(distances))[:, None]
-        errors: FloatArray = np.hypot(self.of_rows(distances, no_gaps, active), shares[:, None])
+        errors: FloatArray = np.hypot(self.row_errors(distances, no_gaps, active), shares[:, None])
         return errors * active[:, :, None]
 
     def _distances(self, distances: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -73,7 +73,7 @@ class Description:
     host: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, header: Fields) -> Description:
+    def from_header(cls, header: Fields) -> Description:
         """Return the description of a file."""
         return cls(
             header.text("network"),
@@ -132,7 +132,7 @@ def load(
     header = file.fields(
         _names_of(TrainedNetwork, "method", "description", without=["network", "reference"])
     )
-    description = Description.of(header.part("description", _names_of(Description)))
+    description = Description.from_header(header.part("description", _names_of(Description)))
     method = header.text("method", [method_of(description.target)])
     if description.target not in targets:
         remedy = f"Load it by {_REMEDIES[method]}."

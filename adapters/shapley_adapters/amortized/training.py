@@ -99,7 +99,7 @@ class Training(Schedule):
             checked_count("validation_evaluations", self.validation_evaluations)
 
     @classmethod
-    def of(cls, options: TrainingOptions) -> Training:
+    def from_options(cls, options: TrainingOptions) -> Training:
         """Return the training of a host's options; errors use the names of these options."""
         return cls(
             target=checked_choice("labels", options.labels, TARGETS),
@@ -228,8 +228,8 @@ def train(
     )
     module = _Module(rows, network, training, training_rows, valued, n_validation, fingerprint)
     fit(module, rows.progress)
-    gaps = HeldOutGaps.of(network, rows, held_out)
-    reference = ReferenceRows.of(network, rows.inputs, training_rows, training.seed)
+    gaps = HeldOutGaps.from_network(network, rows, held_out)
+    reference = ReferenceRows.draw(network, rows.inputs, training_rows, training.seed)
     errors = stated_errors(network, reference, rows, valued, shifted)
     rows.progress.write(_summary(rows, module, valued, n_validation, gaps))
     return TrainedNetwork(

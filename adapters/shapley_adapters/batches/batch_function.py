@@ -182,7 +182,7 @@ def make_batch_function(
         prefix,
         attributions.standard_errors is not None,
     )
-    return BatchFunction(Pickled.of(explain, _ADVICE), tuple(features), schema)
+    return BatchFunction(Pickled.from_object(explain, _ADVICE), tuple(features), schema)
 
 
 def _columns(frame: pd.DataFrame, names: list[str], argument: str) -> pd.DataFrame:

@@ -86,7 +86,7 @@ def _variances(
     """
     is_drawn = draws.blocks >= 0
     number = int(np.count_nonzero(is_drawn))
-    of_sizes = [_of_size(draws, residuals, size) for size in np.unique(draws.sizes[is_drawn])]
+    of_sizes = [_part_of_size(draws, residuals, size) for size in np.unique(draws.sizes[is_drawn])]
     variances, fourths = np.sum(of_sizes, axis=0)
     if number == 1:
         rounding = _ROUNDING * np.abs(targets).max(axis=1, keepdims=True)
@@ -113,7 +113,9 @@ def freedom_of_sums(variances: FloatArray, fourths: FloatArray, number: int) -> 
     return freedom
 
 
-def _of_size(draws: FoldedDraws, residuals: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
+def _part_of_size(
+    draws: FoldedDraws, residuals: FloatArray, size: int
+) -> tuple[FloatArray, FloatArray]:
     """Return the part of the pairs of a size in the variances, and the sum of its squared terms.
 
     Both have the shape (R, M, K). The part is the variance of a sample without replacement. If the

@@ -55,7 +55,7 @@ class BatchBounds:
     largest: int
 
     @classmethod
-    def of_bytes(
+    def from_bytes(
         cls,
         row_bytes: int,
         rows_each: int = 1,
@@ -85,7 +85,7 @@ class FixedBatchSize:
 
     size: int
 
-    def of(self, n_left: int) -> int:
+    def next_size(self, n_left: int) -> int:
         """Return the size of the next batch when `n_left` evaluations remain."""
         return min(self.size, n_left)
 
@@ -139,7 +139,7 @@ class TimedBatchSize:
         """Whether any batch has been timed."""
         return bool(self._seconds) or self.best != self.bounds.first
 
-    def of(self, n_left: int) -> int:
+    def next_size(self, n_left: int) -> int:
         """Return the size of the next batch when `n_left` evaluations remain."""
         self._n_left = n_left
         is_last = n_left <= min(_LAST_BATCH * self.size, self.bounds.largest)

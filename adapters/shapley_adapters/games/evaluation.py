@@ -249,7 +249,7 @@ class Batches:
         start = 0
         while start < self.total:
             size = self.size_at(start)
-            self._n_of_batch, self._smaller = size.of(self.total - start), 0
+            self._n_of_batch, self._smaller = size.next_size(self.total - start), 0
             start_time = perf_counter()
             yield start, start + self._n_of_batch
             if self._smaller:

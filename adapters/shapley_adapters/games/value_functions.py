@@ -222,12 +222,12 @@ class ValuedGame(WrappedGame):
         self._is_known[new] = True
         classes = None if self.classes is None else self.classes[new]
         self._weights[new] = _class_weights(
-            self._of_classes(full[:, None], new)[:, 0], self.value_function, classes
+            self._class_values(full[:, None], new)[:, 0], self.value_function, classes
         )
 
     def _values(self, outputs: FloatArray, rows: IntArray) -> ValueArray:
         """Return the values of outputs, (P, B, K)."""
-        of_classes = self._of_classes(outputs, rows)
+        of_classes = self._class_values(outputs, rows)
         if self.value_function.kind == "margin":
             means = background_mean(of_classes, self.background_weights)
         else:  # the logarithm of the mean of probabilities
@@ -245,7 +245,7 @@ class ValuedGame(WrappedGame):
         equal: FloatArray = scipy.special.logsumexp(of_classes, axis=1) - math.log(n_background)
         return equal
 
-    def _of_classes(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
+    def _class_values(self, outputs: FloatArray, rows: IntArray) -> FloatArray:
         """Return log-probabilities, or plain outputs for the margin, of at least two classes."""
         are_probabilities = self._are_probabilities[rows][:, None, None]
         if outputs.shape[2] == 1:

@@ -76,7 +76,7 @@ class GlobalImportance:
     seed: int | None = None
 
     @classmethod
-    def of(
+    def from_estimate(
         cls,
         estimate: ImportanceEstimate,
         kind: str,
@@ -150,11 +150,11 @@ class GlobalImportance:
         confidence : float
             That of the interval from `lower` to `upper`.
         """
-        lower, upper = (self.of_output(end, output) for end in self.interval(confidence))
+        lower, upper = (self.output_part(end, output) for end in self.interval(confidence))
         frame = pd.DataFrame(
             {
-                "importance": self.of_output(self.values, output),
-                "standard_error": self.of_output(self.standard_errors, output),
+                "importance": self.output_part(self.values, output),
+                "standard_error": self.output_part(self.standard_errors, output),
                 "lower": lower,
                 "upper": upper,
             },
@@ -162,7 +162,7 @@ class GlobalImportance:
         )
         return frame.sort_values("importance", key=np.abs, ascending=False, kind="stable")
 
-    def of_output(self, array: FloatArray, output: int | None) -> FloatArray:
+    def output_part(self, array: FloatArray, output: int | None) -> FloatArray:
         """Return the part of an array of the shape of `values` that belongs to an output, (M,)."""
         if array.ndim == 1:
             return array

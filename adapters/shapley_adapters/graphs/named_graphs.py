@@ -33,7 +33,7 @@ def of_networkx(graph: Any, n_players: int, names: Names) -> PlayerGraph:
     return PlayerGraph.of_edges(n_players, [(number[e[0]], number[e[1]]) for e in graph.edges])
 
 
-def of_adjacency_frame(frame: Any, n_players: int, names: Names) -> PlayerGraph:
+def from_adjacency_frame(frame: Any, n_players: int, names: Names) -> PlayerGraph:
     """Return the graph of a pandas frame with a row and a column for each node.
 
     Raises
@@ -66,7 +66,7 @@ def of_adjacency_frame(frame: Any, n_players: int, names: Names) -> PlayerGraph:
     )
 
 
-def of_named_edges(edges: Sequence[tuple[Any, ...]], n_players: int, names: Names) -> PlayerGraph:
+def from_named_edges(edges: Sequence[tuple[Any, ...]], n_players: int, names: Names) -> PlayerGraph:
     """Return the graph of edges between players' names.
 
     Raises

@@ -15,8 +15,8 @@ from ..array_types import IntArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from .named_graphs import (
     check_number_of_nodes,
-    of_adjacency_frame,
-    of_named_edges,
+    from_adjacency_frame,
+    from_named_edges,
     of_networkx,
     refuse_numbered_names,
 )
@@ -77,14 +77,14 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
     if hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "adj"):
         return of_networkx(graph, n_players, names)
     if hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "to_numpy"):
-        return of_adjacency_frame(graph, n_players, names)
+        return from_adjacency_frame(graph, n_players, names)
     if scipy.sparse.issparse(graph):
-        return _of_matrix(graph, n_players)
+        return _from_matrix(graph, n_players)
     edge_index = getattr(graph, "edge_index", graph)
     n_nodes = getattr(graph, "num_nodes", None)
     if n_nodes is not None:
         check_number_of_nodes(int(n_nodes), n_players)
-    player_graph = _of_edges(edge_index, n_players, names)
+    player_graph = _from_edges(edge_index, n_players, names)
     if n_nodes is None:
         _check_reach(player_graph)
     return player_graph
@@ -169,7 +169,7 @@ def _is_one_for_each_row(graph: Any) -> bool:
     )
 
 
-def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:
+def _from_matrix(matrix: Any, n_players: int) -> PlayerGraph:
     if matrix.shape[0] != matrix.shape[1]:
         raise InvalidArgumentError(
             f"graph must be a square adjacency matrix; got one of shape {matrix.shape}."
@@ -182,10 +182,10 @@ def _of_matrix(matrix: Any, n_players: int) -> PlayerGraph:
     )
 
 
-def _of_edges(edges: Any, n_players: int, names: Sequence[Hashable] | None) -> PlayerGraph:
+def _from_edges(edges: Any, n_players: int, names: Sequence[Hashable] | None) -> PlayerGraph:
     are_pairs = _is_list_of_tuples(edges)
     if are_pairs and names and all(isinstance(node, str) for edge in edges for node in edge):
-        return of_named_edges(_checked_pairs(edges), n_players, names)
+        return from_named_edges(_checked_pairs(edges), n_players, names)
     pairs = _as_pairs(edges) if are_pairs else _as_edge_index(edges).T
     refuse_numbered_names(names, n_players)
     return PlayerGraph.of_edges(n_players, pairs)

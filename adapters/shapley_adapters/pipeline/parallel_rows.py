@@ -155,7 +155,7 @@ def _chunk_function(run: Run, jobs: Jobs, stop: threading.Event) -> Callable[...
     """Return the function that makes joblib's task of a chunk; `stop` ends those in threads."""
     if jobs.share_memory:
         return partial(joblib.delayed(_estimate_in_thread), run, stop)
-    pickled = Pickled.of(run.for_worker(), _ADVICE)
+    pickled = Pickled.from_object(run.for_worker(), _ADVICE)
     return partial(joblib.delayed(_estimate_in_process), pickled.argument)
 
 

@@ -290,7 +290,7 @@ class Run:
 
     def _chosen(self, pending: PendingRows) -> list[PendingRows]:
         """Return the rows with the designs that their first values ask for."""
-        values = ValueScales.of(pending.values).near_one(pending.values)
+        values = ValueScales.from_values(pending.values).near_one(pending.values)
         chosen = self.estimator.chosen_designs(pending.design, values)
         return [
             replace(

@@ -54,7 +54,7 @@ class Scoring:
             self._differences_fit(group.n_players),
         )
         self.count(computed)
-        scores = _of_players(computed.values, group.players)
+        scores = _among_players(computed.values, group.players)
         parts = []
         is_missing = computed.sources == ""
         if not is_missing.all():
@@ -103,7 +103,7 @@ class Scoring:
         return np.stack([row.generator(self.seed, 1).random(shape) for row in rows])
 
 
-def _of_players(scores: ScoreArray, players: IntArray) -> ScoreArray:
+def _among_players(scores: ScoreArray, players: IntArray) -> ScoreArray:
     """Return the scores among the given players of each row, (R, m, m)."""
     row = np.arange(len(scores))[:, None, None]
     return scores[row, players[:, :, None], players[:, None, :]]

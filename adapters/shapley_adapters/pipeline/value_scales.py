@@ -38,7 +38,7 @@ class ValueScales:
     exponents: IntArray
 
     @classmethod
-    def of(cls, values: ValueArray) -> ValueScales:
+    def from_values(cls, values: ValueArray) -> ValueScales:
         """Return the scales for values, (R, n, K).
 
         Outputs of a row have one scale, unless they are so different that one scale does not serve
@@ -64,7 +64,7 @@ class ValueScales:
 
 def solve_near_one(estimator: Estimator[Any], design: Any, values: ValueArray) -> Solution:
     """Return the solution of an estimator for values, (R, n, K), whatever their scale."""
-    scales = ValueScales.of(values)
+    scales = ValueScales.from_values(values)
     if not scales.exponents.any():
         return estimator.solve(design, values)
     solution = estimator.solve(design, scales.near_one(values))
@@ -85,7 +85,7 @@ def pairs_near_one(
         Values and the standard errors of the attributions to interactions.
     values, errors : arrays, (R, n, K) and (R, M, K)
     """
-    scales = ValueScales.of(values)
+    scales = ValueScales.from_values(values)
     if not scales.exponents.any():
         return solve(values, errors)
     pairs = solve(scales.near_one(values), scales.near_one(errors))

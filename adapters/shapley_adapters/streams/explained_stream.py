@@ -220,7 +220,9 @@ class _Loop:
             self._begin(explained, arrays)
         files = self._files()
         if arrays != self._header.arrays:
-            raise InvalidArgumentError(_of_other_shape(self.position, self._header.arrays, arrays))
+            raise InvalidArgumentError(
+                _other_shape_message(self.position, self._header.arrays, arrays)
+            )
         results = files.append(self.position, explained.arrays)
         counts = self.warnings.as_record()
         record = ChunkRecord(self.position, n_rows, data, results, counts)
@@ -316,7 +318,7 @@ def _arrays(explained: ExplainedBlock) -> list[ResultArray]:
     ]
 
 
-def _of_other_shape(
+def _other_shape_message(
     position: int, earlier: Sequence[ResultArray], present: Sequence[ResultArray]
 ) -> str:
     """Return the message about a chunk whose results differ in form from those before."""

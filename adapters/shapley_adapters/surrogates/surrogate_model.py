@@ -60,7 +60,7 @@ class SurrogateModel(TrainingArguments):
         """Leave the model out of copies and pickles: a fitted surrogate does not need it."""
         return {**vars(self), "model": None}
 
-    def of(self: SurrogateT, model: Any) -> SurrogateT:
+    def with_model(self: SurrogateT, model: Any) -> SurrogateT:
         """Return this surrogate; if it has no model, as after copying or loading, set `model`."""
         if self.model is None:
             self.model = model

@@ -31,7 +31,7 @@ class Library:
     is_of_thread: bool = False
 
     @classmethod
-    def of(cls, controller: LibController) -> Library:
+    def from_controller(cls, controller: LibController) -> Library:
         """Return the library of threadpoolctl's controller."""
         if isinstance(controller, OpenBLASController):
             if controller.threading_layer == "openmp":
@@ -120,7 +120,7 @@ class _BlasLibraries:
             return
         self._n_modules = len(sys.modules)
         blas = ThreadpoolController().select(user_api="blas")
-        libraries = [Library.of(controller) for controller in blas.lib_controllers]
+        libraries = [Library.from_controller(controller) for controller in blas.lib_controllers]
         self._of_thread = [library for library in libraries if library.is_of_thread]
         self._of_process = [library for library in libraries if not library.is_of_thread]
 

@@ -42,7 +42,7 @@ class Pickled:
     digest: str
 
     @classmethod
-    def of(cls, thing: object, advice: str) -> Pickled:
+    def from_object(cls, thing: object, advice: str) -> Pickled:
         """Pickle an object; models and functions may be defined in a script or a notebook.
 
         Raises

@@ -32,7 +32,7 @@ class _ThreadLimits:
         of_process: list[Library] = []
         of_thread: dict[Library, int] = {}
         for controller in ThreadpoolController().lib_controllers:
-            library = Library.of(controller)
+            library = Library.from_controller(controller)
             if library.is_of_thread or controller.user_api == "openmp":
                 of_thread[library] = library.get_threads()
             else:

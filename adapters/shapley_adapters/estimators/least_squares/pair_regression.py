@@ -66,7 +66,7 @@ class PairFit:
     leverages: FloatArray
 
     @classmethod
-    def of(cls, members: CoalitionArray, weights: FloatArray) -> PairFit:
+    def from_members(cls, members: CoalitionArray, weights: FloatArray) -> PairFit:
         """Prepare the regression on coalitions, (n, M), with the weights of order 1, (n,).
 
         Raises

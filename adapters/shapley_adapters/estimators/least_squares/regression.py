@@ -101,7 +101,7 @@ class LeastSquaresDesign(Design):
     @cached_property
     def pair_fit(self) -> PairFit:
         """The regression of the pairs without its targets."""
-        return PairFit.of(self.members, self._weights)
+        return PairFit.from_members(self.members, self._weights)
 
     @property
     def _weights(self) -> FloatArray:

@@ -54,7 +54,7 @@ def equal_posterior(
     order, players = checked_last(signs), sorted_players(signs)
     signs, other_signs = signs[order][:, players], other_signs[:, players]
     values = np.ascontiguousarray(targets[order].T)
-    weights = None if len(other_signs) else SizeWeights.of(signs)
+    weights = None if len(other_signs) else SizeWeights.from_signs(signs)
     n_players, n_games = signs.shape[1], targets.shape[1]
     results = Posterior.unknown(n_players, len(other_signs), n_games)
     for games in _games_by_factors(starts):
@@ -94,9 +94,9 @@ def _factors(signs: FloatArray, other_signs: FloatArray, prior: Prior) -> Shared
     They are kept for later calls, but for those of folds, which are drawn for one call.
     """
     if len(other_signs):
-        return SharedFactors.of(signs, other_signs, prior)
+        return SharedFactors.from_prior(signs, other_signs, prior)
     key = coalitions_key(signs), float(prior.strengths[0]), float(prior.noise), prior.jumps
-    return _cache.get(key, lambda: SharedFactors.of(signs, other_signs, prior))
+    return _cache.get(key, lambda: SharedFactors.from_prior(signs, other_signs, prior))
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class SharedFactors:
     last_precisions: FloatArray
 
     @classmethod
-    def of(cls, signs: FloatArray, other_signs: FloatArray, prior: Prior) -> SharedFactors:
+    def from_prior(cls, signs: FloatArray, other_signs: FloatArray, prior: Prior) -> SharedFactors:
         """Factor the covariances of the values, with the noise of a prior of one game."""
         n, n_players = signs.shape
         strengths, of_unit = prior.strengths, replace(prior, interactions=1.0)
@@ -247,7 +247,7 @@ class SolvedValues:
         solved = of.last_inverse @ (last_rows(self.rest) / a) + of.last_basis @ self.scaled
         precisions = of.last_precisions / a + of.last_basis**2 @ self.precisions
         of_stack = (array[None] for array in (precisions, solved, self.spread[None]))
-        scale, freedom = weights.of_solved(*of_stack)
+        scale, freedom = weights.scale_from_solved(*of_stack)
         return scale[0], freedom[0]
 
 

@@ -210,7 +210,7 @@ class OddGP(Estimator[OddDesign]):
             positions=design.draws.positions[:n_first],
             members=design.draws.members[:n_first],
         )
-        evens = even_differences(*_of_complements(first, values))
+        evens = even_differences(*_complement_values(first, values))
         are = are_smooth(_signs(_with_all(first.members)), evens)
         chosen = []
         for draws, indices in (
@@ -239,7 +239,7 @@ class OddGP(Estimator[OddDesign]):
 
             return cross_fitted(draws, targets, fit)
         n_pairs, n_players = draws.members.shape
-        complements = _of_complements(draws, values)
+        complements = _complement_values(draws, values)
         evens = even_differences(*complements) if self.weights == "learned" else None
         results = self._solved(draws.members, total, targets, log_weights, draws.members[:0], evens)
         errors = np.sqrt(
@@ -274,7 +274,7 @@ class OddGP(Estimator[OddDesign]):
     ) -> PairSolution:
         """Return the posterior of the interactions: their means and standard deviations."""
         draws = design.draws
-        first, second = _of_complements(draws, values)
+        first, second = _complement_values(draws, values)
         is_taylor = index == "shapley_taylor"
         solution = even_pair_solution(
             "shapley" if is_taylor else index,
@@ -351,7 +351,7 @@ class OddGP(Estimator[OddDesign]):
         return Posterior(means + residual / n_players, variances, predictions, freedom)
 
 
-def _of_complements(draws: CoalitionDraws, values: ValueArray) -> tuple[FloatArray, FloatArray]:
+def _complement_values(draws: CoalitionDraws, values: ValueArray) -> tuple[FloatArray, FloatArray]:
     """Return the values of coalitions and of their complements, (R, n + 1, K) each.
 
     Those of all players and of none come first.
@@ -374,7 +374,7 @@ def _variances_without_odd_part(
     members : array, (n, M)
         The coalitions.
     first, second : arrays, (R, n + 1, K)
-        Their values and those of their complements; see `_of_complements`.
+        Their values and those of their complements; see `_complement_values`.
     """
     n_rows, n, n_outputs = first.shape
     are_equal = (first == second).all(axis=1, keepdims=True)

@@ -120,13 +120,13 @@ def even_pair_solution(
     centres = None if log_weights is None else np.repeat(log_weights, n_outputs, axis=0)
     games = even_posteriors(index, members, of_games, weights, centres)
 
-    def of_rows(arrays: list[FloatArray]) -> FloatArray:
+    def stacked(arrays: list[FloatArray]) -> FloatArray:
         return np.array(arrays).reshape(n_rows, n_outputs, -1).swapaxes(1, 2)
 
-    sums = of_rows([game.sum_variances for game in games])
+    sums = stacked([game.sum_variances for game in games])
     return PairSolution(
-        values=of_rows([game.means for game in games]),
-        standard_errors=np.sqrt(of_rows([game.variances for game in games])),
+        values=stacked([game.means for game in games]),
+        standard_errors=np.sqrt(stacked([game.variances for game in games])),
         main_errors=np.sqrt(errors**2 + sums / 4),
     )
 
@@ -165,7 +165,7 @@ def even_posteriors(
     differences = differences / scales[:, None]
     first_values = slice(0, _LEARNED_FROM)
     starts = best_even_priors(signs[: _LEARNED_FROM + 1], differences[:, first_values])
-    pairs = _PairMaps.of(index, signs)
+    pairs = _PairMaps.from_signs(index, signs)
 
     def solve(game: int) -> EvenPosterior:
         centres = np.zeros(n_players) if log_weights is None else log_weights[game]
@@ -225,7 +225,7 @@ class _PairMaps:
     regression: PairRegression
 
     @classmethod
-    def of(cls, index: str, signs: FloatArray) -> _PairMaps:
+    def from_signs(cls, index: str, signs: FloatArray) -> _PairMaps:
         members = membership(signs.shape[1])
         weights = pair_weights(index, signs)
         regression = PairRegression(signs)

@@ -55,7 +55,7 @@ class ExactFit:
             np.where(self.is_exact, self.variances, other.variances),
         )
 
-    def of_players(self, order: IntArray) -> ExactFit:
+    def reordered(self, order: IntArray) -> ExactFit:
         """Return the fit with the players in another order."""
         return replace(self, means=self.means[order], variances=self.variances[order])
 
@@ -76,7 +76,7 @@ class Terms:
     weights: FloatArray
 
     @classmethod
-    def of(cls, features: FloatArray, maps: FloatArray) -> Terms:
+    def from_features(cls, features: FloatArray, maps: FloatArray) -> Terms:
         """Return features, (n, k), whose coefficients count for the players by maps, (k, M)."""
         basis, triangle = scipy.linalg.qr(features, mode="economic", check_finite=False)
         diagonal = np.abs(np.diag(triangle))
@@ -136,7 +136,7 @@ def _sums_of_players(signs: FloatArray, targets: FloatArray, has_together: bool)
     """Return the fit of games by single players, and by all together, if it is there."""
     players = sorted_players(signs)
     fit = _terms(signs[:, players], has_together).fit(targets)
-    return fit.of_players(np.argsort(players))
+    return fit.reordered(np.argsort(players))
 
 
 def _terms(signs: FloatArray, has_together: bool) -> Terms:
@@ -150,7 +150,7 @@ def _terms(signs: FloatArray, has_together: bool) -> Terms:
         features = np.hstack([signs, np.eye(n, 1)])
         maps = np.vstack([maps, np.full((1, n_players), 2 / n_players)])
     key = coalitions_key(signs), has_together
-    return _cache.get(key, lambda: Terms.of(features, maps))
+    return _cache.get(key, lambda: Terms.from_features(features, maps))
 
 
 _cache: FactorCache[Terms] = FactorCache()

@@ -80,7 +80,11 @@ def with_exact_games(
     products = ProductsOfSigns(kernel.signs)
     for game in np.flatnonzero(is_close).tolist():
         coefficients = _posterior_coefficients(
-            kernel.of_games([game]), targets[game], prior.of_games([game]), sparse[game], products
+            kernel.subset_games([game]),
+            targets[game],
+            prior.subset_games([game]),
+            sparse[game],
+            products,
         )
         exact = _exact_values(kernel.signs, targets[game], coefficients)
         if exact is not None:
@@ -216,7 +220,7 @@ def _fitted(
     if _leaves_remainder(features, target):
         return None
     maps = np.concatenate([_maps(n_players, of_size) for of_size in all_sets])
-    fit = Terms.of(features, maps).fit(target[:, None])
+    fit = Terms.from_features(features, maps).fit(target[:, None])
     return (fit.means[:, 0], fit.variances[:, 0]) if fit.is_exact[0] else None
 
 

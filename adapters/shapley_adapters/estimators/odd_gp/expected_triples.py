@@ -71,11 +71,13 @@ def expected_triples(
         of_pairs = pair_coefficients(kernel.signs, of_game, prior.strengths[game])
         if of_pairs is not None:
             one = np.array([game])
-            evidence = _Evidence(deciding.of_games(one), targets[one, : len(deciding.signs), None])
-            without = evidence.of(prior.of_games(one), sparse[game])
+            evidence = _Evidence(
+                deciding.subset_games(one), targets[one, : len(deciding.signs), None]
+            )
+            without = evidence.under(prior.subset_games(one), sparse[game])
             without -= _COST_OF_SPARSE * len(sparse[game].players)
             triples = _triples(of_pairs, targets.shape[1])
-            best = evidence.best(fitted.of_games(one), triples, without + _LEAST_GAIN)
+            best = evidence.best(fitted.subset_games(one), triples, without + _LEAST_GAIN)
             if best is not None:
                 expected[game] = best
     return expected
@@ -101,7 +103,7 @@ class _Evidence:
     def __init__(self, kernel: OddKernel, values: FloatArray) -> None:
         self.kernel, self.values = kernel, values
 
-    def of(self, prior: Prior, interactions: SparseInteractions) -> float:
+    def under(self, prior: Prior, interactions: SparseInteractions) -> float:
         """Return that of a prior with interactions of separate variances."""
         return self._with_features(prior, self._features(interactions))
 

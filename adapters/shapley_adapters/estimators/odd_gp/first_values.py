@@ -71,12 +71,12 @@ def posterior_through_first_values(
     """
     n, n_players = signs.shape
     values = _Values(signs, n_first, sparse, other_signs)
-    solved = _Approximation.of(values, prior).solve(targets)
+    solved = _Approximation.from_prior(values, prior).solve(targets)
     means, predictions = np.split(solved.means, [n_players])
     scale: FloatArray = np.ones((1, targets.shape[1]))
     freedom = np.full_like(scale, np.inf)
     if not len(other_signs):
-        scale, freedom = solved.scale_and_freedom(SizeWeights.of(signs[values.order]))
+        scale, freedom = solved.scale_and_freedom(SizeWeights.from_signs(signs[values.order]))
     variances = solved.variances * scale * growth_by_fit(n, n_fitted)
     return Posterior(means, variances, predictions, freedom)
 
@@ -146,9 +146,9 @@ class _Approximation:
     checked: IntArray
 
     @classmethod
-    def of(cls, values: _Values, prior: Prior) -> _Approximation:
+    def from_prior(cls, values: _Values, prior: Prior) -> _Approximation:
         """Factor the covariances of values by a prior of one game."""
-        interactions = _Interactions.of(values.first, prior)
+        interactions = _Interactions.from_prior(values.first, prior)
         common = interactions.covariances_with(values.signs)
         noise = np.maximum(interactions.variance - (common**2).sum(axis=0), 0.0) + _JITTER
         of_pairs, least = noise_of(prior, values.signs)
@@ -231,7 +231,7 @@ class _SolvedGames:
         explained = whitened_by(of.factor, of.features[checked].T)  # (q, l)
         precisions = roots**2 * (1.0 - (explained**2).sum(axis=0))[:, None]
         solved = roots * (self.scaled[checked] - products(explained, self.coefficients))
-        return weights.of_solved(precisions, solved, self.spread[None])
+        return weights.scale_from_solved(precisions, solved, self.spread[None])
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class _Interactions:
     attributions_alone: FloatArray
 
     @classmethod
-    def of(cls, first: FloatArray, prior: Prior) -> _Interactions:
+    def from_prior(cls, first: FloatArray, prior: Prior) -> _Interactions:
         a, strengths = float(prior.interactions), prior.strengths
         among = a * OddKernel.at(first, strengths).interactions
         diagonal = np.arange(len(among))

@@ -79,7 +79,7 @@ class Prior:
         interactions, noise = np.array([(prior.interactions, prior.noise) for prior in priors]).T
         return cls(strengths, interactions, noise)
 
-    def of_games(self, games: int | list[int] | IntArray | BoolArray) -> Prior:
+    def subset_games(self, games: int | list[int] | IntArray | BoolArray) -> Prior:
         """Return the prior of some games of a stack."""
         of_games = self.strengths[games], self.interactions[games], self.noise[games]
         return Prior(*of_games, self.jumps)
@@ -179,10 +179,10 @@ class OddKernel:
         cls, signs: FloatArray, strengths: FloatArray, other_signs: FloatArray | None = None
     ) -> OddKernel:
         """Compute the kernels between `signs` and `other_signs`, or `signs` themselves."""
-        return cls._of_halves(signs, strengths, other_signs)[0]
+        return cls._from_halves(signs, strengths, other_signs)[0]
 
     @classmethod
-    def of_stack(cls, signs: FloatArray, strengths: FloatArray) -> OddKernel:
+    def from_stack(cls, signs: FloatArray, strengths: FloatArray) -> OddKernel:
         """Compute the kernels of a stack; games of the same strengths throughout share one."""
         if (strengths[1:] != strengths[:1]).any():
             return cls.at(signs, strengths)
@@ -200,10 +200,10 @@ class OddKernel:
         """
         if memory is None:
             memory = np.empty((2, math.prod(strengths.shape[:-1]), len(signs), len(signs)))
-        return cls._of_halves(signs, strengths, None, memory)
+        return cls._from_halves(signs, strengths, None, memory)
 
     @classmethod
-    def _of_halves(
+    def _from_halves(
         cls,
         signs: FloatArray,
         strengths: FloatArray,
@@ -223,7 +223,7 @@ class OddKernel:
             odd = even = np.empty((math.prod(shape), n, n_columns))
         else:
             odd, even = memory_of_both
-        of_all = _Factors.of(strengths.reshape(-1, strengths.shape[-1]))
+        of_all = _Factors.from_strengths(strengths.reshape(-1, strengths.shape[-1]))
         n_rows = min(n, max(1, _SLAB_NUMBERS // max(1, n_columns)))
         n_games = max(1, _SLAB_NUMBERS // max(1, n * n_columns))
         memory, columns = np.empty((n_games, n_rows, n_columns)), np.ascontiguousarray(others.T)
@@ -231,7 +231,7 @@ class OddKernel:
             games = slice(game, game + n_games)
             for start in range(0, n, n_rows):
                 slab = games, slice(start, start + n_rows)
-                factors, of_rows = of_all.of_games(games), signs[start : start + n_rows]
+                factors, of_rows = of_all.subset_games(games), signs[start : start + n_rows]
                 lowered = memory[: len(odd[games]), : len(of_rows)]
                 factors.compute(of_rows, columns, odd[slab], lowered)
                 if is_even_needed:
@@ -240,7 +240,7 @@ class OddKernel:
         odd, even = (kernel.reshape(*shape, n, n_columns) for kernel in (odd, even))
         return cls(signs, strengths, signs @ others.T / signs.shape[1], odd), even
 
-    def of_games(self, games: list[int] | IntArray | BoolArray) -> OddKernel:
+    def subset_games(self, games: list[int] | IntArray | BoolArray) -> OddKernel:
         """Return the kernels of some games of a stack."""
         arrays = self.strengths[games], self.degree_one, self.interactions[games]
         return OddKernel(self.signs, *arrays)
@@ -275,14 +275,14 @@ class _Factors:
     shares: FloatArray
 
     @classmethod
-    def of(cls, strengths: FloatArray) -> _Factors:
+    def from_strengths(cls, strengths: FloatArray) -> _Factors:
         """Return those for strengths, (R, M)."""
         scale = log_norm(strengths)
         half = 0.5 * np.exp(0.5 * np.log1p(-(strengths**2)).sum(axis=-1) - scale)
         shares = strengths * np.exp(-scale)[:, None]
         return cls(half[:, None, None], np.arctanh(strengths)[:, None], shares[:, None])
 
-    def of_games(self, games: slice) -> _Factors:
+    def subset_games(self, games: slice) -> _Factors:
         """Return those of some games."""
         return _Factors(self.half[games], self.exponents[games], self.shares[games])
 

@@ -59,7 +59,7 @@ class SizeWeights:
     known: FloatArray
 
     @classmethod
-    def of(cls, signs: FloatArray) -> SizeWeights:
+    def from_signs(cls, signs: FloatArray) -> SizeWeights:
         """Return the weights for coalitions, (n, M), that of all players first."""
         sizes, counts = smaller_sizes(signs > 0)[1:] - 1, pair_counts(signs.shape[1])
         checked = sizes[-_MOST_CHECKED:]
@@ -95,9 +95,9 @@ class SizeWeights:
         inverses = inverses_of_lower(factors)
         precisions = (inverses**2).sum(axis=-2)[..., None]
         solved = _product(inverses.swapaxes(-1, -2), whitened)
-        return self.of_solved(precisions, solved, spread)
+        return self.scale_from_solved(precisions, solved, spread)
 
-    def of_solved(
+    def scale_from_solved(
         self, precisions: FloatArray, solved: FloatArray, spread: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the same, given the last entries of the diagonal of K⁻¹ and of K⁻¹ y.

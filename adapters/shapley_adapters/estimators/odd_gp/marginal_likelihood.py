@@ -169,7 +169,7 @@ def factored(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, 
 
 def _factored_stack(covariances: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Factor the covariances of a stack, whose memory is overwritten."""
-    factors = LowerFactors.of(covariances)
+    factors = LowerFactors.from_covariances(covariances)
     whitened = factors.whitened(columns.swapaxes(1, 2))
     return factors.transposed.swapaxes(1, 2), whitened.swapaxes(1, 2)
 

@@ -74,10 +74,12 @@ def pair_coefficients(
     signs, differences = signs[: _MOST_VALUES + 1], differences[:_MOST_VALUES]
     if not differences[:_LEARNED_FROM].any():
         return None
-    first = _EvenFit.of(signs[: _LEARNED_FROM + 1], differences[:_LEARNED_FROM], strengths)
+    first = _EvenFit.from_strengths(
+        signs[: _LEARNED_FROM + 1], differences[:_LEARNED_FROM], strengths
+    )
     sizes = np.sqrt((first.coefficients(first.whitened) ** 2).sum(axis=1))
     learned = sizes + _LEAST_STRENGTH * np.sqrt((sizes**2).mean())
-    return _EvenFit.of(signs, differences, learned).with_pairs_that_stand_out()
+    return _EvenFit.from_strengths(signs, differences, learned).with_pairs_that_stand_out()
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ class _EvenFit:
     variances: FloatArray
 
     @classmethod
-    def of(cls, signs: FloatArray, differences: FloatArray, strengths: FloatArray) -> _EvenFit:
+    def from_strengths(
+        cls, signs: FloatArray, differences: FloatArray, strengths: FloatArray
+    ) -> _EvenFit:
         """Return the fit for strengths in these ratios."""
         t = bounded_strengths(_LEVEL * strengths / strengths.sum())
         kernel, _ = even_kernel(signs, signs, t)

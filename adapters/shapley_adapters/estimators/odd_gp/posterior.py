@@ -213,7 +213,7 @@ def posterior(
     found = average.posterior()
     if len(other_signs):  # variances are not needed
         return found
-    scale, freedom = average.scale_and_freedom(SizeWeights.of(signs))
+    scale, freedom = average.scale_and_freedom(SizeWeights.from_signs(signs))
     scale *= growth_by_fit(n, n_fitted)
     return replace(found, variances=found.variances * scale, freedom=freedom)
 

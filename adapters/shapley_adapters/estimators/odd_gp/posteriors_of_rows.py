@@ -264,13 +264,13 @@ def _with_learned_weights(
         choices = choices_around(kernel, prior)
         found = posterior(signs, stack[:, :, None], choices, n_fitted, sparse, other_signs)
     else:
-        found = _of_many_values(signs, stack, prior, n_fitted, sparse, other_signs)
+        found = _posteriors_one_by_one(signs, stack, prior, n_fitted, sparse, other_signs)
     if not len(other_signs):  # the means must be those of the predictions
         found = with_exact_games(kernel, stack[:, searched], prior, sparse, found)
     return Posterior(*(array[:, :, 0].T for array in found.arrays))
 
 
-def _of_many_values(
+def _posteriors_one_by_one(
     signs: FloatArray,
     stack: FloatArray,
     prior: Prior,
@@ -283,11 +283,11 @@ def _of_many_values(
     for game, (values, own) in enumerate(zip(stack[:, :, None], sparse, strict=True)):
         if len(signs) > DENSE_PAIRS:
             found = posterior_through_first_values(
-                signs, values, prior.of_games(game), _n_first(), n_fitted, own, other_signs
+                signs, values, prior.subset_games(game), _n_first(), n_fitted, own, other_signs
             )
             solved.append(Posterior(*(array[None] for array in found.arrays)))
         else:
-            of_game = prior.of_games(np.array([game]))
+            of_game = prior.subset_games(np.array([game]))
             choice = PriorChoice(UpperKernel(signs[order], of_game.strengths), of_game)
             solved.append(
                 posterior(signs[order], values[None, order], [choice], n_fitted, [own], other_signs)

@@ -98,15 +98,19 @@ def fit_priors(
     first, *others = _OVERRELAXATION_WHERE_KNOWN if is_known else _OVERRELAXATION
     prior = start
     for games in _games_by_prior(start):
-        of_first = start.of_games(games[:1])
-        shared = FixedPoint.of(signs, of_first) if is_known else _kept_or_computed(signs, of_first)
+        of_first = start.subset_games(games[:1])
+        shared = (
+            FixedPoint.from_prior(signs, of_first)
+            if is_known
+            else _kept_or_computed(signs, of_first)
+        )
         shared = shared.for_games(len(games))
         of_games = StrengthPrior(expectation.centres[games], expectation.spread)
         prior = prior.with_games(games, shared.improved(targets[games], of_games, first))
     # New memory takes the system longer to provide than the processor to fill.
     memory = np.empty((_MATRICES_OF_STEP, len(targets), len(signs), len(signs)))
     for step in others:
-        prior = FixedPoint.of(signs, prior, memory).improved(targets, expectation, step)
+        prior = FixedPoint.from_prior(signs, prior, memory).improved(targets, expectation, step)
     return prior
 
 
@@ -149,7 +153,9 @@ class FixedPoint:
     expected: FloatArray
 
     @classmethod
-    def of(cls, signs: FloatArray, prior: Prior, memory: FloatArray | None = None) -> FixedPoint:
+    def from_prior(
+        cls, signs: FloatArray, prior: Prior, memory: FloatArray | None = None
+    ) -> FixedPoint:
         """Compute the expected energies under a prior.
 
         The matrices are written to `memory`, (4, R, n, n), if it is given.
@@ -158,7 +164,7 @@ class FixedPoint:
             memory = np.empty((_MATRICES_OF_STEP, len(prior.strengths), len(signs), len(signs)))
         kernel, even = OddKernel.with_even(signs, prior.strengths, memory[:2])
         covariances = covariance_of(kernel, prior, out=memory[2])
-        half_inverse = LowerFactors.of(covariances).upper_inverses()
+        half_inverse = LowerFactors.from_covariances(covariances).upper_inverses()
         half_inverse *= _above_and_half_the_diagonal(len(signs))
         of_even = 2 * _quadratic(np.multiply(half_inverse, even, out=memory[3]), signs)
         of_all = 2 * _inner(half_inverse, kernel.interactions)
@@ -169,7 +175,7 @@ class FixedPoint:
 
     def for_games(self, n_games: int) -> FixedPoint:
         """Return the fixed point of one game for several games, without copies of its matrices."""
-        return replace(self, prior=self.prior.of_games(np.zeros(n_games, dtype=np.intp)))
+        return replace(self, prior=self.prior.subset_games(np.zeros(n_games, dtype=np.intp)))
 
     def improved(
         self, targets: FloatArray, expectation: StrengthPrior, overrelaxation: float
@@ -236,7 +242,7 @@ _cache: FactorCache[FixedPoint] = FactorCache()
 def _kept_or_computed(signs: FloatArray, start: Prior) -> FixedPoint:
     """Return the fixed point under a prior of one game, from which other games may start."""
     key = coalitions_key(signs), *_numbers(start)[0]
-    return _cache.get(key, lambda: FixedPoint.of(signs, start))
+    return _cache.get(key, lambda: FixedPoint.from_prior(signs, start))
 
 
 def _energies(

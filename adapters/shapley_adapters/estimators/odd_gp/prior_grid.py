@@ -53,7 +53,7 @@ def best_of_grid(signs: FloatArray, targets: FloatArray) -> list[Prior]:
     grid += _jump_priors(signs.shape[1])
     if len(signs) == 1:  # the value of all players suits all priors
         return [grid[int(np.argmax(log_prior(Prior.stack(grid))))]] * targets.shape[1]
-    maps = _cache.get(coalitions_key(signs), lambda: _GridMaps.of(signs))
+    maps = _cache.get(coalitions_key(signs), lambda: _GridMaps.from_signs(signs))
     best = column_by_column(maps.best, targets)[0]
     return [grid[index] for index in best.astype(np.intp)]
 
@@ -108,10 +108,11 @@ class _GridMaps:
     jump_offsets: FloatArray
 
     @classmethod
-    def of(cls, signs: FloatArray) -> _GridMaps:
+    def from_signs(cls, signs: FloatArray) -> _GridMaps:
         """Compute them for coalitions, (n, M), that of all players first."""
         levels = [
-            _Level.of(OddKernel.at(signs, strengths)) for strengths, _ in _grid(signs.shape[1])
+            _Level.from_kernel(OddKernel.at(signs, strengths))
+            for strengths, _ in _grid(signs.shape[1])
         ]
         a = _GRID_INTERACTIONS
         of_rest, along, rest_precisions, precisions, offsets = [], [], [], [], []
@@ -199,7 +200,7 @@ class _Level:
     of_players: FloatArray
 
     @classmethod
-    def of(cls, kernel: OddKernel) -> _Level:
+    def from_kernel(cls, kernel: OddKernel) -> _Level:
         """Split the values of a kernel's coalitions."""
         n, n_players = kernel.signs.shape
         variance = kernel.interactions[0, 0] + _JITTER

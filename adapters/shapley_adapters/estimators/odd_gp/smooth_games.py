@@ -82,7 +82,7 @@ class _Tests:
     are_of_pairs: BoolArray
 
     @classmethod
-    def of(cls, signs: FloatArray) -> _Tests:
+    def from_signs(cls, signs: FloatArray) -> _Tests:
         """Return those for coalitions, (n + 1, M), that of all players first."""
         levels = _PAIRS_ONLY + _LARGER_SETS
         covariances = [
@@ -137,7 +137,7 @@ def _sums_over_sets(signs: FloatArray) -> FloatArray:
 
 def _tests(signs: FloatArray) -> _Tests:
     """Return the priors for coalitions whose players are sorted; they are kept for later calls."""
-    return _cache.get(coalitions_key(signs), lambda: _Tests.of(signs))
+    return _cache.get(coalitions_key(signs), lambda: _Tests.from_signs(signs))
 
 
 _cache: FactorCache[_Tests] = FactorCache()

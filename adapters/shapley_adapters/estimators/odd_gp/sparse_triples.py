@@ -98,28 +98,31 @@ def find_sparse_interactions(
     players = watched_players(kernel.strengths, targets.shape[1])
     if players.shape[1] < 3:
         return interactions, prior
-    games, factors = np.arange(len(targets)), LowerFactors.of(covariance_of(kernel, prior))
+    games, factors = (
+        np.arange(len(targets)),
+        LowerFactors.from_covariances(covariance_of(kernel, prior)),
+    )
     unexplained, of_games = factors.whitened(targets[:, None])[:, 0], kernel
     for _ in range(_LOOKS):
         earlier = [interactions[game] for game in games]
         found = _look(of_games, factors, targets[games], unexplained, players[games], earlier)
         is_sparse = np.array([_size(of_game) > 0 for of_game in found])
-        games, factors = games[is_sparse], factors.of_games(is_sparse)
+        games, factors = games[is_sparse], factors.subset_games(is_sparse)
         if not len(games):
             break
         found = [of_game for of_game in found if _size(of_game)]
         for game, of_game in zip(games, found, strict=True):
             interactions[game] = of_game
-        remaining = prior.of_games(games), targets[games], found
-        of_games = _of_games(kernel, games)
+        remaining = prior.subset_games(games), targets[games], found
+        of_games = _kernel_of_games(kernel, games)
         of_others, factors, unexplained = _with_less_of_others(of_games, factors, *remaining)
         prior = prior.with_games(games, of_others)
     return interactions, prior
 
 
-def _of_games(kernel: OddKernel, games: IntArray) -> OddKernel:
+def _kernel_of_games(kernel: OddKernel, games: IntArray) -> OddKernel:
     """Return the kernel of some games, which are not copied where these are all."""
-    return kernel if len(games) == len(kernel.strengths) else kernel.of_games(games)
+    return kernel if len(games) == len(kernel.strengths) else kernel.subset_games(games)
 
 
 def _look(
@@ -237,7 +240,7 @@ def _with_less_of_others(
     is_rising, memory = np.ones(len(targets), dtype=bool), None
     for share in _SHARES:
         memory = covariance_of(kernel, with_share(prior, share), out=memory)
-        of_others = LowerFactors.of(memory)
+        of_others = LowerFactors.from_covariances(memory)
         of_share, left = _log_evidence(of_others, rows)
         is_rising &= of_share > evidence
         if not is_rising.any():

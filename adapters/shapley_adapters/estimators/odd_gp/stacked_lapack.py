@@ -37,7 +37,7 @@ class LowerFactors:
     transposed: FloatArray
 
     @classmethod
-    def of(cls, covariances: FloatArray) -> LowerFactors:
+    def from_covariances(cls, covariances: FloatArray) -> LowerFactors:
         """Factor symmetric matrices, of which the part below the diagonals is not read.
 
         The memory of the array is overwritten. An array that is not contiguous is copied.
@@ -51,7 +51,7 @@ class LowerFactors:
                 raise np.linalg.LinAlgError("A covariance is not positive definite.")
         return cls(matrices)
 
-    def of_games(self, games: BoolArray) -> LowerFactors:
+    def subset_games(self, games: BoolArray) -> LowerFactors:
         """Return the factors of some games, which are not copied where these are all."""
         return self if games.all() else LowerFactors(self.transposed[games])
 

@@ -140,7 +140,7 @@ class _OddMaps:
         starts = Prior.stack(best_of_grid(signs, values[:, None]))
         expectation = strength_prior(None, starts.strengths.shape)
         start = around_centres(starts, expectation)
-        return fit_priors(signs, values[None], start, expectation).of_games(0)
+        return fit_priors(signs, values[None], start, expectation).subset_games(0)
 
     def _covariances(self, strengths: FloatArray) -> FloatArray:
         """Return the covariances of the shares with the values, (n, P)."""

@@ -33,7 +33,7 @@ class UpperKernel:
     signs: FloatArray
     strengths: FloatArray
 
-    def of_games(self, games: IntArray) -> UpperKernel:
+    def subset_games(self, games: IntArray) -> UpperKernel:
         """Return the kernels of some games of a stack."""
         return UpperKernel(self.signs, self.strengths[games])
 

@@ -50,7 +50,7 @@ def variances_of_their_own(features: FloatArray, values: FloatArray, n_tried: in
         Number of features that the candidates were chosen from.
     """
     variances = np.zeros(features.shape[:2])
-    search = _Search.of(features, values)
+    search = _Search.from_features(features, values)
     for _ in range(_STEPS):
         indices, best = search.next_step(n_tried)
         is_open = indices >= 0
@@ -92,7 +92,7 @@ class _Search:
     steps: Steps
 
     @classmethod
-    def of(cls, features: FloatArray, values: FloatArray) -> _Search:
+    def from_features(cls, features: FloatArray, values: FloatArray) -> _Search:
         projections = (features @ values[:, :, None])[:, :, 0]
         n = values.shape[1]
         # The first values may be 0 although later ones are not.

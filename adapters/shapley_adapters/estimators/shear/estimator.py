@@ -118,7 +118,7 @@ class ShearDesign(Design):
         n_units = self.n_units[row]
         players = self.strata[:n_units] // len(self.stratum_weights)
         coalitions, positions = self.table.coalitions[row], self.positions[row, :n_units]
-        return UnitDraws.of_units(players, self.cooperators[row], coalitions, positions)
+        return UnitDraws.from_units(players, self.cooperators[row], coalitions, positions)
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ class UnitDraws:
     absent: CoalitionArray
 
     @classmethod
-    def of_units(
+    def from_units(
         cls,
         players: IntArray,
         cooperators: IntArray,
