@@ -13,8 +13,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from torch import Tensor, nn
 
 import shap_ext
-from shapley_adapters.amortized.crossing import mixed_rows
 from shapley_adapters.amortized.embedding_network import EmbeddingNetwork
+from shapley_adapters.amortized.shifted_rows import mixed_rows
 
 
 class Transformer(nn.Module):

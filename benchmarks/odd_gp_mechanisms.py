@@ -14,22 +14,18 @@ import numpy as np
 from shapley_adapters.estimators import odd_gp
 from shapley_adapters.estimators.odd_gp import (
     design,
-    effects_by_size,
     estimator,
-    exact_fits,
-    exact_terms,
+    exact_games,
     expected_triples,
-    few_numbers,
     left_out_values,
-    pair_coefficients,
     posterior,
     posteriors_of_rows,
-    prior_choices,
     prior_fitting,
     prior_grid,
     smooth_games,
     sparse_triples,
     variances_of_features,
+    wider_intervals,
 )
 
 PACKAGE: list[ModuleType] = [
@@ -74,7 +70,7 @@ def _nothing(signs: Any, targets: Any, means: Any, variances: Any) -> Any:
 
 
 def _no_additive(signs: Any, targets: Any) -> Any:
-    return exact_fits.ExactFit.none(signs.shape[1], targets.shape[1])
+    return exact_games.ExactFit.none(signs.shape[1], targets.shape[1])
 
 
 MECHANISMS: dict[str, Mechanism] = {
@@ -84,8 +80,8 @@ MECHANISMS: dict[str, Mechanism] = {
         (smooth_games, design.n_pairs_before_choice, design.pairs_for_smooth_games),
     ),
     "priors of all twos": Mechanism(
-        ((prior_choices, "has_all_twos", lambda signs: False),),
-        (prior_choices,),
+        ((posterior, "has_all_twos", lambda signs: False),),
+        (posterior.choices_around, posterior.has_all_twos),
     ),
     "learned strengths": Mechanism(
         ((posteriors_of_rows, "fit_priors", lambda signs, targets, start, _: start),),
@@ -109,14 +105,21 @@ MECHANISMS: dict[str, Mechanism] = {
     "second look": Mechanism(((sparse_triples, "_LOOKS", 1),), (sparse_triples._energies,)),
     "expected triples": Mechanism(
         ((posteriors_of_rows, "expected_triples", lambda *_: {}),),
-        (expected_triples, pair_coefficients),
+        (expected_triples,),
     ),
     "exact terms": Mechanism(
         ((posteriors_of_rows, "with_exact_games", lambda k, t, p, s, found: found),),
-        (exact_terms,),
+        (
+            exact_games.with_exact_games,
+            exact_games.ProductsOfSigns,
+            exact_games._posterior_coefficients,
+            exact_games._exact_values,
+            exact_games._fitted,
+            exact_games._leaves_remainder,
+        ),
     ),
     "additive games": Mechanism(
-        ((posteriors_of_rows, "additive_games", _no_additive),), (exact_fits.additive_games,)
+        ((posteriors_of_rows, "additive_games", _no_additive),), (exact_games.additive_games,)
     ),
     "scale by left-out values": Mechanism(
         ((left_out_values.SizeWeights, "scale_and_freedom", _no_scale),), (left_out_values,)
@@ -126,13 +129,14 @@ MECHANISMS: dict[str, Mechanism] = {
     ),
     "two degrees of freedom of few": Mechanism(((estimator, "_FREEDOM_OF_FEW", np.inf),)),
     "effects that fade": Mechanism(
-        ((posteriors_of_rows, "variances_of_fading", _nothing),), (effects_by_size,)
+        ((posteriors_of_rows, "variances_of_fading", _nothing),),
+        (wider_intervals.variances_of_fading, wider_intervals._slopes),
     ),
     "jumps of few numbers": Mechanism(
         (
             (posteriors_of_rows, "variances_of_jumps", _nothing),
             (estimator, "variances_of_jumps", _nothing),
         ),
-        (few_numbers,),
+        (wider_intervals.variances_of_jumps, wider_intervals._steps, wider_intervals._are_sums),
     ),
 }

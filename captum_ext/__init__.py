@@ -12,26 +12,26 @@ from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from . import criteria
 from .aggregates.ava import AVA
-from .aggregates.centroid import Centroid
-from .aggregates.combine import combine
 from .aggregates.convex import Convex
-from .aggregates.low_complexity import LowComplexity
-from .attributions.best import Best
-from .attributions.c_shapley import CShapley
-from .attributions.exact import Exact
-from .attributions.l_shapley import LShapley
-from .attributions.least_squares import LeastSquares
-from .attributions.myerson import Myerson
+from .aggregates.methods import Centroid, LowComplexity, combine
+from .attributions.methods import (
+    SVARM,
+    Best,
+    CShapley,
+    Exact,
+    LeastSquares,
+    LShapley,
+    Myerson,
+    OddGP,
+    Owen,
+    RandomOrder,
+    Semivalue,
+    Shear,
+    SimSemivalue,
+    attribution_class,
+)
 from .attributions.networks import FastShap, SimShap
-from .attributions.odd_gp import OddGP
-from .attributions.owen import Owen
-from .attributions.random_order import RandomOrder
-from .attributions.registered import attribution_class
-from .attributions.semivalue import Semivalue
-from .attributions.shear import Shear
-from .attributions.sim_semivalue import SimSemivalue
 from .attributions.surrogate import Surrogate
-from .attributions.svarm import SVARM
 from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.graph_networks import StackedGraphs
 from .captum_tools.image_errors import visualize_image_attr_with_error

@@ -14,7 +14,7 @@ from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
 
 from . import criteria, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
-from .aggregates.combine import combine
+from .aggregates.methods import combine
 from .explainers import (
     BestExplainer,
     CShapleyExplainer,
@@ -43,7 +43,7 @@ from .registration import (
 )
 from .reports import report
 from .results.image_explanations import image_explanation
-from .results.interaction_ranking import rank_interactions
+from .results.interactions import rank_interactions
 from .results.streamed_explanations import StreamedExplanations
 
 __all__ = [

@@ -18,8 +18,8 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.estimators.protocol import Estimator
 
 from . import aggregates, explainers
+from .explainers.methods import explainer_class
 from .explainers.model_explainer import ModelExplainer
-from .explainers.registered import explainer_class
 from .explainers.sampling_explainer import SamplingExplainer
 from .shap_internals import BUILT_IN_ALGORITHMS, InvalidAlgorithmError
 

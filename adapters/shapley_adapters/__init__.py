@@ -17,9 +17,8 @@ from .estimators.least_squares.unbiased import UnbiasedLeastSquares
 from .estimators.odd_gp.estimator import OddGP
 from .estimators.owen import Owen
 from .estimators.random_order import RandomOrder
-from .estimators.semivalue import Semivalue
+from .estimators.semivalues import Semivalue, SimSemivalue
 from .estimators.shear.estimator import Shear
-from .estimators.sim_semivalue import SimSemivalue
 from .estimators.svarm import SVARM
 from .games.game import DifferentiableGame, Game
 from .games.value_functions import ValueFunction

@@ -186,7 +186,7 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
 
     def _with_mixed_rows(self, game: ForwardFunctionGame) -> Tensor:
         """Return examples with more of them, each made of two that are not held out."""
-        from shapley_adapters.amortized.crossing import mixed_rows
+        from shapley_adapters.amortized.shifted_rows import mixed_rows
 
         if len(game.inputs) > 1 or game.groups.differ_by_example:
             raise InvalidArgumentError(

@@ -25,8 +25,7 @@ from shapley_adapters.workers.jobs import checked_n_jobs
 from ..argument_types import Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
 from ..futures import CALLS_IN_FLIGHT
-from ..games.batch_game import BatchGame
-from ..games.class_values import ClassValueGame, class_value_game
+from ..games.batch_game import BatchGame, ClassValueGame, class_value_game
 from ..games.forward_function_game import ForwardFunctionGame
 from ..games.model_outputs import OneValueForBatchError
 from ..inputs.checks import checked_baselines, checked_inputs, checked_target

@@ -20,8 +20,7 @@ from shapley_adapters.games.evaluation import in_batches, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.outputs import in_double_precision
 from shapley_adapters.games.value_functions import Reduction
-from shapley_adapters.torch_support.array_module import changing_layers
-from shapley_adapters.torch_support.device_memory import max_input_bytes
+from shapley_adapters.torch_support.array_module import changing_layers, max_input_bytes
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..futures import waited

@@ -1,9 +1,8 @@
 """Explainers that are made of other explainers: each is its options and its aggregator."""
 
 from .ava import AVAExplainer
-from .centroid import CentroidExplainer
 from .convex import ConvexExplainer
-from .low_complexity import LowComplexityExplainer
+from .methods import CentroidExplainer, LowComplexityExplainer
 
 __all__ = [
     "AVAExplainer",

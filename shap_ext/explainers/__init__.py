@@ -1,19 +1,21 @@
 """The explainers: each is its options and its estimator."""
 
-from .best import BestExplainer
-from .c_shapley import CShapleyExplainer
-from .exact import EnumerationExplainer
-from .l_shapley import LShapleyExplainer
-from .least_squares import LeastSquaresExplainer
-from .myerson import MyersonExplainer
+from .methods import (
+    BestExplainer,
+    CShapleyExplainer,
+    EnumerationExplainer,
+    LeastSquaresExplainer,
+    LShapleyExplainer,
+    MyersonExplainer,
+    OddGPExplainer,
+    OwenExplainer,
+    RandomOrderExplainer,
+    SemivalueExplainer,
+    ShearExplainer,
+    SimSemivalueExplainer,
+    SVARMExplainer,
+)
 from .networks import FastShapExplainer, SimShapExplainer
-from .odd_gp import OddGPExplainer
-from .owen import OwenExplainer
-from .random_order import RandomOrderExplainer
-from .semivalue import SemivalueExplainer
-from .shear import ShearExplainer
-from .sim_semivalue import SimSemivalueExplainer
-from .svarm import SVARMExplainer
 
 __all__ = [
     "BestExplainer",

@@ -144,7 +144,7 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
 
     def _with_mixed_rows(self, data: Table) -> Any:
         """Return rows with more of them, each made of two that are not held out."""
-        from shapley_adapters.amortized.crossing import mixed_rows
+        from shapley_adapters.amortized.shifted_rows import mixed_rows
 
         groups = self.explained_rows((_part(data, 0, 2),)).groups
         if groups is None or np.ndim(data) != 2:

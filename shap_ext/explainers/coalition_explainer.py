@@ -39,7 +39,7 @@ from ..inputs.models import inner_model, prediction_function
 from ..inputs.player_layouts import PlayerLayout
 from ..results.call_records import with_record
 from ..results.explanations import explanations
-from ..results.interaction_explanations import interaction_explanation
+from ..results.interactions import interaction_explanation
 from ..shap_internals import BAR_DELAY, background_of, is_op_chain
 from .chosen_outputs import check_range, checked_outputs
 from .legacy_calls import (

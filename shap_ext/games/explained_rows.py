@@ -17,8 +17,7 @@ from ..inputs.column_groups import ColumnGroups, make_groups
 from ..inputs.datasets import Dataset, checked_dataset
 from ..inputs.masked_rows import MaskedRow
 from ..inputs.models import inner_model, is_torch_module
-from ..inputs.player_layouts import PlayerLayout
-from ..inputs.zero_references import zero_background
+from ..inputs.player_layouts import PlayerLayout, zero_background
 from ..results.explanations import Part, packed
 from .dense_game import TabularGame
 from .game_choice import masker_game, tabular_game

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,15 +19,34 @@ from shapley_adapters.frames import pandas_frame
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Dtype, Masker
-from ..shap_internals import SUMMARIES, background_of, names_of_summary
-from .datasets import (
-    Dataset,
-    check_cells,
-    frame_values,
-    is_number,
-    plain_array_of,
-)
-from .summaries import checked_summary, unequal_weights
+from ..shap_internals import SUMMARIES, DenseData, SparseData, background_of, names_of_summary
+from .datasets import Dataset, check_cells, frame_values, is_number, plain_array_of
+
+
+def unequal_weights(summary: DenseData | SparseData) -> FloatArray | None:
+    """Return the weights of the rows of a summary, with sum 1; None if they are equal."""
+    weights = np.asarray(summary.weights, dtype=np.float64)
+    if weights.min() == weights.max():
+        return None
+    normalized: FloatArray = weights / weights.sum()
+    return normalized
+
+
+def checked_summary(summary: DenseData | SparseData) -> Any:
+    """Return a copy of a summary of shap, if its weights and columns can be used."""
+    weights = np.asarray(summary.weights, dtype=np.float64)
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise InvalidArgumentError(
+            "masker holds background rows whose weights are negative, not finite or all zero. "
+            "Weights must be positive numbers, such as those of shap.kmeans."
+        )
+    if any(len(group) > 1 for group in summary.groups or ()):
+        raise InvalidArgumentError(
+            "masker holds background rows with groups of columns. Pass the rows without groups, "
+            "and the groups as groups=."
+        )
+    return copy.deepcopy(summary)
+
 
 _MAX_BACKGROUND = 100
 """Number of rows that shap samples from a table that is passed as a masker."""

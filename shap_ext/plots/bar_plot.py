@@ -10,7 +10,7 @@ import shap
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.pipeline.result import percent
 
-from .feature_order import lines_of_features, order_of_bars
+from .features import lines_of_features, order_of_bars
 from .host_plots import HostPlot, check_values
 from .intervals import Intervals, intervals_of
 from .room import BAR_COLOUR, make_room, make_room_for_labels, move_labels

@@ -12,7 +12,7 @@ from shapley_adapters.pipeline.result import percent
 from ..argument_types import Explanation
 from ..shap_internals import resolved_order
 from .dots import Dots, rows_of_dots
-from .feature_order import lines_of_features
+from .features import lines_of_features
 from .host_plots import HostPlot, check_values
 from .intervals import Intervals, intervals_of
 

@@ -15,7 +15,7 @@ from shapley_adapters.errors_of_means import errors_of_sums
 
 from ..argument_types import Explanation
 from ..results.bounded_explanation import have_independent_draws, removed_bounds
-from .feature_names import names_of_features, without_formulas
+from .features import names_of_features, without_formulas
 from .intervals import Intervals
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from shapley_adapters.errors import InvalidArgumentError, required_packages
 
 from ..argument_types import Explanation
 from ..results.traces import RowTrace, trace_of
-from .feature_names import names_of_features, without_formulas
+from .features import names_of_features, without_formulas
 
 if TYPE_CHECKING:
     import shap

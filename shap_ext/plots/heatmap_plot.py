@@ -13,7 +13,7 @@ from shapley_adapters.hatching import hatch_cells, hatch_style
 from shapley_adapters.pipeline.result import percent
 
 from ..shap_internals import resolved_order
-from .feature_order import lines_of_features
+from .features import lines_of_features
 from .host_plots import HostPlot, check_values
 from .intervals import intervals_of
 

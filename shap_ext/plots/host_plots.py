@@ -14,7 +14,7 @@ import shap
 
 from shapley_adapters.errors import InvalidArgumentTypeError, PlotError, required_packages
 
-from .feature_names import drawable
+from .features import drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from shapley_adapters.hatching import hatch_cells
 from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
-from .feature_names import names_of_features, without_formulas
+from .features import names_of_features, without_formulas
 from .host_plots import pyplot
 from .intervals import Intervals, intervals_of
 

@@ -14,7 +14,7 @@ from shapley_adapters.errors import required_packages
 
 from .. import plots
 from ..global_generator import seeded_generator
-from ..plots.feature_names import without_formulas
+from ..plots.features import without_formulas
 from ..plots.interaction_plot import draw_pairs
 from ..plots.intervals import Intervals
 from ..shap_internals import copied

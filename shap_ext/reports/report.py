@@ -14,7 +14,7 @@ from shapley_adapters.reports.call_record import CallRecord
 from shapley_adapters.reports.html_page import Section, html_page
 
 from ..argument_types import Explanation
-from ..plots.feature_names import without_surrogates
+from ..plots.features import without_surrogates
 from .sections import (
     computation_section,
     error_text,

@@ -13,7 +13,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 
 from ..argument_types import Explanation
 from ..inputs.datasets import ragged
-from ..plots.feature_names import names_of_features
+from ..plots.features import names_of_features
 from ..results.explanations import explanation as explanation_of
 from ..results.traces import EVALUATIONS, arrays_of_trace, store_arrays_of_trace
 

@@ -13,7 +13,7 @@ from shapley_adapters.estimators.odd_gp.attribution_covariances import (
     squared_weights,
 )
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
-from shapley_adapters.estimators.odd_gp.factor_cache import FactorCache, n_bytes, sorted_players
+from shapley_adapters.estimators.odd_gp.factors import FactorCache, n_bytes, sorted_players
 from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior
 from shapley_adapters.estimators.odd_gp.marginal_likelihood import log_prior
 from shapley_adapters.estimators.odd_gp.posteriors_of_rows import posteriors_of_rows

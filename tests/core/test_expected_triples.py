@@ -5,10 +5,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
-from shapley_adapters.estimators.odd_gp.pair_coefficients import (
-    even_differences,
-    pair_coefficients,
-)
+from shapley_adapters.estimators.odd_gp.expected_triples import even_differences, pair_coefficients
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import FunctionGame, from_function
 

@@ -23,8 +23,7 @@ from shapley_adapters.errors import (
 from shapley_adapters.estimators.linear_algebra import fit_sparse
 from shapley_adapters.estimators.protocol import DesignRequest, GraphView
 from shapley_adapters.graphs.connected_sets import subgraph_of
-from shapley_adapters.pipeline.design_cache import DesignCache
-from shapley_adapters.pipeline.designs import design_cache
+from shapley_adapters.pipeline.designs import DesignCache, design_cache
 from tests.helpers import graph_oracles as oracle
 from tests.helpers.brute_force import game_of_rows, game_shapley_values
 from tests.helpers.reference_games import FunctionGame, TableGame, additive_game, random_game

@@ -9,7 +9,7 @@ import pytest
 
 import shapley_adapters as core
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
-from shapley_adapters.estimators.odd_gp import even_fitting
+from shapley_adapters.estimators.odd_gp import even_kernel
 from shapley_adapters.estimators.odd_gp.even_kernel import even_log_norm, squared_pair_weights
 from shapley_adapters.interactions.indices import INDICES, sum_of_squares, weights_of_members
 from tests.helpers.brute_force import shapley_values
@@ -236,9 +236,9 @@ def test_energies_of_the_even_part_are_sums_over_even_sets(n_players, monkeypatc
     strengths, noise = rng.uniform(0.1, 0.8, n_players), 0.3
     differences = rng.normal(size=n)
     found = []
-    monkeypatch.setattr(even_fitting, "_moved", lambda *arguments: found.extend(arguments[2:4]))
-    prior = even_fitting.EvenPrior(strengths, noise)
-    even_fitting._improved(signs, differences, prior, np.zeros(n_players), 1.0)
+    monkeypatch.setattr(even_kernel, "_moved", lambda *arguments: found.extend(arguments[2:4]))
+    prior = even_kernel.EvenPrior(strengths, noise)
+    even_kernel._improved(signs, differences, prior, np.zeros(n_players), 1.0)
 
     to_differences = np.hstack([-np.ones((n, 1)), np.eye(n)])
     components = np.zeros((n_players + 2, n + 1, n + 1))

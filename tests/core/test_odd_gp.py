@@ -20,10 +20,8 @@ from shapley_adapters.estimators.odd_gp.attribution_covariances import (
     squared_weights,
 )
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
-from shapley_adapters.estimators.odd_gp.effects_by_size import variances_of_fading
 from shapley_adapters.estimators.odd_gp.equal_posterior import equal_posterior
-from shapley_adapters.estimators.odd_gp.factor_cache import FactorCache
-from shapley_adapters.estimators.odd_gp.few_numbers import variances_of_jumps
+from shapley_adapters.estimators.odd_gp.factors import FactorCache
 from shapley_adapters.estimators.odd_gp.first_values import posterior_through_first_values
 from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior, sizes_of_interactions
 from shapley_adapters.estimators.odd_gp.marginal_likelihood import (
@@ -31,8 +29,7 @@ from shapley_adapters.estimators.odd_gp.marginal_likelihood import (
     log_prior,
     whiten,
 )
-from shapley_adapters.estimators.odd_gp.posterior import posterior
-from shapley_adapters.estimators.odd_gp.prior_choices import PriorChoice
+from shapley_adapters.estimators.odd_gp.posterior import PriorChoice, posterior
 from shapley_adapters.estimators.odd_gp.prior_fitting import (
     FixedPoint,
     fit_priors,
@@ -43,6 +40,10 @@ from shapley_adapters.estimators.odd_gp.prior_grid import best_of_grid
 from shapley_adapters.estimators.odd_gp.sparse_triples import (
     SparseInteractions,
     find_sparse_interactions,
+)
+from shapley_adapters.estimators.odd_gp.wider_intervals import (
+    variances_of_fading,
+    variances_of_jumps,
 )
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.reference_games import (
@@ -1183,8 +1184,9 @@ def test_knowing_who_interacts_helps_where_values_are_few():
     exact = game_shapley_values(game)
 
     def error(scores):
-        runs = [run(game, 50, seed=seed, cooperators=scores).values for seed in range(8)]
-        return np.mean([np.abs(values - exact).sum() for values in runs])
+        runs = [run(game, 50, seed=seed, cooperators=scores).values for seed in range(24)]
+        # Without scores, about one run of 24 does not find the triple, and errs much more.
+        return np.median([np.abs(values - exact).sum() for values in runs])
 
     informed, wrong = cooperation(12, [1, 4, 7]), cooperation(12, [0, 2, 3])
     assert error(informed) < 0.7 * error(None) < 0.7 * error(wrong)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from shapley_adapters.estimators.shear.shrunken_variances import shrink_variances
+from shapley_adapters.estimators.shear.estimator import shrink_variances
 from shapley_adapters.pipeline.result import quantiles
 
 FREEDOM = np.array([1.0, 2.0, 5.0])

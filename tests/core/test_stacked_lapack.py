@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shapley_adapters.estimators.odd_gp.stacked_lapack import LowerFactors, inverses_of_lower
+from shapley_adapters.estimators.odd_gp.factors import LowerFactors, inverses_of_lower
 
 
 def covariances(n_games, n):

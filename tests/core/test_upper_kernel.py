@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior
+from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior, UpperKernel
 from shapley_adapters.estimators.odd_gp.marginal_likelihood import Features, covariance_of
-from shapley_adapters.estimators.odd_gp.upper_kernel import UpperKernel
 
 
 @pytest.mark.parametrize(("n_players", "n"), [(2, 2), (3, 4), (9, 150), (80, 200)])

@@ -8,7 +8,7 @@ import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from tests.helpers.optional import captum_ext, module, nn, torch
 
-device_memory = module("shapley_adapters.torch_support.device_memory")
+device_memory = module("shapley_adapters.torch_support.array_module")
 
 N_FEATURES = 12
 

@@ -29,7 +29,7 @@ from shapley_adapters.errors import (
     ShapleyExtWarning,
     WorkerError,
 )
-from shapley_adapters.workers.row_chunks import row_chunks
+from shapley_adapters.workers.worker_processes import row_chunks
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import HAS_TORCH, captum_ext, nn, torch
 

@@ -18,7 +18,7 @@ from shap.utils._exceptions import InvalidAlgorithmError
 
 import shap_ext
 import shapley_adapters as core
-from shap_ext.explainers.registered import explainer_class
+from shap_ext.explainers.methods import explainer_class
 from shapley_adapters.errors import EstimatorError, InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Solution
 from tests.helpers.optional import captum_ext, torch

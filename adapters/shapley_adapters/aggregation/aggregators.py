@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..array_types import FloatArray
-from ..criteria.ranking import ORDERS
+from ..criteria.accuracy import ORDERS
 from ..errors import InvalidArgumentError
 from ..threads.blas_threads import one_blas_thread
 from .candidates import SCALES, checked_candidates, on_one_scale

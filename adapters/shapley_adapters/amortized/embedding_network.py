@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,23 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InvalidArgumentError
-from .dense_layers import dense_layers
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU}
+"""The functions between layers, by their names."""
+
+
+def dense_layers(sizes: Sequence[int], n_outputs: int, activation: str = "elu") -> list[nn.Module]:
+    """Return linear layers from `sizes[0]` inputs to `n_outputs`, with functions between them.
+
+    `sizes` are the number of inputs and the sizes of the hidden layers.
+    """
+    hidden = [
+        layer
+        for first, second in itertools.pairwise(sizes)
+        for layer in (nn.Linear(first, second), ACTIVATIONS[activation]())
+    ]
+    return [*hidden, nn.Linear(sizes[-1], n_outputs)]
+
 
 _MOST_ROWS = 2**14
 """Rows from which the knots are computed."""

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from ..arguments import checked_choice
 from ..array_types import IntArray
 from ..errors import InvalidArgumentError
-from .dense_layers import ACTIVATIONS, dense_layers
-from .embedding_network import EmbeddingNetwork
+from .embedding_network import ACTIVATIONS, EmbeddingNetwork, dense_layers
 
 
 class MLP(nn.Module):

@@ -25,8 +25,7 @@ from .efficiency_gaps import HeldOutGaps
 from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork
 from .fitting import LARGEST_GRADIENT, FittedModule, Schedule, fit
-from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values
-from .network_errors import stated_errors
+from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values, stated_errors
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
 from .reference_rows import ReferenceRows
 from .stated_errors import StatedErrors

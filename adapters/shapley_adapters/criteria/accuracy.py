@@ -1,4 +1,4 @@
-"""Errors of attributions against the exact ones (Wang et al., SHEAR, ICML 2022, 5.2)."""
+"""Rankings, and errors against exact attributions (Wang et al., SHEAR, ICML 2022, 5.2)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,30 @@ from typing import Any
 import numpy as np
 
 from ..arguments import checked_choice
-from ..array_types import FloatArray
+from ..array_types import CoalitionArray, FloatArray, IntArray
 from .attribution_arrays import check_same_shape, checked_attributions
-from .ranking import ORDERS, ranking
+
+ORDERS = ("value", "magnitude")
+
+
+def ranking(values: FloatArray, order: str = "value") -> IntArray:
+    """Return the features, (…, M), the largest first; equal ones in the order of their indices."""
+    keys = np.abs(values) if order == "magnitude" else values
+    return np.argsort(-keys, axis=-1, kind="stable")
+
+
+def first_features(values: FloatArray, counts: IntArray, order: str = "value") -> CoalitionArray:
+    """Return the coalitions of the first features of each ranking, (…, T, M), for T counts."""
+    rank = np.argsort(ranking(values, order), axis=-1)  # rank of each feature
+    coalitions: CoalitionArray = rank[..., None, :] < counts[:, None]
+    return coalitions
+
+
+def counts_of_steps(n_features: int, n_steps: int | None) -> IntArray:
+    """Return the number of features after each step, from 0 to all."""
+    if n_steps is None or n_steps >= n_features:
+        return np.arange(n_features + 1)
+    return np.unique(np.round(np.linspace(0, n_features, n_steps + 1)).astype(np.intp))
 
 
 def absolute_error(attributions: Any, exact: Any) -> FloatArray:

@@ -11,8 +11,8 @@ from ..arguments import checked_choice, checked_count
 from ..array_types import CoalitionArray, FloatArray
 from ..errors import InvalidArgumentError
 from ..games.game import Game
+from .accuracy import ORDERS, counts_of_steps, first_features
 from .game_values import attributions_of_game, own_values
-from .ranking import ORDERS, counts_of_steps, first_features
 
 _LEAST_PROBABILITY = 1e-15
 """Probabilities closer to 0 or 1 than this are clipped to it, which keeps log-odds finite."""

@@ -13,8 +13,8 @@ from ..array_types import CoalitionArray, FloatArray
 from ..errors import InvalidArgumentError
 from ..games.game import Game
 from ..threads.blas_threads import one_blas_thread
+from .accuracy import counts_of_steps, first_features
 from .game_values import attributions_of_game, own_values, shared_values
-from .ranking import counts_of_steps, first_features
 
 
 def faithfulness(

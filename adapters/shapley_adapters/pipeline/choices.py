@@ -12,9 +12,8 @@ from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..workers.jobs import jobs_of
 from .budgets import checked_budgets
-from .costs import Costs
+from .costs import Costs, warn_of_long_call
 from .expected_errors import expected_error
-from .long_calls import warn_of_long_call
 from .one_round import estimate_round
 from .result import Estimate
 from .settings import Settings

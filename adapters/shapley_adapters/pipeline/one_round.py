@@ -18,8 +18,7 @@ from ..games.value_memory import ValueMemory
 from ..progress_bars import BY_MEAN_SPEED
 from ..row_numbers import first_row
 from ..workers.jobs import jobs_of
-from .costs import Costs
-from .long_calls import forecast_own_seconds
+from .costs import Costs, forecast_own_seconds
 from .own_seconds import MANY_ENTRIES
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .repeated_values import check_repeated_values

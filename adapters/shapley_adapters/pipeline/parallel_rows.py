@@ -21,10 +21,13 @@ from ..games.game import Game
 from ..row_numbers import first_row, row_number, rows_counted_from
 from ..workers.jobs import Jobs
 from ..workers.pickles import Pickled, load
-from ..workers.process_settings import ProcessSettings
-from ..workers.recorded_warnings import RecordedWarning, recorded_warnings
-from ..workers.row_chunks import row_chunks
-from ..workers.thread_limits import at_most_threads
+from ..workers.worker_processes import (
+    ProcessSettings,
+    RecordedWarning,
+    at_most_threads,
+    recorded_warnings,
+    row_chunks,
+)
 from .result import Estimate, blank_estimate
 from .run import Run
 from .run_warnings import RunWarnings

@@ -14,8 +14,7 @@ from ..arguments import checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError
 from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
-from ..interactions.result import PairInteractions, freedom_of_pairs
-from ..interactions.shapiq_values import interaction_values
+from ..interactions.result import PairInteractions, freedom_of_pairs, interaction_values
 from .traces import Trace
 
 _ARRAYS = (

@@ -19,8 +19,8 @@ from ..games.evaluation import Evaluator
 from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
 from ..games.value_memory import ValueMemory
-from ..graphs.graphs_of_rows import graphs_of_rows
 from ..graphs.player_graph import PlayerGraph
+from ..graphs.reading import graphs_of_rows
 from ..row_numbers import first_row
 from ..threads.blas_threads import one_blas_thread
 from .budgets import RowBudget, checked_budgets

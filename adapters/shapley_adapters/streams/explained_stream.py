@@ -23,11 +23,11 @@ from .files import (
     check_results,
     checked_out,
     journal_path,
+    only_writer,
     result_files,
 )
 from .identity import check_same, digest
 from .journal import ChunkRecord, Journal, JournalHeader, ResultArray
-from .lock import only_writer
 from .row_blocks import Block, n_rows_of, rechunked, rows_of
 
 READ_ROWS = 1000

@@ -2,18 +2,221 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 
-from ...array_types import ValueArray
-from ...graphs.connected_sets import all_connected_sets, as_rows, n_sets_at_least, subgraph_of
+from ...array_types import IntArray, ValueArray, WordArray
+from ...coalitions.tables import pack, select_units, units_within
+from ...errors import BudgetError
+from ...errors_of_means import mean_and_error
+from ...graphs.connected_sets import (
+    Subgraph,
+    all_connected_sets,
+    as_rows,
+    members_of,
+    n_sets_at_least,
+    subgraph_of,
+)
 from ...graphs.set_weights import boundary_weights, set_weights
-from ..protocol import DesignRequest, Estimator, GraphView, Solution
-from .component_draws import ComponentDraws, draw_components
-from .linear_design import LinearDesign, LinearDesignBuilder, TooManyCoalitionsError, solve_linear
+from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
+from .linear_design import (
+    LinearDesign,
+    LinearDesignBuilder,
+    TooManyCoalitionsError,
+    check_memory_of_draws,
+    solve_linear,
+)
+from .neighbourhood_draws import OFFER_FACTOR
 from .order_selection import MAX_COALITIONS
+
+
+@dataclass(frozen=True)
+class ComponentDraws(Design):
+    """Random orders of the players, in which each joins the components next to it.
+
+    Attributes
+    ----------
+    table : CoalitionTable
+        The distinct coalitions: the components that arrivals create.
+    positions : array, (U, S)
+        Indices into the table: the component that each arrival of a unit creates.
+    nodes : array, (U, S)
+        The node that arrives.
+    joined : array, (n, 3)
+        The unit, the arrival, and the earlier arrival whose component the arrival joins.
+    n_nodes, n_orders : int
+        The number of nodes of the graph, and of orders in a unit.
+    """
+
+    positions: IntArray
+    nodes: IntArray
+    joined: IntArray
+    n_nodes: int
+    n_orders: int
+
+    def within(self, n_coalitions: int) -> ComponentDraws:
+        """Return the orders whose coalitions are among the first of the table."""
+        n = int(units_within(self.positions[None], n_coalitions)[0])
+        return ComponentDraws(
+            self.table.first(n_coalitions),
+            self.positions[:n],
+            self.nodes[:n],
+            self.joined[self.joined[:, 0] < n],
+            self.n_nodes,
+            self.n_orders,
+        )
+
+    @cached_property
+    def operator(self) -> scipy.sparse.csr_matrix:
+        """Maps the values to the contribution of each node in each unit, (U · nodes, C)."""
+        unit = np.arange(len(self.positions))[:, None]
+        gains = np.broadcast_to(unit * self.n_nodes, self.nodes.shape) + self.nodes
+        of_unit, arrival, component = self.joined.T
+        losses = of_unit * self.n_nodes + self.nodes[of_unit, arrival]
+        n_joined = np.zeros(self.nodes.shape)
+        np.add.at(n_joined, (of_unit, arrival), 1)
+        # Each arrival gets v(new) − v(∅) − Σ (v(joined) − v(∅)). The table's index 0 is ∅.
+        owners = np.concatenate([gains.ravel(), losses, gains.ravel()])
+        columns = np.concatenate(
+            [
+                self.positions.ravel(),
+                self.positions[of_unit, component],
+                np.zeros(gains.size, dtype=np.intp),
+            ]
+        )
+        shares = np.concatenate(
+            [np.ones(gains.size), -np.ones(len(losses)), (n_joined - 1).ravel()]
+        )
+        shape = (len(self.positions) * self.n_nodes, int(self.table.counts[0]))
+        return scipy.sparse.csr_matrix((shares / self.n_orders, (owners, columns)), shape=shape)
+
+    def solution(self, values: ValueArray) -> Solution:
+        """Return the means over the units and their standard errors."""
+        n_rows, n_coalitions, n_outputs = values.shape
+        n_units = len(self.positions)
+        flat = values.transpose(1, 0, 2).reshape(n_coalitions, n_rows * n_outputs)
+        draws = (self.operator @ flat).reshape(n_units, self.n_nodes, n_rows, n_outputs)
+        return Solution(*mean_and_error(draws.transpose(2, 0, 1, 3)), n_units - 1)
+
+
+def draw_components(view: GraphView, request: DesignRequest) -> ComponentDraws:
+    """Draw orders until the budget is spent, each with its reverse.
+
+    The orders contain the nodes whose component has active players.
+    """
+    builder = LinearDesignBuilder(view, request.known, MAX_COALITIONS)
+    components = view.graph.components
+    nodes = np.flatnonzero(np.isin(components, components[view.players]))
+    offer = _Offer(nodes, subgraph_of(view.graph, nodes), builder)
+    n_pairs = request.budget // (2 * len(nodes)) + 1
+    max_pairs = OFFER_FACTOR * n_pairs
+    while True:
+        n_offered = 2 * len(nodes) * (len(offer.words) + n_pairs)
+        check_memory_of_draws(request.n_players, request.budget, n_offered)
+        offer.extend(n_pairs, request.rng)
+        selection = select_units(request.known, np.concatenate(offer.words)[None], request.budget)
+        n_units, n_pairs = int(selection.n_units[0]), len(offer.words)
+        if n_units < n_pairs or n_pairs >= max_pairs:
+            break
+    _check_number(n_units, len(nodes), request)
+    joined = np.array(offer.joined, dtype=np.intp).reshape(-1, 3)
+    return ComponentDraws(
+        selection.table,
+        selection.positions[0, :n_units],
+        nodes[np.array(offer.arrivals[:n_units])],
+        joined[joined[:, 0] < n_units],
+        view.graph.n_players,
+        n_orders=2,
+    )
+
+
+@dataclass
+class _Offer:
+    """Pairs of orders of some nodes, and the components that arrivals create.
+
+    Attributes
+    ----------
+    nodes : array, (n,)
+        The nodes.
+    part : Subgraph
+        The part of the graph that these nodes make.
+    builder : LinearDesignBuilder
+        Converts sets of nodes to coalitions of the players.
+    words : list of arrays, (1, 2n, W)
+        The components of each pair of orders, packed.
+    arrivals : list of lists
+        The nodes in the order of their arrival, for each pair of orders.
+    joined : list of tuples
+        As in `ComponentDraws`.
+    """
+
+    nodes: IntArray
+    part: Subgraph
+    builder: LinearDesignBuilder
+    words: list[WordArray] = field(default_factory=list)
+    arrivals: list[list[int]] = field(default_factory=list)
+    joined: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._neighbours = [list(members_of(links)) for links in self.part.neighbour_sets]
+
+    def extend(self, n_pairs: int, rng: np.random.Generator) -> None:
+        """Draw more orders."""
+        n = len(self.nodes)
+        for order in rng.permuted(np.tile(np.arange(n), (n_pairs, 1)), axis=1).tolist():
+            unit, sets = len(self.words), []
+            for start, arrivals in ((0, order), (n, order[::-1])):
+                components, joins = _arrive(self._neighbours, arrivals)
+                sets += components
+                self.joined += [(unit, start + later, start + earlier) for later, earlier in joins]
+            coalitions = self.builder.coalitions(self.nodes, as_rows(sets, n), False)
+            self.words.append(pack(coalitions)[None])
+            self.arrivals.append(order + order[::-1])
+
+
+def _check_number(n_units: int, n_nodes: int, request: DesignRequest) -> None:
+    n_needed = 2 if request.needs_errors else 1
+    if n_units < n_needed:
+        raise BudgetError(
+            f"needs up to {2 * n_needed * n_nodes + 2} evaluations for a row of "
+            f"{request.n_players} players: {n_needed} random order{'s' * (n_needed > 1)} and the "
+            f"reverse{' of each, to estimate standard errors' if request.needs_errors else ''}."
+        )
+
+
+def _arrive(
+    neighbours: Sequence[Sequence[int]], order: Sequence[int]
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Let nodes arrive in an order; return the components, and the pairs that are joined.
+
+    Each arrival creates one component: the node and the components next to it. The index of the
+    arrival is therefore the index of its component.
+    """
+    sets: list[int] = []
+    joins = []
+    joined_by = list(range(len(order)))  # the arrival that joined each component
+    arrival_of = [-1] * len(neighbours)
+    for arrival, node in enumerate(order):
+        component = 1 << node
+        for neighbour in neighbours[node]:
+            last = arrival_of[neighbour]
+            if last < 0:
+                continue
+            while joined_by[last] != last:
+                joined_by[last] = joined_by[joined_by[last]]  # a shorter path for later nodes
+                last = joined_by[last]
+            if last != arrival:
+                component |= sets[last]
+                joined_by[last] = arrival
+                joins.append((arrival, last))
+        arrival_of[node] = arrival
+        sets.append(component)
+    return sets, joins
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
 from .attribution_covariances import interaction_covariances, shapley_weights
-from .factor_cache import FactorCache, coalitions_key, sorted_players
+from .factors import FactorCache, coalitions_key, inverses_of_lower, sorted_players
 from .kernels import OddKernel, Prior, root_of_singles
 from .left_out_values import SizeWeights, checked_last, last_block, last_rows
 from .marginal_likelihood import (
@@ -34,7 +34,6 @@ from .marginal_likelihood import (
     whitened_by,
 )
 from .posterior import Posterior
-from .stacked_lapack import inverses_of_lower
 
 
 def equal_posterior(

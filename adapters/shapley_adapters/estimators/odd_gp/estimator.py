@@ -26,15 +26,37 @@ from ..pair_folds import FOLDS, FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .design import n_pairs_before_choice, pairs_for_smooth_games, spread_pairs
 from .even_part import even_memory, even_pair_solution
-from .few_numbers import variances_of_jumps
+from .expected_triples import even_differences
 from .marginal_likelihood import mean_squares
-from .pair_coefficients import even_differences
 from .posterior import Posterior
 from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
 from .prior_fitting import log_weights_from_scores
-from .prior_shares import prior_shares
 from .smooth_games import are_smooth
 from .taylor_part import with_odd_part
+from .wider_intervals import variances_of_jumps
+
+
+def prior_shares(means: AttributionArray, standard_errors: AttributionArray) -> FloatArray:
+    """Return the share of the prior in the variance of the attributions over the players, (R,).
+
+    The prior expects equal attributions, which sum to the known total. Given the values, the sum of
+    the squared distances of the attributions from their average is expected to be that of the
+    posterior means plus the posterior variances. The values determine the first part; the second
+    part comes from the prior. The share is that of the second part, over all players and outputs
+    of a row: 1 before any value is known, 0 if the attributions are exact. Its square
+    root is the expected error of the means, relative to the differences between attributions.
+
+    Parameters
+    ----------
+    means, standard_errors : arrays, (R, M, K)
+        Posterior means and standard deviations of the attributions.
+    """
+    determined = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
+    undetermined = (standard_errors**2).sum(axis=(1, 2))
+    expected = determined + undetermined
+    shares: FloatArray = undetermined / np.where(expected > 0, expected, 1.0)
+    return shares
+
 
 WEIGHTS = ("learned", "equal")
 

@@ -17,25 +17,22 @@ from ...array_types import AttributionArray, CoalitionArray, FloatArray, ValueAr
 from ...interactions.indices import membership
 from ...interactions.result import PairSolution
 from ...threads.row_threads import map_in_threads, n_threads_within_memory
-from .even_fitting import (
+from .even_kernel import (
     EvenPrior,
     best_even_priors,
     choices_of_equal_strengths,
     covariance_of_differences,
     even_choices,
-    fitted_prior,
-)
-from .even_kernel import (
     even_kernel,
+    fitted_prior,
     pair_covariances,
     pair_variances,
     pair_weights,
     row_sum_variances,
     squared_pair_weights,
 )
-from .games_of_pairs import PairRegression
 from .marginal_likelihood import log_evidence, whitened_by
-from .sparse_pairs import differences_of_pairs, with_sparse_pairs
+from .sparse_pairs import PairRegression, differences_of_pairs, with_sparse_pairs
 
 _LEARNED_FROM = 240
 """Number of pairs of complements that the prior is learned from: the first, most informative."""

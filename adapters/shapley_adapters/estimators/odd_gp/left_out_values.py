@@ -22,8 +22,8 @@ import numpy as np
 from ...array_types import FloatArray, IntArray
 from ...coalitions.sizes import ranks_within_sizes, smaller_sizes
 from ..pair_folds import pair_counts
+from .factors import inverses_of_lower
 from .marginal_likelihood import TINY, column_by_column
-from .stacked_lapack import inverses_of_lower
 
 _MOST_CHECKED = 240
 """At most so many values are predicted by all others. They are the last ones."""

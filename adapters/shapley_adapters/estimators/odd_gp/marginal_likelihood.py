@@ -11,9 +11,8 @@ import scipy.linalg
 
 from ...array_types import FloatArray
 from .attribution_covariances import squared_weights
-from .kernels import OddKernel, Prior, evenness_of_sizes
-from .stacked_lapack import LowerFactors
-from .upper_kernel import UpperKernel
+from .factors import LowerFactors
+from .kernels import OddKernel, Prior, UpperKernel, evenness_of_sizes
 
 JITTER = 1e-10
 """Added to every variance, of a kernel of variance 1, so that factorisations succeed."""

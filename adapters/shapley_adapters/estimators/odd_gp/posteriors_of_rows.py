@@ -13,22 +13,18 @@ from ...threads.row_threads import (
     n_threads_within_memory,
 )
 from .attribution_covariances import shapley_weights
-from .effects_by_size import variances_of_fading
 from .equal_posterior import equal_posterior
-from .exact_fits import ExactFit, additive_games
-from .exact_terms import with_exact_games
+from .exact_games import ExactFit, additive_games, with_exact_games
 from .expected_triples import expected_triples
-from .few_numbers import variances_of_jumps
 from .first_values import posterior_through_first_values
-from .kernels import OddKernel, Prior
+from .kernels import OddKernel, Prior, UpperKernel
 from .left_out_values import checked_last
 from .marginal_likelihood import column_by_column
-from .posterior import Posterior, posterior
-from .prior_choices import PriorChoice, choices_around
+from .posterior import Posterior, PriorChoice, choices_around, posterior
 from .prior_fitting import around_centres, fit_priors, strength_prior
 from .prior_grid import best_of_grid
 from .sparse_triples import SparseInteractions, find_sparse_interactions
-from .upper_kernel import UpperKernel
+from .wider_intervals import variances_of_fading, variances_of_jumps
 
 _LEARNED_FROM = 240
 """Number of pairs that the weights are learned from: the first, most informative pairs."""

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.special
 
 from ...array_types import FloatArray, IntArray, ScoreArray
-from .factor_cache import FactorCache, coalitions_key
+from .factors import FactorCache, LowerFactors, coalitions_key
 from .kernels import OddKernel, Prior, bounded_strengths, log_norm, sizes_of_interactions
 from .marginal_likelihood import (
     CENTRES,
@@ -26,7 +26,6 @@ from .marginal_likelihood import (
     covariance_of,
     log_level_centre,
 )
-from .stacked_lapack import LowerFactors
 
 _SPREAD_WHERE_KNOWN = 0.7
 """Prior standard deviation of the logarithm of a player's strength around a known centre."""

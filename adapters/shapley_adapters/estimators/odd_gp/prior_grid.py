@@ -20,7 +20,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
-from .factor_cache import FactorCache, coalitions_key, sorted_players
+from .factors import FactorCache, coalitions_key, inverses_of_lower, sorted_players
 from .kernels import OddKernel, Prior, bounded_strengths, root_of_singles
 from .marginal_likelihood import (
     JITTER,
@@ -30,7 +30,6 @@ from .marginal_likelihood import (
     log_prior,
     noise_of,
 )
-from .stacked_lapack import inverses_of_lower
 
 _GRID_LEVELS = (1.0, 3.0, 8.0)
 _GRID_INTERACTIONS = np.array([1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0])

@@ -21,9 +21,8 @@ from numpy.polynomial.polynomial import polymul, polypow
 from scipy.special import logsumexp
 
 from ...array_types import BoolArray, FloatArray
-from .even_fitting import covariance_of_differences
-from .even_kernel import even_kernel
-from .factor_cache import FactorCache, coalitions_key, sorted_players
+from .even_kernel import covariance_of_differences, even_kernel
+from .factors import FactorCache, coalitions_key, sorted_players
 from .kernels import bounded_strengths
 from .marginal_likelihood import column_by_column, log_evidence
 

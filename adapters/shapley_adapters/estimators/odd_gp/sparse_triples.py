@@ -15,9 +15,9 @@ from itertools import combinations
 import numpy as np
 
 from ...array_types import FloatArray, IntArray
+from .factors import LowerFactors
 from .kernels import OddKernel, Prior
 from .marginal_likelihood import TINY, covariance_of
-from .stacked_lapack import LowerFactors
 from .variances_of_features import variances_of_their_own
 
 _CANDIDATES = 600

@@ -1,4 +1,4 @@
-"""Factors and triangular equations of stacks of matrices, by LAPACK.
+"""Factors of covariances: stacks of them by LAPACK, and a cache for later calls.
 
 NumPy factors a stack of matrices with two copies of each, and solves no triangular equations. The
 wrappers of SciPy do both without copies, but no other thread runs meanwhile. So this module calls
@@ -8,20 +8,26 @@ on the rest of the stack.
 
 LAPACK stores columns one after the other. So a symmetric matrix is the same for NumPy and for
 LAPACK, the factor L is stored as its transpose, and the rows of an array are columns to LAPACK.
+
+Rows and calls with as many players mostly have the same coalitions, up to the order of the players.
+If all players have equal strengths, the order matters for nothing but the order of the results. So
+the players are sorted, and matrices are computed once for many calls.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
-from typing import Any
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
-from ...array_types import BoolArray, FloatArray
+from ...array_types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -136,3 +142,67 @@ def _function(name: str) -> Any:
         )
     address = address_of(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, signature)
     return ctypes.CFUNCTYPE(None)(address)
+
+
+_MOST_BYTES = 2**25
+"""Bound on the bytes of one cache. Larger matrices take so long to factor only because they have
+many values, which take long to evaluate."""
+
+_MOST_ENTRIES = 256
+"""Bound on the entries, because small ones consist mostly of Python's objects."""
+
+_T = TypeVar("_T")
+
+
+class FactorCache(Generic[_T]):
+    """The most recently used matrices, each a dataclass of arrays."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._entries: OrderedDict[Hashable, _T] = OrderedDict()
+        self._n_bytes = 0
+        self._lock = Lock()  # explainers may run in threads
+
+    def get(self, key: Hashable, compute: Callable[[], _T]) -> _T:
+        """Return the entry of a key, computed if it is not there."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        entry = compute()
+        if n_bytes(entry) <= self.most_bytes:
+            self._put(key, entry)
+        return entry
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        with self._lock:
+            self._entries.clear()
+            self._n_bytes = 0
+
+    def _put(self, key: Hashable, entry: _T) -> None:
+        with self._lock:
+            if key in self._entries:  # another thread was faster
+                return
+            self._entries[key] = entry
+            self._n_bytes += n_bytes(entry)
+            while self._n_bytes > self.most_bytes or len(self._entries) > _MOST_ENTRIES:
+                self._n_bytes -= n_bytes(self._entries.popitem(last=False)[1])
+
+
+def n_bytes(entry: Any) -> int:
+    """Return the bytes of the arrays of a dataclass, and of those that it holds."""
+    values = [getattr(entry, field.name) for field in fields(entry)]
+    return sum(n_bytes(v) if is_dataclass(v) else getattr(v, "nbytes", 0) for v in values)
+
+
+def sorted_players(signs: FloatArray) -> IntArray:
+    """Return an order of the players that depends only on the coalitions of each, (M,)."""
+    of_players = np.packbits(signs > 0, axis=0).T
+    order = sorted(range(len(of_players)), key=lambda player: of_players[player].tobytes())
+    return np.array(order, dtype=np.intp)
+
+
+def coalitions_key(signs: FloatArray) -> Hashable:
+    """Return a key of coalitions, (n, M)."""
+    return signs.shape, np.packbits(signs > 0).tobytes()

@@ -1,0 +1,263 @@
+"""What workers need beside the rows: settings, warnings, chunks of rows, and limits on threads."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from ..array_types import IntArray
+from ..errors import ShapleyExtWarning, warn_user
+from ..threads.blas_threads import Library, set_threads
+
+_DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class ProcessSettings:
+    """The settings of NumPy, scikit-learn and torch in the thread that explains.
+
+    Attributes
+    ----------
+    numpy_errors : mapping
+        How NumPy handles floating-point errors, such as overflow.
+    sklearn_config : mapping
+        The configuration of scikit-learn, empty where it is not loaded.
+    torch_dtype : torch.dtype, optional
+        The precision of new tensors, where torch is loaded.
+    autocast : mapping of str to torch.dtype
+        The devices on which torch lowers the precision, and to which type.
+    """
+
+    numpy_errors: Mapping[str, Any]
+    sklearn_config: Mapping[str, Any]
+    torch_dtype: Any = None
+    autocast: Mapping[str, Any] | None = None
+
+    @classmethod
+    def current(cls) -> ProcessSettings:
+        """Return the settings of this thread."""
+        sklearn, torch = sys.modules.get("sklearn"), sys.modules.get("torch")
+        config = {} if sklearn is None else sklearn.get_config()
+        if torch is None:
+            return cls(np.geterr(), config)
+        autocast = {
+            device: torch.get_autocast_dtype(device)
+            for device in _DEVICES
+            if torch.is_autocast_enabled(device)
+        }
+        return cls(np.geterr(), config, torch.get_default_dtype(), autocast)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Apply the settings in this thread, and restore its own afterwards."""
+        with ExitStack() as stack:
+            stack.enter_context(np.errstate(**self.numpy_errors))
+            if self.sklearn_config:
+                import sklearn
+
+                stack.enter_context(sklearn.config_context(**self.sklearn_config))
+            torch = sys.modules.get("torch")  # loaded with the model, if the model needs it
+            if torch is not None and self.torch_dtype is not None:
+                self._apply_to_torch(torch, stack)
+            yield
+
+    def _apply_to_torch(self, torch: Any, stack: ExitStack) -> None:
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(self.torch_dtype)
+        for device, dtype in (self.autocast or {}).items():
+            stack.enter_context(torch.autocast(device, dtype=dtype))
+
+
+_shown: dict[str | tuple[str, type[Warning], int], int] = {}
+"""The warnings of this process that Python's filters show only once."""
+
+
+@dataclass(frozen=True)
+class RecordedWarning:
+    """A warning: its class, its text, and the line that it is about."""
+
+    category: type[Warning]
+    text: str
+    filename: str
+    line: int
+
+    def show(self) -> None:
+        """Warn in this process."""
+        if issubclass(self.category, ShapleyExtWarning):
+            warn_user(self.text)
+        else:
+            warnings.warn_explicit(
+                self.text, self.category, self.filename, self.line, registry=_shown
+            )
+
+
+class _Recorder:
+    """Records the warnings of each thread that is inside; those of other threads are shown."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of_thread = threading.local()
+        self._n_inside = 0
+        self._filters: Any = None
+        self._show_elsewhere: Any = None
+
+    @contextmanager
+    def recorded(self) -> Iterator[dict[RecordedWarning, None]]:
+        """Yield the warnings of this thread, each once, in their order."""
+        records: dict[RecordedWarning, None] = {}
+        self._enter()
+        self._of_thread.records = records
+        try:
+            yield records
+        finally:
+            self._of_thread.records = None
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._lock:
+            self._n_inside += 1
+            if self._n_inside == 1:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.simplefilter("always")  # the parent's filters decide
+                self._show_elsewhere = warnings.showwarning
+                warnings.showwarning = self._show
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                self._filters.__exit__(None, None, None)
+
+    def _show(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: Any = None,
+        line: str | None = None,
+    ) -> None:
+        records = getattr(self._of_thread, "records", None)
+        if records is None:
+            self._show_elsewhere(message, category, filename, lineno, file, line)
+        else:
+            records[RecordedWarning(category, str(message), filename, lineno)] = None
+
+
+recorded_warnings = _Recorder().recorded
+"""Context that records the warnings of its thread."""
+
+
+_CHUNKS_PER_WORKER = 4
+"""More chunks than workers, so that a worker with cheap rows takes over others."""
+
+_SHORT_SECONDS = 0.1
+"""Shorter chunks consist mostly of overhead: there are then fewer of them."""
+
+_LONG_SECONDS = 30.0
+"""Longer chunks let the progress bar stand still: there are then more of them."""
+
+
+def row_chunks(
+    evaluations: IntArray, seconds_per_evaluation: float, n_workers: int
+) -> list[tuple[int, int]]:
+    """Return the start and the stop of each chunk of rows.
+
+    Parameters
+    ----------
+    evaluations : array, (R,)
+        The evaluations that each row is expected to need.
+    seconds_per_evaluation : float
+        The measured time of one evaluation.
+    n_workers : int
+        The number of workers.
+    """
+    costs = np.maximum(np.asarray(evaluations, dtype=float), 1.0)
+    ends = np.cumsum(costs)
+    n_chunks = _n_chunks(float(ends[-1]) * seconds_per_evaluation, n_workers)
+    shares = ends[-1] * np.arange(1, n_chunks) / n_chunks
+    # The row that reaches a share of the cost is the last one of its chunk.
+    inner = np.searchsorted(ends, shares * (1 - 1e-12)) + 1
+    bounds = np.unique([0, *np.minimum(inner, len(costs)), len(costs)])
+    return [(int(a), int(b)) for a, b in pairwise(bounds)]
+
+
+def _n_chunks(seconds: float, n_workers: int) -> int:
+    """Return the number of chunks for rows that take `seconds` in all."""
+    per_worker = seconds / n_workers / _SHORT_SECONDS
+    n_chunks = n_workers * int(np.clip(per_worker, 1, _CHUNKS_PER_WORKER))
+    return max(n_chunks, int(np.ceil(seconds / _LONG_SECONDS)))
+
+
+class _ThreadLimits:
+    """The numbers of threads of the libraries, bounded while any worker of the process runs.
+
+    BLAS libraries have one number for the process: the first worker bounds it, and the last one
+    restores it. OpenMP has one number for each thread, and torch both: each worker sets them, and
+    restores the number that the first one found.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_inside = 0
+        self._of_process: dict[Library, int] = {}
+        self._of_torch: int | None = None
+
+    @contextmanager
+    def at_most(self, n_threads: int) -> Iterator[None]:
+        """Bound the libraries that are loaded to `n_threads`."""
+        of_process: list[Library] = []
+        of_thread: dict[Library, int] = {}
+        for controller in ThreadpoolController().lib_controllers:
+            library = Library.from_controller(controller)
+            if library.is_of_thread or controller.user_api == "openmp":
+                of_thread[library] = library.get_threads()
+            else:
+                of_process.append(library)
+        self._enter(of_process, n_threads)
+        _bound(of_thread, n_threads)
+        try:
+            yield
+        finally:
+            set_threads(of_thread)
+            self._leave()
+
+    def _enter(self, libraries: list[Library], n_threads: int) -> None:
+        with self._lock:
+            self._n_inside += 1
+            torch = sys.modules.get("torch")
+            # Torch initialises the number of a thread where it is first read: before it is set.
+            of_torch = None if torch is None else torch.get_num_threads()
+            if self._n_inside == 1:
+                self._of_process = {library: library.get_threads() for library in libraries}
+                self._of_torch = of_torch
+                _bound(self._of_process, n_threads)
+            if torch is not None and self._of_torch is not None:
+                torch.set_num_threads(min(self._of_torch, n_threads))
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            torch = sys.modules.get("torch")
+            if torch is not None and self._of_torch is not None:
+                torch.set_num_threads(self._of_torch)
+            if self._n_inside == 0:
+                set_threads(self._of_process)
+
+
+def _bound(numbers: dict[Library, int], n_threads: int) -> None:
+    set_threads({library: n_threads for library, number in numbers.items() if number > n_threads})
+
+
+at_most_threads = _ThreadLimits().at_most
+"""Context in which BLAS, OpenMP and torch use at most so many threads."""
