@@ -8,7 +8,8 @@ From the folder `benchmarks`:
     python -m evidence page
 
 `run` writes one file of numbers and one picture for each item, and skips items whose file is there
-already. `page` writes docs/evidence.md from these files.
+already. `page` writes docs/evidence.md, the verdicts, and benchmarks/evidence.md, the numbers,
+from these files.
 
 The item `everybody` runs the packages that are installed: `pip install --no-deps lightshap fastshap
 shapley-regression`, and shapiq by benchmarks/requirements-shapiq.txt in a Python of its own,

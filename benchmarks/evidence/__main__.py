@@ -1,4 +1,4 @@
-"""The command line: list the items, run them, write the page."""
+"""The command line: list the items, run them, write the pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from data_files import add_folder_arguments
 
 from .catalogue import ITEMS
 from .items import Item, Setting
-from .page import write_page
+from .page import write_pages
 from .results import FOLDER, ROOT, compute, path
 
 
@@ -23,7 +23,7 @@ def main() -> None:
     elif arguments.command == "run":
         _run(arguments)
     else:
-        write_page(ITEMS, arguments.results, ROOT / "docs" / "evidence.md")
+        write_pages(ITEMS, arguments.results, ROOT)
 
 
 def _arguments() -> argparse.Namespace:

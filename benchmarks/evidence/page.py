@@ -1,4 +1,4 @@
-"""The page of all items, made from the saved results alone."""
+"""The pages of verdicts and of numbers, made from the saved results alone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _HEAD = f"""# Evidence: published numbers beside ours
 **First, the finding that matters most.** SHEAR's published lead over antithetic permutation
 sampling comes from an off-by-one in the authors' baseline: of the N orders, two have no reverse.
 With their indices the lead is there; with every order reversed, antithetic sampling has about two
-thirds of SHEAR's error. See [the numbers](#shear-2a) and the [errata](errata.md).
+thirds of SHEAR's error. See item `shear-2a`, and the [errata](errata.md).
 
 This page is written by `python -m evidence page` (from the folder `benchmarks`) from the saved
-results of `python -m evidence run all`. Each verdict follows from the numbers by one rule:
+results of `python -m evidence run all`. The numbers, picture, settings and machine of each item
+are in `benchmarks/evidence.md`. Each verdict follows from the numbers by one rule:
 
 - **reproduced**: every published number agrees with ours, ratios within a factor of {FACTOR},
   scores within {DIFFERENCE};
@@ -26,32 +27,38 @@ results of `python -m evidence run all`. Each verdict follows from the numbers b
 - **not reproduced**: anything else that was computed;
 - **cannot be reproduced**: the data, the model or the people of the experiment are not to be had.
 
-A dash stands where the paper shows a picture without numbers.
+"""
+
+_HEAD_OF_NUMBERS = """# The numbers of each item
+
+The verdicts are in [Evidence](../docs/evidence.md). A dash stands where the paper shows a picture
+without numbers.
 """
 
 _SIDES = {"same": "in direction", "other": "no", "none": "no difference beyond noise"}
 
 
-def write_page(items: Sequence[Item], folder: Path, page: Path) -> None:
-    """Write the page."""
-    page.write_text(page_text(items, folder), encoding="utf-8")
+def write_pages(items: Sequence[Item], folder: Path, root: Path) -> None:
+    """Write both pages to the folders of the repository."""
+    verdicts, numbers = page_texts(items, folder)
+    (root / "docs" / "evidence.md").write_text(verdicts, encoding="utf-8")
+    (root / "benchmarks" / "evidence.md").write_text(numbers, encoding="utf-8")
 
 
-def page_text(items: Sequence[Item], folder: Path) -> str:
-    """Return the page as Markdown. Items without a result are named as not run."""
+def page_texts(items: Sequence[Item], folder: Path) -> tuple[str, str]:
+    """Return both pages as Markdown. Items without a result are named as not run."""
     results = {
         item.name: load(item.name, folder) for item in items if path(item.name, folder).is_file()
     }
-    parts = [_HEAD, _summary(items, results)]
-    parts += [_section(item, results.get(item.name)) for item in items]
-    return "\n".join(parts)
+    sections = [_section(item, results.get(item.name)) for item in items]
+    return f"{_HEAD}\n{_summary(items, results)}", "\n".join([_HEAD_OF_NUMBERS, *sections])
 
 
 def _summary(items: Sequence[Item], results: dict[str, Result]) -> str:
-    lines = ["| item | source | verdict |", "|---|---|---|"]
+    lines = ["| item | title | source | verdict |", "|---|---|---|---|"]
     for item in items:
         lines.append(
-            f"| [{item.title}](#{item.name}) | {item.source} | {_verdict(item, results)} |"
+            f"| `{item.name}` | {item.title} | {item.source} | {_verdict(item, results)} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -63,7 +70,7 @@ def _verdict(item: Item, results: dict[str, Result]) -> str:
 
 
 def _section(item: Item, result: Result | None) -> str:
-    lines = [f"({item.name})=", f"## {item.title}", "", f"{item.source}."]
+    lines = [f"## `{item.name}`: {item.title}", "", f"{item.source}."]
     if item.run is None:
         lines += ["", f"**{IMPOSSIBLE}**: {item.reason}"]
     elif result is None:
@@ -88,7 +95,7 @@ def _of_result(item: Item, result: Result) -> list[str]:
         lines += ["", *_table(result)]
     lines += ["", *result.notes] if result.notes else []
     if result.has_picture:
-        lines += ["", f"![{item.title}](evidence/{item.name}.png)"]
+        lines += ["", f"![{item.title}](evidence_results/{item.name}.png)"]
     origin = result.origin
     lines += [
         "",

@@ -17,7 +17,7 @@ from typing import Any
 from .items import Comparison, Item, Setting, verdict
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "docs" / "evidence"
+FOLDER = ROOT / "benchmarks" / "evidence_results"
 _PACKAGES = ("numpy", "torch", "shap", "captum", "scikit-learn")
 
 
