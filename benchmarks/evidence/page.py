@@ -8,7 +8,7 @@ from pathlib import Path
 from .items import DIFFERENCE, FACTOR, IMPOSSIBLE, Comparison, Item
 from .results import Result, load, path
 
-_HEAD = f"""# Evidence: published numbers beside ours
+_HEAD = f"""# Evidence: published tables and ours
 
 **First, the finding that matters most.** SHEAR's published lead over antithetic permutation
 sampling comes from an off-by-one in the authors' baseline: of the N orders, two have no reverse.
