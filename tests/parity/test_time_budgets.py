@@ -4,6 +4,7 @@ The model moves a clock of its own, so that the numbers do not depend on the mac
 """
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -294,6 +295,23 @@ def test_our_own_work_of_a_call_is_forecast(power, n_outputs, clock, monkeypatch
     assert 0.5 <= float(forecast.replace(",", "")) / clock.now <= 2
     alone = explainer(rows[:2], max_evals=400, silent=True)
     np.testing.assert_array_equal(alone.values, explained.values[:2])
+
+
+def test_what_a_block_of_rows_takes_once_is_not_counted_for_each_row(clock, monkeypatch):
+    monkeypatch.setattr("shapley_adapters.pipeline.one_round.MANY_ENTRIES", 10**5)
+    solve = core.RandomOrder.solve
+
+    def slow_for_a_block(self, design, values):
+        clock.now += 0.05 + 1e-4 * len(values)
+        return solve(self, design, values)
+
+    monkeypatch.setattr(core.RandomOrder, "solve", slow_for_a_block)
+    explainer = shap_ext.RandomOrderExplainer(curved, np.zeros((1, 30)), seed=0)
+    rows = np.random.default_rng(0).normal(size=(4000, 30))
+    with warnings.catch_warnings():  # one row alone took 0.05 s, which would be 200 s for all
+        warnings.simplefilter("error", ShapleyExtWarning)
+        explainer(rows, max_evals=62, silent=True)
+    assert clock.now < 5
 
 
 def test_best_takes_the_cheaper_estimator_where_our_own_work_is_long(clock, monkeypatch):

@@ -119,16 +119,17 @@ class Costs:
             trace=False,
             is_for_training=True,  # no user reads these values, so that nothing is warned of
         )
+        # The run and its result have arrays of all rows, which a call makes once.
+        run = Run(self.game, estimator, settings, self.active)
+        evaluate = Evaluator(self.game, settings.batch_size, is_timed=True, memory=self.memory)
+        points = end_points(self.game.n_players)
+        (ends,) = evaluate([Request(rows, CoalitionTable(points[None], np.array([2])))])
+        self._n_outputs = ends.shape[2]
+        blank = np.zeros((self.game.n_rows, *ends.shape[1:]))
+        result = blank_estimate(
+            blank, self.game.n_players, settings.seed, settings.name, settings.interactions
+        )
         with self.recorded(estimator, budget, len(rows), once):
-            run = Run(self.game, estimator, settings, self.active)
-            evaluate = Evaluator(self.game, settings.batch_size, is_timed=True, memory=self.memory)
-            points = end_points(self.game.n_players)
-            (ends,) = evaluate([Request(rows, CoalitionTable(points[None], np.array([2])))])
-            self._n_outputs = ends.shape[2]
-            blank = np.zeros((self.game.n_rows, *ends.shape[1:]))
-            result = blank_estimate(
-                blank, self.game.n_players, settings.seed, settings.name, settings.interactions
-            )
             run.estimate_block(rows, ends, evaluate, result)
         work = replace(self._last(estimator), error=float(result.standard_errors[rows].mean()))
         self._work[id(estimator)][budget] = work
@@ -236,6 +237,11 @@ class Costs:
         own = work.design + (1 + n_rows) * work.row
         return n_rows * budget * self.memory.seconds_each + growth * own
 
+    def n_rows_within(self, seconds: float, estimator: Estimator[Any], budget: int) -> int:
+        """Return how many rows take our own work some time: one to an eighth of all."""
+        n_rows = seconds / max(1e-6, self._work_at(estimator, budget).row)
+        return int(np.clip(n_rows, 1, max(1, len(self._widest) // _FEW_ROWS)))
+
     def largest_budget(self, estimator: Estimator[Any], seconds: float) -> int | None:
         """Return the largest budget whose call takes at most some time; None if none does."""
         least = self.least_budget(estimator)
@@ -301,14 +307,18 @@ _PARTS = (8, 4)
 """First rows are measured with the budget divided by these numbers."""
 
 _FEW_ROWS = 8
-"""From so many rows on, one of them is measured with the whole budget if the call may be long."""
+"""From so many rows on, at most an eighth of them is measured with the whole budget where the call
+may be long."""
+
+_SECONDS_TO_MEASURE = 0.3
+"""About how long these rows take. Several rows share what a call does once for a block of them."""
 
 
 def forecast_own_seconds(costs: Costs, estimator: Estimator[Any], budget: RowBudget) -> None:
-    """Forecast our own work by that of the first row, and warn from a minute on.
+    """Forecast our own work by that of the first rows, and warn from a minute on.
 
     The work of the design, of all rows and of all outputs is forecast from smaller budgets and,
-    where there are many rows, from one row with the whole budget.
+    where there are many rows, from some rows with the whole budget.
     """
     limit = budget.limit
     for part in _PARTS:
@@ -316,7 +326,7 @@ def forecast_own_seconds(costs: Costs, estimator: Estimator[Any], budget: RowBud
     if costs.own_seconds(estimator, limit) < _MANY_SECONDS / 3:
         return
     if costs.game.n_rows >= _FEW_ROWS:
-        costs.measure(estimator, limit, n_rows=1)
+        costs.measure(estimator, limit, costs.n_rows_within(_SECONDS_TO_MEASURE, estimator, limit))
     warn_of_long_call(costs, estimator, limit)
 
 
@@ -330,6 +340,7 @@ def warn_of_long_call(costs: Costs, estimator: Estimator[Any], limit: int) -> No
     remedy = ""
     if not isinstance(estimator, LeastSquares) and limit >= cheaper.minimum_budget(costs.n_players):
         costs.measure(cheaper, limit, n_rows=1)
+        costs.measure(cheaper, limit, costs.n_rows_within(_SECONDS_TO_MEASURE, cheaper, limit))
         fewer = costs.own_seconds(cheaper, limit)
         if fewer < seconds / 2:
             remedy = f" Least squares would take {rounded_seconds(fewer)}, with larger errors."
