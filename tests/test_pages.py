@@ -114,7 +114,7 @@ def paragraphs(text):
         "import shap +import shap_ext",
         "-from captum.attr import",
         "Models and data of scikit-learn",
-        "One prediction of the boosted trees",
+        "One prediction of boosted trees",
         "Error bars are also in",
     ],
 )
