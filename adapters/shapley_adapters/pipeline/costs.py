@@ -45,6 +45,19 @@ _CAUTIOUS_GROWTH = 2.0
 _MEASURED_ROWS = 16
 """Costs are measured on one row of so many, at least one: rows that share calls cost less each."""
 
+_MANY_SECONDS = 60.0
+"""From this time of our own work on, a warning is given."""
+
+_PARTS = (8, 4)
+"""First rows are measured with the budget divided by these numbers."""
+
+_FEW_ROWS = 8
+"""From so many rows on, at most an eighth of them is measured with the whole budget where the call
+may be long."""
+
+_SECONDS_TO_MEASURE = 0.3
+"""About how long these rows take. Several rows share what a call does once for a block of them."""
+
 
 @dataclass(frozen=True)
 class OwnWork:
@@ -237,10 +250,11 @@ class Costs:
         own = work.design + (1 + n_rows) * work.row
         return n_rows * budget * self.memory.seconds_each + growth * own
 
-    def n_rows_within(self, seconds: float, estimator: Estimator[Any], budget: int) -> int:
-        """Return how many rows take our own work some time: one to an eighth of all."""
-        n_rows = seconds / max(1e-6, self._work_at(estimator, budget).row)
-        return int(np.clip(n_rows, 1, max(1, len(self._widest) // _FEW_ROWS)))
+    def measure_several(self, estimator: Estimator[Any], budget: int) -> None:
+        """Measure as many rows as take some time, after a row was measured."""
+        n_rows = _SECONDS_TO_MEASURE / max(1e-6, self._work_at(estimator, budget).row)
+        most = max(1, len(self._widest) // _FEW_ROWS)
+        self.measure(estimator, budget, int(np.clip(n_rows, 1, most)))
 
     def largest_budget(self, estimator: Estimator[Any], seconds: float) -> int | None:
         """Return the largest budget whose call takes at most some time; None if none does."""
@@ -300,20 +314,6 @@ def _is_enumerated(n_players: int, budget: int) -> bool:
     return n_players <= MAX_PLAYERS and 2**n_players <= budget
 
 
-_MANY_SECONDS = 60.0
-"""From this time of our own work on, a warning is given."""
-
-_PARTS = (8, 4)
-"""First rows are measured with the budget divided by these numbers."""
-
-_FEW_ROWS = 8
-"""From so many rows on, at most an eighth of them is measured with the whole budget where the call
-may be long."""
-
-_SECONDS_TO_MEASURE = 0.3
-"""About how long these rows take. Several rows share what a call does once for a block of them."""
-
-
 def forecast_own_seconds(costs: Costs, estimator: Estimator[Any], budget: RowBudget) -> None:
     """Forecast our own work by that of the first rows, and warn from a minute on.
 
@@ -326,7 +326,7 @@ def forecast_own_seconds(costs: Costs, estimator: Estimator[Any], budget: RowBud
     if costs.own_seconds(estimator, limit) < _MANY_SECONDS / 3:
         return
     if costs.game.n_rows >= _FEW_ROWS:
-        costs.measure(estimator, limit, costs.n_rows_within(_SECONDS_TO_MEASURE, estimator, limit))
+        costs.measure_several(estimator, limit)
     warn_of_long_call(costs, estimator, limit)
 
 
@@ -340,7 +340,7 @@ def warn_of_long_call(costs: Costs, estimator: Estimator[Any], limit: int) -> No
     remedy = ""
     if not isinstance(estimator, LeastSquares) and limit >= cheaper.minimum_budget(costs.n_players):
         costs.measure(cheaper, limit, n_rows=1)
-        costs.measure(cheaper, limit, costs.n_rows_within(_SECONDS_TO_MEASURE, cheaper, limit))
+        costs.measure_several(cheaper, limit)
         fewer = costs.own_seconds(cheaper, limit)
         if fewer < seconds / 2:
             remedy = f" Least squares would take {rounded_seconds(fewer)}, with larger errors."
