@@ -12,8 +12,8 @@ from tests.helpers.optional import HAS_TORCH
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
-OF_OTHER_ENVIRONMENTS = {"shapiq_worker": "shapiq"}
-"""Scripts that run in an environment of their own, and the package that they need there."""
+OF_OTHER_ENVIRONMENTS = {"mutations": "coverage", "shapiq_worker": "shapiq"}
+"""Scripts whose package the tests do not install, and that package."""
 
 IMPORT_ALL = """
 import importlib, json, sys
