@@ -184,7 +184,7 @@ def _print_large_graphs(n_rounds: int) -> None:
     graphs = {
         "path": PlayerGraph.line(1000),
         "grid of 25 x 40": PlayerGraph.grid((25, 40)),
-        "hubs (Barabási–Albert)": PlayerGraph.of_networkx(hubs, range(1000)),
+        "hubs (Barabási–Albert)": PlayerGraph.from_networkx(hubs, range(1000)),
     }
     print(f"{'1,000 nodes':44}{'order':>6}{'evaluations':>12}{'first, s':>10}{'next, s':>10}")
     for estimator in (LShapley(), CShapley(), Myerson()):

@@ -27,7 +27,7 @@ _GRAPH = """graph : str, graph, or list of graphs, optional
         frame of adjacency, an edge index (2, E), a list of edges `[(i, j), …]`, PyTorch Geometric
         data, or a `PlayerGraph`, each with one node per feature; `"line"`, `"ring"` or `"grid"`, in
         the order of the features; or a list with one graph per example. Nodes must be the indices
-        of the features from 0; others need an order: `PlayerGraph.of_networkx(graph, nodelist)`. By
+        of the features from 0; others need `PlayerGraph.from_networkx(graph, nodelist)`. By
         default features are neighbours if they touch along any dimension of an input except the
         first: token ids are a line, an image is a grid of pixels and channels, and the groups of
         `feature_mask`, such as superpixels, are neighbours if they touch. Required for tables,

@@ -42,7 +42,7 @@ _GRAPH = """graph : str, graph, or list of graphs, optional
         data, or a `PlayerGraph`, each with one node per feature; `"line"`, `"ring"` or `"grid"`, in
         the order of the features; or a list with one graph per row. The nodes of networkx graphs
         and frames, and the ends of edges, may be names of columns or groups; otherwise they must be
-        indices from 0. Other nodes need an order: `PlayerGraph.of_networkx(graph, nodelist)`. By
+        indices from 0. Other nodes need an order: `PlayerGraph.from_networkx(graph, nodelist)`. By
         default texts are lines, and images are grids of pixels and channels; groups of columns are
         neighbours of the groups that they touch."""
 

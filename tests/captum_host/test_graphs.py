@@ -409,7 +409,7 @@ def test_nodes_that_may_be_any_feature_are_refused(kind):
             InvalidArgumentError, match="the player of each node is unknown.*nodelist"
         ):
             kind(smooth, graph=graph).attribute(examples(2, 6))
-    given = PlayerGraph.of_networkx(not_from_0, nodelist=[1, 2, 3, 4, 5, 6])
+    given = PlayerGraph.from_networkx(not_from_0, nodelist=[1, 2, 3, 4, 5, 6])
     sorted_nodes = nx.convert_node_labels_to_integers(not_from_0, ordering="sorted")
     found = kind(smooth, graph=given).attribute(examples(2, 6))
     torch.testing.assert_close(found, kind(smooth, graph=sorted_nodes).attribute(examples(2, 6)))

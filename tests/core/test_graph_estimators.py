@@ -35,8 +35,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:graph joins no two players")
 EXACT: Tolerances = {"rtol": 0, "atol": 1e-10}
 
 
-def of_networkx(graph):
-    return PlayerGraph.of_edges(len(graph), list(graph.edges))
+def graph_from_networkx(graph):
+    return PlayerGraph.from_edges(len(graph), list(graph.edges))
 
 
 def random_graphs(n_graphs=12, n_nodes=7):
@@ -56,7 +56,7 @@ each_graph = pytest.mark.parametrize("graph", GRAPHS, ids=range(len(GRAPHS)))
 
 
 def run(game, estimator, graph, budget=None, **settings):
-    graph = of_networkx(graph) if isinstance(graph, nx.Graph) else graph
+    graph = graph_from_networkx(graph) if isinstance(graph, nx.Graph) else graph
     settings.setdefault("seed", 0)
     return core.estimate(game, estimator, core.Settings(budget=budget, graph=graph, **settings))
 
@@ -198,7 +198,7 @@ def test_no_distances_between_all_players_are_needed(method, order, monkeypatch)
 def test_l_shapley_is_the_shapley_value_where_it_sees_everyone(graph):
     """Of the players' own components, where there are several: so it is for additive ones."""
     game = over_components(random_game(7), graph) if not nx.is_connected(graph) else random_game(7)
-    order = of_networkx(graph).diameter
+    order = graph_from_networkx(graph).diameter
     for context in ("removed", "kept"):
         found = values(game, core.LShapley(order, context), graph)
         np.testing.assert_allclose(found, game_shapley_values(game), **EXACT)
@@ -286,8 +286,8 @@ def test_relabelled_nodes_take_their_values_with_them(estimator):
     places = (np.arange(2**7)[:, None] >> order & 1) @ (1 << np.arange(7))
     relabelled = TableGame(game.values[:, places])  # player i is now called order[i]
     for graph in GRAPHS[::3]:
-        found = values(game, estimator, of_networkx(graph))
-        moved = values(relabelled, estimator, of_networkx(graph).relabelled(order))
+        found = values(game, estimator, graph_from_networkx(graph))
+        moved = values(relabelled, estimator, graph_from_networkx(graph).relabelled(order))
         np.testing.assert_allclose(moved[:, order], found, **EXACT)
 
 
@@ -389,7 +389,7 @@ def test_rows_with_different_players_and_graphs_do_not_matter_to_each_other():
     for row in range(6):
         places = np.arange(2**7) & sum(1 << j for j in np.flatnonzero(active[row]))
         table[row] = table[row, places]
-    graphs = [of_networkx(GRAPHS[5 + row % 3]) for row in range(6)]
+    graphs = [graph_from_networkx(GRAPHS[5 + row % 3]) for row in range(6)]
     for estimator in (core.LShapley(1), core.CShapley(), core.Myerson()):
         together = run(TableGame(table, active=active), estimator, graphs)
         for row in range(6):
@@ -593,7 +593,7 @@ def test_drawn_c_shapley_values_are_unbiased(order, marginals, context):
 @pytest.mark.parametrize("marginals", ["removal", "components"])
 def test_the_mean_over_all_orders_of_a_neighbourhood_is_c_shapley(graph, marginals):
     """Exactly: all orders are enumerated, so that nothing is left to chance."""
-    game, players = random_game(7), of_networkx(graph)
+    game, players = random_game(7), graph_from_networkx(graph)
     value = game.value_of(0)
     wanted = oracle.c_shapley(graph, value, 2, marginals=marginals)[:, 0]
     estimator = core.CShapley(2, marginals=marginals)
@@ -658,7 +658,9 @@ def test_auto_does_not_come_down_to_order_0(make, graph):
     assert found.orders == 1
     assert found.evaluations <= 14 * 120
     assert (found.degrees_of_freedom > 0).all()
-    np.testing.assert_allclose(found.values[0, :, 0], of_networkx(graph).degrees / 2, **EXACT)
+    np.testing.assert_allclose(
+        found.values[0, :, 0], graph_from_networkx(graph).degrees / 2, **EXACT
+    )
 
 
 @pytest.mark.parametrize("method", [core.LShapley, core.CShapley])
@@ -715,7 +717,7 @@ def test_neighbours_that_the_budget_does_not_pay_for_are_warned_of(estimator, bu
 )
 def test_graphs_that_join_nobody_are_warned_of(estimator):
     game = random_game(5, n_rows=3)
-    graphs = [PlayerGraph.of_edges(5, []), PlayerGraph.line(5), PlayerGraph.of_edges(5, [])]
+    graphs = [PlayerGraph.from_edges(5, []), PlayerGraph.line(5), PlayerGraph.from_edges(5, [])]
     with pytest.warns(ShapleyExtWarning, match=r"no two players in 2 of 3 rows: L-S.*Check graph="):
         run(game, estimator, graphs, name="L-S")
     run(random_game(1), estimator, PlayerGraph.line(1))  # one player has nobody to be joined to
@@ -753,7 +755,11 @@ def test_draws_of_neighbourhoods_spend_the_budget():
     [
         (core.Myerson(), PlayerGraph.line(1000), None),
         (core.CShapley(40, "paper"), PlayerGraph.grid((25, 40)), None),
-        (core.CShapley(4, "paper"), of_networkx(nx.barabasi_albert_graph(1000, 3, seed=0)), 9000),
+        (
+            core.CShapley(4, "paper"),
+            graph_from_networkx(nx.barabasi_albert_graph(1000, 3, seed=0)),
+            9000,
+        ),
         (core.LShapley(30), PlayerGraph.grid((25, 40)), 900),
         (core.ConnectedRegression(30, "connected"), PlayerGraph.grid((25, 40)), 3000),
     ],
@@ -816,7 +822,7 @@ def test_connected_sets_of_all_components_together_are_bounded(lengths, is_liste
 
 def test_errors_need_two_draws():
     game = random_game(9)
-    complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))
+    complete = PlayerGraph.from_edges(9, np.argwhere(np.ones((9, 9))))
     for estimator, least in ((core.Myerson(), 38), (core.LShapley(1), 74)):
         with pytest.raises(BudgetError, match=f"{least} evaluations.*to estimate standard errors"):
             run(game, estimator, complete, budget=20, with_errors=True)
@@ -828,7 +834,7 @@ def test_errors_need_two_draws():
 
 def test_draws_stop_at_a_tolerance():
     game = random_game(9, n_rows=3)
-    complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))
+    complete = PlayerGraph.from_edges(9, np.argwhere(np.ones((9, 9))))
     for estimator in (core.Myerson(), core.LShapley(1)):
         found = run(game, estimator, complete, budget=500, tolerance=core.Tolerance(0.35))
         assert (found.evaluations < 500).all()
@@ -839,7 +845,7 @@ def test_draws_stop_at_a_tolerance():
 
 def test_seeds_decide_the_draws_and_batches_do_not():
     game = random_game(9, n_rows=2)
-    complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))
+    complete = PlayerGraph.from_edges(9, np.argwhere(np.ones((9, 9))))
     for estimator in (core.Myerson(), core.LShapley(1)):
         first = values(game, estimator, complete, budget=120)
         again = values(game, estimator, complete, budget=120, batch_size=7)
@@ -919,7 +925,7 @@ def test_a_kept_design_is_for_the_same_question_only(made):
 
 def test_designs_that_are_drawn_are_kept_for_their_seed(made):
     game = random_game(9)
-    complete = PlayerGraph.of_edges(9, np.argwhere(np.ones((9, 9))))
+    complete = PlayerGraph.from_edges(9, np.argwhere(np.ones((9, 9))))
     for estimator in (core.Myerson(), core.LShapley(1), core.CShapley(1)):
         made.clear()
         draws = [values(game, estimator, complete, budget=120, seed=s) for s in (0, 1, 0, 1)]
@@ -941,7 +947,7 @@ def test_what_is_kept_is_bounded(made):
             request = DesignRequest(7, 20, 20, rng, end_points(7), graph_view=view)
             return kept.design(estimator, request)
 
-        graphs = [PlayerGraph.of_edges(7, [(0, n)]) for n in range(1, 6)]
+        graphs = [PlayerGraph.from_edges(7, [(0, n)]) for n in range(1, 6)]
         for graph in graphs:
             design(graph)
         assert len(kept) == n_left

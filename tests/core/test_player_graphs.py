@@ -33,8 +33,8 @@ def edges_of(graph):
     return {tuple(edge) for edge in graph.edges.tolist()}
 
 
-def of_networkx(graph):
-    return PlayerGraph.of_edges(len(graph), list(graph.edges))
+def graph_from_networkx(graph):
+    return PlayerGraph.from_edges(len(graph), list(graph.edges))
 
 
 def bits(members):
@@ -93,7 +93,7 @@ def test_groups_that_touch(shape, diagonals):
 
 def test_forms_of_users():
     graph = nx.karate_club_graph()
-    wanted = of_networkx(graph)
+    wanted = graph_from_networkx(graph)
     index = np.array(list(graph.edges)).T
     both = np.concatenate([index, index[::-1], np.array([[3], [3]])], axis=1)
     forms = [
@@ -117,7 +117,7 @@ def test_forms_of_users():
     shuffled.add_nodes_from([2, 0, 1])
     shuffled.add_edge(2, 0)
     assert edges_of(read_graph(shuffled, 3)) == {(0, 2)}  # numbers are the players' numbers
-    assert read_graph(np.zeros((2, 0)), 3) == PlayerGraph.of_edges(3, [])
+    assert read_graph(np.zeros((2, 0)), 3) == PlayerGraph.from_edges(3, [])
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_forms_of_users():
         (lambda: PlayerGraph.line(0), "at least 1; got 0"),
         (lambda: PlayerGraph.line(-1), "at least 1; got -1"),
         (lambda: PlayerGraph.grid((3, 0)), "at least 1; got 0"),
-        (lambda: PlayerGraph.of_edges(3, [(0.7, 1)]), "whole numbers.*float64"),
-        (lambda: PlayerGraph.of_edges(1, [(0, 2)]), r"nodes\[None\]"),
+        (lambda: PlayerGraph.from_edges(3, [(0.7, 1)]), "whole numbers.*float64"),
+        (lambda: PlayerGraph.from_edges(1, [(0, 2)]), r"nodes\[None\]"),
     ],
 )
 def test_graphs_of_no_players_or_half_nodes_are_refused(make, words):
@@ -171,7 +171,9 @@ NOT_FROM_0 = nx.Graph([(3, 1), (1, 2), (2, 5), (5, 4), (4, 6)])  # a path, in an
 )
 def test_nodes_that_may_be_any_player_are_refused(graph, names):
     """Their own order is the players' only where users say so."""
-    remedy = "csr_array" if isinstance(graph, pd.DataFrame) else "PlayerGraph.of_networkx.*nodelist"
+    remedy = (
+        "csr_array" if isinstance(graph, pd.DataFrame) else "PlayerGraph.from_networkx.*nodelist"
+    )
     with pytest.raises(InvalidArgumentError, match=f"the player of each node is unknown.*{remedy}"):
         read_graph(graph, 6, names)
 
@@ -181,12 +183,12 @@ def test_an_order_of_nodes_that_users_give():
         wanted = {
             tuple(sorted((nodelist.index(i), nodelist.index(j)))) for i, j in NOT_FROM_0.edges
         }
-        found = PlayerGraph.of_networkx(NOT_FROM_0, nodelist=nodelist)
+        found = PlayerGraph.from_networkx(NOT_FROM_0, nodelist=nodelist)
         assert edges_of(found) == wanted
         assert read_graph(found, 6) == found
     for wrong in ([1, 2, 3], [1, 2, 3, 4, 5, 5], [0, 1, 2, 3, 4, 5], range(1, 8)):
         with pytest.raises(InvalidArgumentError, match="each of the 6 nodes of the graph once"):
-            PlayerGraph.of_networkx(NOT_FROM_0, wrong)
+            PlayerGraph.from_networkx(NOT_FROM_0, wrong)
 
 
 def test_frames_of_adjacency_go_by_their_names():
@@ -220,11 +222,11 @@ def test_edges_go_by_names_or_by_places():
 @pytest.mark.parametrize("names", [["1", "2", "3"], [2, 1, 0], [10, 20, 30]])
 def test_numbers_that_may_be_names_or_places_are_refused(names):
     for edges in ([(0, 1), (1, 2)], np.array([[0, 1], [1, 2]]), [[0, 1], [1, 2]]):
-        with pytest.raises(InvalidArgumentError, match="name or an index.*nx.Graph.*of_edges"):
+        with pytest.raises(InvalidArgumentError, match="name or an index.*nx.Graph.*from_edges"):
             read_graph(edges, 3, names)
     assert read_graph(PlayerGraph.line(3), 3, names) == PlayerGraph.line(3)
     for plain in (None, [0, 1, 2], ["0", "1", "2"], ["Feature 0", "Feature 1", "Feature 2"]):
-        assert read_graph([(0, 1), (1, 2)], 3, plain) == PlayerGraph.of_edges(3, [(0, 1), (1, 2)])
+        assert read_graph([(0, 1), (1, 2)], 3, plain) == PlayerGraph.from_edges(3, [(0, 1), (1, 2)])
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_edge_indices_of_torch():
         (np.array([[0, 1], [1, 9]]), "between 0 and 9, but the nodes are numbered from 0 to 3"),
         (np.array([[0, -1], [1, 2]]), "between -1"),
         ([(0, 1), (2, 9)], "between 0 and 9"),
-        (np.array([[0], [1]]), "names 2 nodes, but there are 4 players.*feature_mask.*of_edges"),
+        (np.array([[0], [1]]), "names 2 nodes, but there are 4 players.*feature_mask.*from_edges"),
         ([(0, 1)], "names 2 nodes, but there are 4 players"),
         ([(0, 1, 2), (1, 2, 3)], "graph, as a list of tuples, must hold pairs"),
         ([(0, 1, {}), (1, 2, {})], "graph, as a list of tuples, must hold pairs"),
@@ -294,7 +296,7 @@ def test_fewer_nodes_than_players_leave_the_last_alone():
 
 def test_distances_neighbourhoods_and_components():
     for wanted in ATLAS[::7]:
-        graph = of_networkx(wanted)
+        graph = graph_from_networkx(wanted)
         lengths = dict(nx.all_pairs_shortest_path_length(wanted))
         distances = graph.distances()
         for i in wanted:
@@ -342,7 +344,7 @@ def test_every_connected_set_of_every_small_graph_comes_once(n_nodes):
     graphs = [graph for graph in ATLAS if len(graph) == n_nodes]
     assert len(graphs) == [1, 2, 4, 11, 34, 156, 1044][n_nodes - 1]
     for wanted in graphs:
-        found = sets_of(of_networkx(wanted))
+        found = sets_of(graph_from_networkx(wanted))
         assert len(found) == len(set(found))
         assert set(found) == by_enumeration(wanted)
 
@@ -350,7 +352,7 @@ def test_every_connected_set_of_every_small_graph_comes_once(n_nodes):
 @pytest.mark.slow
 def test_sets_around_a_node_within_a_neighbourhood_up_to_a_size():
     for wanted in ATLAS[5::11]:
-        graph = of_networkx(wanted)
+        graph = graph_from_networkx(wanted)
         for node in wanted:
             for order in (0, 1, 2):
                 part = subgraph_of(graph, graph.neighbourhood(node, order))
@@ -369,7 +371,7 @@ def test_sets_around_a_node_within_a_neighbourhood_up_to_a_size():
 def test_sets_up_to_a_size_everywhere():
     for wanted in ATLAS[3::13]:
         for largest in (1, 2, 4):
-            found = sets_of(of_networkx(wanted), largest)
+            found = sets_of(graph_from_networkx(wanted), largest)
             assert len(found) == len(set(found))
             assert set(found) == {p for p in by_enumeration(wanted) if len(p[0]) <= largest}
 
@@ -378,7 +380,7 @@ def test_known_numbers():
     """Runs of a line, arcs of a ring, fixed polyominoes, subtrees of stars."""
     assert len(sets_of(PlayerGraph.line(30))) == 30 * 31 // 2
     assert len(sets_of(PlayerGraph.ring(12))) == 12 * 11 + 1
-    star = PlayerGraph.of_edges(9, [(0, i) for i in range(1, 9)])
+    star = PlayerGraph.from_edges(9, [(0, i) for i in range(1, 9)])
     assert len(sets_of(star)) == 2**8 + 8
     # Connected sets of square grids: 1, 13, 218, 11506, …
     assert len(sets_of(PlayerGraph.grid((2, 2)))) == 13
@@ -397,7 +399,7 @@ def test_the_lower_bound_on_the_number_of_sets():
     """Exact on trees; never too high, with null players neither."""
     rng = np.random.default_rng(0)
     for wanted in ATLAS[5::5]:
-        graph, n = of_networkx(wanted), len(wanted)
+        graph, n = graph_from_networkx(wanted), len(wanted)
         first = graph.neighbourhood(0, n)
         part = subgraph_of(graph, first)
         inside = wanted.subgraph(first.tolist())
@@ -415,7 +417,7 @@ def test_the_lower_bound_on_the_number_of_sets():
 
 def test_the_component_of_a_node():
     for wanted in ATLAS[7::17]:
-        part = subgraph_of(of_networkx(wanted), np.arange(len(wanted)))
+        part = subgraph_of(graph_from_networkx(wanted), np.arange(len(wanted)))
         for members in range(1, 2 ** len(wanted)):
             for component in components_of(part.neighbour_sets, members):
                 for node in bits(component):

@@ -208,7 +208,7 @@ LINE = nx.path_graph(6)
 def mean_error(estimator, distribution, i):
     """Return E|estimate − φ_i| over the inputs."""
     game, probabilities = distribution.game()
-    graph = PlayerGraph.of_edges(6, list(LINE.edges))
+    graph = PlayerGraph.from_edges(6, list(LINE.edges))
     found = core.estimate(game, estimator, core.Settings(seed=0, graph=graph)).values[:, i, 0]
     exact = game_shapley_values(game)[:, i, 0]
     return float(probabilities @ np.abs(found - exact))

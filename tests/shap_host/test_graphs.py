@@ -145,7 +145,7 @@ def test_nodes_that_may_be_any_feature_are_refused(method, graph):
 
 
 def test_an_order_of_nodes_that_users_give():
-    graph = PlayerGraph.of_networkx(NOT_FROM_0, nodelist=[1, 2, 3, 4, 5])
+    graph = PlayerGraph.from_networkx(NOT_FROM_0, nodelist=[1, 2, 3, 4, 5])
     found = shap_ext.MyersonExplainer(curved, BACKGROUND, graph=graph)(X).values
     sorted_nodes = nx.convert_node_labels_to_integers(NOT_FROM_0, ordering="sorted")
     wanted = shap_ext.MyersonExplainer(curved, BACKGROUND, graph=sorted_nodes)(X).values

@@ -68,7 +68,7 @@ class Prediction:
     empty: ValueArray
     grand: ValueArray
 
-    def of_rows(self, rows: IntArray) -> Prediction:
+    def subset_rows(self, rows: IntArray) -> Prediction:
         """Return the prediction for some rows."""
         arrays = self.values, self.standard_errors, self.empty, self.grand
         values, errors, empty, grand = (array[rows] for array in arrays)
@@ -126,7 +126,7 @@ def refined(
     rows = np.flatnonzero(needs_more)
     if not len(rows):
         return predicted
-    part = prediction.of_rows(rows)
+    part = prediction.subset_rows(rows)
     additive = _used_share(part)[:, None] * part.values
     estimated = estimate(RemainingGame(game, rows, additive, part), RefiningGP(), settings)
     regressed = replace(
@@ -155,7 +155,7 @@ def _within(tolerance: Tolerance, averaged: Estimate, regressed: Estimate) -> Es
     """
     meets = [tolerance.is_met(_solution(estimated)) for estimated in (averaged, regressed)]
     for row in np.flatnonzero(meets[1] & ~meets[0]).tolist():
-        averaged.set_rows(row, row + 1, regressed.of_row(row))
+        averaged.set_rows(row, row + 1, regressed.subset_row(row))
     return averaged
 
 
@@ -206,7 +206,7 @@ def _joined(
 ) -> Estimate:
     """Return the prediction with the estimates of the refined rows in their places."""
     for position, row in enumerate(rows):
-        predicted.set_rows(row, row + 1, refined_rows.of_row(position))
+        predicted.set_rows(row, row + 1, refined_rows.subset_row(position))
     return replace(
         predicted,
         seed=settings.seed,

@@ -38,7 +38,7 @@ class CoalitionTable:
         counts = np.maximum(np.minimum(self.counts, stop) - start, 0)
         return CoalitionTable(self.coalitions[:, start:stop], counts)
 
-    def of_rows(self, indices: IntArray) -> CoalitionTable:
+    def subset_rows(self, indices: IntArray) -> CoalitionTable:
         """Return the tables of some of the rows, given by their indices."""
         if self.is_shared:
             return self

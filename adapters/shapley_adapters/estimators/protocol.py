@@ -17,7 +17,7 @@ from ..array_types import (
     ValueArray,
 )
 from ..coalitions.tables import CoalitionTable
-from ..errors import InvalidArgumentError
+from ..errors import FormerName, InvalidArgumentError, warn_renamed
 from ..graphs.player_graph import PlayerGraph
 from ..interactions.result import PairSolution
 
@@ -140,10 +140,18 @@ class Design:
         """Return the smaller design of the first coalitions of each row."""
         raise NotImplementedError
 
-    def of_rows(self, indices: IntArray) -> Self:
+    def subset_rows(self, indices: IntArray) -> Self:
         """Return the design of some of the rows, given by their indices."""
         del indices  # all rows share the design
         return self
+
+    of_rows = FormerName("subset_rows")
+
+    def __init_subclass__(cls) -> None:
+        """Take the method of a subclass that still has the former name."""
+        if "of_rows" in vars(cls):
+            warn_renamed(cls.__name__, "of_rows", "subset_rows")
+            cls.subset_rows = vars(cls)["of_rows"]  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def draw_graph(
     graph : graph
         Any graph that `graph=` of the estimators accepts, except names such as "line". If the nodes
         of a networkx graph are not the numbers from 0, pass
-        `PlayerGraph.of_networkx(graph, nodelist)`.
+        `PlayerGraph.from_networkx(graph, nodelist)`.
     attributions : array, (M,)
         One number per node, in the order of the nodes; 0 is in the middle of the colour map.
     labels : sequence of str, optional

@@ -17,7 +17,7 @@ _MOST_SHOWN = 4
 """Largest number of nodes in an error message."""
 
 
-def of_networkx(graph: Any, n_players: int, names: Names) -> PlayerGraph:
+def from_networkx(graph: Any, n_players: int, names: Names) -> PlayerGraph:
     """Convert a networkx graph whose nodes are the players' names, or their numbers from 0.
 
     Raises
@@ -26,11 +26,11 @@ def of_networkx(graph: Any, n_players: int, names: Names) -> PlayerGraph:
         If the nodes are neither, because the player of a node would be a guess.
     """
     remedy = (
-        "pass the node of each player: PlayerGraph.of_networkx(graph, nodelist=[…]); list(graph) "
+        "pass the node of each player: PlayerGraph.from_networkx(graph, nodelist=[…]); list(graph) "
         "is the order of nodes in the graph"
     )
     number = _numbers(list(graph.nodes), n_players, names, remedy)
-    return PlayerGraph.of_edges(n_players, [(number[e[0]], number[e[1]]) for e in graph.edges])
+    return PlayerGraph.from_edges(n_players, [(number[e[0]], number[e[1]]) for e in graph.edges])
 
 
 def from_adjacency_frame(frame: Any, n_players: int, names: Names) -> PlayerGraph:
@@ -61,7 +61,7 @@ def from_adjacency_frame(frame: Any, n_players: int, names: Names) -> PlayerGrap
     source, sink = np.nonzero(weights)
     player_of_row = np.array([number[node] for node in rows], dtype=np.intp)
     player_of_column = np.array([number[node] for node in columns], dtype=np.intp)
-    return PlayerGraph.of_edges(
+    return PlayerGraph.from_edges(
         n_players, np.stack([player_of_row[source], player_of_column[sink]], axis=1)
     )
 
@@ -81,7 +81,7 @@ def from_named_edges(edges: Sequence[tuple[Any, ...]], n_players: int, names: Na
                 f"graph has an edge to {node!r}, which is not the name of a player; the names are "
                 f"{_first_nodes(list(player_of))}. If players have no names, use numbers from 0."
             )
-    return PlayerGraph.of_edges(n_players, [(player_of[i], player_of[j]) for i, j in edges])
+    return PlayerGraph.from_edges(n_players, [(player_of[i], player_of[j]) for i, j in edges])
 
 
 def refuse_numbered_names(names: Names, n_players: int) -> None:
@@ -96,7 +96,7 @@ def refuse_numbered_names(names: Names, n_players: int) -> None:
             f"graph has edges between numbers, and the names of the players are "
             f"{_first_nodes(texts)}: a number may be a name or an index. For names, pass a "
             f"networkx graph, nx.Graph(edges). For indices from 0, pass "
-            f"PlayerGraph.of_edges({n_players}, edges)."
+            f"PlayerGraph.from_edges({n_players}, edges)."
         )
 
 

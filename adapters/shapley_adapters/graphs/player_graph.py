@@ -15,15 +15,15 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ..arguments import checked_count
 from ..array_types import IntArray
-from ..errors import InvalidArgumentError
+from ..errors import FormerName, InvalidArgumentError
 
 
 @dataclass(frozen=True, eq=False)
 class PlayerGraph:
     """An undirected graph whose nodes are the players 0, …, M − 1.
 
-    Make one with `line`, `ring`, `grid`, `touching`, `of_edges` or `of_networkx`. Graphs with the
-    same edges are equal, and can be keys of a dictionary.
+    Make one with `line`, `ring`, `grid`, `touching`, `from_edges` or `from_networkx`. Graphs
+    with the same edges are equal, and can be keys of a dictionary.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class PlayerGraph:
     shape: tuple[int, ...] | None = None
 
     @classmethod
-    def of_edges(
+    def from_edges(
         cls, n_players: int, edges: npt.ArrayLike, shape: tuple[int, ...] | None = None
     ) -> PlayerGraph:
         """Return the graph of a list of edges, (E, 2); direction and repetition do not matter.
@@ -69,7 +69,7 @@ class PlayerGraph:
         return cls(n_players, np.unique(pairs, axis=0), shape)
 
     @classmethod
-    def of_networkx(cls, graph: Any, nodelist: Sequence[Hashable]) -> PlayerGraph:
+    def from_networkx(cls, graph: Any, nodelist: Sequence[Hashable]) -> PlayerGraph:
         """Convert a networkx graph whose nodes are the players in a given order.
 
         Parameters
@@ -88,7 +88,7 @@ class PlayerGraph:
         --------
         >>> import networkx as nx
         >>> from shapley_adapters import PlayerGraph
-        >>> PlayerGraph.of_networkx(nx.Graph([("c", "a"), ("a", "b")]), ["a", "b", "c"]).edges
+        >>> PlayerGraph.from_networkx(nx.Graph([("c", "a"), ("a", "b")]), ["a", "b", "c"]).edges
         array([[0, 1],
                [0, 2]])
         """
@@ -98,9 +98,12 @@ class PlayerGraph:
                 f"nodelist must hold each of the {len(graph.nodes)} nodes of the graph once; got "
                 f"{len(nodelist)}, of which {len(set(number) & set(graph.nodes))} are nodes."
             )
-        return cls.of_edges(
+        return cls.from_edges(
             len(number), [(number[edge[0]], number[edge[1]]) for edge in graph.edges]
         )
+
+    of_edges = FormerName("from_edges")
+    of_networkx = FormerName("from_networkx")
 
     @classmethod
     def line(cls, n_players: int) -> PlayerGraph:
@@ -111,7 +114,7 @@ class PlayerGraph:
     def ring(cls, n_players: int) -> PlayerGraph:
         """Return the ring: a line whose first and last players are also neighbours."""
         players = np.arange(n_players)
-        return cls.of_edges(n_players, np.stack([players, np.roll(players, -1)], axis=1))
+        return cls.from_edges(n_players, np.stack([players, np.roll(players, -1)], axis=1))
 
     @classmethod
     def grid(cls, shape: Iterable[int], diagonals: bool = False) -> PlayerGraph:
@@ -150,7 +153,7 @@ class PlayerGraph:
             for first, second in _shifts(mask.ndim, diagonals)
         ]
         all_pairs = np.concatenate([np.zeros((0, 2), dtype=np.intp), *pairs])
-        return cls.of_edges(n_players, all_pairs, _grid_shape(mask, n_players))
+        return cls.from_edges(n_players, all_pairs, _grid_shape(mask, n_players))
 
     @cached_property
     def neighbours(self) -> list[IntArray]:
@@ -212,12 +215,12 @@ class PlayerGraph:
 
     def relabelled(self, names: IntArray) -> PlayerGraph:
         """Return the graph in which player i has the number `names[i]`."""
-        return PlayerGraph.of_edges(self.n_players, np.asarray(names)[self.edges])
+        return PlayerGraph.from_edges(self.n_players, np.asarray(names)[self.edges])
 
     def embedded(self, players: IntArray, n_players: int) -> PlayerGraph:
         """Return the graph of `n_players` in which node i is `players[i]`; others have no edges."""
         is_same = n_players == self.n_players and (players == np.arange(n_players)).all()
-        return self if is_same else PlayerGraph.of_edges(n_players, players[self.edges])
+        return self if is_same else PlayerGraph.from_edges(n_players, players[self.edges])
 
     def __eq__(self, other: object) -> bool:
         """Compare the number of players, the shape and the edges."""

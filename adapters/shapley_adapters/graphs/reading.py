@@ -17,7 +17,7 @@ from .named_graphs import (
     check_number_of_nodes,
     from_adjacency_frame,
     from_named_edges,
-    of_networkx,
+    from_networkx,
     refuse_numbered_names,
 )
 from .player_graph import PlayerGraph
@@ -76,7 +76,7 @@ def read_graph(graph: Any, n_players: int, names: Sequence[Hashable] | None = No
         check_number_of_nodes(graph.n_players, n_players, may_be_less=True)
         return graph.embedded(np.arange(graph.n_players), n_players)
     if hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "adj"):
-        return of_networkx(graph, n_players, names)
+        return from_networkx(graph, n_players, names)
     if hasattr(graph, "columns") and hasattr(graph, "index") and hasattr(graph, "to_numpy"):
         return from_adjacency_frame(graph, n_players, names)
     if scipy.sparse.issparse(graph):
@@ -154,7 +154,7 @@ def graph_of_layout(kind: str, layout: Sequence[IntArray], n_players: int) -> Pl
         graphs.append(PlayerGraph.touching(ordered, n_players=n_players))
     if len(graphs) == 1:
         return graphs[0]
-    return PlayerGraph.of_edges(
+    return PlayerGraph.from_edges(
         n_players, np.concatenate([input_graph.edges for input_graph in graphs])
     )
 
@@ -178,7 +178,7 @@ def _from_matrix(matrix: Any, n_players: int) -> PlayerGraph:
     check_number_of_nodes(matrix.shape[0], n_players)
     coordinates = matrix.tocoo()
     is_edge = np.asarray(coordinates.data) != 0
-    return PlayerGraph.of_edges(
+    return PlayerGraph.from_edges(
         n_players, np.stack([coordinates.row[is_edge], coordinates.col[is_edge]], axis=1)
     )
 
@@ -189,7 +189,7 @@ def _from_edges(edges: Any, n_players: int, names: Sequence[Hashable] | None) ->
         return from_named_edges(_checked_pairs(edges), n_players, names)
     pairs = _as_pairs(edges) if are_pairs else _as_edge_index(edges).T
     refuse_numbered_names(names, n_players)
-    return PlayerGraph.of_edges(n_players, pairs)
+    return PlayerGraph.from_edges(n_players, pairs)
 
 
 def _check_reach(graph: PlayerGraph) -> None:
@@ -200,7 +200,7 @@ def _check_reach(graph: PlayerGraph) -> None:
             f"graph names {n_named} nodes, but there are {graph.n_players} players, of which the "
             "others would have no edges. If a node has several numbers, pass a feature_mask, or "
             "groups of columns, that makes them one player. If the others have no edges indeed, "
-            f"pass PlayerGraph.of_edges({graph.n_players}, edges)."
+            f"pass PlayerGraph.from_edges({graph.n_players}, edges)."
         )
 
 

@@ -100,7 +100,7 @@ class PairSolution:
         n_rows, _, n_outputs = values.shape
         return cls(values, np.zeros_like(values), np.zeros((n_rows, n_players, n_outputs)))
 
-    def of_rows(self, rows: IntArray | slice) -> PairSolution:
+    def subset_rows(self, rows: IntArray | slice) -> PairSolution:
         """Return those of some rows."""
         return PairSolution(self.values[rows], self.standard_errors[rows], self.main_errors[rows])
 
@@ -161,7 +161,7 @@ class PairInteractions:
         """The number of players, M."""
         return int(self.main_errors.shape[1])
 
-    def of_rows(self, start: int, stop: int) -> PairInteractions:
+    def subset_rows(self, start: int, stop: int) -> PairInteractions:
         """Return those of the rows from `start` to `stop`, in the same memory."""
         rows = slice(start, stop)
         return PairInteractions(

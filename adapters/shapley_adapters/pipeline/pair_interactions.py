@@ -128,7 +128,7 @@ def record_pairs(
     if not isinstance(indices, slice):
         if not len(indices):
             return
-        pending = pending.of_rows(indices)
+        pending = pending.subset_rows(indices)
     errors = solution.standard_errors[indices]
     pairs = _solved(estimator, pending, errors, interactions.index)
     interactions.record(pending.group.rows - first_row, pending.group.players, pairs)

@@ -12,7 +12,7 @@ import scipy.special
 
 from ..arguments import checked_probability
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
-from ..errors import InvalidArgumentError
+from ..errors import FormerName, InvalidArgumentError
 from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
 from ..interactions.result import PairInteractions, freedom_of_pairs, interaction_values
 from .traces import Trace
@@ -182,10 +182,12 @@ class Estimate:
         if self.trace is not None and estimate.trace is not None:
             self.trace.set_rows(start, stop, estimate.trace)
 
-    def of_row(self, row: int) -> Estimate:
+    def subset_row(self, row: int) -> Estimate:
         """Return the estimate of one row, without interactions."""
         arrays = {name: getattr(self, name)[row : row + 1] for name in _ARRAYS}
         return replace(self, interactions=None, **arrays)
+
+    of_row = FormerName("subset_row")
 
     def to_shapiq(self, row: int = 0, output: int = 0) -> Any:
         """Return the interactions of a row as `shapiq.InteractionValues`.
@@ -204,7 +206,7 @@ class Estimate:
             pairs only, for Banzhaf.
         """
         pairs = self._required_interactions()
-        of_row = pairs.of_rows(row, row + 1)
+        of_row = pairs.subset_rows(row, row + 1)
         matrix = of_row.matrices(self.values[row : row + 1])[0, :, :, output]
         return interaction_values(
             pairs.index,

@@ -67,19 +67,22 @@ class RowGroup:
             return Request(self.rows, table)
         return Request(self.rows, table, self.players, self.n_game_players)
 
-    def only(self, keep: BoolArray | IntArray) -> RowGroup:
-        """Return the group of some of its rows, before they are scored."""
+    def subset_rows(self, keep: BoolArray | IntArray) -> RowGroup:
+        """Return the group of some of its rows, given by their indices or by a mask."""
         return replace(
             self,
             rows=self.rows[keep],
             players=self.players[keep],
             known_values=self.known_values[keep],
+            scores=None if self.scores is None else self.scores[keep],
+            sources=None if self.sources is None else self.sources[keep],
+            backward_passes=None if self.backward_passes is None else self.backward_passes[keep],
             own_words=None if self.own_words is None else self.own_words[keep],
         )
 
     def one_by_one(self) -> list[RowGroup]:
-        """Return each row as a group, after they are scored."""
-        return [self.of_rows(np.array([index])) for index in range(len(self.rows))]
+        """Return each row as a group."""
+        return [self.subset_rows(np.array([index])) for index in range(len(self.rows))]
 
     def generator(self, seed: int, *purpose: int) -> np.random.Generator:
         """Return the random stream of the group, or of its only row.
@@ -95,15 +98,6 @@ class RowGroup:
         orders = [row.generator(seed, 2).permutation(self.n_players) for row in self.one_by_one()]
         players = np.take_along_axis(self.players, np.array(orders), axis=1)
         return replace(self, players=players, own_words=None)
-
-    def of_rows(self, indices: IntArray) -> RowGroup:
-        """Return the group of some of its rows, given by their indices, after they are scored."""
-        return replace(
-            self.only(indices),
-            scores=None if self.scores is None else self.scores[indices],
-            sources=None if self.sources is None else self.sources[indices],
-            backward_passes=None if self.backward_passes is None else self.backward_passes[indices],
-        )
 
     def knowing(self, coalitions: CoalitionArray, values: ValueArray) -> RowGroup:
         """Return the group with more coalitions evaluated."""
@@ -174,12 +168,12 @@ class PendingRows:
         """Return the coalitions that the round still has to evaluate."""
         return self.group.request(self.design.table.part(self.values.shape[1], self.round_end))
 
-    def of_rows(self, indices: IntArray) -> PendingRows:
+    def subset_rows(self, indices: IntArray) -> PendingRows:
         """Return some of the rows, given by their indices."""
         return replace(
             self,
-            group=self.group.of_rows(indices),
-            design=self.design.of_rows(indices),
+            group=self.group.subset_rows(indices),
+            design=self.design.subset_rows(indices),
             values=self.values[indices],
         )
 
@@ -191,7 +185,7 @@ class PendingRows:
         """Return each row by itself, with the design of all coalitions."""
         rows = []
         for index in range(len(self.group.rows)):
-            row = self.of_rows(np.array([index]))
+            row = self.subset_rows(np.array([index]))
             table = row.design.table
             n_known = int(table.counts[0])
             full = full_design(self.group.n_players, table.coalitions[0, :n_known])

@@ -285,7 +285,7 @@ class Run:
         record(solved, np.flatnonzero(is_met), solution)
         if is_met.all():
             return []
-        unfinished = pending.of_rows(np.flatnonzero(~is_met))
+        unfinished = pending.subset_rows(np.flatnonzero(~is_met))
         return unfinished.enumerated() if is_last else [unfinished.next_round()]
 
     def _chosen(self, pending: PendingRows) -> list[PendingRows]:
@@ -294,7 +294,7 @@ class Run:
         chosen = self.estimator.chosen_designs(pending.design, values)
         return [
             replace(
-                pending.of_rows(indices),
+                pending.subset_rows(indices),
                 design=design,
                 round_end=self._first_round_end(pending.group, design),
             )
@@ -360,7 +360,7 @@ class Run:
     ) -> None:
         """Write the estimates from the first evaluations of some rows into the trace."""
         if not isinstance(indices, slice):
-            pending = pending.of_rows(indices)
+            pending = pending.subset_rows(indices)
         freedom = np.broadcast_to(solution.degrees_of_freedom, solution.values.shape)
         last = Solution(
             solution.values[indices], solution.standard_errors[indices], freedom[indices]

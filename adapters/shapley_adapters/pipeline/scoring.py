@@ -59,12 +59,12 @@ class Scoring:
         is_missing = computed.sources == ""
         if not is_missing.all():
             has_scores = ~is_missing
-            rows = group.only(has_scores)
+            rows = group.subset_rows(has_scores)
             passes = computed.backward_passes[has_scores]
             parts.append(rows.scored(scores[has_scores], computed.sources[has_scores], passes))
         if is_missing.any():
             passes = computed.backward_passes[is_missing]
-            parts.append(self._without_derivatives(group.only(is_missing), passes, evaluate))
+            parts.append(self._without_derivatives(group.subset_rows(is_missing), passes, evaluate))
         return parts
 
     def _without_derivatives(
@@ -99,8 +99,7 @@ class Scoring:
         if group.own_words is None:
             scores = group.generator(self.seed, 1).random(shape)
             return np.broadcast_to(scores, (len(group.rows), *shape))
-        rows = [group.only(np.array([index])) for index in range(len(group.rows))]
-        return np.stack([row.generator(self.seed, 1).random(shape) for row in rows])
+        return np.stack([row.generator(self.seed, 1).random(shape) for row in group.one_by_one()])
 
 
 def _among_players(scores: ScoreArray, players: IntArray) -> ScoreArray:

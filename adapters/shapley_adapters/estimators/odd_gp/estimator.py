@@ -108,7 +108,7 @@ class OddDesign(Design):
         """Return the design of other pairs, which leaves no choice."""
         return OddDesign(draws.table, draws, self.log_weights)
 
-    def of_rows(self, indices: IntArray) -> OddDesign:
+    def subset_rows(self, indices: IntArray) -> OddDesign:
         """Return the design of some of the rows."""
         if self.log_weights is None:
             return self
@@ -240,7 +240,7 @@ class OddGP(Estimator[OddDesign]):
             (design.draws, np.flatnonzero(~are)),
         ):
             if len(indices):
-                chosen.append((indices, design.of_rows(indices).with_draws(draws)))
+                chosen.append((indices, design.subset_rows(indices).with_draws(draws)))
         return chosen
 
     def solve(self, design: OddDesign, values: ValueArray) -> Solution:

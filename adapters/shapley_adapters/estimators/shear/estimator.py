@@ -175,11 +175,11 @@ class ShearDesign(Design):
             n_units=n_units,
         )
 
-    def of_rows(self, indices: IntArray) -> ShearDesign:
+    def subset_rows(self, indices: IntArray) -> ShearDesign:
         """Return the design of some of the rows."""
         return replace(
             self,
-            table=self.table.of_rows(indices),
+            table=self.table.subset_rows(indices),
             positions=self.positions[indices],
             draws=self.draws[indices],
             n_units=self.n_units[indices],
