@@ -35,7 +35,7 @@ from zoo_games import tabulated
 from zoo_models import all_coalitions
 
 import shapley_adapters as core
-from shapley_adapters.pipeline.pair_interactions import enumerated_pairs
+from shapley_adapters.pipeline.solutions import enumerated_pairs
 
 PEERS = (
     Approximator("KernelSHAPIQ", lambda n, b: {"index": "SII", "pairing_trick": True}),

@@ -25,11 +25,9 @@ from .games.value_functions import ValueFunction
 from .graphs.drawing import draw_graph
 from .graphs.player_graph import PlayerGraph
 from .graphs.reading import read_graph
-from .pipeline.budgets import default_budget
 from .pipeline.estimate import estimate
 from .pipeline.result import Estimate
-from .pipeline.settings import Settings
-from .pipeline.tolerance import Tolerance
+from .pipeline.settings import Settings, Tolerance, default_budget
 
 __all__ = [
     "SVARM",

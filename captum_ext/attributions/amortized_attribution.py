@@ -14,7 +14,7 @@ from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.pipeline.tolerance import checked_tolerance
+from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_arguments import (
     AmortizedArguments,

@@ -18,7 +18,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
-from shapley_adapters.pipeline.tolerance import checked_tolerance
+from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.workers.jobs import checked_n_jobs
 

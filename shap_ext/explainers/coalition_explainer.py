@@ -25,7 +25,7 @@ from shapley_adapters.games.value_functions import (
     checked_value_function,
 )
 from shapley_adapters.interactions.indices import checked_index
-from shapley_adapters.pipeline.tolerance import checked_tolerance
+from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.workers.jobs import checked_n_jobs
 
 from ..argument_types import Groups, Outputs, Rows

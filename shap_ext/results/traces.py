@@ -10,7 +10,7 @@ import numpy as np
 
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.pipeline.result import quantiles
-from shapley_adapters.pipeline.traces import Trace
+from shapley_adapters.pipeline.solutions import Trace
 
 from ..argument_types import Explanation
 from ..shap_internals import set_tracked, tracked_of

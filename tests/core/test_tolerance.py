@@ -9,7 +9,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
-from shapley_adapters.pipeline.tolerance import checked_tolerance
+from shapley_adapters.pipeline.settings import checked_tolerance
 from tests.helpers.brute_force import game_shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.reference_games import TableGame, additive_game, random_game, smooth_game

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.pipeline.tolerance import checked_tolerance
+from shapley_adapters.pipeline.settings import checked_tolerance
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.reference_games import random_game, smooth_game
 

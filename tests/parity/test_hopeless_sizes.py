@@ -89,7 +89,7 @@ def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(
 
 @pytest.fixture
 def much_memory(monkeypatch):
-    monkeypatch.setattr("shapley_adapters.pipeline.budgets.memory_limit", lambda: 2**40)
+    monkeypatch.setattr("shapley_adapters.pipeline.settings.memory_limit", lambda: 2**40)
 
 
 def wide_call(name, n_features, budget=None, **options):
@@ -170,7 +170,7 @@ def test_the_limit_is_half_of_the_smaller_of_machine_and_container(monkeypatch, 
 
 def test_the_refusal_names_the_budget_that_does(monkeypatch):
     """A machine of 1 MiB: 10,000 evaluations of 40 players are too many, 200 are not."""
-    monkeypatch.setattr("shapley_adapters.pipeline.budgets.memory_limit", lambda: 2**20)
+    monkeypatch.setattr("shapley_adapters.pipeline.settings.memory_limit", lambda: 2**20)
     game = FunctionGame(lambda z: z.sum(axis=1), 40)
     with pytest.raises(BudgetError, match=r"0\.000977 GiB.*lower budget"):
         core.estimate(game, core.RandomOrder(), core.Settings(seed=0, budget=10_000))
@@ -185,7 +185,7 @@ def test_the_refusal_names_the_budget_that_does(monkeypatch):
 )
 @pytest.mark.parametrize("max_seconds", [None, 60])
 def test_interactions_of_many_features(name, n_features, budget, max_seconds, monkeypatch):
-    monkeypatch.setattr("shapley_adapters.pipeline.budgets.memory_limit", lambda: 2**33)
+    monkeypatch.setattr("shapley_adapters.pipeline.settings.memory_limit", lambda: 2**33)
     rows = np.ones((1, n_features))
     explainer = shap.Explainer(must_not_be_called, 0 * rows, algorithm=name, seed=0)
     words = rf"(?s)GiB.*{n_features} players.*groups=.*Without interactions, it needs about \d\."
@@ -240,7 +240,7 @@ def test_large_budgets_of_small_designs_on_graphs(algorithm, options, n_evaluati
 
 
 def with_memory(monkeypatch, n_bytes):
-    for module in ("pipeline.budgets", "estimators.graph.linear_design"):
+    for module in ("pipeline.settings", "estimators.graph.linear_design"):
         monkeypatch.setattr(f"shapley_adapters.{module}.memory_limit", lambda: n_bytes)
 
 

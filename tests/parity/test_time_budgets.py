@@ -322,7 +322,7 @@ def test_best_takes_the_cheaper_estimator_where_our_own_work_is_long(clock, monk
         return solve(self, design, values)
 
     monkeypatch.setattr(core.OddGP, "solve", slow)
-    monkeypatch.setattr("shapley_adapters.pipeline.choices._FEW_ENTRIES", 0)
+    monkeypatch.setattr("shapley_adapters.pipeline.estimate._FEW_ENTRIES", 0)
     rows = np.tile(ROWS, (5, 1)) + np.arange(20)[:, None]
     model = clock.model(curved, 1e-6)
     values, estimate = by_shap(model, rows, max_evals=450)
@@ -351,7 +351,7 @@ def test_best_takes_what_errs_less_of_what_is_clearly_cheaper(
         return solve(self, design, values)
 
     monkeypatch.setattr(core.OddGP, "solve", slow)
-    monkeypatch.setattr("shapley_adapters.pipeline.choices._FEW_ENTRIES", 0)
+    monkeypatch.setattr("shapley_adapters.pipeline.estimate._FEW_ENTRIES", 0)
     rows = np.random.default_rng(0).normal(size=(3, n_features))
     _, estimate = by_shap(clock.model(curved, 1e-7), rows, max_evals=8 * n_features)
     assert estimate.choice.startswith(f"{choice}: our own work takes about")

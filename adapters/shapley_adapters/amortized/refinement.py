@@ -26,10 +26,9 @@ from ..estimators.odd_gp.estimator import OddGP
 from ..estimators.protocol import Solution
 from ..games.game import Game
 from ..pipeline.estimate import estimate
-from ..pipeline.repeated_values import check_repeated_values
+from ..pipeline.one_round import check_repeated_values
 from ..pipeline.result import Estimate
-from ..pipeline.settings import Settings
-from ..pipeline.tolerance import Tolerance
+from ..pipeline.settings import Settings, Tolerance
 
 _TRUSTED = 0.25
 """Up to this ratio of the squared error to the square of the prediction, all of it is used."""

@@ -10,9 +10,7 @@ import numpy as np
 from ..array_types import FloatArray
 from ..errors import BudgetError, InvalidArgumentError, warn_user, warnings_once
 from ..estimators.protocol import Estimator
-from ..pipeline.budgets import default_budget
-from ..pipeline.settings import Settings
-from ..pipeline.tolerance import Tolerance
+from ..pipeline.settings import Settings, Tolerance, default_budget
 from .allocation import (
     Allocation,
     VarianceModel,

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..errors import InvalidArgumentError
-from ..pipeline.tolerance import checked_tolerance
+from ..pipeline.settings import checked_tolerance
 from .error_parts import KINDS
 from .estimate_importance import Plan
 

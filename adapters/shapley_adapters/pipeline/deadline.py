@@ -15,13 +15,11 @@ from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..workers.jobs import jobs_of
-from .budgets import checked_budgets
-from .choices import candidates_of, named
-from .costs import Costs
+from .costs import Costs, candidates_of, named
 from .one_round import estimate_round
-from .pair_interactions import check_interactions
 from .result import Estimate
-from .settings import Settings
+from .settings import Settings, checked_budgets
+from .solutions import check_interactions
 
 _PLANNED_SHARE = 0.92
 """Share of the remaining time that a round is planned for; the rest is for costs that vary."""

@@ -15,7 +15,7 @@ from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, Val
 from ..errors import FormerName, InvalidArgumentError
 from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
 from ..interactions.result import PairInteractions, freedom_of_pairs, interaction_values
-from .traces import Trace
+from .solutions import Trace
 
 _ARRAYS = (
     "values",

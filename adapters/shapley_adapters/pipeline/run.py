@@ -23,17 +23,19 @@ from ..graphs.player_graph import PlayerGraph
 from ..graphs.reading import graphs_of_rows
 from ..row_numbers import first_row
 from ..threads.blas_threads import one_blas_thread
-from .budgets import RowBudget, checked_budgets
-from .designs import GroupDesign, GroupDesigns
-from .own_seconds import MANY_ENTRIES, refuse_long_rows
-from .pair_interactions import check_interactions, record_pairs
+from .designs import (
+    GroupDesign,
+    GroupDesigns,
+    PendingRows,
+    RowGroup,
+    group_rows,
+    group_rows_on_graphs,
+)
 from .result import Estimate
-from .row_groups import PendingRows, RowGroup, group_rows, group_rows_on_graphs
 from .run_warnings import RunWarnings
 from .scoring import Scoring
-from .settings import Settings
-from .traces import Trace
-from .value_scales import ValueScales, solve_near_one
+from .settings import MANY_ENTRIES, RowBudget, Settings, checked_budgets, refuse_long_rows
+from .solutions import Trace, ValueScales, check_interactions, record_pairs, solve_near_one
 
 _BLOCK_BYTES = 2**28
 """Bound on the coalitions and values in memory at a time; a block has at least one row."""

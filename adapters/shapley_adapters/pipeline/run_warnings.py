@@ -14,12 +14,9 @@ from ..array_types import BoolArray, IntArray
 from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
 from ..estimators.protocol import Estimator, Solution
-from .budgets import FEWER_PLAYERS, RowBudget
-from .designs import GroupDesign
+from .designs import GroupDesign, RowGroup
 from .result import Estimate
-from .row_groups import RowGroup
-from .settings import Settings
-from .tolerance import Tolerance
+from .settings import FEWER_PLAYERS, RowBudget, Settings, Tolerance
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..cooperators.scores import (
     scores_before_evaluation,
 )
 from ..games.evaluation import Evaluator
-from .row_groups import RowGroup
+from .designs import RowGroup
 
 
 @dataclass(frozen=True)

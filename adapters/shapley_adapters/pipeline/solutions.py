@@ -1,0 +1,331 @@
+"""Solutions of rows: attributions at any scale of the values, their traces, and interactions.
+
+Estimators square values for variances, and square these again for degrees of freedom. So values
+far from 1 are first multiplied by powers of two, which rounds nothing, and their solutions are
+multiplied back. All other values are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from ..errors import InvalidArgumentError
+from ..estimators.exact import MAX_PLAYERS, FullDesign
+from ..estimators.protocol import Estimator, Solution
+from ..interactions.indices import pairs_of, weights_of_members
+from ..interactions.result import PairInteractions, PairSolution
+from .designs import PendingRows
+from .settings import RowBudget, Settings, needs_enumeration
+
+_MOST_EXPONENT = 200
+"""Values up to 2 to this power, and down to its reciprocal, have fourth powers that are numbers. So
+have differences between them that are rounding."""
+
+_LEAST_EXPONENT = -2000
+"""Of values that are all 0: less than that of any number."""
+
+_FEWEST = 4
+"""Evaluations below which no estimate is tried."""
+
+_COALITIONS_AT_ONCE = 2**14
+
+ABLE = (
+    "'oddgp' and 'best' (OddGP and Best in captum) estimate all indices of interaction, and "
+    "'leastsquares' (LeastSquares) estimates 'shapley'"
+)
+"""The methods that estimate interactions, for messages."""
+
+
+@dataclass(frozen=True)
+class ValueScales:
+    """Powers of two that bring the values of each row and output near 1.
+
+    Attributes
+    ----------
+    exponents : array, (R, 1, K)
+        The values are 2 to these powers times those that are solved; 0 for ordinary values.
+    """
+
+    exponents: IntArray
+
+    @classmethod
+    def from_values(cls, values: ValueArray) -> ValueScales:
+        """Return the scales for values, (R, n, K).
+
+        Outputs of a row have one scale, unless they are so different that one scale does not serve
+        them: a share over all outputs then is the same as before.
+        """
+        largest = np.maximum(values.max(axis=1), -values.min(axis=1))
+        own = np.where(largest > 0, np.frexp(largest)[1], _LEAST_EXPONENT)
+        of_row = own.max(axis=1, keepdims=True)
+        exponents = np.where(of_row - own <= _MOST_EXPONENT, of_row, own)
+        is_extreme = (np.abs(exponents) > _MOST_EXPONENT) & (largest > 0)
+        return cls(np.where(is_extreme, exponents, 0)[:, None])
+
+    def near_one(self, values: FloatArray) -> FloatArray:
+        """Return values, (R, n, K), or errors, as they are solved."""
+        shifted: FloatArray = np.ldexp(values, -self.exponents)
+        return shifted
+
+    def original(self, solved: FloatArray) -> FloatArray:
+        """Return attributions, (R, M, K), or errors, in the units of the game."""
+        shifted: FloatArray = np.ldexp(solved, self.exponents)
+        return shifted
+
+
+def solve_near_one(estimator: Estimator[Any], design: Any, values: ValueArray) -> Solution:
+    """Return the solution of an estimator for values, (R, n, K), whatever their scale."""
+    scales = ValueScales.from_values(values)
+    if not scales.exponents.any():
+        return estimator.solve(design, values)
+    solution = estimator.solve(design, scales.near_one(values))
+    attributions, errors = map(scales.original, (solution.values, solution.standard_errors))
+    return replace(solution, values=attributions, standard_errors=errors)
+
+
+def pairs_near_one(
+    solve: Callable[[ValueArray, AttributionArray], PairSolution],
+    values: ValueArray,
+    errors: AttributionArray,
+) -> PairSolution:
+    """Return the interactions of pairs that `solve` computes, whatever the scale of the values.
+
+    Parameters
+    ----------
+    solve : callable
+        Values and the standard errors of the attributions to interactions.
+    values, errors : arrays, (R, n, K) and (R, M, K)
+    """
+    scales = ValueScales.from_values(values)
+    if not scales.exponents.any():
+        return solve(values, errors)
+    pairs = solve(scales.near_one(values), scales.near_one(errors))
+    arrays = pairs.values, pairs.standard_errors, pairs.main_errors
+    return PairSolution(*map(scales.original, arrays))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The estimates that the first evaluations of a run give, without further evaluations.
+
+    The evaluations of a run are in the order of their design, so that the first of them are a
+    smaller run. Each point has about √2 times the evaluations of the point before; the last is the
+    estimate of the run. NaN stands for points with too few evaluations for the estimator.
+
+    Attributes
+    ----------
+    evaluations : array, (R, T)
+        The evaluations of each row at each point; 0 where there are too few.
+    values, standard_errors, degrees_of_freedom : arrays, (R, M, T, K)
+        The attributions, their standard errors, and the degrees of freedom of these.
+    """
+
+    evaluations: IntArray
+    values: FloatArray
+    standard_errors: FloatArray
+    degrees_of_freedom: FloatArray
+
+    @classmethod
+    def blank(cls, limit: int, shape: tuple[int, int, int]) -> Trace:
+        """Return a trace without points for attributions of a shape, (R, M, K)."""
+        n_rows, n_players, n_outputs = shape
+        n_points = 1 + int(2 * np.log2(max(limit, _FEWEST) / _FEWEST))
+        evaluations = np.zeros((n_rows, n_points), dtype=np.intp)
+        unknown = np.full((n_rows, n_players, n_points, n_outputs), np.nan)
+        return cls(evaluations, unknown, unknown.copy(), unknown.copy())
+
+    def set_rows(self, start: int, stop: int, trace: Trace) -> None:
+        """Store the trace of the rows from `start` to `stop`."""
+        for one in fields(self):
+            getattr(self, one.name)[start:stop] = getattr(trace, one.name)
+
+    def record(
+        self,
+        first_row: int,
+        estimator: Estimator[Any],
+        pending: PendingRows,
+        last: Solution,
+        minimum: int,
+    ) -> None:
+        """Store the points of rows whose evaluation has ended.
+
+        Parameters
+        ----------
+        first_row : int
+            The row of the game that has the first entries here.
+        estimator : Estimator
+            The estimator.
+        pending : PendingRows
+            The rows, with their values.
+        last : Solution
+            Their solution.
+        minimum : int
+            The fewest evaluations that an estimate of these rows needs.
+        """
+        rows, design = pending.group.rows - first_row, pending.design
+        counts = np.minimum(design.table.counts, pending.round_end)
+        n_points = self.evaluations.shape[1]
+        end = int(counts.max())
+        self._store(rows, n_points - 1, pending, last, counts)
+        # A player without influence has the attribution 0 at each point.
+        if isinstance(design, FullDesign) or design.is_whole:
+            return
+        fewest = max(minimum, design.fewest_coalitions)
+        for point in range(n_points - 1):
+            n_coalitions = int(np.ceil(end * 2 ** (-(n_points - 1 - point) / 2)))
+            if n_coalitions < fewest:
+                continue
+            smaller = design.within(n_coalitions)
+            solution = solve_near_one(estimator, smaller, pending.values[:, :n_coalitions])
+            self._store(rows, point, pending, solution, np.minimum(counts, n_coalitions))
+
+    def _store(
+        self,
+        rows: IntArray,
+        point: int,
+        pending: PendingRows,
+        solution: Solution,
+        counts: IntArray,
+    ) -> None:
+        """Store the solution of some rows at a point; a solution on a graph has all players."""
+        errors = solution.standard_errors
+        arrays = (
+            (self.values, solution.values, 0.0),
+            (self.standard_errors, errors, 0.0),
+            (self.degrees_of_freedom, solution.degrees_of_freedom, np.inf),
+        )
+        n_players = self.values.shape[1]
+        everyone = np.tile(np.arange(n_players), (len(rows), 1))
+        players = pending.group.players if pending.group.graph is None else everyone
+        for array, numbers, without in arrays:
+            array[rows, :, point] = without
+            array[rows[:, None], players, point] = np.broadcast_to(numbers, errors.shape)
+        self.evaluations[rows, point] = counts
+
+
+def enumerated_pairs(index: str, coalitions: CoalitionArray, values: ValueArray) -> PairSolution:
+    """Return the interactions of all pairs, exact up to rounding.
+
+    Parameters
+    ----------
+    index : str
+        The name of the index.
+    coalitions : array, (2^M, M)
+        All coalitions.
+    values : array, (R, 2^M, K)
+        Their values.
+    """
+    n_rows, n_coalitions, n_outputs = values.shape
+    n_players = coalitions.shape[1]
+    if n_players < 2:
+        return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
+    sums = np.zeros((n_rows, n_outputs, n_players, n_players))
+    for start in range(0, n_coalitions, _COALITIONS_AT_ONCE):
+        part = slice(start, start + _COALITIONS_AT_ONCE)
+        sums += _sums(index, coalitions[part], values[:, part])
+    first, second = pairs_of(n_players)
+    return PairSolution.exact(sums[:, :, first, second].swapaxes(1, 2), n_players)
+
+
+def _sums(index: str, coalitions: CoalitionArray, values: ValueArray) -> FloatArray:
+    """Return the weighted sums of the values of some coalitions, (R, K, M, M).
+
+    With z = 1 for members and 0 for others, the weight of v(S) is quadratic in z. With the weights
+    a, b and c for none, one and both of the players in S, it is
+    a + (b − a)(z_i + z_j) + (a − 2b + c) z_i z_j.
+    """
+    members = coalitions.astype(np.float64)
+    weights = weights_of_members(index, coalitions.shape[1])
+    absent, single, joint = weights[:, coalitions.sum(axis=1)]
+    by_output = values.swapaxes(1, 2)  # (R, K, C)
+    of_pairs = (members.T * (by_output * (absent - 2 * single + joint))[:, :, None]) @ members
+    of_players = (by_output * (single - absent)) @ members
+    constant = by_output @ absent
+    sums: FloatArray = of_pairs + of_players[..., None] + of_players[..., None, :]
+    sums += constant[..., None, None]
+    return sums
+
+
+def check_interactions(
+    estimator: Estimator[Any],
+    settings: Settings,
+    budgets: Iterable[RowBudget],
+    shape: tuple[int, int],
+) -> None:
+    """Refuse interactions that the estimator cannot compute, before anything is evaluated.
+
+    `shape` has the numbers of rows and players. Interactions that do not even fit into memory for
+    one output are refused, too; the number of outputs is not known before an evaluation.
+
+    Enumeration gives the interactions for every estimator, but for those on graphs: their values
+    are others than those that the interactions belong to.
+    """
+    index = settings.interactions
+    if index is None:
+        return
+    if estimator.needs_graph:
+        raise InvalidArgumentError(
+            f"interactions={index!r}: {settings.name} estimates values on a graph, which are not "
+            f"the Shapley values that interactions belong to. {ABLE}."
+        )
+    PairInteractions.check_memory((*shape, 1))
+    if not needs_enumeration(estimator, settings):
+        return
+    for budget in budgets:
+        if budget.n_players > 1 and not budget.enumerates_now:
+            raise InvalidArgumentError(
+                f"interactions={index!r}: {settings.name} cannot estimate these interactions. "
+                f"{ABLE}; every method of Shapley values has them exactly"
+                f"{_where_exact(budget, settings)}."
+            )
+
+
+def _where_exact(budget: RowBudget, settings: Settings) -> str:
+    """Return which budget enumerates a row, if any does."""
+    if budget.n_players > MAX_PLAYERS:
+        return f" for at most {MAX_PLAYERS} players"
+    return f" with {settings.budget_name}={2**budget.n_players}"
+
+
+def record_pairs(
+    estimator: Estimator[Any],
+    interactions: PairInteractions,
+    first_row: int,
+    pending: PendingRows,
+    indices: IntArray | slice,
+    solution: Solution,
+) -> None:
+    """Write the interactions of some of the rows, given by their indices, into the result.
+
+    `interactions` are those of the rows from `first_row` on, and `solution` that of all rows of
+    `pending`.
+    """
+    if not isinstance(indices, slice):
+        if not len(indices):
+            return
+        pending = pending.subset_rows(indices)
+    errors = solution.standard_errors[indices]
+    pairs = _solved(estimator, pending, errors, interactions.index)
+    interactions.record(pending.group.rows - first_row, pending.group.players, pairs)
+
+
+def _solved(
+    estimator: Estimator[Any], pending: PendingRows, errors: Any, index: str
+) -> PairSolution:
+    """Return the interactions of rows whose evaluation has ended."""
+    design = pending.design
+    n_rows, n_players, n_outputs = errors.shape
+    if n_players < 2:
+        return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
+
+    def solve(values: ValueArray, errors: AttributionArray) -> PairSolution:
+        if isinstance(design, FullDesign):
+            return enumerated_pairs(index, design.table.coalitions[0], values)
+        return estimator.pair_interactions(design, values, errors, index)
+
+    return pairs_near_one(solve, pending.values, errors)
