@@ -36,7 +36,7 @@ PACKAGE: list[ModuleType] = [
 CACHES: list[Callable[[], None]] = [
     prior_grid._cache.clear,
     prior_fitting._cache.clear,
-    prior_grid._grid.cache_clear,
+    prior_grid._families.cache_clear,
 ]
 """What keeps results that a switch may change."""
 
@@ -90,9 +90,9 @@ MECHANISMS: dict[str, Mechanism] = {
     "last two steps of the fit": Mechanism(((prior_fitting, "_OVERRELAXATION", (3.0, 1.0)),)),
     "grid of 150 starts, of 12": Mechanism(
         (
-            (prior_grid, "_GRID_LEVELS", (3.0,)),
-            (prior_grid, "_GRID_INTERACTIONS", np.array([1e-4, 1e-2, 1e-1, 1.0])),
-            (prior_grid, "_GRID_NOISE", (1e-4, 1e-2, 0.3)),
+            (prior_grid, "_LEVELS", (3.0,)),
+            (prior_grid, "_INTERACTIONS", np.array([1e-4, 1e-2, 1e-1, 1.0])),
+            (prior_grid, "_NOISE", (1e-4, 1e-2, 0.3)),
         ),
     ),
     "sparse triples": Mechanism(
