@@ -23,7 +23,7 @@ from shapley_adapters.estimators.odd_gp import (
     prior_fitting,
     prior_grid,
     smooth_games,
-    sparse_triples,
+    sparse_interactions,
     variances_of_features,
     wider_intervals,
 )
@@ -51,7 +51,7 @@ class Mechanism:
 
 
 def _no_triples(kernel: Any, targets: Any, prior: Any) -> Any:
-    return [sparse_triples.SparseInteractions.empty() for _ in targets], prior
+    return [sparse_interactions.SparseInteractions.empty() for _ in targets], prior
 
 
 def _drawn_pairs(n_players: int, n_pairs: int, rng: np.random.Generator) -> Any:
@@ -97,12 +97,14 @@ MECHANISMS: dict[str, Mechanism] = {
     ),
     "sparse triples": Mechanism(
         ((posteriors_of_rows, "find_sparse_interactions", _no_triples),),
-        (sparse_triples, variances_of_features),
+        (sparse_interactions, variances_of_features),
     ),
     "shares of all others": Mechanism(
-        ((sparse_triples, "_SHARES", ()),), (sparse_triples._with_less_of_others,)
+        ((sparse_interactions, "_SHARES", ()),), (sparse_interactions._with_less_of_others,)
     ),
-    "second look": Mechanism(((sparse_triples, "_LOOKS", 1),), (sparse_triples._energies,)),
+    "second look": Mechanism(
+        ((sparse_interactions, "_LOOKS", 1),), (sparse_interactions._energies,)
+    ),
     "expected triples": Mechanism(
         ((posteriors_of_rows, "expected_triples", lambda *_: {}),),
         (expected_triples,),

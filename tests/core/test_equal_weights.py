@@ -1,6 +1,7 @@
 """`oddgp` with equal weights: matrices are factored once for many rows and calls."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from shapley_adapters.estimators.odd_gp.attribution_covariances import (
     squared_weights,
 )
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
+from shapley_adapters.estimators.odd_gp.estimands import ShapleyValues
 from shapley_adapters.estimators.odd_gp.factors import FactorCache, n_bytes, sorted_players
-from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior
+from shapley_adapters.estimators.odd_gp.kernels import Kernel, Prior
 from shapley_adapters.estimators.odd_gp.marginal_likelihood import log_prior
 from shapley_adapters.estimators.odd_gp.posteriors_of_rows import posteriors_of_rows
 
@@ -89,12 +91,12 @@ def test_the_grid_has_the_evidence_of_the_whole_covariance(n_players, n_pairs):
     signs = design(n_players, n_pairs)
     n, values = len(signs), games(signs, 12) if n_players > 2 else np.ones((2, 1))
     scores = []
-    families = prior_grid._families(n_players)
+    families = prior_grid._families(n_players, False)
     all_priors = [prior for family in families for prior in family if not prior.jumps]
     for prior in all_priors:
-        kernel = OddKernel.at(signs, prior.strengths)
+        kernel = Kernel.at(signs, prior.strengths)
         own = prior.noise * (np.arange(n) > 0) + 1e-10
-        covariance = prior.interactions * (kernel.interactions + np.diag(own)) + kernel.degree_one
+        covariance = prior.interactions * (kernel.interactions + np.diag(own)) + kernel.base
         factor = np.linalg.cholesky(covariance)
         energy = (np.linalg.solve(factor, values) ** 2).sum(axis=0)
         half = np.log(np.diagonal(factor)).sum()
@@ -123,13 +125,13 @@ def test_the_posterior_is_that_of_the_whole_covariance(n_players, n_pairs):
     for game, a in enumerate(np.geomspace(1e-9, 3, 9)):
         own = a * (0.1 * (np.arange(n) > 0) + 1e-10)
         prior = Prior(strengths, a, 0.1)
-        covariance = OddKernel.at(signs, strengths).combined(prior) + np.diag(own)
+        covariance = Kernel.at(signs, strengths).combined(prior) + np.diag(own)
         common = a * covariances + 2 / n_players * signs + own[:, None] * weights
         solved = np.linalg.solve(covariance, np.column_stack([values[:, game], common]))
         means = common.T @ solved[:, 0]
         tolerance = 1e-5 if a < 1e-7 else 1e-6  # the plain algebra rounds
         np.testing.assert_allclose(found.means[:, game], means, rtol=0, atol=tolerance)
-        with_others = OddKernel.at(signs, strengths, others).combined(prior)
+        with_others = Kernel.at(signs, strengths, others).combined(prior)
         predictions = with_others.T @ solved[:, 0]
         np.testing.assert_allclose(found.predictions[:, game], predictions, rtol=0, atol=tolerance)
         if a < 1e-4:
@@ -158,7 +160,7 @@ class Holder:
 def test_rows_have_the_same_results_in_any_company():
     signs = design(30, 249)
     values = games(signs, 70)
-    solve = posteriors_of_rows
+    solve = partial(posteriors_of_rows, ShapleyValues(30))
     together = solve(signs, values, "equal")
     for some in ([3], [69, 3, 5], list(range(69, -1, -1))):
         alone = solve(signs, values[:, some], "equal")
@@ -169,7 +171,7 @@ def test_rows_have_the_same_results_in_any_company():
 def test_results_do_not_depend_on_what_is_in_the_cache(cleared_caches):
     signs = design(12, 80)
     values, labels = games(signs, 5), np.random.default_rng(1).permutation(12)
-    solve = posteriors_of_rows
+    solve = partial(posteriors_of_rows, ShapleyValues(12))
     first = solve(signs, values, "equal")
     relabelled = solve(signs[:, labels], values, "equal")  # from the cache
     prior_grid._cache.clear()

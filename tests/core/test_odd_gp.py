@@ -1,6 +1,7 @@
 """Odd Gaussian-process regression against its prior written out, set by set."""
 
 import math
+from functools import partial
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ from shapley_adapters.estimators.odd_gp import (
     design,
     posteriors_of_rows,
     prior_fitting,
-    sparse_triples,
+    sparse_interactions,
     variances_of_features,
 )
 from shapley_adapters.estimators.odd_gp.attribution_covariances import (
@@ -21,9 +22,10 @@ from shapley_adapters.estimators.odd_gp.attribution_covariances import (
 )
 from shapley_adapters.estimators.odd_gp.design import spread_pairs
 from shapley_adapters.estimators.odd_gp.equal_posterior import equal_posterior
+from shapley_adapters.estimators.odd_gp.estimands import ShapleyValues
 from shapley_adapters.estimators.odd_gp.factors import FactorCache
 from shapley_adapters.estimators.odd_gp.first_values import posterior_through_first_values
-from shapley_adapters.estimators.odd_gp.kernels import OddKernel, Prior, sizes_of_interactions
+from shapley_adapters.estimators.odd_gp.kernels import Kernel, Prior, sizes_of_interactions
 from shapley_adapters.estimators.odd_gp.marginal_likelihood import (
     log_evidence,
     log_prior,
@@ -37,7 +39,7 @@ from shapley_adapters.estimators.odd_gp.prior_fitting import (
     strength_prior,
 )
 from shapley_adapters.estimators.odd_gp.prior_grid import best_of_grid
-from shapley_adapters.estimators.odd_gp.sparse_triples import (
+from shapley_adapters.estimators.odd_gp.sparse_interactions import (
     SparseInteractions,
     find_sparse_interactions,
 )
@@ -107,8 +109,8 @@ def test_the_last_bits_of_values_stay_the_last_digits():
 def test_kernels_are_sums_over_sets(n_players):
     signs, strengths = signs_and_strengths(n_players)
     features, (single, several), to_values = written_out(n_players, strengths, signs)
-    kernel = OddKernel.at(signs, strengths)
-    np.testing.assert_allclose(kernel.degree_one, features * single @ features.T, atol=1e-12)
+    kernel = Kernel.at(signs, strengths)
+    np.testing.assert_allclose(kernel.base, features * single @ features.T, atol=1e-12)
     np.testing.assert_allclose(kernel.interactions, features * several @ features.T, atol=1e-12)
     covariances, variances = interaction_covariances(signs, strengths)
     np.testing.assert_allclose(covariances, features * several @ to_values.T, atol=1e-12)
@@ -131,7 +133,7 @@ def test_sizes_of_interactions_are_those_of_their_sets(n_players):
 def test_kernels_of_many_players_are_numbers(n_players, strength):
     """By the number of players in odd sets, where all strengths are the same."""
     signs, _ = signs_and_strengths(n_players, n=6)
-    kernel = OddKernel.at(signs, np.full(n_players, strength))
+    kernel = Kernel.at(signs, np.full(n_players, strength))
     covariances, variances = interaction_covariances(signs, np.full(n_players, strength))
     for found in (kernel.interactions, covariances, variances):
         assert np.isfinite(found).all()
@@ -463,7 +465,7 @@ def test_the_posterior_is_that_of_regression_on_all_sets(weights, monkeypatch):
         strengths = np.random.default_rng(4).uniform(0.1, 0.9, size=7)
     prior = Prior(strengths, 0.2, 0.05)
     module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
-    monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y: [prior] * y.shape[1])
+    monkeypatch.setattr(f"{module}.best_of_grid", lambda _, y, is_even: [prior] * y.shape[1])
 
     def find_some(_, targets, found):
         return [SOME_STAND_OUT] * len(targets), found
@@ -567,8 +569,9 @@ def test_the_posterior_through_all_values_is_the_exact_one(has_others):
     found = posterior_through_first_values(signs, targets, prior, 100, 0.0, no_interactions, others)
     exact = equal_posterior(signs, targets, [prior] * 2, others)
     stack = stacked(prior, 2)
-    of_kernels = [PriorChoice(OddKernel.at(signs, stack.strengths), stack)]
-    by_kernels = posterior(signs, targets.T[:, :, None], of_kernels, 0.0, [], others)
+    of_kernels = [PriorChoice(Kernel.at(signs, stack.strengths), stack)]
+    arguments = targets.T[:, :, None], of_kernels, 0.0, [no_interactions] * 2, others
+    by_kernels = posterior(ShapleyValues(9), signs, *arguments)
     for name in ("means", "predictions", *(() if has_others else ("variances", "freedom"))):
         expected = getattr(exact, name)
         np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-6, atol=1e-7)
@@ -584,7 +587,7 @@ def test_exact_where_all_pairs_are_known(n_players, weights, most_dense, monkeyp
     """In all kinds of games, whatever the fit says: all at once and through the first values."""
     module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"
     monkeypatch.setattr(f"{module}.DENSE_PAIRS", most_dense)
-    signs = one_of_each_pair(n_players)
+    signs, estimand = one_of_each_pair(n_players), ShapleyValues(n_players)
     order = np.random.default_rng(0).permutation(np.arange(1, len(signs)))
     signs = signs[np.concatenate([[0], order])]
     table = np.concatenate([tabulated(name, n_players, 1) for name in GAMES])
@@ -592,9 +595,9 @@ def test_exact_where_all_pairs_are_known(n_players, weights, most_dense, monkeyp
     odd = (table[:, places] - table[:, 2**n_players - 1 - places]).T / 2
     odd /= np.sqrt((odd**2).mean(axis=0))
     exact = shapley_weights(signs).T @ odd
-    found = posteriors_of_rows.posteriors_of_rows(signs, odd, weights)
+    found = posteriors_of_rows.posteriors_of_rows(estimand, signs, odd, weights)
     np.testing.assert_allclose(found.means, exact, rtol=0, atol=1e-10)
-    found = posteriors_of_rows._posteriors(signs, odd, weights, None, signs[:0])
+    found = posteriors_of_rows._posteriors(estimand, signs, odd, weights, None, signs[:0])
     np.testing.assert_allclose(found.means, exact, rtol=0, atol=1e-8)
     assert np.sqrt(found.variances).max() < 1e-5
 
@@ -876,9 +879,10 @@ def test_large_designs_of_a_row_do_not_depend_on_other_rows(weights, monkeypatch
         table = np.concatenate([tabulated(name, 9, 2) for name in ("vote", "trees", "norm")])
         values = table[:, (signs > 0) @ (1 << np.arange(9))].T
         values = values / np.sqrt((values**2).mean(axis=0))
-        together = posteriors_of_rows.posteriors_of_rows(signs, values, weights)
+        solve = partial(posteriors_of_rows.posteriors_of_rows, ShapleyValues(9), signs)
+        together = solve(values, weights)
         for row in range(6):
-            alone = posteriors_of_rows.posteriors_of_rows(signs, values[:, [row]], weights)
+            alone = solve(values[:, [row]], weights)
             for name in ("means", "variances", "freedom"):
                 expected = getattr(together, name)[:, row]
                 np.testing.assert_array_equal(getattr(alone, name)[:, 0], expected)
@@ -887,8 +891,10 @@ def test_large_designs_of_a_row_do_not_depend_on_other_rows(weights, monkeypatch
 def test_the_energy_of_all_triples_is_that_of_each():
     signs, _ = signs_and_strengths(6)
     values = np.random.default_rng(3).normal(size=12)
-    expected = [signs[:, triple].prod(axis=1) @ values for triple in sparse_triples.all_triples(6)]
-    found = sparse_triples.sums_of_triples(signs.T[None], values[None])
+    expected = [
+        signs[:, triple].prod(axis=1) @ values for triple in sparse_interactions.all_triples(6)
+    ]
+    found = sparse_interactions.sums_of_triples(signs.T[None], values[None])
     np.testing.assert_allclose(found, [expected])
 
 
@@ -1074,7 +1080,7 @@ def test_little_stands_out_where_the_prior_is_right():
     root = np.linalg.cholesky(covariance_of(signs, prior))
     targets = rng.normal(size=(100, 121)) @ root.T
     priors = Prior.stack([prior] * 100)
-    found, _ = find_sparse_interactions(OddKernel.at(signs, priors.strengths), targets, priors)
+    found, _ = find_sparse_interactions(Kernel.at(signs, priors.strengths), targets, priors)
     counts = [len(own.players) for own in found]
     assert np.mean(counts) < 1.0
 
@@ -1235,7 +1241,7 @@ def posterior_variance(pairs):
     own = np.full(len(signs), 0.09)
     own[0] = 1e-10
     cross = 2 * signs / n_players + 0.3 * covariances + own[:, None] * shapley_weights(signs)
-    covariance = OddKernel.at(signs, prior.strengths).combined(prior) + np.diag(own)
+    covariance = Kernel.at(signs, prior.strengths).combined(prior) + np.diag(own)
     whole = 4 / n_players + 0.3 * variances + 0.09 * squared_weights(n_players)
     return (whole - (cross.T * np.linalg.solve(covariance, cross).T).sum(axis=1)).sum()
 

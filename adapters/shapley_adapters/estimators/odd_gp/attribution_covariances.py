@@ -49,9 +49,9 @@ def interaction_covariances(
     if n_players < FEWEST_PLAYERS:
         shape = strengths.shape[:-1]
         return np.zeros((*shape, *signs.shape)), np.zeros((*shape, n_players))
-    n_nodes = min(_MOST_NODES, -(-n_players // 2))
-    covariances = _integrals(signs, strengths, *integration_rule(n_nodes))
-    variances = 2 * _integrals(np.ones((1, n_players)), strengths, *log_integration_rule(n_nodes))
+    n_points = n_nodes(n_players)
+    covariances = _integrals(signs, strengths, *integration_rule(n_points))
+    variances = 2 * _integrals(np.ones((1, n_players)), strengths, *log_integration_rule(n_points))
     return covariances, variances[..., 0, :]
 
 
@@ -75,6 +75,11 @@ def _integrals(
     integrals -= (raised - lowered) @ (of_even * products)
     integrals *= strengths[..., None, :]
     return integrals
+
+
+def n_nodes(n_players: int) -> int:
+    """Return the nodes of a rule that is exact for all sets, or the bound on their number."""
+    return min(_MOST_NODES, -(-n_players // 2))
 
 
 @lru_cache(maxsize=64)
@@ -138,21 +143,23 @@ def squared_weights(n_players: int, jumps: bool = False) -> float:
 
 
 def left_of_other_pairs(
-    of_all: FloatArray | float, weights: FloatArray, noise: FloatArray
+    of_all: FloatArray | float, weights: FloatArray, noise: FloatArray, n_known: int = 1
 ) -> FloatArray:
-    """Return the variances of the Shapley values by the noise of pairs not evaluated, (..., M).
+    """Return the variances by the noise of pairs of complements not evaluated, (..., k).
 
     Parameters
     ----------
-    of_all : float or array, (..., 1)
-        The variance of each Shapley value by the noise of all pairs but that of all players.
-    weights : array, (n, M)
-        The `shapley_weights` of the evaluated coalitions, that of all players first.
+    of_all : float or array, (..., 1) or (..., k)
+        The variances by the noise of all pairs that have any.
+    weights : array, (n, k)
+        The weights of the evaluated coalitions in what is estimated.
     noise : array, (..., n)
         The variances of their noise.
+    n_known : int
+        The number of first coalitions that have no noise.
     """
-    of_known = (noise[..., 1:, None] * weights[1:] ** 2).sum(axis=-2)
-    left: FloatArray = np.maximum(of_all - of_known, 0.0)
+    of_evaluated = (noise[..., n_known:, None] * weights[n_known:] ** 2).sum(axis=-2)
+    left: FloatArray = np.maximum(of_all - of_evaluated, 0.0)
     return left
 
 

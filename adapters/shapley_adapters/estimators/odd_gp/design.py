@@ -17,7 +17,7 @@ from ...array_types import CoalitionArray, FloatArray, IntArray
 from ...coalitions.sizes import random_subsets, ranks_within_sizes, smaller_sizes
 from ...coalitions.tables import first_occurrences, pack
 from .attribution_covariances import interaction_covariances, shapley_weights
-from .kernels import FEWEST_PLAYERS, OddKernel, bounded_strengths
+from .kernels import FEWEST_PLAYERS, Kernel, bounded_strengths
 
 _INTERACTIONS, _LEVEL, _MOST_LEVEL, _NOISE = 0.3, 4.0, 0.9, 0.3
 """Prior for which the coalitions are chosen: the variance of interactions, the players' strength
@@ -256,8 +256,8 @@ def _kernel_by_product(n_players: int) -> tuple[FloatArray, FloatArray]:
     level = min(_LEVEL / n_players, _MOST_LEVEL)
     strengths = bounded_strengths(np.full(n_players, level))
     ladder = np.where(np.arange(n_players) < np.arange(n_players + 1)[:, None], 1.0, -1.0)
-    kernel = OddKernel.at(ladder, strengths, np.ones((1, n_players)))
-    of_size = (kernel.degree_one + _INTERACTIONS * kernel.interactions)[:, 0]
+    kernel = Kernel.at(ladder, strengths, np.ones((1, n_players)))
+    of_size = (kernel.base + _INTERACTIONS * kernel.interactions)[:, 0]
     by_product = np.zeros(2 * n_players + 1)
     by_product[::2] = of_size
     return by_product, strengths

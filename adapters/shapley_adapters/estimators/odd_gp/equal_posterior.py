@@ -24,13 +24,13 @@ import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
 from .attribution_covariances import interaction_covariances, shapley_weights
+from .estimands import ShapleyValues
 from .factors import FactorCache, coalitions_key, inverses_of_lower, sorted_players
-from .kernels import OddKernel, Prior, root_of_singles
+from .kernels import Kernel, Prior, root_of_singles
 from .left_out_values import SizeWeights, checked_last, last_block, last_rows
 from .marginal_likelihood import (
     WIDTH,
     noise_of,
-    noise_of_attributions,
     whitened_by,
 )
 from .posterior import Posterior
@@ -145,14 +145,14 @@ class SharedFactors:
         n, n_players = signs.shape
         strengths, of_unit = prior.strengths, replace(prior, interactions=1.0)
         noise, least = noise_of(of_unit, signs)
-        covariance = OddKernel.at(signs, strengths).interactions
+        covariance = Kernel.at(signs, strengths).interactions
         covariance[np.arange(n), np.arange(n)] += noise
         factor = scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
         of_interactions, own_variances = interaction_covariances(signs, strengths)
         weights = shapley_weights(signs)
         with_attributions = of_interactions + noise[:, None] * weights
-        with_others = OddKernel.at(signs, strengths, other_signs).interactions
-        root = root_of_singles(prior, n_players)
+        with_others = Kernel.at(signs, strengths, other_signs).interactions
+        estimand, root = ShapleyValues(n_players), root_of_singles(prior, n_players)
         singles = signs @ root
         whitened = whitened_by(
             factor, np.concatenate([singles, with_attributions, with_others], axis=1)
@@ -161,7 +161,7 @@ class SharedFactors:
         basis, singular, turned = np.linalg.svd(of_singles, full_matrices=False)
         counted = np.concatenate([2.0 * root, other_signs @ root])
         tilts = turned @ counted.T - singular[:, None] * (basis.T @ loadings)
-        of_noise = noise_of_attributions(of_unit, n_players, least)
+        of_noise = estimand.variance_of_noise(of_unit, least)
         alone = own_variances + of_noise + least * 4 / n_players**2
         alone -= (loadings[:, :n_players] ** 2).sum(axis=0)
         attributions = counted[:n_players].T

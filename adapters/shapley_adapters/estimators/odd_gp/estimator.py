@@ -25,14 +25,21 @@ from ..kernel_draws import CoalitionDraws, select_draws
 from ..pair_folds import FOLDS, FoldedDraws, draw_folds
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .design import n_pairs_before_choice, pairs_for_smooth_games, spread_pairs
-from .even_part import even_memory, even_pair_solution
+from .estimands import Estimand, PairInteractions, ShapleyValues, TaylorPart
+from .exact_games import exact_if_of_pairs
 from .expected_triples import even_differences
 from .marginal_likelihood import mean_squares
+from .pair_interactions import (
+    MOST_VALUES_OF_PAIRS,
+    differences_of_evens,
+    memory_of_pairs,
+    pair_solution,
+    with_odd_part,
+)
 from .posterior import Posterior
 from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
 from .prior_fitting import log_weights_from_scores
 from .smooth_games import are_smooth
-from .taylor_part import with_odd_part
 from .wider_intervals import variances_of_jumps
 
 
@@ -200,7 +207,7 @@ class OddGP(Estimator[OddDesign]):
 
     def interaction_memory(self, n_players: int, budget: int) -> int:
         """Return the bytes of the posterior of all pairs; further threads have a bound."""
-        return even_memory(n_players, budget // 2)
+        return memory_of_pairs(n_players, budget // 2)
 
     def design(self, request: DesignRequest) -> OddDesign:
         """Choose the most informative pairs, or draw them; the players are in random order."""
@@ -254,7 +261,7 @@ class OddGP(Estimator[OddDesign]):
                 pairs: IntArray, other_pairs: IntArray
             ) -> tuple[FloatArray, FloatArray, FloatArray]:
                 members, other_members = draws.members[pairs], draws.members[other_pairs]
-                results = self._solved(
+                results = self._shapley_values(
                     members, total, targets[:, pairs], log_weights, other_members
                 )
                 return results.means, results.predictions, results.variances
@@ -263,7 +270,7 @@ class OddGP(Estimator[OddDesign]):
         n_pairs, n_players = draws.members.shape
         complements = _complement_values(draws, values)
         evens = even_differences(*complements) if self.weights == "learned" else None
-        results = self._solved(draws.members, total, targets, log_weights, draws.members[:0], evens)
+        results = self._shapley_values(draws.members, total, targets, log_weights, evens=evens)
         errors = np.sqrt(
             results.variances + _variances_without_odd_part(draws.members, *complements)
         )
@@ -289,62 +296,82 @@ class OddGP(Estimator[OddDesign]):
         other_members : array, (m, M)
             Other coalitions, whose values are predicted.
         """
-        return self._solved(members, total, targets, None, other_members)
+        return self._shapley_values(members, total, targets, other_members=other_members)
 
     def pair_interactions(
         self, design: OddDesign, values: ValueArray, errors: AttributionArray, index: str
     ) -> PairSolution:
         """Return the posterior of the interactions: their means and standard deviations."""
-        draws = design.draws
-        first, second = _complement_values(draws, values)
-        is_taylor = index == "shapley_taylor"
-        solution = even_pair_solution(
-            "shapley" if is_taylor else index,
-            draws.members,
-            (first + second) / 2,
-            self.weights,
-            design.log_weights,
-            np.zeros_like(errors) if is_taylor else errors,
+        draws, is_taylor = design.draws, index == "shapley_taylor"
+        n_players = draws.members.shape[1]
+        members = draws.members[:MOST_VALUES_OF_PAIRS]
+        first, second = (
+            of_all[:, : len(members) + 1] for of_all in _complement_values(draws, values)
         )
+        estimand = PairInteractions(n_players, "shapley" if is_taylor else index)
+        evens = (first + second) / 2
+        found = self._solved(estimand, members, differences_of_evens(evens), design.log_weights)
+        found = exact_if_of_pairs(estimand, _signs(_with_all(members)), evens, found)
+        of_errors = np.zeros_like(errors) if is_taylor else errors
+        solution = pair_solution(found, of_errors)
         if not is_taylor:
             return solution
-        attributions = self.solve(design, values).values
-        odd = (first - second) / 2
-        return with_odd_part(solution, draws.members, odd, attributions, errors)
+        odd = self._solved(TaylorPart(n_players), members, (first - second) / 2, design.log_weights)
+        shapley = self.solve(design, values).values
+        return with_odd_part(solution, members, (first - second) / 2, odd, shapley, errors)
 
-    def _solved(
+    def _shapley_values(
         self,
         members: CoalitionArray,
         total: FloatArray,
         targets: FloatArray,
+        log_weights: FloatArray | None = None,
+        other_members: CoalitionArray | None = None,
+        evens: FloatArray | None = None,
+    ) -> Posterior:
+        """Return the posterior of the Shapley values of all rows and outputs, (R, M, K).
+
+        Parameters are those of `predict` and of `_solved`.
+        """
+        n_players = members.shape[1]
+        targets, estimand = np.concatenate([total, targets], axis=1), ShapleyValues(n_players)
+        found = self._solved(estimand, members, targets, log_weights, other_members, evens)
+        # The residual of efficiency, which is rounding.
+        residual = 2 * total - found.means.sum(axis=1, keepdims=True)
+        return replace(found, means=found.means + residual / n_players)
+
+    def _solved(
+        self,
+        estimand: Estimand,
+        members: CoalitionArray,
+        targets: FloatArray,
         log_weights: FloatArray | None,
-        other_members: CoalitionArray,
+        other_members: CoalitionArray | None = None,
         evens: FloatArray | None = None,
     ) -> Posterior:
         """Return the posterior of all rows and outputs, (R, ..., K).
 
         Parameters
         ----------
+        estimand : Estimand
+            What is estimated.
         members : array, (n, M)
             The coalitions.
-        total, targets : arrays, (R, 1, K) and (R, n, K)
-            The odd part of the game at all players together, and at these coalitions.
+        targets : array, (R, n + 1, K)
+            The part of the game at all players together, and at these coalitions.
         log_weights : array, (R, M), or None
             Prior means of the logarithms of the weights.
-        other_members : array, (m, M)
+        other_members : array, (m, M), optional
             Other coalitions, whose values are predicted.
         evens : array, (R, n, K), optional
             The even part of the game at these coalitions; see `even_differences`.
         """
-        n_players = members.shape[1]
-        targets = np.concatenate([total, targets], axis=1)
+        other_members = members[:0] if other_members is None else other_members
         n_rows, n, n_outputs = targets.shape
         flat = np.ascontiguousarray(targets.transpose(1, 0, 2)).reshape(n, -1)
         size = np.sqrt(mean_squares(flat))
         is_something = size > 0
-        lengths = (n_players, n_players, len(other_members), 1)
-        results = Posterior(*(np.zeros((length, len(size))) for length in lengths))
-        results.freedom[:] = np.inf
+        results = Posterior.unknown(estimand.n_outputs, len(other_members), len(size))
         if is_something.any():
             centres = log_weights
             if centres is not None:
@@ -353,6 +380,7 @@ class OddGP(Estimator[OddDesign]):
                 evens = evens.transpose(1, 0, 2).reshape(n - 1, -1)[:, is_something]
             scale = size[is_something]
             scaled = posteriors_of_rows(
+                estimand,
                 _signs(_with_all(members)),
                 flat[:, is_something] / scale,
                 self.weights,
@@ -364,13 +392,12 @@ class OddGP(Estimator[OddDesign]):
             results.variances[:, is_something] = scaled.variances * scale**2
             results.predictions[:, is_something] = scaled.predictions * scale
             results.freedom[:, is_something] = scaled.freedom
-        means, variances, predictions, freedom = (
-            np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
-            for array in results.arrays
+        return Posterior(
+            *(
+                np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
+                for array in results.arrays
+            )
         )
-        # The residual of efficiency, which is rounding.
-        residual = 2 * total - means.sum(axis=1, keepdims=True)
-        return Posterior(means + residual / n_players, variances, predictions, freedom)
 
 
 def _complement_values(draws: CoalitionDraws, values: ValueArray) -> tuple[FloatArray, FloatArray]:

@@ -20,11 +20,12 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import BoolArray, FloatArray, IntArray
+from .estimands import PairInteractions
 from .factors import FactorCache, coalitions_key, sorted_players
-from .kernels import FEWEST_PLAYERS, OddKernel, Prior, log_norm
+from .kernels import FEWEST_PLAYERS, Kernel, Prior, log_norm
 from .marginal_likelihood import Features, column_by_column, covariance_of, mean_squares
 from .posterior import Posterior
-from .sparse_triples import SparseInteractions, all_triples, sums_of_triples
+from .sparse_interactions import SparseInteractions, all_sets, all_triples, sums_of_triples
 
 _ROUNDING = 1e-12
 """A remainder below this, relative to the values, is rounding."""
@@ -167,12 +168,50 @@ def _terms(signs: FloatArray, has_together: bool) -> Terms:
 _cache: FactorCache[Terms] = FactorCache()
 
 
+def exact_if_of_pairs(
+    estimand: PairInteractions, signs: FloatArray, values: FloatArray, posterior: Posterior
+) -> Posterior:
+    """Return the posterior of interactions, exact for games whose even part consists of pairs.
+
+    Parameters
+    ----------
+    signs : array, (n, M)
+        The coalitions.
+    values : array, (R, n, K)
+        The even part of the games.
+    posterior : Posterior
+        Means and variances, (R, k, K).
+    """
+    n, n_pairs = len(signs), estimand.n_outputs - estimand.n_players
+    deviations = np.sqrt(posterior.variances[:, :n_pairs]).sum(axis=1)
+    are_close = deviations <= _RELATIVE_ERROR * np.abs(posterior.means[:, :n_pairs]).sum(axis=1)
+    if n - 1 - n_pairs < max(_SPARE_FOR_TERMS, _SPARE_SHARE * n) or not are_close.any():
+        return posterior
+    pairs = all_sets(estimand.n_players, 2)
+    features = np.concatenate([np.ones((n, 1)), _features(signs, pairs)], axis=1)
+    maps = np.concatenate([np.zeros((1, estimand.n_outputs)), estimand.maps(pairs)])
+    terms, means, variances = (
+        Terms.from_features(features, maps),
+        posterior.means.copy(),
+        posterior.variances.copy(),
+    )
+    for row, output in np.argwhere(are_close).tolist():
+        fit = terms.fit(np.ascontiguousarray(values[row, :, output])[:, None])
+        if fit.is_exact[0]:
+            means[row, :, output] = fit.means[:, 0]
+            variances[row, :, output] = fit.variances[:, 0]
+    return replace(posterior, means=means, variances=variances)
+
+
 _RELATIVE_ERROR = 1e-2
 """Bound on the posterior standard deviations over the Shapley values. Above it, no least-squares
 fit is tried."""
 
 _LEAST_COEFFICIENTS = (1e-3, 1e-6)
 """Bounds on the coefficients of larger sets, over the largest one. They are tried in this order."""
+
+_SPARE_SHARE = 0.1
+"""Share of the values that must remain to check that a game consists of pairs."""
 
 _SPARE_FOR_TERMS = 4
 """Number of values that must remain to check the coefficients, at least. As many remain as there
@@ -195,7 +234,7 @@ _DEPENDENT_PIVOT = 1e-6
 
 
 def with_exact_games(
-    kernel: OddKernel,
+    kernel: Kernel,
     targets: FloatArray,
     prior: Prior,
     sparse: list[SparseInteractions],
@@ -205,7 +244,7 @@ def with_exact_games(
 
     Parameters
     ----------
-    kernel : OddKernel
+    kernel : Kernel
         Between the coalitions, that of all players first, at fitted strengths, (R, M).
     targets : array, (R, n)
         The values of the coalitions.
@@ -271,7 +310,7 @@ class ProductsOfSigns:
 
 
 def _posterior_coefficients(
-    kernel: OddKernel,
+    kernel: Kernel,
     target: FloatArray,
     prior: Prior,
     sparse: SparseInteractions,

@@ -9,7 +9,7 @@ where the evidence of the values of the odd part prefers them.
 The even part, which the Shapley values do not need, comes from the same evaluations. Its pairs have
 more variance than the triples of the odd part, and there are fewer of them. The coefficients are
 posterior means under a prior of the even part, in which pairs that stand out have a separate
-variance; see `even_kernel` and `sparse_triples`.
+variance; see `kernels` and `sparse_interactions`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray, IntArray
-from .even_kernel import covariance_of_differences, even_kernel, even_log_norm
-from .kernels import OddKernel, Prior, bounded_strengths
-from .marginal_likelihood import Features, covariance_of, log_evidence, whiten, whitened_by
-from .sparse_triples import SparseInteractions, all_triples, watched_players, with_share
+from .kernels import Kernel, Prior, bounded_strengths, log_norm
+from .marginal_likelihood import (
+    Features,
+    covariance_of,
+    factored,
+    log_evidence,
+    whiten,
+    whitened_by,
+)
+from .sparse_interactions import SparseInteractions, all_triples, watched_players, with_share
 from .variances_of_features import variances_of_their_own
 
 _NOISE, _LEVEL = 0.03, 1.0
@@ -96,10 +102,10 @@ class _EvenFit:
     ----------
     signs : array, (n + 1, M)
         The coalitions, that of all players first.
-    factor : array, (n, n)
+    factor : array, (n + 1, n + 1)
         L.
-    whitened : array, (n,)
-        L⁻¹ times the differences.
+    whitened : array, (n + 1,)
+        L⁻¹ times the differences, that of the first coalition included.
     variances : array, (M, M)
         Prior variances of the coefficients of pairs.
     """
@@ -115,19 +121,18 @@ class _EvenFit:
     ) -> _EvenFit:
         """Return the fit for strengths in these ratios."""
         t = bounded_strengths(_LEVEL * strengths / strengths.sum())
-        kernel, _ = even_kernel(signs, signs, t)
-        covariance = covariance_of_differences(kernel, _NOISE)
-        factor = scipy.linalg.cholesky(covariance, lower=True, check_finite=False)
-        whitened = whitened_by(factor, differences[:, None])[:, 0]
-        return cls(signs, factor, whitened, np.exp(-even_log_norm(t)) * np.outer(t, t))
+        prior, kernel = Prior(t, 1.0, _NOISE, is_even=True), Kernel.at(signs, t, is_even=True)
+        values = np.concatenate([[0.0], differences])
+        factor, whitened = factored(covariance_of(kernel, prior), values[:, None])
+        variances = np.exp(-log_norm(t, True)) * np.outer(t, t)
+        return cls(signs, factor, whitened[:, 0], variances)
 
     def inner_products(self, whitened: FloatArray) -> FloatArray:
-        """Return L⁻ᵀ times whitened values, times all differences of products of two signs."""
+        """Return L⁻ᵀ times whitened values, times all products of two signs, (M, M)."""
         solved = scipy.linalg.solve_triangular(
             self.factor, whitened, lower=True, trans="T", check_finite=False
         )
-        signs = self.signs[1:]
-        products: FloatArray = signs.T @ (signs * solved[:, None]) - solved.sum()
+        products: FloatArray = self.signs.T @ (self.signs * solved[:, None])
         return products
 
     def coefficients(self, whitened: FloatArray, own: FloatArray | float = 0.0) -> FloatArray:
@@ -141,7 +146,7 @@ class _EvenFit:
         energies = self.variances * self.inner_products(self.whitened) ** 2
         first, second = _pairs_of_most_energy(energies)
         products = self.signs[:, first] * self.signs[:, second]
-        features = whitened_by(self.factor, products[1:] - 1.0)
+        features = whitened_by(self.factor, products)
         n_pairs = len(energies) * (len(energies) - 1) // 2
         columns = np.ascontiguousarray(features.T)[None]
         of_pairs = variances_of_their_own(columns, self.whitened[None], n_pairs)[0]
@@ -189,7 +194,7 @@ _LEAST_GAIN = 2.0
 
 
 def expected_triples(
-    kernel: OddKernel,
+    kernel: Kernel,
     targets: FloatArray,
     fitted: Prior,
     prior: Prior,
@@ -200,7 +205,7 @@ def expected_triples(
 
     Parameters
     ----------
-    kernel : OddKernel
+    kernel : Kernel
         Between the coalitions, that of all players first, at fitted strengths, (R, M).
     targets : array, (R, n)
         The odd part of the games at these coalitions.
@@ -249,7 +254,7 @@ def _triples(coefficients: FloatArray, n: int) -> SparseInteractions:
 class _Evidence:
     """The log evidence of one game, as a stack with kernel (1, n, n) and values (1, n, 1)."""
 
-    def __init__(self, kernel: OddKernel, values: FloatArray) -> None:
+    def __init__(self, kernel: Kernel, values: FloatArray) -> None:
         self.kernel, self.values = kernel, values
 
     def under(self, prior: Prior, interactions: SparseInteractions) -> float:

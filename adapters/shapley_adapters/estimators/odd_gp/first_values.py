@@ -25,17 +25,17 @@ from .attribution_covariances import (
     left_of_other_pairs,
     shapley_weights,
 )
-from .kernels import FEWEST_PLAYERS, OddKernel, Prior, root_of_singles
+from .estimands import ShapleyValues
+from .kernels import FEWEST_PLAYERS, Kernel, Prior, root_of_singles
 from .left_out_values import SizeWeights, checked_last, last_rows
 from .marginal_likelihood import (
     TINY,
     column_by_column,
     noise_of,
-    noise_of_attributions,
     whitened_by,
 )
 from .posterior import Posterior, growth_by_fit, products
-from .sparse_triples import SparseInteractions
+from .sparse_interactions import SparseInteractions
 
 _JITTER = 1e-8
 """Least variance of a value given the first ones, where that of a kernel is 1."""
@@ -165,7 +165,7 @@ class _Approximation:
         loadings = whitened_by(factor, maps - features.T @ (values.weights / roots[:, None]))
         others = interactions.covariances_with(values.other_signs)
         of_others = _features(values, values.other_signs, prior, others)
-        of_noise = noise_of_attributions(prior, values.signs.shape[1], least)
+        of_noise = ShapleyValues(values.signs.shape[1]).variance_of_noise(prior, least)
         unknown = left_of_other_pairs(of_noise, values.weights, of_pairs)
         unknown += values.unknown_share * interactions.attributions_alone
         return cls(
@@ -263,7 +263,7 @@ class _Interactions:
     @classmethod
     def from_prior(cls, first: FloatArray, prior: Prior) -> _Interactions:
         a, strengths = float(prior.interactions), prior.strengths
-        among = a * OddKernel.at(first, strengths).interactions
+        among = a * Kernel.at(first, strengths).interactions
         diagonal = np.arange(len(among))
         among[diagonal, diagonal] += _JITTER
         factor = scipy.linalg.cholesky(among, lower=True, overwrite_a=True, check_finite=False)
@@ -275,7 +275,7 @@ class _Interactions:
 
     def covariances_with(self, signs: FloatArray) -> FloatArray:
         """Return the covariances, (m, n), of the first values with others, whitened."""
-        kernel = OddKernel.at(self.first, self.strengths, signs).interactions
+        kernel = Kernel.at(self.first, self.strengths, signs).interactions
         return whitened_by(self.factor, self.interactions * kernel)
 
 
@@ -289,7 +289,9 @@ def _maps(values: _Values, prior: Prior, with_attributions: FloatArray) -> Float
     """Return the Shapley values of each feature, (M + k + m, M): G."""
     n_players = values.signs.shape[1]
     of_singles = 2.0 * root_of_singles(prior, n_players)
-    return np.concatenate([of_singles, values.sparse.attributions(n_players), with_attributions])
+    return np.concatenate(
+        [of_singles, values.sparse.maps(ShapleyValues(n_players)), with_attributions]
+    )
 
 
 def _sums_of_squares(columns: FloatArray) -> FloatArray:

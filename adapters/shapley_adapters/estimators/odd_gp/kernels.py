@@ -1,4 +1,4 @@
-"""Gaussian-process prior of odd games, with interactions of all odd sizes.
+"""Gaussian-process prior of the odd or the even part of a game, with interactions of all sizes.
 
 Shapley values depend on the odd part of a game only, y(S) = (v(S) − v(N∖S)) / 2, a sum of products
 of z_j = ±1 over sets T of odd size. The prior gives independent coefficients to these products:
@@ -11,11 +11,15 @@ with variance 1/M to single players, and with variance a Π_{j∈T} t_j / norm t
 from which the degree 1, Σ_j t_j z_j z′_j, is subtracted. Computing it takes one matrix product and
 one exponential. The norm is its value at z = z′, so that the interactions have variance a.
 
+Interactions of pairs depend on the even part only, e(S) = (v(S) + v(N∖S)) / 2, a sum over sets of
+even size. Its prior is the same with + between the products, and with the constant of the game, of
+which little is known, in place of single players.
+
 Strengths t are those of one game, (M,), or of a stack of games, (R, M). For a stack, each NumPy
 operation works on the matrices of all R games, one matrix after the other. So the rounding of a
 game is the same as for this game alone.
 
-`OddKernel` keeps the kernels of degree 1 and of interactions, because a fit needs them apart. With
+`Kernel` keeps the kernel of interactions and that of the rest apart, because a fit needs both. With
 many values, a posterior needs one covariance only, and its factor needs only the part above the
 diagonal.
 """
@@ -24,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +37,10 @@ from ...array_types import BoolArray, FloatArray, IntArray
 
 FEWEST_PLAYERS = 3
 """The number of players of the smallest interaction of odd size. Games of fewer players have no
-interactions."""
+odd interactions; those of even size need two players."""
+
+CONSTANT = 100.0
+"""Variance of the constant of an even part, where that of its interactions is 1."""
 
 _MOST_STRENGTH, _MOST_EXPONENT = 0.95, 300.0
 """Bounds on a strength, and on Σ artanh(t), whose exponential must be a number."""
@@ -53,7 +60,7 @@ _SLAB_NUMBERS = 16_000
 
 @dataclass(frozen=True)
 class Prior:
-    """Hyperparameters of one odd game, or of each game of a stack.
+    """Hyperparameters of the odd or the even part of one game, or of each game of a stack.
 
     Attributes
     ----------
@@ -61,42 +68,47 @@ class Prior:
         How strongly each player takes part in interactions, t. Their level says which sizes matter:
         the mean size of the interactions grows with it.
     interactions : float or array, (...)
-        Variance of all interactions together, a, where that of degree 1 is 1.
+        Variance of all interactions together, a, where that of degree 1 is 1. It is 1 for an even
+        part, whose values have no other scale.
     noise : float or array, (...)
         Variance of the noise, over that of the interactions. The noise is the residual of each
         value that no interaction explains; it is independent from pair to pair.
     jumps : bool
         Whether the game jumps where about half of the players are present, as votes do. The noise
         then depends on the size; see `evenness_of_sizes`. And all players share an effect, so that
-        a jump is not taken for large effects of single players; see `root_of_singles`.
+        a jump is not taken for large effects of single players; see `base_features`.
+    is_even : bool
+        Whether it is that of the even part.
     """
 
     strengths: FloatArray
     interactions: Any
     noise: Any
     jumps: bool = False
+    is_even: bool = False
 
     @classmethod
     def stack(cls, priors: Sequence[Prior]) -> Prior:
         """Return the priors of several games as one of arrays."""
         strengths = np.array([prior.strengths for prior in priors])
         interactions, noise = np.array([(prior.interactions, prior.noise) for prior in priors]).T
-        return cls(strengths, interactions, noise)
+        return cls(strengths, interactions, noise, is_even=priors[0].is_even)
 
     def subset_games(self, games: int | list[int] | IntArray | BoolArray) -> Prior:
         """Return the prior of some games of a stack."""
-        of_games = self.strengths[games], self.interactions[games], self.noise[games]
-        return Prior(*of_games, self.jumps)
+        return self.with_numbers(self.strengths[games], self.interactions[games], self.noise[games])
 
     def with_games(self, games: IntArray, replacements: Prior) -> Prior:
         """Return the prior of a stack, with others for some of its games."""
-        replaced = Prior(self.strengths.copy(), self.interactions.copy(), self.noise.copy())
-        replaced.strengths[games], replaced.noise[games] = (
-            replacements.strengths,
-            replacements.noise,
-        )
-        replaced.interactions[games] = replacements.interactions
-        return replaced
+        arrays = self.strengths.copy(), self.interactions.copy(), self.noise.copy()
+        of_games = replacements.strengths, replacements.interactions, replacements.noise
+        for array, replacement in zip(arrays, of_games, strict=True):
+            array[games] = replacement
+        return self.with_numbers(*arrays)
+
+    def with_numbers(self, strengths: FloatArray, interactions: Any, noise: Any) -> Prior:
+        """Return the prior of the same parity with other hyperparameters."""
+        return replace(self, strengths=strengths, interactions=interactions, noise=noise)
 
     @property
     def noise_variance(self) -> Any:
@@ -119,6 +131,14 @@ def root_of_singles(prior: Prior, n_players: int) -> FloatArray:
     return root
 
 
+def base_features(prior: Prior, signs: FloatArray) -> FloatArray:
+    """Return features, (n, k), of variance 1: single players, or the constant of an even part."""
+    if prior.is_even:
+        return np.full((len(signs), 1), np.sqrt(CONSTANT))
+    features: FloatArray = signs @ root_of_singles(prior, signs.shape[1])
+    return features
+
+
 def bounded_strengths(strengths: FloatArray) -> FloatArray:
     """Return strengths, (..., M), for which kernels can be computed without loss."""
     upper = min(_MOST_STRENGTH, np.tanh(_MOST_EXPONENT / strengths.shape[-1]))
@@ -129,27 +149,36 @@ def bounded_strengths(strengths: FloatArray) -> FloatArray:
     return bounded
 
 
-def log_norm(strengths: FloatArray) -> FloatArray:
-    """Return the logarithm of Σ Π_{j∈T} t_j over odd sets T of three players or more, (...)."""
-    if strengths.shape[-1] < FEWEST_PLAYERS:
+def log_norm(strengths: FloatArray, is_even: bool = False) -> FloatArray:
+    """Return the logarithm of Σ Π_{j∈T} t_j over the sets T of a parity that interact, (...).
+
+    Odd sets have three players or more, even sets two.
+    """
+    if strengths.shape[-1] < FEWEST_PLAYERS - is_even:
         return np.full(strengths.shape[:-1], np.inf)  # a division by an infinite norm gives 0
     raised, lowered = (np.log1p(sign * strengths).sum(axis=-1) for sign in (1, -1))
-    shares = 0.5 * -np.expm1(lowered - raised) - strengths.sum(axis=-1) * np.exp(-raised)
+    if is_even:
+        shares = 0.5 * (1 + np.exp(lowered - raised)) - np.exp(-raised)
+    else:
+        shares = 0.5 * -np.expm1(lowered - raised) - strengths.sum(axis=-1) * np.exp(-raised)
     logarithm: FloatArray = raised + np.log(shares)
     return logarithm
 
 
-def sizes_of_interactions(strengths: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and the variance of |T| over odd sets of three players or more, (...).
+def sizes_of_interactions(
+    strengths: FloatArray, is_even: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the variance of |T| over the sets T that interact, (...).
 
     Each set is weighted by Π_{j∈T} t_j; with N(u) the norm at strengths u t, the mean is N′(1) / N,
     and that of |T| (|T| − 1) is N″(1) / N.
     """
-    scale = log_norm(strengths)
-    first = -np.exp(-scale) * strengths.sum(axis=-1)
+    scale = log_norm(strengths, is_even)
+    first = np.zeros_like(scale) if is_even else -np.exp(-scale) * strengths.sum(axis=-1)
     second = np.zeros_like(first)
     for sign in (1, -1):
-        product = 0.5 * sign * np.exp(np.log1p(sign * strengths).sum(axis=-1) - scale)
+        counted = 0.5 if is_even else 0.5 * sign
+        product = counted * np.exp(np.log1p(sign * strengths).sum(axis=-1) - scale)
         rates = sign * strengths / (1 + sign * strengths)
         total = rates.sum(axis=-1)
         first = first + product * total
@@ -158,8 +187,8 @@ def sizes_of_interactions(strengths: FloatArray) -> tuple[FloatArray, FloatArray
 
 
 @dataclass(frozen=True)
-class OddKernel:
-    """The kernel of degree 1 and that of all interactions, between coalitions.
+class Kernel:
+    """The kernel of interactions and that of the rest, between coalitions.
 
     Attributes
     ----------
@@ -167,44 +196,46 @@ class OddKernel:
         1 where the player is in the coalition, −1 elsewhere.
     strengths : array, (..., M)
         Those of the players.
-    degree_one : array, (n, m)
-        z · z′ / M.
+    base : array, (n, m)
+        z · z′ / M; of an even part, the variance of its constant.
     interactions : array, (..., n, m)
-        The kernel of all larger odd sets, of variance 1.
+        The kernel of all larger sets of the parity, of variance 1.
+    is_even : bool
+        The parity.
     """
 
     signs: FloatArray
     strengths: FloatArray
-    degree_one: FloatArray
+    base: FloatArray
     interactions: FloatArray
+    is_even: bool = False
 
     @classmethod
     def at(
-        cls, signs: FloatArray, strengths: FloatArray, other_signs: FloatArray | None = None
-    ) -> OddKernel:
+        cls,
+        signs: FloatArray,
+        strengths: FloatArray,
+        other_signs: FloatArray | None = None,
+        is_even: bool = False,
+    ) -> Kernel:
         """Compute the kernels between `signs` and `other_signs`, or `signs` themselves."""
-        return cls._from_halves(signs, strengths, other_signs)[0]
+        return cls._from_halves(signs, strengths, other_signs, is_even)[0]
 
     @classmethod
-    def from_stack(cls, signs: FloatArray, strengths: FloatArray) -> OddKernel:
-        """Compute the kernels of a stack; games of the same strengths throughout share one."""
-        if (strengths[1:] != strengths[:1]).any():
-            return cls.at(signs, strengths)
-        kernel = cls.at(signs, strengths[:1])
-        shared = np.broadcast_to(kernel.interactions, (len(strengths), *kernel.degree_one.shape))
-        return cls(signs, strengths, kernel.degree_one, shared)
+    def with_other_parity(
+        cls,
+        signs: FloatArray,
+        strengths: FloatArray,
+        memory: FloatArray | None = None,
+        is_even: bool = False,
+    ) -> tuple[Kernel, FloatArray]:
+        """Return the kernels, and the sum over all sets of the other parity, which gradients need.
 
-    @classmethod
-    def with_even(
-        cls, signs: FloatArray, strengths: FloatArray, memory: FloatArray | None = None
-    ) -> tuple[OddKernel, FloatArray]:
-        """Return the kernels, and the sum over all even sets by the norm, which gradients need.
-
-        With `memory`, (2, R, n, n), both are written there.
+        Both are divided by the norm. With `memory`, (2, R, n, n), both are written there.
         """
         if memory is None:
             memory = np.empty((2, math.prod(strengths.shape[:-1]), len(signs), len(signs)))
-        return cls._from_halves(signs, strengths, None, memory)
+        return cls._from_halves(signs, strengths, None, is_even, memory)
 
     @classmethod
     def _from_halves(
@@ -212,62 +243,60 @@ class OddKernel:
         signs: FloatArray,
         strengths: FloatArray,
         other_signs: FloatArray | None,
+        is_even: bool,
         memory_of_both: FloatArray | None = None,
-    ) -> tuple[OddKernel, FloatArray]:
+    ) -> tuple[Kernel, FloatArray]:
         """Compute ½ Π (1 ± t z z′) by the norm: their difference is odd, their sum even.
 
-        The sum is computed only with memory for both. Slabs of some rows, or of some games, fit
-        into the processor's cache.
+        That of the other parity is computed only with memory for both. Slabs of some rows, or of
+        some games, fit into the processor's cache.
         """
         others = signs if other_signs is None else other_signs
         n, n_columns = len(signs), len(others)
         shape = strengths.shape[:-1]
-        is_even_needed = memory_of_both is not None
         if memory_of_both is None:
-            odd = even = np.empty((math.prod(shape), n, n_columns))
+            own = other = np.empty((math.prod(shape), n, n_columns))
         else:
-            odd, even = memory_of_both
-        of_all = _Factors.from_strengths(strengths.reshape(-1, strengths.shape[-1]))
+            own, other = memory_of_both
+        to_other = np.subtract if is_even else np.add
+        of_all = _Factors.from_strengths(strengths.reshape(-1, strengths.shape[-1]), is_even)
         n_rows = min(n, max(1, _SLAB_NUMBERS // max(1, n_columns)))
         n_games = max(1, _SLAB_NUMBERS // max(1, n * n_columns))
         memory, columns = np.empty((n_games, n_rows, n_columns)), np.ascontiguousarray(others.T)
-        for game in range(0, len(odd), n_games):
+        for game in range(0, len(own), n_games):
             games = slice(game, game + n_games)
             for start in range(0, n, n_rows):
                 slab = games, slice(start, start + n_rows)
                 factors, of_rows = of_all.subset_games(games), signs[start : start + n_rows]
-                lowered = memory[: len(odd[games]), : len(of_rows)]
-                factors.compute(of_rows, columns, odd[slab], lowered)
-                if is_even_needed:
-                    np.add(odd[slab], lowered, out=even[slab])
-                factors.subtract(of_rows, columns, odd[slab], lowered)
-        odd, even = (kernel.reshape(*shape, n, n_columns) for kernel in (odd, even))
-        return cls(signs, strengths, signs @ others.T / signs.shape[1], odd), even
+                lowered = memory[: len(own[games]), : len(of_rows)]
+                factors.compute(of_rows, columns, own[slab], lowered)
+                if memory_of_both is not None:
+                    to_other(own[slab], lowered, out=other[slab])
+                factors.combine(of_rows, columns, own[slab], lowered)
+        own, other = (kernel.reshape(*shape, n, n_columns) for kernel in (own, other))
+        base = np.full((n, n_columns), CONSTANT) if is_even else signs @ others.T / signs.shape[1]
+        return cls(signs, strengths, base, own, is_even), other
 
-    def subset_games(self, games: list[int] | IntArray | BoolArray) -> OddKernel:
+    def subset_games(self, games: list[int] | IntArray | BoolArray) -> Kernel:
         """Return the kernels of some games of a stack."""
-        arrays = self.strengths[games], self.degree_one, self.interactions[games]
-        return OddKernel(self.signs, *arrays)
+        return replace(self, strengths=self.strengths[games], interactions=self.interactions[games])
 
-    def within(self, n_values: int) -> OddKernel:
+    def within(self, n_values: int) -> Kernel:
         """Return the kernels between the first coalitions."""
         first = slice(0, n_values)
-        degree_one, interactions = (
-            self.degree_one[first, first],
-            self.interactions[..., first, first],
+        return replace(
+            self,
+            signs=self.signs[first],
+            base=self.base[first, first],
+            interactions=self.interactions[..., first, first],
         )
-        return OddKernel(self.signs[first], self.strengths, degree_one, interactions)
 
     def combined(self, prior: Prior, out: FloatArray | None = None) -> FloatArray:
         """Return the covariance of the values, (..., n, m), without noise; written to `out`."""
         variances = np.asarray(prior.interactions)[..., None, None]
         kernel: FloatArray = np.multiply(self.interactions, variances, out=out)
-        kernel += self.degree_one
+        kernel += self.base
         return kernel
-
-    def variance(self, prior: Prior) -> Any:
-        """Return the value of that covariance where both coalitions are the same."""
-        return 1.0 + prior.interactions * (self.signs.shape[1] >= FEWEST_PLAYERS)
 
 
 @dataclass(frozen=True)
@@ -277,18 +306,20 @@ class _Factors:
     half: FloatArray
     exponents: FloatArray
     shares: FloatArray
+    is_even: bool
 
     @classmethod
-    def from_strengths(cls, strengths: FloatArray) -> _Factors:
+    def from_strengths(cls, strengths: FloatArray, is_even: bool) -> _Factors:
         """Return those for strengths, (R, M)."""
-        scale = log_norm(strengths)
+        scale = log_norm(strengths, is_even)
         half = 0.5 * np.exp(0.5 * np.log1p(-(strengths**2)).sum(axis=-1) - scale)
-        shares = strengths * np.exp(-scale)[:, None]
-        return cls(half[:, None, None], np.arctanh(strengths)[:, None], shares[:, None])
+        shares = np.exp(-scale)[:, None] * (1.0 if is_even else strengths)
+        return cls(half[:, None, None], np.arctanh(strengths)[:, None], shares[:, None], is_even)
 
     def subset_games(self, games: slice) -> _Factors:
         """Return those of some games."""
-        return _Factors(self.half[games], self.exponents[games], self.shares[games])
+        arrays = self.half[games], self.exponents[games], self.shares[games]
+        return _Factors(*arrays, self.is_even)
 
     def compute(
         self, signs: FloatArray, columns: FloatArray, raised: FloatArray, lowered: FloatArray
@@ -299,12 +330,19 @@ class _Factors:
         np.divide(self.half, raised, out=lowered)
         raised *= self.half
 
-    def subtract(
+    def combine(
         self, signs: FloatArray, columns: FloatArray, raised: FloatArray, lowered: FloatArray
     ) -> None:
-        """Subtract the second array, which is overwritten, and degree 1 from the first one."""
-        raised -= lowered
-        raised -= np.matmul(signs * self.shares, columns, out=lowered)
+        """Write the kernel of interactions to the first array. The second one is overwritten.
+
+        Degree 1 is subtracted from the difference, and the empty set from the sum.
+        """
+        if self.is_even:
+            raised += lowered
+            raised -= self.shares
+        else:
+            raised -= lowered
+            raised -= np.matmul(signs * self.shares, columns, out=lowered)
 
 
 @dataclass(frozen=True)
@@ -317,14 +355,13 @@ class UpperKernel:
         1 where the player is in the coalition, −1 elsewhere.
     strengths : array, (R, M)
         Those of the players.
+    is_even : bool
+        The parity.
     """
 
     signs: FloatArray
     strengths: FloatArray
-
-    def subset_games(self, games: IntArray) -> UpperKernel:
-        """Return the kernels of some games of a stack."""
-        return UpperKernel(self.signs, self.strengths[games])
+    is_even: bool = False
 
     def combined(
         self,
@@ -344,7 +381,7 @@ class UpperKernel:
         variances = np.broadcast_to(prior.interactions, len(matrices))
         of_games = zip(matrices, self.strengths, variances, features, strict=True)
         for matrix, strengths, variance, own in of_games:
-            _fill(matrix, self.signs, strengths, float(variance), own)
+            _fill(matrix, self.signs, strengths, float(variance), own, self.is_even)
         return matrices
 
 
@@ -354,30 +391,38 @@ def _fill(
     strengths: FloatArray,
     variance: float,
     features: FloatArray,
+    is_even: bool,
 ) -> None:
     """Write the covariance of one game, (n, n), on the diagonal and above it.
 
-    With sinh(x) = ½ [exp(x) − exp(−x)], as in `kernels`; the kernel of degree 1, and the part of
-    sinh that is of degree 1, are one matrix product with that of the features.
+    With sinh(x) = ½ [exp(x) − exp(−x)], or cosh(x) of an even part; the kernel of degree 1, and the
+    part of sinh that is of degree 1, are one matrix product with that of the features. So are the
+    constants of an even part.
     """
     n, n_players = signs.shape
-    scale = log_norm(strengths)
+    scale = log_norm(strengths, is_even)
     half = 0.5 * variance * np.exp(0.5 * np.log1p(-(strengths**2)).sum() - scale)
-    of_sinh = signs * np.arctanh(strengths)
-    of_degree_one = signs * (1 / n_players - variance * np.exp(-scale) * strengths)
-    columns = np.ascontiguousarray(signs.T)
-    linear = np.concatenate([of_degree_one, features], axis=1)
-    linear_columns = np.concatenate([columns, features.T])
+    exponents, columns = signs * np.arctanh(strengths), np.ascontiguousarray(signs.T)
+    if is_even:
+        lowest, lowest_columns = (
+            np.full((n, 1), CONSTANT - variance * np.exp(-scale)),
+            np.ones((1, n)),
+        )
+    else:
+        lowest = signs * (1 / n_players - variance * np.exp(-scale) * strengths)
+        lowest_columns = columns
+    linear = np.concatenate([lowest, features], axis=1)
+    linear_columns = np.concatenate([lowest_columns, features.T])
     n_rows = max(1, _SLAB_NUMBERS // n)
     memory = np.empty((2, n_rows * n))
     for start in range(0, n, n_rows):
         rows = slice(start, start + n_rows)
         shape = min(n_rows, n - start), n - start
         raised, other = (numbers[: shape[0] * shape[1]].reshape(shape) for numbers in memory)
-        np.matmul(of_sinh[rows], columns[:, start:], out=raised)
+        np.matmul(exponents[rows], columns[:, start:], out=raised)
         np.exp(raised, out=raised)
         np.divide(half, raised, out=other)
         raised *= half
-        raised -= other
+        (np.add if is_even else np.subtract)(raised, other, out=raised)
         np.matmul(linear[rows], linear_columns[:, start:], out=other)
         np.add(raised, other, out=matrix[rows, start:])

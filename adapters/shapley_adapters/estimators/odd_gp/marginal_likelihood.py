@@ -1,4 +1,4 @@
-"""How well priors of an odd game explain its values: their marginal likelihood."""
+"""How well priors of a part of a game explain its values: their marginal likelihood."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
-from .attribution_covariances import squared_weights
 from .factors import LowerFactors
-from .kernels import OddKernel, Prior, UpperKernel, evenness_of_sizes
+from .kernels import Kernel, Prior, UpperKernel, evenness_of_sizes
 
 JITTER = 1e-10
 """Added to every variance, of a kernel of variance 1, so that factorisations succeed."""
@@ -77,15 +76,24 @@ def log_prior(prior: Prior) -> FloatArray:
     return density
 
 
+def n_known(prior: Prior) -> int:
+    """Return how many of the first values have no noise.
+
+    That of all players together has none in the odd part, where it is efficiency. In the even part,
+    it is a value like the others: only differences from it count.
+    """
+    return 0 if prior.is_even else 1
+
+
 def noise_of(
     prior: Prior, signs: FloatArray, features: Features | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the variances of the noise of values, (..., n), and the least of them, (..., 1).
 
-    The first value, that of all players together, has the least variance: jitter only. Features
-    that are added to the kernel raise it. `signs`, (n, M), are the coalitions.
+    The first value of an odd part, that of all players together, has the least variance: jitter
+    only. Features that are added to the kernel raise it. `signs`, (n, M), are the coalitions.
     """
-    noise = np.asarray(prior.noise_variance)[..., None] * (np.arange(len(signs)) > 0)
+    noise = np.asarray(prior.noise_variance)[..., None] * (np.arange(len(signs)) >= n_known(prior))
     if prior.jumps:
         noise = noise * evenness_of_sizes((signs > 0).sum(axis=1), signs.shape[1])
     least = JITTER * np.ones_like(noise[..., :1])
@@ -94,20 +102,8 @@ def noise_of(
     return noise + least, least
 
 
-def noise_of_attributions(prior: Prior, n_players: int, least: FloatArray) -> FloatArray:
-    """Return the variance of each Shapley value by the noise of all pairs of complements, (..., 1).
-
-    Parameters
-    ----------
-    least : array, (..., 1)
-        The least variance of the noise of a value; see `noise_of`.
-    """
-    by_prior: FloatArray = np.asarray(prior.noise_variance)[..., None]
-    return by_prior * squared_weights(n_players, prior.jumps) + least * squared_weights(n_players)
-
-
 def covariance_of(
-    kernel: OddKernel | UpperKernel,
+    kernel: Kernel | UpperKernel,
     prior: Prior,
     features: Features | None = None,
     out: FloatArray | None = None,

@@ -1,15 +1,16 @@
-"""Posteriors of the Shapley values of odd games, given values and a prior.
+"""Posteriors of Shapley values and of interactions, given values and a prior.
 
 The interactions of the prior do not explain each value exactly. The residual, the noise of the
 prior, is independent from pair to pair. It is a part of the game: where a coalition is evaluated,
-the residual is known. It counts in the Shapley values with the weight of its pair of complements.
+the residual is known. It counts in what is estimated with the weight of its pair of complements.
 Let D be the variances of the noise and B the weights. The noise adds D B to the covariances of the
-values and the Shapley values. It adds the sum of D B² over all pairs to the variances of the
-Shapley values. So the posterior is exact once all pairs are evaluated, for any prior.
+values and the estimands. It adds the sum of D B² over all pairs to the variances of the estimands.
+So the posterior is exact once all pairs are evaluated, for any prior.
 
 Coalitions of one and two players determine the Shapley values of games whose interactions have at
-most three players, so that nothing else is needed to be exact. Where all of them are evaluated,
-the posterior is averaged over priors of such games and the fitted one.
+most three players, and interactions of pairs if no more players interact, so that nothing else is
+needed to be exact. Where all of them are evaluated, the posterior is averaged over priors of such
+games and the fitted one.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import numpy as np
 
 from ...array_types import FloatArray
 from ...coalitions.sizes import smaller_sizes
-from .attribution_covariances import interaction_covariances, left_of_other_pairs, shapley_weights
-from .kernels import OddKernel, Prior, UpperKernel, bounded_strengths
+from .attribution_covariances import left_of_other_pairs
+from .estimands import Estimand
+from .kernels import Kernel, Prior, UpperKernel, bounded_strengths
 from .left_out_values import SizeWeights, last_block, last_rows
 from .marginal_likelihood import (
     Features,
@@ -32,10 +34,10 @@ from .marginal_likelihood import (
     factored,
     half_log_determinants,
     log_evidence,
+    n_known,
     noise_of,
-    noise_of_attributions,
 )
-from .sparse_triples import SparseInteractions
+from .sparse_interactions import SparseInteractions
 
 _TRIPLES_LEVEL, _TRIPLES_NOISE, _TRIPLES_LOG_CHANCE = 0.1, (1.0, 0.03, 0.001), -1.0
 """Priors whose interactions are almost all of three players: the sum of the strengths, factors of
@@ -57,7 +59,7 @@ class PriorChoice:
 
     Attributes
     ----------
-    kernel : OddKernel or UpperKernel
+    kernel : Kernel or UpperKernel
         Between all coalitions, at the strengths of the prior.
     prior : Prior
         The strengths, the variance of interactions, and the noise.
@@ -65,21 +67,21 @@ class PriorChoice:
         The logarithm of its probability, over that of the fitted prior.
     """
 
-    kernel: OddKernel | UpperKernel
+    kernel: Kernel | UpperKernel
     prior: Prior
     log_chance: float = 0.0
 
 
-def choices_around(kernel: OddKernel, fitted: Prior) -> list[PriorChoice]:
+def choices_around(kernel: Kernel, fitted: Prior) -> list[PriorChoice]:
     """Return the fitted prior, whose kernel is given, and those of smooth games."""
     choices = [PriorChoice(kernel, fitted)]
     if has_all_twos(kernel.signs):
         shares = fitted.strengths / fitted.strengths.sum(axis=-1, keepdims=True)
         strengths = bounded_strengths(_TRIPLES_LEVEL * shares)
-        of_triples = OddKernel.at(kernel.signs, strengths)
+        of_triples = Kernel.at(kernel.signs, strengths, is_even=fitted.is_even)
         for factor in _TRIPLES_NOISE:
             noise = np.maximum(factor * fitted.noise, _LEAST_NOISE)
-            prior = Prior(strengths, fitted.interactions, noise)
+            prior = fitted.with_numbers(strengths, fitted.interactions, noise)
             choices.append(PriorChoice(of_triples, prior, _TRIPLES_LOG_CHANCE))
     return choices
 
@@ -93,7 +95,7 @@ def has_all_twos(signs: FloatArray) -> bool:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Means and variances of the Shapley values, (..., M, B) each, for B targets.
+    """Means and variances of the estimand, (..., k, B) each, for B targets.
 
     `predictions`, (..., m, B), are the means of the values of other coalitions; `freedom`,
     (..., 1, B), are the degrees of freedom of the variances.
@@ -110,9 +112,9 @@ class Posterior:
         return cls(*map(np.concatenate, zip(*(game.arrays for game in of_games), strict=True)))
 
     @classmethod
-    def unknown(cls, n_players: int, n_others: int, n_games: int) -> Posterior:
+    def unknown(cls, n_outputs: int, n_others: int, n_games: int) -> Posterior:
         """Return arrays to be filled, with infinite degrees of freedom."""
-        means, variances = np.zeros((2, n_players, n_games))
+        means, variances = np.zeros((2, n_outputs, n_games))
         predictions = np.zeros((n_others, n_games))
         return cls(means, variances, predictions, np.full((1, n_games), np.inf))
 
@@ -143,7 +145,7 @@ class _Average:
         factors: FloatArray,
         whitened: FloatArray,
     ) -> None:
-        """Add a choice, with variances (R, M, 1) for values whose whitened squares are 1.
+        """Add a choice, with variances (R, k, 1) for values whose whitened squares are 1.
 
         The factors of its covariances, and the values whitened by them, are copied for the values
         that are predicted by all others.
@@ -174,15 +176,15 @@ def mixture(
 ) -> Posterior:
     """Return the mean and the variance of the mixture of choices, weighted by their scores.
 
-    The means, (..., M + m, B), of the Shapley values come first, followed by predictions without
+    The means, (..., k + m, B), of the estimand come first, followed by predictions without
     variances; scores are logarithms, (..., B).
     """
     chances = np.exp(np.array(scores) - np.max(scores, axis=0))
     chances = (chances / _sum_of_choices(chances))[..., None, :]  # (G, ..., 1, B)
-    n_players = variances[0].shape[-2]
+    n_outputs = variances[0].shape[-2]
     all_means = _sum_of_choices(chances * means)
-    mean, predictions = all_means[..., :n_players, :], all_means[..., n_players:, :]
-    spread = (np.array(means)[..., :n_players, :] - mean) ** 2
+    mean, predictions = all_means[..., :n_outputs, :], all_means[..., n_outputs:, :]
+    spread = (np.array(means)[..., :n_outputs, :] - mean) ** 2
     variance = _sum_of_choices(chances * (np.array(variances) + spread))
     return Posterior(mean, variance, predictions, np.full_like(variance[..., :1, :], np.inf))
 
@@ -197,6 +199,7 @@ def _sum_of_choices(terms: FloatArray) -> FloatArray:
 
 
 def posterior(
+    estimand: Estimand,
     signs: FloatArray,
     targets: FloatArray,
     choices: Iterable[PriorChoice],
@@ -210,43 +213,42 @@ def posterior(
 
     Parameters
     ----------
+    estimand : Estimand
+        What is estimated.
     signs : array, (n, M)
         The coalitions, that of all players first.
-    targets : array, (..., n, B)
+    targets : array, (R, n, B)
         Their values.
     choices : iterable of PriorChoice
         The priors to average over.
     n_fitted : float
         Degrees of freedom of the fitted hyperparameters.
     sparse : list of SparseInteractions
-        The interactions with separate variances, for each game of a stack; empty for one game.
+        The interactions with separate variances, for each game.
     other_signs : array, (m, M), optional
         Other coalitions, whose values are predicted.
     """
     n, n_players = signs.shape
     other_signs = np.empty((0, n_players)) if other_signs is None else other_signs
-    weights, degree_one = shapley_weights(signs), 2 * signs / n_players
-    of_features: Features | None = None
-    of_sparse, own_variance, sparse_with_others = np.zeros(()), np.zeros(()), np.zeros(())
-    if sparse:
-        features = [own.features(signs) for own in sparse]
-        maps = [own.attributions(n_players) for own in sparse]
-        of_others = [own.features(other_signs) for own in sparse]
-        of_features = Features(features)
-        of_sparse = np.array([own @ of_game for own, of_game in zip(features, maps, strict=True)])
-        own_variance = np.array([(of_game**2).sum(axis=0) for of_game in maps])
-        sparse_with_others = np.array(
-            [own @ other.T for own, other in zip(features, of_others, strict=True)]
-        )
+    weights, (base, base_variance) = estimand.weights(signs), estimand.base(signs)
+    features = [own.features(signs) for own in sparse]
+    maps = [own.maps(estimand) for own in sparse]
+    of_others = [own.features(other_signs) for own in sparse]
+    of_features = Features(features)
+    of_sparse = np.array([own @ of_game for own, of_game in zip(features, maps, strict=True)])
+    own_variance = np.array([(of_game**2).sum(axis=0) for of_game in maps])
+    sparse_with_others = np.array(
+        [own @ other.T for own, other in zip(features, of_others, strict=True)]
+    )
     average = _Average()
     memory: FloatArray | None = None
     for choice in choices:
-        prior = choice.prior
-        covariances, variances = interaction_covariances(signs, prior.strengths)
+        prior, is_even = choice.prior, choice.prior.is_even
+        covariances, variances = estimand.covariances(signs, prior.strengths)
         a = np.asarray(prior.interactions)[..., None]
-        common = a[..., None] * covariances + degree_one + of_sparse
-        with_others = OddKernel.at(signs, prior.strengths, other_signs).combined(prior)
-        with_others = with_others + sparse_with_others
+        common = a[..., None] * covariances + base + of_sparse
+        kernel = Kernel.at(signs, prior.strengths, other_signs, is_even)
+        with_others = kernel.combined(prior) + sparse_with_others
         noise, least = noise_of(prior, signs, of_features)
         all_columns = np.concatenate(
             [targets, common + noise[..., None] * weights, with_others], axis=-1
@@ -254,12 +256,13 @@ def posterior(
         memory = covariance_of(choice.kernel, prior, of_features, memory)
         factors, columns = factored(memory, all_columns)
         whitened, loadings = np.split(columns, [targets.shape[-1]], axis=-1)
-        of_noise = noise_of_attributions(prior, n_players, least)
-        variance = 4 / n_players + a * variances + own_variance + of_noise
-        variance = variance + least * 4 / n_players**2
-        explained = (loadings[..., :n_players] ** 2).sum(axis=-2)
+        of_noise = estimand.variance_of_noise(prior, least)
+        variance = base_variance + a * variances + own_variance + of_noise
+        known = n_known(prior)
+        variance = variance + least * (weights[:known] ** 2).sum(axis=0)
+        explained = (loadings[..., : estimand.n_outputs] ** 2).sum(axis=-2)
         # What is left may be rounding, but the noise of the other pairs is always left.
-        always = left_of_other_pairs(of_noise, weights, noise)
+        always = left_of_other_pairs(of_noise, weights, noise, known)
         unexplained = np.maximum(variance - explained, always)
         score = log_evidence(half_log_determinants(factors), whitened) + choice.log_chance
         mean = products(loadings, whitened)

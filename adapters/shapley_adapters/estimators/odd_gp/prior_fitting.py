@@ -1,4 +1,4 @@
-"""Fitting the prior of an odd game to its values: how strongly each player interacts.
+"""Fitting the prior of a part of a game to its values: how strongly each player interacts.
 
 Where the marginal likelihood is stationary, each component of the variance has as much energy in
 the values as the prior expects (MacKay, Bayesian Interpolation, 1992). Each step closes the gap
@@ -16,7 +16,7 @@ import scipy.special
 
 from ...array_types import FloatArray, IntArray, ScoreArray
 from .factors import FactorCache, LowerFactors, coalitions_key
-from .kernels import OddKernel, Prior, bounded_strengths, log_norm, sizes_of_interactions
+from .kernels import Kernel, Prior, bounded_strengths, log_norm, sizes_of_interactions
 from .marginal_likelihood import (
     CENTRES,
     LEVEL_SPREAD,
@@ -25,6 +25,7 @@ from .marginal_likelihood import (
     TINY,
     covariance_of,
     log_level_centre,
+    n_known,
 )
 
 _SPREAD_WHERE_KNOWN = 0.7
@@ -130,7 +131,7 @@ def _numbers(prior: Prior) -> list[tuple[float, ...]]:
 def around_centres(start: Prior, expectation: StrengthPrior) -> Prior:
     """Return a prior whose strengths are moved from equal ones to their prior means."""
     moved = bounded_strengths(start.strengths * np.exp(expectation.centres))
-    return Prior(moved, start.interactions, start.noise)
+    return replace(start, strengths=moved, jumps=False)
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,8 @@ class FixedPoint:
     """
 
     prior: Prior
-    kernel: OddKernel
-    even: FloatArray
+    kernel: Kernel
+    other_parity: FloatArray
     half_inverse: FloatArray
     expected: FloatArray
 
@@ -161,16 +162,17 @@ class FixedPoint:
         """
         if memory is None:
             memory = np.empty((_MATRICES_OF_STEP, len(prior.strengths), len(signs), len(signs)))
-        kernel, even = OddKernel.with_even(signs, prior.strengths, memory[:2])
+        kernel, other = Kernel.with_other_parity(signs, prior.strengths, memory[:2], prior.is_even)
         covariances = covariance_of(kernel, prior, out=memory[2])
         half_inverse = LowerFactors.from_covariances(covariances).upper_inverses()
         half_inverse *= _above_and_half_the_diagonal(len(signs))
-        of_even = 2 * _quadratic(np.multiply(half_inverse, even, out=memory[3]), signs)
+        of_other = 2 * _quadratic(np.multiply(half_inverse, other, out=memory[3]), signs)
         of_all = 2 * _inner(half_inverse, kernel.interactions)
-        trace = 2 * (np.trace(half_inverse, axis1=1, axis2=2) - half_inverse[:, 0, 0])
-        of_signs = 2 * _quadratic(half_inverse, signs)
-        expected = _energies(prior, of_signs, of_even, of_all, trace)
-        return cls(prior, kernel, even, half_inverse, expected)
+        diagonals = np.diagonal(half_inverse, axis1=1, axis2=2)
+        trace = 2 * diagonals[:, n_known(prior) :].sum(axis=1)
+        of_lowest = 2 * _quadratic(half_inverse, _lowest(prior, signs))
+        expected = _energies(prior, of_lowest, of_other, of_all, trace)
+        return cls(prior, kernel, other, half_inverse, expected)
 
     def for_games(self, n_games: int) -> FixedPoint:
         """Return the fixed point of one game for several games, without copies of its matrices."""
@@ -190,11 +192,12 @@ class FixedPoint:
         steps = np.array([overrelaxation] * n_players + [1.0, 1.0])
         moves = log_moves(self.expected, energies, offsets, spreads, steps)
         of_players, of_interactions, of_noise = np.split(moves, [-2, -1], axis=1)
+        of_interactions = of_interactions * (not self.prior.is_even)
         of_players -= of_players.mean(axis=1, keepdims=True)
         of_players += self._level_step(energies, level - log_level_centre(n_players))[:, None]
         interactions = self.prior.interactions * np.exp(of_interactions[:, 0])
         noise = self.prior.noise * np.exp((of_noise - of_interactions)[:, 0])
-        return Prior(
+        return self.prior.with_numbers(
             bounded_strengths(np.exp(logarithms + of_players)),
             np.clip(interactions, 1e-11, 30.0),
             np.clip(noise, 1e-7, 4e2),
@@ -206,12 +209,12 @@ class FixedPoint:
         solved = (self.half_inverse @ targets[:, :, None])[:, :, 0]
         solved += (targets[:, None] @ self.half_inverse)[:, 0]
         scale = targets.shape[1] / ((targets * solved).sum(axis=1) + TINY)
-        of_even = _quadratic(self.even, signs * solved[:, :, None])
+        of_other = _quadratic(self.other_parity, signs * solved[:, :, None])
         column = solved[:, :, None]
         of_all = _inner(column, kernel.interactions @ column)
-        of_signs = (solved[:, None, :] @ signs)[:, 0] ** 2
-        trace = (solved[:, 1:] ** 2).sum(axis=1)
-        energies = _energies(self.prior, of_signs, of_even, of_all, trace)
+        of_lowest = (solved[:, None, :] @ _lowest(self.prior, signs))[:, 0] ** 2
+        trace = (solved[:, n_known(self.prior) :] ** 2).sum(axis=1)
+        energies = _energies(self.prior, of_lowest, of_other, of_all, trace)
         energies *= scale[:, None]
         return energies
 
@@ -221,14 +224,14 @@ class FixedPoint:
         A common factor of the strengths moves variance from sets below the mean size to those
         above it. The sum of the energies of all players is the sum over sets of size times energy.
         """
-        mean_size, _ = sizes_of_interactions(self.prior.strengths)
+        mean_size, _ = sizes_of_interactions(self.prior.strengths, self.prior.is_even)
         beyond = energies - self.expected
         slopes: FloatArray = 0.5 * (beyond[:, :-2].sum(axis=1) - mean_size * beyond[:, -2])
         return slopes
 
     def _level_step(self, energies: FloatArray, offset: FloatArray) -> FloatArray:
         """Return Newton's step of the level, (R,), with the expected information."""
-        _, variance = sizes_of_interactions(self.prior.strengths)
+        _, variance = sizes_of_interactions(self.prior.strengths, self.prior.is_even)
         information = 0.5 * self.expected[:, -2] * variance + 1 / LEVEL_SPREAD**2
         step = (self.level_slopes(energies) - offset / LEVEL_SPREAD**2) / information
         limited: FloatArray = np.clip(step, -_LEVEL_LIMIT, _LEVEL_LIMIT)
@@ -244,28 +247,38 @@ def _kept_or_computed(signs: FloatArray, start: Prior) -> FixedPoint:
     return _cache.get(key, lambda: FixedPoint.from_prior(signs, start))
 
 
+def _lowest(prior: Prior, signs: FloatArray) -> FloatArray:
+    """Return the products of signs of the sets of a parity that do not interact, (n, k)."""
+    return np.ones((len(signs), 1)) if prior.is_even else signs
+
+
 def _energies(
-    prior: Prior, of_signs: FloatArray, of_even: FloatArray, of_all: FloatArray, trace: FloatArray
+    prior: Prior, of_lowest: FloatArray, of_other: FloatArray, of_all: FloatArray, trace: FloatArray
 ) -> FloatArray:
     """Return Σ G ∘ A for each component A, (R, M + 2), for a matrix G of each game.
 
-    The sets that hold player i sum to α S + β z_i z′_i C, where S is the sum over all odd sets, C
-    that over all even ones, α = −t_i² / (1 − t_i²) and β = t_i / (1 − t_i²); t_i z_i z′_i of it is
-    the player alone.
+    The sets that hold player i sum to α S + β z_i z′_i C, where S is the sum over all sets of the
+    parity, C that over all sets of the other one, α = −t_i² / (1 − t_i²) and β = t_i / (1 − t_i²).
+    The lowest sets are a part of it: single players, or the empty set, which holds no player.
 
     Parameters
     ----------
-    of_signs, of_even : arrays, (R, M)
-        z_iᵀ G z_i, and z_iᵀ (G ∘ C) z_i by the norm.
+    of_lowest : array, (R, M) or (R, 1)
+        zᵀ G z for the products of signs of each of the lowest sets.
+    of_other : array, (R, M)
+        z_iᵀ (G ∘ C) z_i by the norm.
     of_all : array, (R,)
         Σ G ∘ the kernel of interactions.
     trace : array, (R,)
-        Trace of G, without its first entry.
+        Trace of G over the values that have noise.
     """
     t, variance = prior.strengths, np.asarray(prior.interactions)[:, None]
-    alone = t * of_signs * np.exp(-log_norm(t))[:, None]
-    with_singles = of_all[:, None] + alone.sum(axis=1, keepdims=True)
-    players = (t * of_even - t**2 * with_singles) / (1 - t**2) - alone
+    scale = np.exp(-log_norm(t, prior.is_even))[:, None]
+    lowest = scale * of_lowest if prior.is_even else t * of_lowest * scale
+    with_lowest = of_all[:, None] + lowest.sum(axis=1, keepdims=True)
+    players = (t * of_other - t**2 * with_lowest) / (1 - t**2)
+    if not prior.is_even:
+        players -= lowest
     remainder = [variance * of_all[:, None], (prior.noise_variance * trace)[:, None]]
     # An energy of 0 may be negative by rounding.
     energies: FloatArray = np.maximum(

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...array_types import FloatArray, IntArray
 from .factors import FactorCache, coalitions_key, inverses_of_lower, sorted_players
-from .kernels import OddKernel, Prior, bounded_strengths, root_of_singles
+from .kernels import Kernel, Prior, base_features, bounded_strengths
 from .marginal_likelihood import (
     TINY,
     column_by_column,
@@ -30,34 +30,47 @@ _NOISE = (1e-7, 1e-4, 1e-2, 1e-1, 1.0)
 _MOST_LEVEL = 0.9
 """The grid of priors with equal strengths. Learning starts from the best of them."""
 
+_EVEN_LEVELS = (0.3, *_LEVELS)
+"""The levels of an even part, which may have interactions of pairs only."""
+
 _JUMP_LEVEL, _JUMP_NOISE, _JUMP_LOG_CHANCE = 3.0, (10.0, 3.0), 2.0
 """Priors of games that jump: the level of the strengths, the noise, and the logarithm of their
 probability over that of the others. The variance of interactions is 1."""
 
 
-def best_of_grid(signs: FloatArray, targets: FloatArray) -> list[Prior]:
+def best_of_grid(signs: FloatArray, targets: FloatArray, is_even: bool = False) -> list[Prior]:
     """Return the prior of the grid that suits each of the targets, (n, B), with equal strengths."""
     signs = signs[:, sorted_players(signs)]
     n, n_players = signs.shape
-    families = _families(n_players)
+    families = _families(n_players, is_even)
     priors = [prior for family in families for prior in family]
     if n == 1:  # the value of all players suits all priors
         likeliest = max(priors, key=lambda prior: float(log_prior(prior)))
         return [likeliest] * targets.shape[1]
     if n - 1 <= n_players:  # these are single players, whose values show no jumps
         families = [family for family in families if not family[0].jumps]
-    grid = _cache.get(coalitions_key(signs), lambda: _Evidence.from_signs(signs, families))
+    key = coalitions_key(signs), is_even
+    grid = _cache.get(key, lambda: _Evidence.from_signs(signs, families))
     best = column_by_column(grid.best, targets)[0]
     return [priors[index] for index in best.astype(np.intp)]
 
 
 @lru_cache(maxsize=16)
-def _families(n_players: int) -> list[list[Prior]]:
-    """Return the priors of the grid; those of a family differ in the variance of interactions."""
+def _families(n_players: int, is_even: bool) -> list[list[Prior]]:
+    """Return the priors of the grid; those of a family differ in the variance of interactions.
+
+    That of an even part has no alternative.
+    """
 
     def strengths(level: float) -> FloatArray:
         return bounded_strengths(np.full(n_players, min(level / n_players, _MOST_LEVEL)))
 
+    if is_even:
+        return [
+            [Prior(strengths(level), 1.0, noise, is_even=True)]
+            for level in _EVEN_LEVELS
+            for noise in _NOISE
+        ]
     families = [
         [Prior(strengths(level), float(a), noise) for a in _INTERACTIONS]
         for level in _LEVELS
@@ -97,18 +110,15 @@ class _Evidence:
     @classmethod
     def from_signs(cls, signs: FloatArray, families: list[list[Prior]]) -> _Evidence:
         """Compute it for coalitions, (n, M), that of all players first."""
-        n, n_players = signs.shape
-        covariances = []
+        n, covariances = len(signs), []
         for prior, *_ in families:
-            covariance = OddKernel.at(signs, prior.strengths).interactions
-            covariance[np.arange(n), np.arange(n)] += noise_of(
-                replace(prior, interactions=1.0), signs
-            )[0]
-            covariances.append(covariance)
+            kernel = Kernel.at(signs, prior.strengths, is_even=prior.is_even)
+            noise, _ = noise_of(replace(prior, interactions=1.0), signs)
+            covariances.append(kernel.interactions + np.diag(noise))
         factors = np.linalg.cholesky(covariances)
         inverses = inverses_of_lower(factors)
-        singles = [signs @ root_of_singles(family[0], n_players) for family in families]
-        bases, singular, _ = np.linalg.svd(inverses @ singles, full_matrices=False)
+        features = [base_features(prior, signs) for prior, *_ in families]
+        bases, singular, _ = np.linalg.svd(inverses @ features, full_matrices=False)
         halves = half_log_determinants(factors)
         family = np.repeat(np.arange(len(families)), [len(priors) for priors in families])
         priors = [prior for priors in families for prior in priors]

@@ -2,7 +2,7 @@
 
 Coalitions of one and two players nearly determine the Shapley values of smooth games, those of
 halves of the players say more about all others. Which a game is shows in its even part, a sum of
-products of signs over sets of even size; see `even_kernel`. If only pairs interact, the values of
+products of signs over sets of even size; see `kernels`. If only pairs interact, the values of
 single players say how far halves of the players deviate on average. So few values tell the priors
 of two players from those of larger sets.
 
@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-import scipy.linalg
 from numpy.polynomial.polynomial import polymul, polypow
 from scipy.special import logsumexp
 
 from ...array_types import BoolArray, FloatArray
-from .even_kernel import covariance_of_differences, even_kernel
-from .factors import FactorCache, coalitions_key, sorted_players
-from .kernels import bounded_strengths
-from .marginal_likelihood import column_by_column, log_evidence
+from .factors import FactorCache, coalitions_key, inverses_of_lower, sorted_players
+from .kernels import CONSTANT, Kernel, bounded_strengths
+from .marginal_likelihood import column_by_column, half_log_determinants, log_evidence
 
 _PAIRS_ONLY, _LARGER_SETS = (0.1, 0.3), (0.7, 1.2, 2.0, 3.5, 6.0)
 """Levels of the strengths, times the number of players, of priors of pairs, and of larger sets."""
@@ -54,7 +52,9 @@ def are_smooth(signs: FloatArray, evens: FloatArray) -> BoolArray:
     """
     n_rows, n, n_outputs = evens.shape
     tests = _tests(signs[:, sorted_players(signs)])
-    targets = np.ascontiguousarray(evens.transpose(1, 0, 2)).reshape(n, -1)
+    of_all = np.zeros((n_rows, 1, n_outputs))  # differences from the value of all players
+    values = np.concatenate([of_all, evens], axis=1).transpose(1, 0, 2)
+    targets = np.ascontiguousarray(values).reshape(n + 1, -1)
     ratios = column_by_column(tests.log_ratios, targets).reshape(n_rows, n_outputs)
     says_something = evens.any(axis=1)
     total = np.where(says_something, ratios, 0.0).sum(axis=1)
@@ -68,7 +68,7 @@ class _Tests:
 
     Attributes
     ----------
-    maps : array, (P, n, n)
+    maps : array, (P, n + 1, n + 1)
         The inverse factors of the covariances of the values.
     half_log_determinants : array, (P,)
         Of the covariances.
@@ -84,17 +84,14 @@ class _Tests:
     def from_signs(cls, signs: FloatArray) -> _Tests:
         """Return those for coalitions, (n + 1, M), that of all players first."""
         levels = _PAIRS_ONLY + _LARGER_SETS
+        noise = _NOISE * np.eye(len(signs))
         covariances = [
-            covariance_of_differences(kernel, _NOISE)
-            for level in levels
-            for kernel in _kernels(signs, level)
+            kernel + CONSTANT + noise for level in levels for kernel in _kernels(signs, level)
         ]
         factors = np.linalg.cholesky(covariances)
-        identity = np.eye(len(signs) - 1)
-        maps = [scipy.linalg.solve_triangular(factor, identity, lower=True) for factor in factors]
-        halves = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        maps, halves = inverses_of_lower(factors), half_log_determinants(factors)
         of_levels = np.arange(len(levels)) < len(_PAIRS_ONLY)
-        return cls(np.array(maps), halves, np.repeat(of_levels, len(_SHARED)))
+        return cls(maps, halves, np.repeat(of_levels, len(_SHARED)))
 
     def log_ratios(self, targets: FloatArray) -> FloatArray:
         """Return by how much pairs explain values, (n, B), better than larger sets, (1, B)."""
@@ -111,7 +108,7 @@ def _kernels(signs: FloatArray, level: float) -> list[FloatArray]:
     """Return the kernels of even sets of one level, (n + 1, n + 1), for each shared variance."""
     n_players = signs.shape[1]
     strengths = bounded_strengths(np.full(n_players, level / n_players))
-    kernel, _ = even_kernel(signs, signs, strengths)
+    kernel = Kernel.at(signs, strengths, is_even=True).interactions
     counts = np.array([comb(n_players, size) for size in range(n_players + 1)])
     variances = counts * strengths[0] ** np.arange(n_players + 1)
     is_even = np.arange(n_players + 1) % 2 == 0

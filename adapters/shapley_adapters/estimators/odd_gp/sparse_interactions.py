@@ -1,4 +1,4 @@
-"""Sparse interactions: those of three players that are stronger than the fitted prior expects.
+"""Sparse interactions: those of three or two players that the fitted prior expects to be weaker.
 
 Fitted strengths say how strongly each player takes part in interactions. Models such as trees have
 few strong interactions among the players that take part. This module gives each of them a separate
@@ -8,15 +8,17 @@ and Faul, Fast Marginal Likelihood Maximisation for Sparse Bayesian Models, 2003
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 
 from ...array_types import FloatArray, IntArray
+from ...interactions.indices import pair_numbers, pairs_of
+from .estimands import Estimand
 from .factors import LowerFactors
-from .kernels import OddKernel, Prior
+from .kernels import Kernel, Prior
 from .marginal_likelihood import TINY, covariance_of
 from .variances_of_features import variances_of_their_own
 
@@ -36,8 +38,8 @@ class SparseInteractions:
 
     Attributes
     ----------
-    players : array, (..., k, 3)
-        The players of each interaction.
+    players : array, (..., k, 3) or (..., k, 2)
+        The players of each interaction: three of an odd part, two of an even one.
     variances : array, (..., k)
         The variance of each coefficient, in addition to that of the prior. The variances of
         degree 1 sum to 1.
@@ -47,16 +49,17 @@ class SparseInteractions:
     variances: FloatArray
 
     @classmethod
-    def empty(cls) -> SparseInteractions:
+    def empty(cls, is_even: bool = False) -> SparseInteractions:
         """Return no interactions."""
-        return cls(np.empty((0, 3), dtype=np.intp), np.empty(0))
+        return cls(np.empty((0, 2 if is_even else 3), dtype=np.intp), np.empty(0))
 
     @classmethod
     def stack(cls, of_games: list[SparseInteractions]) -> SparseInteractions:
         """Return a stack. Games with fewer interactions get further ones of variance 0."""
         n_most = max(len(interactions.players) for interactions in of_games)
+        size = of_games[0].players.shape[1]
         stack = cls(
-            np.zeros((len(of_games), n_most, 3), np.intp), np.zeros((len(of_games), n_most))
+            np.zeros((len(of_games), n_most, size), np.intp), np.zeros((len(of_games), n_most))
         )
         for game, interactions in enumerate(of_games):
             stack.players[game, : len(interactions.players)] = interactions.players
@@ -72,31 +75,29 @@ class SparseInteractions:
         features *= np.sqrt(self.variances)[..., None]
         return features.swapaxes(-1, -2)
 
-    def attributions(self, n_players: int) -> FloatArray:
-        """Return the Shapley values of interactions of one standard deviation, (..., k, M)."""
-        of_players = np.zeros((*self.variances.shape, n_players))
-        np.put_along_axis(of_players, self.players, 2 / 3, axis=-1)
-        of_players *= np.sqrt(self.variances)[..., None]
-        return of_players
+    def maps(self, estimand: Estimand) -> FloatArray:
+        """Return how interactions of one standard deviation count in the estimand, (m, k)."""
+        return estimand.maps(self.players) * np.sqrt(self.variances)[:, None]
 
 
 def find_sparse_interactions(
-    kernel: OddKernel, targets: FloatArray, prior: Prior
+    kernel: Kernel, targets: FloatArray, prior: Prior
 ) -> tuple[list[SparseInteractions], Prior]:
     """Return the sparse interactions of each game of a stack, and the prior of all others.
 
     Parameters
     ----------
-    kernel : OddKernel
+    kernel : Kernel
         Between the coalitions, that of all players first, at fitted strengths, (R, M).
     targets : array, (R, n)
         The values of the coalitions.
     prior : Prior
         The fitted prior.
     """
-    interactions = [SparseInteractions.empty() for _ in targets]
-    players = watched_players(kernel.strengths, targets.shape[1])
-    if players.shape[1] < 3:
+    interactions = [SparseInteractions.empty(kernel.is_even) for _ in targets]
+    size = 2 if kernel.is_even else 3
+    players = watched_players(kernel.strengths, targets.shape[1], size)
+    if players.shape[1] < size:
         return interactions, prior
     games, factors = (
         np.arange(len(targets)),
@@ -120,13 +121,13 @@ def find_sparse_interactions(
     return interactions, prior
 
 
-def _kernel_of_games(kernel: OddKernel, games: IntArray) -> OddKernel:
+def _kernel_of_games(kernel: Kernel, games: IntArray) -> Kernel:
     """Return the kernel of some games, which are not copied where these are all."""
     return kernel if len(games) == len(kernel.strengths) else kernel.subset_games(games)
 
 
 def _look(
-    kernel: OddKernel,
+    kernel: Kernel,
     factors: LowerFactors,
     targets: FloatArray,
     unexplained: FloatArray,
@@ -138,15 +139,15 @@ def _look(
     `unexplained`, (R, n), are the whitened values that the earlier ones leave.
     """
     values = factors.whitened(targets[:, None])[:, 0]
-    triples = all_triples(players.shape[1])
-    indices: IntArray = np.broadcast_to(np.arange(len(triples)), (len(targets), len(triples)))
-    if len(triples) > _CANDIDATES:
+    sets = all_sets(players.shape[1], 2 if kernel.is_even else 3)
+    indices: IntArray = np.broadcast_to(np.arange(len(sets)), (len(targets), len(sets)))
+    if len(sets) > _CANDIDATES:
         energies = _energies(kernel, factors, unexplained, players, earlier)
         largest = np.argpartition(-energies, _CANDIDATES - 1, axis=1)[:, :_CANDIDATES]
         indices = np.sort(largest, axis=1)
-    candidates = np.take_along_axis(players[:, None], triples[indices], axis=2)  # (R, k, 3)
+    candidates = np.take_along_axis(players[:, None], sets[indices], axis=2)  # (R, k, size)
     features = factors.whitened(_products(np.ascontiguousarray(kernel.signs.T), candidates))
-    variances = variances_of_their_own(features, values, len(triples))
+    variances = variances_of_their_own(features, values, len(sets))
     return [
         SparseInteractions(players_of_game[positive > 0], positive[positive > 0])
         for players_of_game, positive in zip(candidates, variances, strict=True)
@@ -158,27 +159,30 @@ def _size(interactions: SparseInteractions) -> int:
 
 
 def _energies(
-    kernel: OddKernel,
+    kernel: Kernel,
     factors: LowerFactors,
     unexplained: FloatArray,
     players: IntArray,
     earlier: list[SparseInteractions],
 ) -> FloatArray:
-    """Return the energy that each triple finds in whitened values, (R, T).
+    """Return the energy that each set finds in whitened values, (R, T).
 
     Infinite for the sparse interactions of an earlier search, which are candidates again.
     """
     solved = factors.whitened(unexplained[:, None], by_transpose=True)[:, 0]
     deviations = np.sqrt(np.take_along_axis(kernel.strengths, players, axis=1))
     of_players = np.ascontiguousarray(kernel.signs.T)[players] * deviations[:, :, None]
-    energies: FloatArray = sums_of_triples(of_players, solved) ** 2
+    sums = sums_of_pairs if kernel.is_even else sums_of_triples
+    energies: FloatArray = sums(of_players, solved) ** 2
     for game, of_game in enumerate(earlier):
         energies[game, _indices_among(players[game], of_game.players)] = np.inf
     return energies
 
 
 def _indices_among(players: IntArray, subset: IntArray) -> IntArray:
-    """Return the indices of some triples, (k, 3), among `all_triples` of some players."""
+    """Return the indices of some sets, (k, size), among `all_sets` of some players."""
+    if subset.shape[1] == 2:
+        return pair_numbers(*np.searchsorted(players, subset).T, len(players))
     first, middle, last = np.searchsorted(players, subset).T
     n_after = len(players) - 1 - np.arange(len(players))
     ends = np.cumsum(n_after * n_after[::-1])  # of the triples with each middle player
@@ -186,25 +190,37 @@ def _indices_among(players: IntArray, subset: IntArray) -> IntArray:
     return indices
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
+def all_sets(n_players: int, size: int) -> IntArray:
+    """Return all sets of two players, or all of three by the middle player, then the first."""
+    sets = np.array(list(combinations(range(n_players), size)))
+    return sets if size == 2 else sets[np.lexsort(sets.T[[2, 0, 1]])]
+
+
 def all_triples(n_players: int) -> IntArray:
     """Return all sets of three players, (T, 3), in order of the middle player, then the first."""
-    triples = np.array(list(combinations(range(n_players), 3)))
-    return triples[np.lexsort(triples.T[[2, 0, 1]])]
+    return all_sets(n_players, 3)
 
 
-def watched_players(strengths: FloatArray, n: int) -> IntArray:
-    """Return the players of the largest strengths, so few that a search of all triples is cheap."""
-    limit = min(strengths.shape[1], int((4 * n * n) ** (1 / 3)))
+def watched_players(strengths: FloatArray, n: int, size: int = 3) -> IntArray:
+    """Return the players of the largest strengths, so few that a search of all sets is cheap."""
+    limit = min(strengths.shape[1], int((4 * n * n) ** (1 / size)))
     return np.sort(np.argsort(-strengths, axis=1, kind="stable")[:, :limit], axis=1)
 
 
-def _products(of_players: FloatArray, triples: IntArray) -> FloatArray:
-    """Return the products of the signs, (M, n), of three players each, (..., k, n)."""
-    products = of_players[triples[..., 0]]
-    products *= of_players[triples[..., 1]]
-    products *= of_players[triples[..., 2]]
+def _products(of_players: FloatArray, sets: IntArray) -> FloatArray:
+    """Return the products of the signs, (M, n), of the players of each set, (..., k, n)."""
+    products = of_players[sets[..., 0]]
+    for place in range(1, sets.shape[-1]):
+        products *= of_players[sets[..., place]]
     return products
+
+
+def sums_of_pairs(of_players: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the inner products of `values`, (R, n), with the products of all pairs, (R, P)."""
+    first, second = pairs_of(of_players.shape[1])
+    forms: FloatArray = (of_players * values[:, None]) @ of_players.swapaxes(1, 2)
+    return forms[:, first, second]
 
 
 def sums_of_triples(of_players: FloatArray, values: FloatArray) -> FloatArray:
@@ -222,7 +238,7 @@ def sums_of_triples(of_players: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def _with_less_of_others(
-    kernel: OddKernel,
+    kernel: Kernel,
     factors: LowerFactors,
     prior: Prior,
     targets: FloatArray,
@@ -273,4 +289,4 @@ def _log_evidence(factors: LowerFactors, rows: FloatArray) -> tuple[FloatArray, 
 
 def with_share(prior: Prior, share: float | FloatArray) -> Prior:
     """Return the prior with a share of the variance of interactions, and all of the noise."""
-    return Prior(prior.strengths, prior.interactions * share, prior.noise / share)
+    return replace(prior, interactions=prior.interactions * share, noise=prior.noise / share)
