@@ -124,7 +124,7 @@ class ShapleyValues(Estimand):
         return 2 * signs / self.n_players, 4 / self.n_players
 
 
-class _OfPairs(Estimand):
+class _PairEstimand(Estimand):
     """Interactions of pairs by integrals, from the odd or the even sets that hold them."""
 
     _factor: ClassVar[float] = 4.0
@@ -150,7 +150,7 @@ class _OfPairs(Estimand):
 
 
 @dataclass(frozen=True)
-class PairInteractions(_OfPairs):
+class PairInteractions(_PairEstimand):
     """The Shapley or Banzhaf interactions of all P pairs, then their sums by player: k = P + M."""
 
     index: str = "shapley"
@@ -185,16 +185,18 @@ class PairInteractions(_OfPairs):
         self, signs: FloatArray, strengths: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return those of pairs, and of the sums of each player's pairs."""
-        found = [self._of_game(signs, of_game) for of_game in strengths]
+        found = [self._game_covariances(signs, of_game) for of_game in strengths]
         return np.array([game[0] for game in found]), np.array([game[1] for game in found])
 
     def maps(self, sets: IntArray) -> FloatArray:
         """Return 4 / (|T| − 1) for the pairs in each set, which has two players."""
         maps = np.zeros((len(sets), self.n_outputs - self.n_players))
-        maps[np.arange(len(sets)), pair_numbers(*sets.T, self.n_players)] = 4.0
+        maps[np.arange(len(sets)), pair_numbers(sets[:, 0], sets[:, 1], self.n_players)] = 4.0
         return self._with_sums(maps)
 
-    def _of_game(self, signs: FloatArray, strengths: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _game_covariances(
+        self, signs: FloatArray, strengths: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         share, sums_of_others = np.exp(-log_norm(strengths, True)), strengths.sum() - strengths
         if self.index == "banzhaf":
             first, second = pairs_of(self.n_players)
@@ -212,7 +214,7 @@ class PairInteractions(_OfPairs):
 
 
 @dataclass(frozen=True)
-class TaylorPart(_OfPairs):
+class TaylorPart(_PairEstimand):
     """The part of the odd sets in the Shapley–Taylor interactions of all pairs: k = P."""
 
     is_even: ClassVar[bool] = False
@@ -225,12 +227,12 @@ class TaylorPart(_OfPairs):
 
     def weights(self, signs: FloatArray) -> FloatArray:
         """Return the weights of the odd part."""
-        return self._entries(self._of_members, signs)
+        return self._entries(self._weights_by_members, signs)
 
     def squared_weights(self, jumps: bool = False) -> float:
         """Return the sum over all pairs of complements but that of all players."""
         del jumps  # counted as if all coalitions had the same noise
-        of_odd = self._of_members
+        of_odd = self._weights_by_members
         return sum_of_squares(of_odd) / 2 - float(of_odd[2, -1] ** 2)
 
     def covariances(
@@ -249,7 +251,7 @@ class TaylorPart(_OfPairs):
         return maps
 
     @property
-    def _of_members(self) -> FloatArray:
+    def _weights_by_members(self) -> FloatArray:
         weights = weights_of_members("shapley_taylor", self.n_players)
         of_odd: FloatArray = weights - weights[::-1, ::-1]
         return of_odd

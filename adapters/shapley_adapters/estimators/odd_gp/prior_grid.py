@@ -115,7 +115,7 @@ class _Evidence:
             kernel = Kernel.at(signs, prior.strengths, is_even=prior.is_even)
             noise, _ = noise_of(replace(prior, interactions=1.0), signs)
             covariances.append(kernel.interactions + np.diag(noise))
-        factors = np.linalg.cholesky(covariances)
+        factors: FloatArray = np.linalg.cholesky(np.array(covariances))
         inverses = inverses_of_lower(factors)
         features = [base_features(prior, signs) for prior, *_ in families]
         bases, singular, _ = np.linalg.svd(inverses @ features, full_matrices=False)

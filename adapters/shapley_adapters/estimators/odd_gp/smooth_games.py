@@ -88,7 +88,7 @@ class _Tests:
         covariances = [
             kernel + CONSTANT + noise for level in levels for kernel in _kernels(signs, level)
         ]
-        factors = np.linalg.cholesky(covariances)
+        factors: FloatArray = np.linalg.cholesky(np.array(covariances))
         maps, halves = inverses_of_lower(factors), half_log_determinants(factors)
         of_levels = np.arange(len(levels)) < len(_PAIRS_ONLY)
         return cls(maps, halves, np.repeat(of_levels, len(_SHARED)))

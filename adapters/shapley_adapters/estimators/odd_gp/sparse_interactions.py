@@ -182,7 +182,8 @@ def _energies(
 def _indices_among(players: IntArray, subset: IntArray) -> IntArray:
     """Return the indices of some sets, (k, size), among `all_sets` of some players."""
     if subset.shape[1] == 2:
-        return pair_numbers(*np.searchsorted(players, subset).T, len(players))
+        first, second = np.searchsorted(players, subset).T
+        return pair_numbers(first, second, len(players))
     first, middle, last = np.searchsorted(players, subset).T
     n_after = len(players) - 1 - np.arange(len(players))
     ends = np.cumsum(n_after * n_after[::-1])  # of the triples with each middle player
