@@ -91,7 +91,7 @@ def _loss_game(
     if not checked_value_function(method.value_function).is_raw:
         raise InvalidArgumentError(
             f"value_function={method.value_function!r} is used for the output, but kind='loss' "
-            "explains the loss of the output itmethod. Leave out value_function."
+            "explains the loss of the output itself. Leave out value_function."
         )
     array = None if labels is None else np.asarray(array_of(labels))
     return LossGame(call.game, checked_loss(loss, array, call.game.n_rows, "labels"))

@@ -126,10 +126,10 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         self.trained = trained.with_host({"rows": rows_json})
         return self
 
-    def explained_rows(self, args: tuple[Any, ...]) -> ExplainedRows:
+    def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
         """Return the rows of a call with the game of the model, or of its surrogate."""
         if self.surrogate is None:
-            return super().explained_rows(args)
+            return super().explained_rows(args, model)
         if not self.surrogate.is_fitted:
             self.fit()
         of_surrogate = CoalitionExplainer(

@@ -209,7 +209,9 @@ class CoalitionExplainer(ModelExplainer):
                     "trace=True stores the convergence of attributions, not of interactions; ask "
                     "for one of trace and interactions in a call."
                 )
-        row = self._table_of_row(args)
+        row = None
+        if len(args) == 1 and (self.masker is None or background_of(self.masker) is not None):
+            row = table_of_row(args[0], self._background_dtypes)  # of one row, as of many
         args = args if row is None else (row,)
         explained = self.explained_rows(args)
         settings = Settings(
@@ -459,13 +461,6 @@ class CoalitionExplainer(ModelExplainer):
             interactions=interactions,
         )
 
-    def _table_of_row(self, args: tuple[Any, ...]) -> Any:
-        """Return one row as a table; None for tables, and where a row need not have columns."""
-        is_table = self.masker is None or background_of(self.masker) is not None
-        if len(args) != 1 or not is_table:
-            return None
-        return table_of_row(args[0], self._background_dtypes)
-
     def outputs_of(self, *args: Rows) -> FloatArray:
         """Return the values of the rows with all features present, (R, K)."""
         game = self.explained_rows(args).game
@@ -505,18 +500,10 @@ class CoalitionExplainer(ModelExplainer):
         weights = explained.game.background_weights
         return ValuedGame(explained.game, value_function, background_weights=weights)
 
-    @property
-    def _explained_model(self) -> Any:
-        """The model whose outputs are explained."""
-        return self.model
-
-    def explained_rows(self, args: tuple[Any, ...]) -> ExplainedRows:
-        """Return the rows of a call with their game and the layout of the results."""
-        return self._rows_of(args, self._explained_model)
-
-    def _rows_of(self, args: tuple[Any, ...], model: Any) -> ExplainedRows:
+    def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
+        """Return the rows of a call with their game, of this model or of another one."""
         make = ExplainedRowsMaker(
-            model=model,
+            model=self.model if model is None else model,
             masker=self.masker,
             background_dtypes=self._background_dtypes,
             average=LinkedAverage(checked_link(self.link)),

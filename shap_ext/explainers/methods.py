@@ -17,6 +17,7 @@ from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.estimators.registered import MadeFromEstimator, class_from_estimator
 from shapley_adapters.graphs.reading import GraphLike
 
+from ..games.explained_rows import ExplainedRows
 from ..inputs.models import inner_model
 from .coalition_explainer import CoalitionExplainer
 from .native_explainers import NativeExplainer, native_explainer
@@ -74,9 +75,11 @@ class BestExplainer(SamplingExplainer):
     def _estimator(self) -> core.Best:
         return core.Best()
 
-    @property
-    def _explained_model(self) -> Any:
-        return self.model if self._native is None else self._native.outputs
+    def explained_rows(self, args: tuple[Any, ...], model: Any = None) -> ExplainedRows:
+        """Return the rows of a call, with the outputs that a native explainer explains."""
+        if model is None and self._native is not None:
+            model = self._native.outputs
+        return super().explained_rows(args, model)
 
     def _estimate(self, game: Game, args: tuple[Any, ...], settings: Settings) -> Estimate:
         native, refusal = self._native, ""

@@ -45,8 +45,8 @@ def global_importance(
         total_name="total_evals",
     )
     # A loss is that of predictions, whatever outputs of the model a call explains.
-    model = explainer.model if plan.kind == "loss" else explainer._explained_model
-    explained = explainer._rows_of(X if isinstance(X, tuple) else (X,), model)
+    model = explainer.model if plan.kind == "loss" else None
+    explained = explainer.explained_rows(X if isinstance(X, tuple) else (X,), model)
     if explained.groups is None:
         raise InvalidArgumentError(
             "X has features of its own in each row, such as tokens of texts; there is no mean "
@@ -78,12 +78,12 @@ def _loss_game(explainer: Any, explained: Any, loss: Any, y: Any) -> LossGame:
     if explainer.link is not shap.links.identity:
         raise InvalidArgumentError(
             "link is used for the output, but kind='loss' explains the loss of the output "
-            "itexplainer. Leave out link, or apply it in a loss function of your own."
+            "itself. Leave out link, or apply it in a loss function of your own."
         )
     if not checked_value_function(explainer.value_function).is_raw:
         raise InvalidArgumentError(
             f"value_function={explainer.value_function!r} is used for the output, but kind='loss' "
-            "explains the loss of the output itexplainer. Leave out value_function."
+            "explains the loss of the output itself. Leave out value_function."
         )
     game: Any = explained.game
     return LossGame(game, checked_loss(loss, y, game.n_rows), game.background_weights)

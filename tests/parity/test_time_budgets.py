@@ -411,7 +411,7 @@ def test_interactions_that_no_time_suffices_for_are_refused_at_once(n_features, 
 def test_the_budget_of_a_limited_time_has_interactions_that_fit_into_memory(
     name, clock, monkeypatch
 ):
-    for module in ("budgets", "costs"):
+    for module in ("settings", "costs"):
         monkeypatch.setattr(f"shapley_adapters.pipeline.{module}.memory_limit", lambda: 2**22)
     rows, model = ROWS[:1, :20], clock.model(curved, 1e-5)
     explainer = shap.Explainer(model, 0 * rows, algorithm=name, seed=0)

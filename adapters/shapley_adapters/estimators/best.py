@@ -18,13 +18,8 @@ class Best(OddGP):
     not measured, as in streams, it is the first candidate.
     """
 
-    _candidates: ClassVar[tuple[Estimator[Any], ...]] = (
+    candidates: ClassVar[tuple[Estimator[Any], ...]] = (
         OddGP(),
         OddGP(weights="equal"),
         RandomOrder(),
     )
-
-    @property
-    def candidates(self) -> tuple[Estimator[Any], ...]:
-        """The estimators among which measured costs decide."""
-        return self._candidates

@@ -215,13 +215,11 @@ class Estimator(Protocol[DesignT]):
     interaction_indices: ClassVar[tuple[str, ...]] = ()
     """The indices of interaction that `pair_interactions` can estimate."""
 
-    @property
-    def candidates(self) -> tuple[Estimator[Any], ...]:
-        """The estimators among which measured costs decide; the first where they are not measured.
+    candidates: ClassVar[tuple[Estimator[Any], ...]] = ()
+    """The estimators among which measured costs decide; the first where they are not measured.
 
-        All but `Best` have none, and are taken themselves.
-        """
-        return ()
+    All but `Best` have none, and are taken themselves.
+    """
 
     @property
     def is_drawn_by_labels(self) -> bool:

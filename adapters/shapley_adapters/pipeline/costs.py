@@ -406,11 +406,6 @@ def warn_of_long_call(costs: Costs, estimator: Estimator[Any], limit: int) -> No
     )
 
 
-def candidates_of(estimator: Estimator[Any]) -> tuple[Estimator[Any], ...]:
-    """Return the estimators among which measured costs decide, or the estimator itself."""
-    return estimator.candidates or (estimator,)
-
-
 def named(estimator: Estimator[Any]) -> str:
     """Return the name of a candidate, as users ask for it."""
     if isinstance(estimator, RandomOrder):

@@ -15,7 +15,7 @@ from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..workers.jobs import jobs_of
-from .costs import Costs, candidates_of, named
+from .costs import Costs, named
 from .one_round import estimate_round
 from .result import Estimate
 from .settings import Settings, checked_budgets
@@ -96,13 +96,14 @@ class _Deadline:
         n_workers = jobs_of(self.settings.n_jobs, self.game.n_rows).n_workers
         self._costs = Costs(self.game, self.settings, active, self._memory, n_workers)
         self._n_all = 2**self._costs.n_players
+        self._able = self.estimator.candidates or (self.estimator,)
 
     def estimate(self) -> Estimate:
         """Run the rounds, and return the result of the last one."""
         costs = self._costs
         if not costs.n_rows_of:  # no player can change any value
             settings = replace(self.settings, budget=1)
-            return estimate_round(self.game, candidates_of(self.estimator)[0], settings)
+            return estimate_round(self.game, self._able[0], settings)
         candidates = self._checked_candidates()
         self._check_time(candidates[0])
         plan = self._measured_plan(candidates)
@@ -139,7 +140,7 @@ class _Deadline:
         costs, settings = self._costs, self.settings
         sizes: IntArray = costs.sizes
         able: list[Estimator[Any]] = []
-        for candidate in candidates_of(self.estimator):
+        for candidate in self._able:
             budget = settings.budget or costs.least_budget(candidate)
             quiet = replace(settings, max_seconds=None, budget=budget)
             try:

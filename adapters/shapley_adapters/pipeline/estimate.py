@@ -11,7 +11,7 @@ from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..row_numbers import first_row
 from ..workers.jobs import jobs_of
-from .costs import Costs, candidates_of, expected_error, named, warn_of_long_call
+from .costs import Costs, expected_error, named, warn_of_long_call
 from .deadline import estimate_until
 from .one_round import estimate_round
 from .result import Estimate
@@ -78,7 +78,12 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
     the model, or is not noticed. Otherwise the others follow, those of less expected error first,
     and one is taken if its own work is clearly less, until one of them is as cheap as that.
     """
-    candidates = _able(estimator, settings)
+    index = settings.interactions
+    candidates = [
+        candidate
+        for candidate in estimator.candidates
+        if index is None or index in candidate.interaction_indices
+    ]
     first = candidates[0]
     memory, active = ValueMemory(), game.active_players()
     n_workers = jobs_of(settings.n_jobs, game.n_rows).n_workers
@@ -136,13 +141,3 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
     result = estimate_round(game, chosen, replace(settings, budget=new_budget), memory)
     n_timing = max(0, memory.n_evaluations - int(result.evaluations.sum()))
     return replace(result, timing_evaluations=n_timing, choice=reason)
-
-
-def _able(estimator: Estimator[Any], settings: Settings) -> list[Estimator[Any]]:
-    """Return the candidates that estimate the interactions, if any are asked for."""
-    index = settings.interactions
-    return [
-        candidate
-        for candidate in candidates_of(estimator)
-        if index is None or index in candidate.interaction_indices
-    ]

@@ -47,7 +47,16 @@ def estimate_round(
     active = game.active_players()
     run = Run(game, estimator, settings, active, memory=memory)
     jobs = jobs_of(settings.n_jobs, game.n_rows)
-    with _progress_bar(run) as bar:
+    total = None if estimator.needs_graph else int(run.most_evaluations().sum())
+    delay = settings.progress_delay
+    with tqdm(
+        total=total,
+        desc=settings.name,
+        unit=" evaluations",
+        delay=delay or 0,
+        disable=delay is None,
+        **BY_MEAN_SPEED,
+    ) as bar:
         evaluate = Evaluator(game, settings.batch_size, bar.update, is_timed=True, memory=memory)
         if jobs.n_workers > 1:  # an error says which row it is, before the workers and in them
             evaluate = replace(evaluate, on_error=partial(raise_with_row, game))
@@ -92,14 +101,6 @@ def estimate_round(
         rounding=float(getattr(game, "rounding", 0.0)),
         errors_cancel=settings.independent_rows and estimator.is_unbiased,
     )
-
-
-def _progress_bar(run: Run) -> tqdm[Any]:
-    name, delay = run.settings.name, run.settings.progress_delay
-    if delay is None:
-        return tqdm(disable=True)
-    total = None if run.estimator.needs_graph else int(run.most_evaluations().sum())
-    return tqdm(total=total, desc=name, unit=" evaluations", delay=delay, **BY_MEAN_SPEED)
 
 
 def check_repeated_values(

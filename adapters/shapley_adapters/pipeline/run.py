@@ -24,7 +24,6 @@ from ..graphs.reading import graphs_of_rows
 from ..row_numbers import first_row
 from ..threads.blas_threads import one_blas_thread
 from .designs import (
-    GroupDesign,
     GroupDesigns,
     PendingRows,
     RowGroup,
@@ -65,6 +64,8 @@ class Run:
         How many there are.
     budgets : dict of int to RowBudget
         The budget for each number of active players.
+    traced_limit : int, optional
+        The most evaluations of a row, if the run is traced.
     warnings : RunWarnings
         The warnings that are given at the end.
     largest : float
@@ -79,6 +80,7 @@ class Run:
     active: BoolArray
     n_active: IntArray = field(init=False)
     budgets: dict[int, RowBudget] = field(init=False)
+    traced_limit: int | None = field(default=None, init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
     largest: float = 0.0
     memory: ValueMemory | None = None
@@ -100,6 +102,8 @@ class Run:
         widest = self.budgets[max(self.budgets)]
         if widest.limit * widest.n_players > MANY_ENTRIES:
             refuse_long_rows(widest, self.estimator, settings)
+        if settings.trace:
+            self.traced_limit = int(self.most_evaluations().max(initial=0))
         if settings.interactions is not None:
             check_interactions(self.estimator, settings, self.budgets.values(), self.active.shape)
         self._designs = GroupDesigns(self.estimator, settings, self.budgets)
@@ -229,28 +233,26 @@ class Run:
 
     def _start(self, group: RowGroup) -> list[PendingRows]:
         """Return the rows of a group with one design for all, or with a design for each row."""
-        if group.own_words is None:
-            return [self._pending(group, self._designs.design_for(group))]
-        is_drawn = not self.budgets[group.n_players].enumerates_now
-        if self.estimator.is_drawn_by_labels and group.scores is None and is_drawn:
-            relabelled = group.relabelled(self.settings.seed)
-            return [self._pending(relabelled, self._designs.design_for(relabelled))]
-        first, *later_rows = group.one_by_one()
-        group_design = self._designs.design_for(first)
-        if group_design.design.is_whole:
-            return [self._pending(group, group_design)]
-        return [
-            self._pending(first, group_design),
-            *(self._pending(row, self._designs.design_for(row)) for row in later_rows),
-        ]
-
-    def _pending(self, group: RowGroup, group_design: GroupDesign) -> PendingRows:
-        """Return the rows of a group before their first round."""
-        if group.graph is not None:
-            self.warnings.count_isolated(group, group_design)
-        design = group_design.design
-        round_end = design.n_before_choice or self._first_round_end(group, design)
-        return PendingRows(group, design, group.known_values, round_end)
+        groups = [group]
+        if group.own_words is not None:
+            is_drawn = not self.budgets[group.n_players].enumerates_now
+            if self.estimator.is_drawn_by_labels and group.scores is None and is_drawn:
+                groups = [group.relabelled(self.settings.seed)]
+            else:
+                groups = group.one_by_one()
+        pending = []
+        for part in groups:
+            group_design = self._designs.design_for(part)
+            design = group_design.design
+            # A whole design serves all rows of the group.
+            rows = group if design.is_whole and len(groups) > 1 else part
+            if rows.graph is not None:
+                self.warnings.count_isolated(rows, group_design)
+            round_end = design.n_before_choice or self._first_round_end(rows, design)
+            pending.append(PendingRows(rows, design, rows.known_values, round_end))
+            if rows is group:
+                break
+        return pending
 
     def _first_round_end(self, group: RowGroup, design: Design) -> int:
         """Return the number of coalitions that are evaluated before the first solution."""
@@ -369,13 +371,6 @@ class Run:
         )
         minimum = self.budgets[pending.group.n_players].minimum
         trace.record(first_row, self.estimator, pending, last, minimum)
-
-    @property
-    def traced_limit(self) -> int | None:
-        """The most evaluations of a row, if the run is traced."""
-        if not self.settings.trace:
-            return None
-        return int(self.most_evaluations().max(initial=0))
 
 
 def largest_magnitude(values: ValueArray) -> float:
