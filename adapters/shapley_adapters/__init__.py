@@ -11,9 +11,7 @@ from .estimators.graph.c_shapley_regression import ConnectedRegression
 from .estimators.graph.l_shapley import LShapley
 from .estimators.graph.myerson import Myerson
 from .estimators.graph.options import c_shapley
-from .estimators.least_squares.options import least_squares
-from .estimators.least_squares.regression import LeastSquares
-from .estimators.least_squares.unbiased import UnbiasedLeastSquares
+from .estimators.least_squares.regression import LeastSquares, UnbiasedLeastSquares, least_squares
 from .estimators.odd_gp.estimator import OddGP
 from .estimators.owen import Owen
 from .estimators.random_order import RandomOrder

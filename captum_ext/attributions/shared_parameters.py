@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.estimators.graph import options as connected_forms
-from shapley_adapters.estimators.least_squares import options as least_squares_forms
+from shapley_adapters.estimators.least_squares.regression import OPTIONS as LEAST_SQUARES_OPTIONS
 
 MethodT = TypeVar("MethodT", bound=type)
 
@@ -48,5 +48,5 @@ def documented(method: MethodT) -> MethodT:
         graph=_GRAPH,
         independent_rows=_INDEPENDENT_ROWS,
         c_shapley_options=connected_forms.OPTIONS,
-        least_squares_options=least_squares_forms.OPTIONS,
+        least_squares_options=LEAST_SQUARES_OPTIONS,
     )

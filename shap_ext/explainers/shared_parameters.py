@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from shapley_adapters.constructors import fill_docstring
 from shapley_adapters.estimators.graph import options as connected_forms
-from shapley_adapters.estimators.least_squares import options as least_squares_forms
+from shapley_adapters.estimators.least_squares.regression import OPTIONS as LEAST_SQUARES_OPTIONS
 
 ExplainerT = TypeVar("ExplainerT", bound=type)
 
@@ -82,7 +82,7 @@ def documented(explainer: ExplainerT) -> ExplainerT:
         graph=_GRAPH,
         independent_rows=_INDEPENDENT_ROWS,
         c_shapley_options=connected_forms.OPTIONS,
-        least_squares_options=least_squares_forms.OPTIONS,
+        least_squares_options=LEAST_SQUARES_OPTIONS,
         of_aggregates=_OF_AGGREGATES,
         explainers=_EXPLAINERS,
     )

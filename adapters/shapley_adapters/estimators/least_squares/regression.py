@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-import scipy.linalg
 import scipy.special
 
 from ...arguments import checked_choice, checked_flag
@@ -30,89 +29,29 @@ from ...coalitions.sizes import (
     size_probabilities,
 )
 from ...coalitions.tables import pack, select_units, units_within
+from ...errors import InvalidArgumentError
 from ...interactions.result import PairSolution
-from ..linear_algebra import ConstrainedFit, fit_with_fixed_sum
+from ..kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws
+from ..linear_algebra import ConstrainedFit, RidgeFit, fit_with_fixed_sum
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 
-_STRENGTHS = (0.0, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
-"""Ridges, as multiples of the mean squared singular value of the equations. Ten cover what the
-draws of any game can tell apart; the best of ten is within some per cent of the best of all."""
-
-_DOUBT = 1.0
-"""The draws must predict each other better than the fit without them by this number over theirs, as
-measured on networks, votes, rules, maxima and trees with 11 players."""
-
 _MANY_DRAWS = 3
-"""With more drawn equations for each player than this, no ridge is needed."""
+"""With more drawn equations for each player than this, no ridge is needed: only few drawn equations
+let a regression follow their noise."""
 
-
-@dataclass(frozen=True)
-class RidgeFit:
-    """Ridge regressions around the fit to some equations that are always included.
-
-    With as many equations as players, a regression follows the noise of the few that were drawn,
-    whose weights are those of all other sizes. The ridge shrinks it towards the fit without them.
-
-    Attributes
-    ----------
-    left, right : array, (n, M − 1) and (M, M − 1)
-        Singular vectors of the weighted equations; those on the right sum to 0.
-    squares : array, (M − 1,)
-        Squared singular values.
-    roots : array, (n,)
-        Square roots of the weights.
-    is_drawn : array, (n,)
-        Whether an equation was drawn.
-    """
-
-    left: FloatArray
-    right: FloatArray
-    squares: FloatArray
-    roots: FloatArray
-    is_drawn: BoolArray
-
-    @classmethod
-    def from_equations(
-        cls, design: FloatArray, weights: FloatArray, is_drawn: BoolArray
-    ) -> RidgeFit:
-        """Decompose weighted equations, (n, M), for coefficients of a fixed sum."""
-        basis, roots = scipy.linalg.helmert(design.shape[1]).T, np.sqrt(weights)
-        left, values, right = np.linalg.svd(roots[:, None] * (design @ basis), full_matrices=False)
-        return cls(left, basis @ right.T, values**2, roots, is_drawn)
-
-    def corrections(self, residuals: FloatArray) -> AttributionArray:
-        """Return what to add to the coefficients, (R, M, K), given their residuals, (R, n, K).
-
-        The ridge of each row and output has the least squared error at drawn equations that are
-        left out of its fit.
-        """
-        weighted = self.roots[:, None] * residuals
-        rotated = self.left.T @ weighted  # (R, M − 1, K)
-        best: FloatArray = np.full((len(residuals), 1, residuals.shape[2]), np.inf)
-        chosen: AttributionArray = np.zeros((len(residuals), len(self.right), residuals.shape[2]))
-        for strength in (np.inf, *_STRENGTHS[::-1]):
-            kept = self.squares / (self.squares + strength * self.squares.mean())
-            if np.isinf(strength):
-                kept = np.zeros(len(self.squares))
-            slack = 1 - (self.left**2) @ kept
-            if (slack[self.is_drawn] < 1e-9).any():
-                continue  # a left-out equation would leave the coefficients undetermined
-            left_out = (weighted - self.left @ (kept[:, None] * rotated)) / slack[:, None]
-            error = (left_out[:, self.is_drawn] ** 2).sum(axis=1, keepdims=True)
-            scaled = kept / np.sqrt(self.squares)
-            if np.isinf(strength):  # few draws must say clearly that they know more
-                best = error / (1 + _DOUBT / self.is_drawn.sum())
-                continue
-            better = error < best
-            chosen = np.where(better, self.right @ (scaled[:, None] * rotated), chosen)
-            best = np.where(better, error, best)
-        return chosen
-
-
-def needs_ridge(is_drawn: BoolArray, n_players: int) -> bool:
-    """Return whether so few equations were drawn that a regression may follow their noise."""
-    return 0 < int(is_drawn.sum()) <= _MANY_DRAWS * n_players and n_players > 1
+OPTIONS = """paired : bool
+        Whether each coalition is evaluated with its complement; quadratic models are then exact.
+    sizes : {"kernel", "leverage"}
+        The distribution of coalition sizes: the Shapley kernel, or leverage scores, which are
+        uniform over sizes.
+    replacement : bool
+        Whether coalitions are drawn with replacement. If not, each is drawn at most once, with
+        weights that account for this.
+    unbiased : bool
+        Whether to solve with the exact matrix (Covert and Lee, Improving KernelSHAP, AISTATS 2021)
+        instead of the matrix of the draws."""
+"""The meaning of the options, for the hosts' docstrings."""
 
 
 @dataclass(frozen=True)
@@ -326,7 +265,8 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         n_drawn = int(design.is_drawn.sum())
         residuals = targets - design.fit.design @ attributions
         errors = _standard_errors(design, design.fit, residuals)
-        if needs_ridge(design.is_drawn, design.members.shape[1]):
+        n_players = design.members.shape[1]
+        if 0 < n_drawn <= _MANY_DRAWS * n_players and n_players > 1:
             # The errors stay those without a ridge, which are larger: a ridge has a bias.
             fixed = design.fit_without_draws
             attributions = fixed.coefficients(targets[:, ~design.is_drawn], totals)
@@ -454,3 +394,92 @@ def _coalitions_of_small_sizes(n_players: int, n_sizes: int, paired: bool) -> Co
         else:
             coalitions.extend([of_size] if paired else [of_size, ~of_size])
     return np.concatenate(coalitions)
+
+
+@dataclass(frozen=True)
+class UnbiasedLeastSquares(Estimator[CoalitionDraws]):
+    """Least squares with its matrix in expectation, Zhang et al., 2023, Eq. 30–32.
+
+    Only the right-hand side E[1_S v(S)] is estimated, by the mean over draws; the matrix
+    E[1_S 1_Sᵀ] is known. The estimate is unbiased and efficient. Its variance is larger than that
+    of the regression on the draws, where the errors of matrix and right-hand side cancel in part.
+    It equals the sim-semivalue for the same draws.
+
+    Parameters
+    ----------
+    paired : bool
+        Draw each coalition together with its complement.
+    centred : bool
+        Subtract from each value the straight line between v(∅) and v(N); see
+        `CoalitionDraws.targets`.
+    """
+
+    paired: bool = True
+    centred: bool = True
+
+    def __post_init__(self) -> None:
+        checked_flag("paired", self.paired)
+        checked_flag("centred", self.centred)
+
+    @property
+    def is_unbiased(self) -> bool:
+        """Yes: see the class."""
+        return True
+
+    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
+        """Return the cost of one draw, or of two for errors, and the empty and full coalition."""
+        del n_players  # the matrix does not depend on the draws
+        return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
+
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return the memory of the coalitions, of which more are drawn than evaluated."""
+        return 14 * budget * n_players
+
+    def design(self, request: DesignRequest) -> CoalitionDraws:
+        """Draw coalitions until the budget is spent."""
+        return draw_by_kernel(request, self.paired)
+
+    def solve(self, design: CoalitionDraws, values: ValueArray) -> Solution:
+        """Solve the normal equations for the mean of the draws."""
+        # The right-hand side of a draw is 1_S times its target. For a pair it is the mean of two
+        # right-hand sides. The inverse maps constants to 0, so the complement 1 − 1_S is mapped
+        # like −1_S, and the target of a pair is half the difference of its values.
+        coefficients = design.members @ _constrained_inverse(design.members.shape[1])
+        return solution_by_draws(design, coefficients, values, self.centred)
+
+
+def _constrained_inverse(n_players: int) -> FloatArray:
+    """Return A⁻¹ − A⁻¹ 1 1ᵀ A⁻¹ / (1ᵀ A⁻¹ 1) of Eq. 32, with A = E[1_S 1_Sᵀ].
+
+    It maps the right-hand side to the deviations from the equal split. The distribution is
+    symmetric in the players, and in S and N∖S. Therefore the diagonal of A is 1/2, and all other
+    entries are the probability that a draw contains two given players.
+    """
+    sizes = np.arange(1, n_players)
+    joint = kernel_mass(n_players) @ (sizes * (sizes - 1)) / (n_players * (n_players - 1))
+    matrix = np.full((n_players, n_players), joint) + (0.5 - joint) * np.eye(n_players)
+    inverse = np.linalg.inv(matrix)
+    of_ones = inverse.sum(axis=1)
+    constrained: FloatArray = inverse - np.outer(of_ones, of_ones) / of_ones.sum()
+    return constrained
+
+
+def least_squares(
+    paired: bool, sizes: str, replacement: bool, unbiased: bool
+) -> LeastSquares | UnbiasedLeastSquares:
+    """Return the regression of the draws, or the form with the exact matrix.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the unbiased form is combined with other sizes or draws without replacement.
+    """
+    regression = LeastSquares(paired, sizes, replacement)
+    if not checked_flag("unbiased", unbiased):
+        return regression
+    if sizes != "kernel" or not replacement:
+        raise InvalidArgumentError(
+            "unbiased=True draws independently by the Shapley kernel; leave sizes='kernel' and "
+            f"replacement=True. Got sizes={sizes!r}, replacement={replacement!r}."
+        )
+    return UnbiasedLeastSquares(paired)
