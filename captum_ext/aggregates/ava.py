@@ -27,8 +27,7 @@ from shapley_adapters.torch_support.attributions import module_version
 from shapley_adapters.torch_support.tensor_arrays import array_of_tensor
 
 from ..argument_types import Inputs, Method, Target
-from ..attributions.attribute_methods import attribute_method, future_method
-from ..attributions.method_names import NamedAttribution
+from ..attributions.attribute_methods import NamedAttribution, attribute_method, future_method
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
 from ..inputs.checks import checked_inputs, checked_target
 from ..inputs.forward_arguments import Shared, copied

@@ -1,19 +1,27 @@
-"""Common parts of every `attribute`: captum's usage count, named options and a Future."""
+"""Common parts of every attribution: usage count, named options, a Future, its name and graph."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
+import captum.attr
+from torch import Tensor
 from torch.futures import Future
 
+from shapley_adapters import PlayerGraph
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.graphs.reading import GraphLike, read_graphs
 
 from ..captum_internals import counted_usage
 from ..futures import in_background
+from ..games.forward_function_game import ForwardFunctionGame
 from ..inputs.checks import checked_inputs
+
+_AS_PAPERS_WRITE_THEM = {"FastShap": "FastSHAP", "Shear": "SHEAR", "SimShap": "SimSHAP"}
 
 
 def attribute_method(attribute: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,3 +103,40 @@ def future_method(attribute: Callable[..., Any]) -> Callable[..., Future[Any]]:
     documented: Any = attribute_future
     documented.__signature__ = inspect.signature(attribute)
     return counted_usage(attribute_future)
+
+
+def graph_of_inputs(
+    graph: GraphLike | None, game: ForwardFunctionGame
+) -> PlayerGraph | list[PlayerGraph]:
+    """Return the graph of the players: by default the grid of the inputs."""
+    if graph is None:
+        _refuse_tables(game.inputs)
+    layouts = game.groups.layouts([tuple(tensor.shape[1:]) for tensor in game.inputs])
+    return read_graphs("grid" if graph is None else graph, layouts, game.n_players)
+
+
+def _refuse_tables(inputs: tuple[Tensor, ...]) -> None:
+    """Refuse inputs whose shape says nothing about neighbours."""
+    for index, tensor in enumerate(inputs):
+        if tensor.dim() == 2 and tensor.shape[1] > 1 and tensor.is_floating_point():
+            raise InvalidArgumentError(
+                f"graph is missing: inputs[{index}] of shape {tuple(tensor.shape)} is a table of "
+                "numbers, whose columns are not neighbours because they stand side by side. Pass "
+                "graph= with the graph of its features, or graph='line' if they are a sequence. "
+                "Token ids, embeddings, images and volumes bring their graph with them."
+            )
+
+
+class NamedAttribution(captum.attr.Attribution):  # type: ignore[misc] # captum is untyped
+    """Attribution whose name reads well: captum puts a space before every capital."""
+
+    @classmethod
+    def get_name(cls) -> str:
+        """Return the readable name of the class."""
+        name = cls.__name__
+        if name in _AS_PAPERS_WRITE_THEM:
+            return _AS_PAPERS_WRITE_THEM[name]
+        # A single capital, as in L-Shapley, belongs to the next word, and so does the prefix "Sim".
+        # Each other word has a space before it; abbreviations such as LLM stay whole.
+        hyphened = re.sub(r"^(Sim|[A-Z])(?=[A-Z][a-z])", r"\1-", name)
+        return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", hyphened)

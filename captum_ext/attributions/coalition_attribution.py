@@ -32,9 +32,7 @@ from ..inputs.checks import checked_baselines, checked_inputs, checked_target
 from ..inputs.feature_groups import from_feature_mask
 from ..inputs.forward_arguments import checked_additional
 from ..results.tensor_results import as_group_tensor, as_tensors
-from .attribute_methods import attribute_method, future_method
-from .graphs_of_inputs import graph_of_inputs
-from .method_names import NamedAttribution
+from .attribute_methods import NamedAttribution, attribute_method, future_method, graph_of_inputs
 
 if TYPE_CHECKING:
     from shapley_adapters.batches.batch_function import BatchFunction
@@ -215,7 +213,13 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             budget_name="n_samples",
         )
         warn_in_training_mode(self.forward_func)
-        game, result = call.estimate(self._estimator(), settings)
+        estimator = self._estimator()
+        game: _AnyGame = call.game if call.valued is None else call.valued
+        try:
+            result = estimate(game, estimator, settings)
+        except OneValueForBatchError:
+            game = call.batch_game()
+            result = estimate(game, estimator, settings)
         self.last_estimate = result
         attributions = call.formatted(game, result.values, return_input_shape)
         if not return_standard_error:
@@ -500,15 +504,6 @@ class AttributeCall:
     valued: ClassValueGame | None
     is_tuple: bool
 
-    def estimate(self, estimator: Estimator[Any], settings: Settings) -> tuple[_AnyGame, Estimate]:
-        """Estimate for each example, or for the batch where it has only one value."""
-        game: _AnyGame = self.game if self.valued is None else self.valued
-        try:
-            return game, estimate(game, estimator, settings)
-        except OneValueForBatchError:
-            game = self._batch_game()
-            return game, estimate(game, estimator, settings)
-
     def formatted(
         self, game: _AnyGame, per_player: AttributionArray, with_input_shape: bool = True
     ) -> Tensor | tuple[Tensor, ...]:
@@ -530,7 +525,8 @@ class AttributeCall:
             tensors = tuple(tensor[0] for tensor in tensors)
         return tensors if self.is_tuple else tensors[0]
 
-    def _batch_game(self) -> BatchGame:
+    def batch_game(self) -> BatchGame:
+        """Return the game of a forward function that has only one value for the whole batch."""
         if self.valued is not None:
             raise InvalidArgumentError(
                 f"value_function={self.valued.value_function.kind!r} needs an output for each "

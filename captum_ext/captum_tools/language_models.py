@@ -13,8 +13,8 @@ from torch import Tensor
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 
 from ..attributions.amortized_attribution import refuse_trained
+from ..attributions.attribute_methods import NamedAttribution
 from ..attributions.coalition_attribution import CoalitionAttribution
-from ..attributions.method_names import NamedAttribution
 from ..captum_internals import SecondStep
 
 
