@@ -36,7 +36,7 @@ NEEDS_TORCH = {
 # Folders, and modules beside them: each may import those of the floors before its own.
 FLOORS = {
     "shapley_adapters": [
-        {"array_types", "errors", "memory_bounds", "progress_bars", "row_numbers"},
+        {"array_types", "errors", "memory_bounds", "progress_bars"},
         {
             "arguments",
             "coalitions",

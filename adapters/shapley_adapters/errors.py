@@ -1,4 +1,4 @@
-"""Exceptions and warnings of shapley-ext.
+"""Exceptions and warnings of shapley-ext, and the numbers of rows in their messages.
 
 Every exception derives from `ShapleyExtError` and from the built-in exception that a caller would
 already catch.
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, SupportsInt
 
 
 class ShapleyExtError(Exception):
@@ -137,6 +137,7 @@ def warnings_since(started: float) -> tuple[str, ...]:
 
 
 _subjects: ContextVar[set[str] | None] = ContextVar("subjects", default=None)
+_first_row: ContextVar[int | None] = ContextVar("first_row", default=None)
 
 
 @contextmanager
@@ -194,3 +195,23 @@ def warn_renamed(owner: str, former: str, present: str) -> None:
         f"{owner}.{present}.",
         category=FutureWarning,
     )
+
+
+@contextmanager
+def rows_counted_from(first: int | None) -> Iterator[None]:
+    """Count the rows of the calls in this block from `first` in all messages; None: of all rows."""
+    token = _first_row.set(first)
+    try:
+        yield
+    finally:
+        _first_row.reset(token)
+
+
+def row_number(row: SupportsInt) -> int:
+    """Return the number by which messages name a row of the present call."""
+    return int(row) + (_first_row.get() or 0)
+
+
+def first_row() -> int | None:
+    """Return the number of the first row of a part of the user's rows; None for all rows."""
+    return _first_row.get()

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError
+from shapley_adapters.games.evaluation import in_double_precision
 from shapley_adapters.games.fingerprints import fingerprint
-from shapley_adapters.games.outputs import in_double_precision
 from shapley_adapters.games.value_functions import ValuedGame, ValueFunction
 from shapley_adapters.torch_support.tensor_arrays import array_of
 

@@ -16,9 +16,8 @@ from torch.futures import Future
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
 from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
 from shapley_adapters.games.batch_sizes import BatchBounds
-from shapley_adapters.games.evaluation import in_batches, rows_per_batch
+from shapley_adapters.games.evaluation import in_batches, in_double_precision, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
-from shapley_adapters.games.outputs import in_double_precision
 from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.torch_support.array_module import changing_layers, max_input_bytes
 from shapley_adapters.torch_support.tensor_arrays import array_of

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, ModelOutputError, ShapleyExtError
-from shapley_adapters.games.outputs import OutputShape
+from shapley_adapters.games.evaluation import OutputShape
 from shapley_adapters.torch_support.array_module import wrapping_advice
 
 from ..argument_types import Target

@@ -12,10 +12,16 @@ import numpy as np
 import shap
 
 from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
-from shapley_adapters.arguments import checked_flag, checked_seconds, checked_seed, count_or_auto
-from shapley_adapters.array_types import FloatArray
+from shapley_adapters.arguments import (
+    checked_count,
+    checked_flag,
+    checked_seconds,
+    checked_seed,
+    count_or_auto,
+)
+from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.evaluation import Evaluator
 from shapley_adapters.games.value_functions import (
@@ -41,7 +47,6 @@ from ..results.call_records import with_record
 from ..results.explanations import explanations
 from ..results.interactions import interaction_explanation
 from ..shap_internals import BAR_DELAY, background_of, is_op_chain
-from .chosen_outputs import check_range, checked_outputs
 from .legacy_calls import (
     budget_of_samples,
     check_sums,
@@ -531,4 +536,25 @@ def _check_value_function(value_function: ValueFunction, link: object) -> None:
         raise InvalidArgumentError(
             f"value_function={value_function.kind!r} makes values of the outputs themselves; leave "
             "link=shap.links.identity, or explain the raw outputs through the link."
+        )
+
+
+def checked_outputs(outputs: Outputs) -> Any:
+    """Return checked indices of outputs, or a chain of operations as it is."""
+    if is_op_chain(outputs):
+        return outputs
+    if isinstance(outputs, (str, bytes)) or not isinstance(outputs, (Sequence, np.ndarray)):
+        raise InvalidArgumentTypeError(
+            f"outputs must be a list of places of outputs; got {type(outputs).__name__}."
+        )
+    if len(outputs) == 0:
+        raise InvalidArgumentError("outputs is empty; pass None to explain all outputs.")
+    return [checked_count("outputs", index, minimum=0) for index in outputs]
+
+
+def check_range(outputs: Sequence[int] | IntArray, n_outputs: int) -> None:
+    """Raise an error if an index is beyond the model's outputs."""
+    if max(outputs) >= n_outputs:
+        raise InvalidArgumentError(
+            f"outputs={list(outputs)} names outputs beyond the model's {n_outputs}, counted from 0."
         )

@@ -13,8 +13,8 @@ from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     NoExpectedValueError,
+    row_number,
 )
-from shapley_adapters.row_numbers import row_number
 
 from ..argument_types import Rows
 

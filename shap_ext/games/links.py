@@ -15,7 +15,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     NonFiniteValueError,
 )
-from shapley_adapters.games.outputs import background_mean
+from shapley_adapters.games.evaluation import background_mean
 
 _STEP = 1e-4
 """Step of the link's numerical derivative; the one that shap takes."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import shap
 
 from shapley_adapters.array_types import CoalitionArray, FloatArray, IntArray, ValueArray
-from shapley_adapters.games.outputs import OutputShape
+from shapley_adapters.games.evaluation import OutputShape
 from shapley_adapters.games.value_functions import Reduction
 
 from ..argument_types import Table

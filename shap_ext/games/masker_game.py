@@ -14,13 +14,11 @@ import pandas as pd
 import shap
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
-from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.errors import InvalidArgumentError, row_number
 from shapley_adapters.games.batch_sizes import BatchBounds
-from shapley_adapters.games.evaluation import rows_per_batch
+from shapley_adapters.games.evaluation import OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
-from shapley_adapters.games.outputs import OutputShape
 from shapley_adapters.games.value_functions import Reduction
-from shapley_adapters.row_numbers import row_number
 
 from ..inputs.locks import lock_of
 from ..inputs.masked_rows import MaskedRow, RowWithTarget

@@ -11,8 +11,12 @@ import numpy.typing as npt
 import shap
 
 from shapley_adapters.array_types import BoolArray
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
-from shapley_adapters.row_numbers import row_number
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    row_number,
+    warn_user,
+)
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Masker

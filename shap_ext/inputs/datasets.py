@@ -12,9 +12,8 @@ import pandas as pd
 import scipy.sparse
 
 from shapley_adapters.arguments import check_unmasked
-from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, row_number
 from shapley_adapters.frames import pandas_frame
-from shapley_adapters.row_numbers import row_number
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
 from ..argument_types import Dtype

@@ -13,7 +13,7 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError
-from shapley_adapters.games.outputs import OutputShape, in_double_precision
+from shapley_adapters.games.evaluation import OutputShape, in_double_precision
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
 from shapley_adapters.torch_support.tensor_arrays import array_of
 

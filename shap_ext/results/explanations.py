@@ -13,8 +13,7 @@ import shap
 
 from shapley_adapters import Estimate
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.row_numbers import row_number
+from shapley_adapters.errors import InvalidArgumentError, row_number
 
 from ..argument_types import Outputs, Table
 from ..inputs.datasets import ragged

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import comb
 
-from shapley_adapters.coalitions.sizes import kernel_mass, random_subsets, size_probabilities
-from shapley_adapters.coalitions.tables import all_coalitions
+from shapley_adapters.coalitions.tables import (
+    all_coalitions,
+    kernel_mass,
+    random_subsets,
+    size_probabilities,
+)
 from shapley_adapters.estimators.linear_algebra import fit_with_fixed_sum
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
-from shapley_adapters.coalitions.sizes import (
+from shapley_adapters.coalitions.tables import (
     capped_shares,
     distinct_subsets,
     kernel_mass,

@@ -11,7 +11,7 @@ import shap
 import shap_ext
 import shapley_adapters as core
 from shapley_adapters import memory_bounds
-from shapley_adapters.coalitions.sizes import size_weights
+from shapley_adapters.coalitions.tables import size_weights
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.estimators.pair_folds import pair_counts
 from shapley_adapters.pipeline.designs import design_cache

@@ -13,8 +13,7 @@ import numpy as np
 from scipy import special
 
 from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, ValueArray
-from ..errors import warn_user
-from ..row_numbers import row_number
+from ..errors import row_number, warn_user
 from .explainer_network import ExplainerNetwork
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import InvalidArgumentError
-from ..row_numbers import row_number
+from ..errors import InvalidArgumentError, row_number
 from .embedding_network import EmbeddingNetwork
 
 _ROWS_AT_ONCE = 4096

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from ..arguments import checked_choice, checked_count, checked_seed
 from ..array_types import BoolArray, FloatArray, IntArray
-from ..coalitions.sizes import kernel_mass, kernel_total, random_subsets
-from ..coalitions.tables import CoalitionTable
+from ..coalitions.tables import CoalitionTable, kernel_mass, kernel_total, random_subsets
 from ..estimators.least_squares.regression import LeastSquares
 from ..estimators.odd_gp.estimator import OddGP
 from ..games.evaluation import Evaluator, Request

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import pandas as pd
 
 from ..array_types import AttributionArray, ValueArray
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError, rows_counted_from
 from ..frames import frame_like, narwhals_frame, pandas_frame
-from ..row_numbers import rows_counted_from
 from ..workers.pickles import Pickled, loaded_once
 from .schemas import BatchSchema, schema_of
 

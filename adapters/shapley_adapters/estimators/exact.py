@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..array_types import CoalitionArray, ValueArray
-from ..coalitions.sizes import size_weights
 from ..coalitions.tables import (
     CoalitionTable,
     all_coalitions,
     end_points,
     first_occurrences,
     pack,
+    size_weights,
 )
 from ..errors import BudgetError
 from .protocol import DesignRequest, Estimator, Solution, WholeDesign

@@ -17,7 +17,7 @@ from ..array_types import (
     FloatArray,
     ValueArray,
 )
-from ..coalitions.sizes import kernel_mass, random_subsets
+from ..coalitions.tables import kernel_mass, random_subsets
 from .protocol import DesignRequest, Solution
 from .units import UnitDesign, select_within_budget
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray
-from ..coalitions.sizes import capped_shares, distinct_subsets, randomly_rounded
+from ..coalitions.tables import capped_shares, distinct_subsets, randomly_rounded
 from .kernel_draws import CoalitionDraws, select_draws
 from .protocol import DesignRequest
 

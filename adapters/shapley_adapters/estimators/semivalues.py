@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arguments import checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
-from ..coalitions.sizes import kernel_total, random_subsets
+from ..coalitions.tables import kernel_total, random_subsets
 from ..errors_of_means import pooled_variances
 from .efficiency import share_residual
 from .kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws

@@ -19,9 +19,9 @@ import scipy.special
 from ..arguments import checked_choice
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from .evaluation import background_mean
 from .fingerprints import fingerprint
 from .game import DifferentiableGame, Game
-from .outputs import background_mean
 from .wrapped_game import WrappedGame
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from ..games.evaluation import background_mean
 from ..games.fingerprints import fingerprint
-from ..games.outputs import background_mean
 from ..games.wrapped_game import WrappedGame
 from .losses import LabelledLoss
 

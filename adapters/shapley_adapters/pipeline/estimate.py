@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ..errors import first_row
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
-from ..row_numbers import first_row
 from ..workers.jobs import jobs_of
 from .costs import Costs, expected_error, named, warn_of_long_call
 from .deadline import estimate_until

@@ -12,13 +12,12 @@ from tqdm.auto import tqdm
 
 from ..array_types import IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
-from ..errors import warn_user
+from ..errors import first_row, warn_user
 from ..estimators.protocol import Estimator
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..progress_bars import BY_MEAN_SPEED
-from ..row_numbers import first_row
 from ..workers.jobs import jobs_of
 from .costs import Costs, forecast_own_seconds
 from .parallel_rows import estimate_in_workers, raise_with_row

@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..array_types import CoalitionArray, IntArray, ValueArray
-from ..errors import ShapleyExtError, WorkerError
+from ..errors import ShapleyExtError, WorkerError, first_row, row_number, rows_counted_from
 from ..games.evaluation import Evaluator, ran_out_of_memory
 from ..games.game import Game
-from ..row_numbers import first_row, row_number, rows_counted_from
 from ..workers.jobs import Jobs
 from ..workers.pickles import Pickled, load
 from ..workers.worker_processes import (

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..array_types import BoolArray, IntArray, ScoreArray, ValueArray
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError, first_row
 from ..estimators.exact import FullDesign, solve_full
 from ..estimators.protocol import Design, Estimator, Solution
 from ..games.evaluation import Evaluator
@@ -21,7 +21,6 @@ from ..games.game import FingerprintedGame, Game
 from ..games.value_memory import ValueMemory
 from ..graphs.player_graph import PlayerGraph
 from ..graphs.reading import graphs_of_rows
-from ..row_numbers import first_row
 from ..threads.blas_threads import one_blas_thread
 from .designs import (
     GroupDesigns,

@@ -13,10 +13,9 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from ..arguments import checked_count, checked_flag
-from ..errors import CheckpointError, InvalidArgumentError, warnings_once
+from ..errors import CheckpointError, InvalidArgumentError, rows_counted_from, warnings_once
 from ..pipeline.run_warnings import RunWarnings, collected_run_warnings
 from ..progress_bars import BY_MEAN_SPEED
-from ..row_numbers import rows_counted_from
 from .files import (
     ResultFiles,
     check_columns,

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from ..errors import InvalidArgumentError
-from ..row_numbers import row_number
+from ..errors import InvalidArgumentError, row_number
 
 Block = tuple[Any, ...]
 """Tables or arrays with one entry per row each, such as the inputs and the targets of a model."""

@@ -22,7 +22,7 @@ from ..amortized.progress import Progress
 from ..amortized.stored_weights import Blueprint, loaded_network, state_of
 from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, IntArray, ValueArray
-from ..coalitions.sizes import random_subsets
+from ..coalitions.tables import random_subsets
 from ..errors import InvalidArgumentError
 from .surrogate_network import NamedNetwork, SurrogateNetwork, masked_shape
 

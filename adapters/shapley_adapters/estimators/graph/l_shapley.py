@@ -9,8 +9,7 @@ import numpy as np
 
 from ...arguments import checked_choice
 from ...array_types import IntArray, ValueArray
-from ...coalitions.sizes import size_weights
-from ...coalitions.tables import all_coalitions
+from ...coalitions.tables import all_coalitions, size_weights
 from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
 from .linear_design import (
     LinearDesign,

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from ...array_types import AttributionArray, CoalitionArray, FloatArray, ValueArray
-from ...coalitions.sizes import kernel_mass
+from ...coalitions.tables import kernel_mass
 from ...errors import SingularSystemError
 from ...interactions.indices import membership, pairs_of
 

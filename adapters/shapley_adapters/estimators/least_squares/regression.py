@@ -19,16 +19,18 @@ from ...array_types import (
     IntArray,
     ValueArray,
 )
-from ...coalitions.sizes import (
+from ...coalitions.tables import (
     SIZE_DISTRIBUTIONS,
     capped_shares,
     distinct_subsets,
     kernel_mass,
+    pack,
     random_subsets,
     randomly_rounded,
+    select_units,
     size_probabilities,
+    units_within,
 )
-from ...coalitions.tables import pack, select_units, units_within
 from ...errors import InvalidArgumentError
 from ...interactions.result import PairSolution
 from ..kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws

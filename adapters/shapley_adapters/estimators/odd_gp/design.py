@@ -14,8 +14,13 @@ from math import comb
 import numpy as np
 
 from ...array_types import CoalitionArray, FloatArray, IntArray
-from ...coalitions.sizes import random_subsets, ranks_within_sizes, smaller_sizes
-from ...coalitions.tables import first_occurrences, pack
+from ...coalitions.tables import (
+    first_occurrences,
+    pack,
+    random_subsets,
+    ranks_within_sizes,
+    smaller_sizes,
+)
 from .attribution_covariances import interaction_covariances, shapley_weights
 from .kernels import FEWEST_PLAYERS, Kernel, bounded_strengths
 

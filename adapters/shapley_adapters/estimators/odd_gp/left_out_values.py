@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...array_types import FloatArray, IntArray
-from ...coalitions.sizes import ranks_within_sizes, smaller_sizes
+from ...coalitions.tables import ranks_within_sizes, smaller_sizes
 from ..pair_folds import pair_counts
 from .factors import inverses_of_lower
 from .marginal_likelihood import TINY, column_by_column

@@ -22,7 +22,7 @@ from math import comb
 import numpy as np
 
 from ...array_types import FloatArray
-from ...coalitions.sizes import smaller_sizes
+from ...coalitions.tables import smaller_sizes
 from .attribution_covariances import left_of_other_pairs
 from .estimands import Estimand
 from .kernels import Kernel, Prior, UpperKernel, bounded_strengths

@@ -46,7 +46,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...array_types import BoolArray, FloatArray, IntArray
-from ...coalitions.sizes import smaller_sizes
+from ...coalitions.tables import smaller_sizes
 from ..pair_folds import pair_counts
 from .attribution_covariances import left_of_other_pairs, shapley_weights, squared_weights
 from .exact_games import sums_of_players
