@@ -49,4 +49,5 @@ def test_designs_of_others_may_have_the_former_name():
             def of_rows(self, indices):
                 return indices
 
-    assert Own(DESIGN.table).subset_rows(ROWS) is ROWS
+    found: object = Own(DESIGN.table).subset_rows(ROWS)
+    assert found is ROWS

@@ -236,8 +236,8 @@ def test_interactions_of_many_players():
 @pytest.mark.parametrize("n_players", [3, 12, 40, 1028, 1100, 2000])
 def test_weights_of_more_coalitions_than_floating_point_numbers_hold(n_players):
     """The inputs of an estimate of 1,100 players would need 6 GiB, so the sums are tested alone."""
-    squares = PairInteractions(n_players).squared_weights()
-    of_pair, of_sums = squares[0], squares[-1]
+    of_outputs = PairInteractions(n_players).squared_weights()
+    of_pair, of_sums = of_outputs[0], of_outputs[-1]
     others = n_players - 2
     shapley = [Fraction(1, (n_players - 1) * math.comb(others, size)) for size in range(others + 1)]
     expected = sum(8 * weight / (n_players - 1) for weight in shapley)

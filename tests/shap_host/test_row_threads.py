@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from shapley_adapters.estimators.odd_gp import posteriors_of_rows as odd_gp
 from shapley_adapters.estimators.odd_gp import prior_fitting
+from shapley_adapters.estimators.odd_gp.estimands import ShapleyValues
 from shapley_adapters.threads import row_threads
 
 X = np.random.default_rng(0).normal(size=(37, 9))
@@ -133,10 +134,10 @@ def test_the_number_of_threads():
 
 
 def test_memory_bounds_the_number_of_threads():
-    assert odd_gp._most_threads(105, 13) > 16
-    assert odd_gp._most_threads(1537, 48) <= 2
-    assert odd_gp._most_threads(20_000, 48) == 1
+    assert odd_gp._most_threads(105, ShapleyValues(13)) > 16
+    assert odd_gp._most_threads(1537, ShapleyValues(48)) <= 2
+    assert odd_gp._most_threads(20_000, ShapleyValues(48)) == 1
 
 
 def test_rows_of_few_values_take_one_thread():
-    assert odd_gp._most_threads(12, 13) == 1
+    assert odd_gp._most_threads(12, ShapleyValues(13)) == 1
