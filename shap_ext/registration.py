@@ -158,7 +158,7 @@ def unregister() -> None:
             shap.Explainer.__init__ = current.__wrapped__
 
 
-def _checked_name(name: Any) -> str:
+def _checked_name(name: object) -> str:
     """Return the name of an algorithm of others as it is registered."""
     if not isinstance(name, str):
         raise InvalidArgumentTypeError(f"name must be a str; got {type(name).__name__}.")
@@ -182,7 +182,7 @@ def _set_registry(registry: dict[str, type[ModelExplainer]]) -> None:
         shap.Explainer.__init__ = _wrapped(shap.Explainer.__init__)
 
 
-def _is_ours(function: Any) -> bool:
+def _is_ours(function: object) -> bool:
     # Wrappers of other packages may have copies of our attributes.
     return getattr(function, "_shapley_ext_wrapper", None) is function
 

@@ -371,5 +371,5 @@ def _are_same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     )
 
 
-def _array(part: Any) -> npt.NDArray[Any]:
+def _array(part: npt.ArrayLike) -> npt.NDArray[Any]:
     return part.to_numpy(dtype=object) if isinstance(part, pd.DataFrame) else np.asarray(part)

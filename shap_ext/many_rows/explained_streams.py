@@ -208,5 +208,5 @@ def _columns(arrays: dict[str, Any], about: dict[str, Any]) -> dict[str, list[st
     return columns
 
 
-def _plain(name: Any) -> str | int:
+def _plain(name: object) -> str | int:
     return int(name) if isinstance(name, (int, np.integer)) else str(name)

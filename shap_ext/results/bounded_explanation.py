@@ -222,7 +222,7 @@ def _repeats_rows(item: Any, n_rows: int) -> bool:
     return numbers.dtype.kind in "iu" and len(np.unique(numbers % n_rows)) < numbers.size
 
 
-def _is_numeric(data: Any) -> bool:
+def _is_numeric(data: object) -> bool:
     return isinstance(data, Number) or (isinstance(data, np.ndarray) and data.dtype.kind in "biufc")
 
 

@@ -123,7 +123,7 @@ def _joined_data(parts: Sequence[Part]) -> Any:
     return np.concatenate([part.data.reshape(len(part.data), -1) for part in parts], axis=1)
 
 
-def _is_numeric(data: Any) -> bool:
+def _is_numeric(data: object) -> bool:
     return isinstance(data, np.ndarray) and data.dtype.kind in "biuf"
 
 
