@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,10 +18,12 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_arguments import (
-    AmortizedArguments,
+    Network,
+    check_amortized,
     check_refinement,
     refinement,
 )
+from shapley_adapters.surrogates.training_presets import Presets, described, with_preset
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
 from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @write_constructor
-class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
+class AmortizedAttribution(CoalitionAttribution):
     """Base of the attribution methods that train a network.
 
     Attributes
@@ -69,15 +72,44 @@ class AmortizedAttribution(AmortizedArguments, CoalitionAttribution):
     _results = ("last_estimate", "last_efficiency_gaps", "last_unlike_rows")
     _calls_in_flight = 1  # `fit` waits for forward functions that return futures, too
 
+    _choices: ClassVar[tuple[str, ...]] = ()
+    _presets: ClassVar[Presets] = {}
+
+    network: Network = "mlp"
+    network_options: Mapping[str, Any] | None = None
+    epochs: int = 100
+    rows_per_step: int = 64
+    learning_rate: float | None = None
+    learning_rate_schedule: str = "one_cycle"
+    validation_share: float = 0.1
+    patience: int | None = None
+    folder: str | Path | None = None
+    trainer_options: Mapping[str, Any] | None = None
+    preset: str | None = None
+    labels: str | None = None
+    evaluations: int | None = None
+    paired: bool = True
+    n_mixed_rows: int = 0
+    validation_evaluations: int | None = None
+    efficient: bool = True
+    surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_amortized()
+        self._loadable = check_amortized(self, self._choices)
         self.surrogate = surrogate_for(self.surrogate, Surrogate, self, self.forward_func)
         self.trained: AmortizedShapley | None = None
         self._trained_function: Any = None
         self.last_efficiency_gaps: Any = None
         self.last_unlike_rows: Any = None
         self._training()  # refuses options that cannot be used
+
+    @classmethod
+    def _completed_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        return with_preset(cls._presets, options)
+
+    def __repr__(self) -> str:
+        return described(self, self._presets)
 
     def fit(
         self,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,12 @@ from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
 from shapley_adapters.surrogates.training_arguments import (
-    AmortizedArguments,
+    Network,
+    check_amortized,
     check_refinement,
     refinement,
 )
+from shapley_adapters.surrogates.training_presets import Presets, described, with_preset
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Rows, Table
@@ -45,7 +47,7 @@ _CHUNK = 2**14
 
 
 @write_constructor
-class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
+class AmortizedExplainer(CoalitionExplainer):
     """Base of the explainers that train a network.
 
     Attributes
@@ -60,6 +62,27 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         than on held-out rows. The call warns of them; none where `efficient=False`.
     """
 
+    _choices: ClassVar[tuple[str, ...]] = ()
+    _presets: ClassVar[Presets] = {}
+
+    network: Network = "mlp"
+    network_options: Mapping[str, Any] | None = None
+    epochs: int = 100
+    rows_per_step: int = 64
+    learning_rate: float | None = None
+    learning_rate_schedule: str = "one_cycle"
+    validation_share: float = 0.1
+    patience: int | None = None
+    folder: str | Path | None = None
+    trainer_options: Mapping[str, Any] | None = None
+    preset: str | None = None
+    labels: str | None = None
+    evaluations: int | None = None
+    paired: bool = True
+    n_mixed_rows: int = 0
+    validation_evaluations: int | None = None
+    efficient: bool = True
+    surrogate: Any = False  # becomes a Surrogate or None: see `surrogate_for`
     training_data: Any = None
     features: Callable[[Any], Any] | None = None
     trained: AmortizedShapley | str | Path | None = None
@@ -68,13 +91,20 @@ class AmortizedExplainer(AmortizedArguments, CoalitionExplainer):
         if self.training_data is None:
             self.training_data = self.masker  # all of it: shap draws from a large table
         super().__post_init__()
-        self._check_amortized()
+        self._loadable = check_amortized(self, self._choices)
         self.surrogate = surrogate_for(self.surrogate, Surrogate, self, self.model)
         self.last_efficiency_gaps: Any = None
         self.last_unlike_rows: Any = None
         self._training()  # refuses options that cannot be used
         if isinstance(self.trained, (str, Path)):
             self.trained = self._loaded(self.trained)
+
+    @classmethod
+    def _completed_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        return with_preset(cls._presets, options)
+
+    def __repr__(self) -> str:
+        return described(self, self._presets)
 
     def fit(self, training_data: Table | None = None, silent: bool = False) -> Any:
         """Train the network on rows, by default those given as `training_data` or as masker.

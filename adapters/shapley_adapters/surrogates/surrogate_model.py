@@ -21,7 +21,7 @@ from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
-from .training_arguments import TrainingArguments
+from .training_arguments import Network
 
 if TYPE_CHECKING:
     from .surrogate_training import SurrogateTraining, SurrogateValidation, TrainedSurrogate
@@ -30,7 +30,7 @@ SurrogateT = TypeVar("SurrogateT", bound="SurrogateModel")
 
 
 @write_constructor
-class SurrogateModel(TrainingArguments):
+class SurrogateModel:
     """Base of the surrogates of both hosts, which provide the rows, games and players.
 
     Attributes
@@ -40,6 +40,16 @@ class SurrogateModel(TrainingArguments):
     """
 
     model: Any = field(kw_only=False)
+    network: Network = "mlp"
+    network_options: Mapping[str, Any] | None = None
+    epochs: int = 100
+    rows_per_step: int = 64
+    learning_rate: float | None = None
+    learning_rate_schedule: str = "one_cycle"
+    validation_share: float = 0.1
+    patience: int | None = None
+    folder: str | Path | None = None
+    trainer_options: Mapping[str, Any] | None = None
     loss: str = "auto"
     coalitions: int = 16
     absent: int = 0
