@@ -14,23 +14,27 @@ variance; see `kernels` and `sparse_interactions`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import scipy.linalg
 
-from ...array_types import FloatArray, IntArray
+from ...array_types import FloatArray
+from .factors import LowerFactors
 from .kernels import Kernel, Prior, bounded_strengths, log_norm
 from .marginal_likelihood import (
     Features,
     covariance_of,
-    factored,
     log_evidence,
     whiten,
-    whitened_by,
 )
-from .sparse_interactions import SparseInteractions, all_triples, watched_players, with_share
-from .variances_of_features import variances_of_their_own
+from .sparse_interactions import (
+    SparseInteractions,
+    all_triples,
+    log_evidence_with,
+    search_once,
+    watched_players,
+    with_share,
+)
 
 _NOISE, _LEVEL = 0.03, 1.0
 """Variance of the noise, over that of the interactions, and the sum of the strengths: mostly pairs.
@@ -42,9 +46,6 @@ _LEAST_STRENGTH = 0.2
 _LEARNED_FROM, _MOST_VALUES = 240, 720
 """Numbers of values that give the strengths, and at most the coefficients. With 1,024 values
 instead of 720, errors of Shapley values are a few percent smaller, and take a tenth more time."""
-
-_CANDIDATES = 300
-"""Number of pairs that may get a separate variance: those with the most energy in the values."""
 
 
 def even_differences(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -86,91 +87,37 @@ def pair_coefficients(
     signs, differences = signs[: _MOST_VALUES + 1], differences[:_MOST_VALUES]
     if not differences[:_LEARNED_FROM].any():
         return None
-    first = _EvenFit.from_strengths(
-        signs[: _LEARNED_FROM + 1], differences[:_LEARNED_FROM], strengths
-    )
-    sizes = np.sqrt((first.coefficients(first.whitened) ** 2).sum(axis=1))
+    first_signs, first = signs[: _LEARNED_FROM + 1], differences[:_LEARNED_FROM]
+    sizes = np.sqrt((_coefficients(first_signs, first, strengths) ** 2).sum(axis=1))
     learned = sizes + _LEAST_STRENGTH * np.sqrt((sizes**2).mean())
-    return _EvenFit.from_strengths(signs, differences, learned).with_pairs_that_stand_out()
+    return _coefficients(signs, differences, learned, has_sparse=True)
 
 
-@dataclass(frozen=True)
-class _EvenFit:
-    """The values of an even part, whitened by their prior covariance L Lᵀ.
+def _coefficients(
+    signs: FloatArray, differences: FloatArray, strengths: FloatArray, has_sparse: bool = False
+) -> FloatArray:
+    """Return posterior means of the coefficients, (M, M), for strengths in these ratios.
 
-    Attributes
-    ----------
-    signs : array, (n + 1, M)
-        The coalitions, that of all players first.
-    factor : array, (n + 1, n + 1)
-        L.
-    whitened : array, (n + 1,)
-        L⁻¹ times the differences, that of the first coalition included.
-    variances : array, (M, M)
-        Prior variances of the coefficients of pairs.
+    Pairs that stand out get separate variances, if asked for.
     """
-
-    signs: FloatArray
-    factor: FloatArray
-    whitened: FloatArray
-    variances: FloatArray
-
-    @classmethod
-    def from_strengths(
-        cls, signs: FloatArray, differences: FloatArray, strengths: FloatArray
-    ) -> _EvenFit:
-        """Return the fit for strengths in these ratios."""
-        t = bounded_strengths(_LEVEL * strengths / strengths.sum())
-        prior, kernel = Prior(t, 1.0, _NOISE, is_even=True), Kernel.at(signs, t, is_even=True)
-        values = np.concatenate([[0.0], differences])
-        factor, whitened = factored(covariance_of(kernel, prior), values[:, None])
-        variances = np.exp(-log_norm(t, True)) * np.outer(t, t)
-        return cls(signs, factor, whitened[:, 0], variances)
-
-    def inner_products(self, whitened: FloatArray) -> FloatArray:
-        """Return L⁻ᵀ times whitened values, times all products of two signs, (M, M)."""
-        solved = scipy.linalg.solve_triangular(
-            self.factor, whitened, lower=True, trans="T", check_finite=False
-        )
-        products: FloatArray = self.signs.T @ (self.signs * solved[:, None])
-        return products
-
-    def coefficients(self, whitened: FloatArray, own: FloatArray | float = 0.0) -> FloatArray:
-        """Return the posterior means, (M, M), with further variances of pairs."""
-        means: FloatArray = (self.variances + own) * self.inner_products(whitened)
-        np.fill_diagonal(means, 0.0)
-        return means
-
-    def with_pairs_that_stand_out(self) -> FloatArray:
-        """Return the coefficients, (M, M), where some pairs get a separate variance."""
-        energies = self.variances * self.inner_products(self.whitened) ** 2
-        first, second = _pairs_of_most_energy(energies)
-        products = self.signs[:, first] * self.signs[:, second]
-        features = whitened_by(self.factor, products)
-        n_pairs = len(energies) * (len(energies) - 1) // 2
-        columns = np.ascontiguousarray(features.T)[None]
-        of_pairs = variances_of_their_own(columns, self.whitened[None], n_pairs)[0]
-        is_own = of_pairs > 0
-        features = features[:, is_own] * np.sqrt(of_pairs[is_own])
-        own = np.zeros_like(energies)
-        own[first, second] = own[second, first] = of_pairs
-        return self.coefficients(_without(self.whitened, features), own)
-
-
-def _pairs_of_most_energy(energies: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return both players of the pairs of the largest energies, (M, M), in their order."""
-    first, second = np.triu_indices(len(energies), 1)
-    n_candidates = min(_CANDIDATES, len(first))
-    largest = np.argpartition(-energies[first, second], n_candidates - 1)[:n_candidates]
-    kept = np.sort(largest)
-    return first[kept], second[kept]
-
-
-def _without(values: FloatArray, features: FloatArray) -> FloatArray:
-    """Return (I + F Fᵀ)⁻¹ times the values, for few features F."""
-    inner = np.eye(features.shape[1]) + features.T @ features
-    remaining: FloatArray = values - features @ np.linalg.solve(inner, features.T @ values)
-    return remaining
+    t = bounded_strengths(_LEVEL * strengths / strengths.sum())[None]
+    prior = Prior(t, np.ones(1), np.full(1, _NOISE), is_even=True)
+    kernel = Kernel.at(signs, t, is_even=True)
+    factors = LowerFactors.from_covariances(covariance_of(kernel, prior))
+    values = np.concatenate([[0.0], differences])[None]
+    whitened = factors.whitened(values[:, None])[:, 0]
+    variances = np.exp(-log_norm(t[0], True)) * np.outer(t[0], t[0])
+    if has_sparse:
+        none, players = SparseInteractions.empty(is_even=True), np.arange(len(strengths))[None]
+        sparse = search_once(kernel, factors, values, whitened, players, [none])[0]
+        first, second = sparse.players.T
+        variances[first, second] += sparse.variances
+        variances[second, first] += sparse.variances
+        _, whitened = log_evidence_with(factors, values, [sparse], signs)
+    solved = factors.whitened(whitened[:, None], by_transpose=True)[0, 0]
+    coefficients: FloatArray = variances * (signs.T @ (signs * solved[:, None]))
+    np.fill_diagonal(coefficients, 0.0)
+    return coefficients
 
 
 _MOST_TRIPLES = 600

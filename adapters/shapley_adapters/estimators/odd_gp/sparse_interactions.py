@@ -106,7 +106,7 @@ def find_sparse_interactions(
     unexplained, of_games = factors.whitened(targets[:, None])[:, 0], kernel
     for _ in range(_LOOKS):
         earlier = [interactions[game] for game in games]
-        found = _look(of_games, factors, targets[games], unexplained, players[games], earlier)
+        found = search_once(of_games, factors, targets[games], unexplained, players[games], earlier)
         is_sparse = np.array([_size(of_game) > 0 for of_game in found])
         games, factors = games[is_sparse], factors.subset_games(is_sparse)
         if not len(games):
@@ -126,7 +126,7 @@ def _kernel_of_games(kernel: Kernel, games: IntArray) -> Kernel:
     return kernel if len(games) == len(kernel.strengths) else kernel.subset_games(games)
 
 
-def _look(
+def search_once(
     kernel: Kernel,
     factors: LowerFactors,
     targets: FloatArray,
@@ -251,14 +251,13 @@ def _with_less_of_others(
     `factors` are those of the covariances without the sparse interactions. They are overwritten,
     and returned for the new prior, with the whitened values that sparse interactions leave.
     """
-    features = SparseInteractions.stack(sparse).features(kernel.signs).swapaxes(1, 2)
-    rows = np.concatenate([targets[:, None], features], axis=1)
-    best, (evidence, unexplained) = np.ones(len(targets)), _log_evidence(factors, rows)
+    best, signs = np.ones(len(targets)), kernel.signs
+    evidence, unexplained = log_evidence_with(factors, targets, sparse, signs)
     is_rising, memory = np.ones(len(targets), dtype=bool), None
     for share in _SHARES:
         memory = covariance_of(kernel, with_share(prior, share), out=memory)
         of_others = LowerFactors.from_covariances(memory)
-        of_share, left = _log_evidence(of_others, rows)
+        of_share, left = log_evidence_with(of_others, targets, sparse, signs)
         is_rising &= of_share > evidence
         if not is_rising.any():
             break
@@ -271,13 +270,16 @@ def _with_less_of_others(
     return with_share(prior, best), factors, unexplained
 
 
-def _log_evidence(factors: LowerFactors, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the log evidence, (R,), of values given features whose coefficients have variance 1.
+def log_evidence_with(
+    factors: LowerFactors, values: FloatArray, sparse: list[SparseInteractions], signs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log evidence, (R,), of values, (R, n), given sparse interactions.
 
-    `rows`, (R, 1 + k, n), are the values, then the features. The second result, (R, n), are the
-    whitened values without what the features explain. They give the energy without cancellation.
+    `factors` are those of the covariances without them. The second result, (R, n), are the whitened
+    values without what the interactions explain. They give the energy without cancellation.
     """
-    whitened = factors.whitened(rows)
+    features = SparseInteractions.stack(sparse).features(signs).swapaxes(1, 2)
+    whitened = factors.whitened(np.concatenate([values[:, None], features], axis=1))
     values, features = whitened[:, 0], whitened[:, 1:]
     inner = features @ features.swapaxes(1, 2) + np.eye(features.shape[1])
     coefficients = np.linalg.solve(inner, features @ values[:, :, None])
