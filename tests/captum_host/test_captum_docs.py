@@ -43,7 +43,7 @@ class CachingModel(TinyLanguageModel):
 
 LANGUAGE_BLOCKS = [
     (page, block.code)
-    for page in ("using_with_captum.md", "neighbouring_features.md")
+    for page in ("coming_from_captum.md", "neighbouring_features.md")
     for block in read_blocks(DOCS / page)
     if block.reason == "needs a language model"
 ]

@@ -206,4 +206,4 @@ plt.show()
 # -----------------
 # - :doc:`/mathematics`: the formulas, and why the draws are unbiased.
 # - :doc:`/choosing_an_estimator`: when SHEAR is a good choice, and when `oddgp` is a better one.
-# - :doc:`/using_with_captum`: baselines, targets and masks.
+# - :doc:`/coming_from_captum`: baselines, targets and masks.

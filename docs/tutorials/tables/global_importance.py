@@ -116,5 +116,5 @@ shap.plots.bar(by_age.abs.mean(0))
 # -----------------
 # - :doc:`/global_importance`: all options, and what the standard errors hold.
 # - :doc:`/budgets_and_error_bars`: independent rows, with a table of errors.
-# - :doc:`/using_with_shap`: what happens to error bars in sums and means of explanations.
+# - :doc:`/coming_from_shap`: what happens to error bars in sums and means of explanations.
 # - :doc:`/streams_and_checkpoints`: millions of rows.

@@ -123,6 +123,6 @@ shap.plots.beeswarm(of_groups)
 # %%
 # What to read next
 # -----------------
-# - :doc:`/using_with_shap`: groups, maskers and models.
+# - :doc:`/coming_from_shap`: groups, maskers and models.
 # - :doc:`strings_and_categories`: explain the table before it is encoded.
-# - :doc:`/using_with_captum`: the same in captum, by `feature_mask`.
+# - :doc:`/coming_from_captum`: the same in captum, by `feature_mask`.

@@ -115,7 +115,7 @@ batches[-1].sample(4, random_state=0)
 # %%
 # What to read next
 # -----------------
-# - :doc:`/using_with_shap`: which models, rows and maskers are taken.
+# - :doc:`/coming_from_shap`: which models, rows and maskers are taken.
 # - :doc:`one_hot_groups`: if your table is one-hot encoded already.
 # - :doc:`boosted_trees`: tables with more columns, where values are estimated and have error
 #   bars.

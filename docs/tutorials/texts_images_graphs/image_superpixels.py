@@ -159,6 +159,5 @@ plt.show()
 # %%
 # What to read next
 # -----------------
-# - :doc:`/using_with_captum`: masks, baselines and further arguments.
+# - :doc:`/coming_from_captum`: masks, baselines, and what `n_samples` counts.
 # - :doc:`/neighbouring_features`: superpixels that touch are neighbours.
-# - :doc:`/coming_from_captum`: what `n_samples` counts.

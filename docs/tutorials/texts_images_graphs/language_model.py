@@ -138,6 +138,6 @@ plt.show()
 # %%
 # What to read next
 # -----------------
-# - :doc:`/using_with_captum`: language models, their cache, and what an evaluation costs.
+# - :doc:`/coming_from_captum`: language models, their cache, and what an evaluation costs.
 # - :doc:`/neighbouring_features`: long prompts, by C-Shapley.
 # - :doc:`text_through_captum`: classifiers of texts.

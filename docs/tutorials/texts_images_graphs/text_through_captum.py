@@ -157,6 +157,6 @@ print(f"{'sum of |exact|':18}", "  ".join(f"{s:.2f}" for s in exact.abs().sum(di
 # %%
 # What to read next
 # -----------------
-# - :doc:`/using_with_captum`: tokens, embeddings, layers and language models.
+# - :doc:`/coming_from_captum`: tokens, embeddings, layers and language models.
 # - :doc:`words_as_neighbours`: long texts, at a cost that grows with the number of words.
 # - :doc:`text_through_shap`: the same texts through shap.

@@ -118,6 +118,6 @@ plt.show()
 #
 # What to read next
 # -----------------
-# - :doc:`/using_with_shap`: all maskers of shap.
+# - :doc:`/coming_from_shap`: all maskers of shap.
 # - :doc:`text_through_captum`: the same texts with a network, through captum.
 # - :doc:`words_as_neighbours`: texts of hundreds of words.

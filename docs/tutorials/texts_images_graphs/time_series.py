@@ -138,6 +138,6 @@ plt.show()
 # %%
 # What to read next
 # -----------------
-# - :doc:`/using_with_captum`: masks and baselines.
+# - :doc:`/coming_from_captum`: masks and baselines.
 # - :doc:`/neighbouring_features`: lines, grids and graphs.
 # - :doc:`words_as_neighbours`: L- and C-Shapley, drawn.
