@@ -10,10 +10,10 @@ from .results import Result, load, path
 
 _HEAD = f"""# Evidence: published tables and ours
 
-**First, the finding that matters most.** SHEAR's published lead over antithetic permutation
-sampling comes from an off-by-one in the authors' baseline: of the N orders, two have no reverse.
-With their indices the lead is there; with every order reversed, antithetic sampling has about two
-thirds of SHEAR's error. See item `shear-2a`, and the [errata](errata.md).
+**The most important finding:** SHEAR's published lead over antithetic permutation sampling comes
+from an off-by-one error in the authors' baseline: of the N orders, two have no reverse. With this
+error we find the same lead. With every order reversed, antithetic sampling has about two thirds of
+SHEAR's error. See item `shear-2a`, and the [errata](errata.md).
 
 This page is written by `python -m evidence page` (from the folder `benchmarks`) from the saved
 results of `python -m evidence run all`. The numbers, picture, settings and machine of each item
@@ -21,11 +21,11 @@ are in `benchmarks/evidence.md`. Each verdict follows from the numbers by one ru
 
 - **reproduced**: every published number agrees with ours, ratios within a factor of {FACTOR},
   scores within {DIFFERENCE};
-- **reproduced in direction**: no number of ours is on the other side than the paper's by more than
-  two standard errors (for example a ratio above 1 where the paper's is below), and more than half
-  are on the paper's side by more than that;
-- **not reproduced**: anything else that was computed;
-- **cannot be reproduced**: the data, the model or the people of the experiment are not to be had.
+- **reproduced in direction**: more than half of our numbers are on the same side as the paper's
+  (for example, both ratios are below 1) by more than two standard errors, and none is on the other
+  side by more than that;
+- **not reproduced**: all other items that were computed;
+- **cannot be reproduced**: the data, the model or the people of the experiment are not available.
 
 """
 
