@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import shap_ext
 from shapley_adapters.amortized.embedding_network import EmbeddingNetwork
-from shapley_adapters.amortized.shifted_rows import mixed_rows
+from shapley_adapters.amortized.unlike_rows import mixed_rows
 
 
 class Transformer(nn.Module):

@@ -17,13 +17,15 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
-from shapley_adapters.surrogates.training_arguments import (
+from shapley_adapters.surrogates.training_options import (
     Network,
+    Presets,
     check_amortized,
     check_refinement,
+    described,
     refinement,
+    with_preset,
 )
-from shapley_adapters.surrogates.training_presets import Presets, described, with_preset
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
 from ..argument_types import Baselines, Batches, FeatureMask, Inputs, Target
@@ -218,7 +220,7 @@ class AmortizedAttribution(CoalitionAttribution):
 
     def _with_mixed_rows(self, game: ForwardFunctionGame) -> Tensor:
         """Return examples with more of them, each made of two that are not held out."""
-        from shapley_adapters.amortized.shifted_rows import mixed_rows
+        from shapley_adapters.amortized.unlike_rows import mixed_rows
 
         if len(game.inputs) > 1 or game.groups.differ_by_example:
             raise InvalidArgumentError(
@@ -244,7 +246,7 @@ class AmortizedAttribution(CoalitionAttribution):
         feature_mask: FeatureMask,
     ) -> tuple[Game, Any]:
         """Return the games and the inputs of examples unlike the training examples."""
-        from shapley_adapters.amortized.shifted_rows import (
+        from shapley_adapters.amortized.unlike_rows import (
             n_shifted_rows,
             rows_to_shift,
             shifted_rows,
@@ -295,7 +297,7 @@ class AmortizedAttribution(CoalitionAttribution):
             function or with other baselines.
         """
         from shapley_adapters.amortized.amortized import AmortizedShapley
-        from shapley_adapters.amortized.header_fields import Fields
+        from shapley_adapters.amortized.network_files import Fields
 
         module = None if isinstance(self.network, str) else self.network
         loaded = AmortizedShapley.load(path, module, self._loadable)

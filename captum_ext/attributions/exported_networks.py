@@ -12,8 +12,7 @@ from ..games.forward_function_game import ForwardFunctionGame
 from .surrogate import network_inputs
 
 if TYPE_CHECKING:
-    from shapley_adapters.amortized.export import ExportContext
-    from shapley_adapters.amortized.exported_graph import ReferenceInputs
+    from shapley_adapters.amortized.export import ExportContext, ReferenceInputs
 
     from .amortized_attribution import AmortizedAttribution
 
@@ -41,7 +40,7 @@ def export_context(method: AmortizedAttribution, game: ForwardFunctionGame) -> E
 
 def _reference(method: AmortizedAttribution, game: ForwardFunctionGame) -> ReferenceInputs | None:
     """Return the baselines as the network would see them; None if examples have their own."""
-    from shapley_adapters.amortized.exported_graph import ReferenceInputs
+    from shapley_adapters.amortized.export import ReferenceInputs
 
     baselines, groups = game.baselines, game.groups
     if method.surrogate is not None or baselines.differ_by_example or groups.differ_by_example:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapley_adapters.constructors import fill_docstring
-from shapley_adapters.surrogates.training_presets import FASTSHAP_PRESETS, SIMSHAP_PRESETS
+from shapley_adapters.surrogates.training_options import FASTSHAP_PRESETS, SIMSHAP_PRESETS
 
 from .amortized_attribution import AmortizedAttribution
 from .shared_parameters import MethodT

@@ -12,7 +12,7 @@ from torch import Tensor
 from shapley_adapters import Game
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
-from shapley_adapters.surrogates.training_arguments import Network
+from shapley_adapters.surrogates.training_options import Network
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
 from ..argument_types import Batches, FeatureMask, Inputs
@@ -195,7 +195,7 @@ def layout_of(tensors: tuple[Tensor, ...]) -> list[list[Any]]:
 
 def inputs_from_network(values: Tensor, layout: Any, path: str) -> tuple[Tensor, ...]:
     """Undo `network_inputs`, given the `layout_of` the inputs from the file at `path`."""
-    from shapley_adapters.amortized.header_fields import refuse_header
+    from shapley_adapters.amortized.network_files import refuse_header
 
     flat = values.flatten(1)
     if not _is_layout(layout) or sum(math.prod(shape) for shape, _ in layout) != flat.shape[1]:
@@ -209,7 +209,7 @@ def inputs_from_network(values: Tensor, layout: Any, path: str) -> tuple[Tensor,
 
 
 def _is_layout(layout: object) -> bool:
-    from shapley_adapters.amortized.header_fields import is_shape
+    from shapley_adapters.amortized.network_files import is_shape
 
     return isinstance(layout, list) and all(
         isinstance(entry, list)

@@ -18,13 +18,15 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, warn_user
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import surrogate_for
-from shapley_adapters.surrogates.training_arguments import (
+from shapley_adapters.surrogates.training_options import (
     Network,
+    Presets,
     check_amortized,
     check_refinement,
+    described,
     refinement,
+    with_preset,
 )
-from shapley_adapters.surrogates.training_presets import Presets, described, with_preset
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Rows, Table
@@ -174,7 +176,7 @@ class AmortizedExplainer(CoalitionExplainer):
 
     def _with_mixed_rows(self, data: Table) -> Any:
         """Return rows with more of them, each made of two that are not held out."""
-        from shapley_adapters.amortized.shifted_rows import mixed_rows
+        from shapley_adapters.amortized.unlike_rows import mixed_rows
 
         groups = self.explained_rows((_part(data, 0, 2),)).groups
         if groups is None or np.ndim(data) != 2:
@@ -194,7 +196,7 @@ class AmortizedExplainer(CoalitionExplainer):
 
     def _shifted_rows(self, data: Table) -> tuple[Game, Any]:
         """Return the games and the inputs of rows unlike the training rows."""
-        from shapley_adapters.amortized.shifted_rows import (
+        from shapley_adapters.amortized.unlike_rows import (
             n_shifted_rows,
             rows_to_shift,
             shifted_frame,

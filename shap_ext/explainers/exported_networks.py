@@ -13,8 +13,7 @@ from ..inputs.backgrounds import Background
 from .surrogate import channels_first, network_inputs
 
 if TYPE_CHECKING:
-    from shapley_adapters.amortized.export import ExportContext
-    from shapley_adapters.amortized.exported_graph import ReferenceInputs
+    from shapley_adapters.amortized.export import ExportContext, ReferenceInputs
 
     from ..games.explained_rows import ExplainedRows
     from .amortized_explainer import AmortizedExplainer
@@ -49,7 +48,7 @@ def _reference(
     explainer: AmortizedExplainer, explained: ExplainedRows, rows: Any
 ) -> ReferenceInputs | None:
     """Return the background as the network would see it; None if it sees other numbers."""
-    from shapley_adapters.amortized.exported_graph import ReferenceInputs
+    from shapley_adapters.amortized.export import ReferenceInputs
 
     if explainer.surrogate is not None or explainer.features is not None:
         return None

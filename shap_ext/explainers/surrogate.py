@@ -14,7 +14,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
-from shapley_adapters.surrogates.training_arguments import Network
+from shapley_adapters.surrogates.training_options import Network
 
 from ..argument_types import Groups, Table
 from ..inputs.rows_json import named_rows

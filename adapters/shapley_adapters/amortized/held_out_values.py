@@ -13,7 +13,7 @@ from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
 from .efficiency_gaps import predictions_and_gaps, with_residual
 from .explainer_network import ExplainerNetwork
-from .reference_rows import ReferenceRows
+from .unlike_rows import ReferenceRows
 from .stated_errors import RowsWithErrors, StatedErrors
 from .training_rows import SomeRows, TrainingRows
 

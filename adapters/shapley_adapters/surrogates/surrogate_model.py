@@ -21,7 +21,7 @@ from ..constructors import write_constructor
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
-from .training_arguments import Network
+from .training_options import Network
 
 if TYPE_CHECKING:
     from .surrogate_training import SurrogateTraining, SurrogateValidation, TrainedSurrogate
