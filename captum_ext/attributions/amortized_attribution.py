@@ -40,12 +40,12 @@ from .coalition_attribution import AttributeCall, CoalitionAttribution
 from .exported_networks import export_context
 from .surrogate import (
     Surrogate,
+    bar_delay,
     gathered,
     inputs_from_network,
     layout_of,
     network_inputs,
 )
-from .training_bars import bar_delay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

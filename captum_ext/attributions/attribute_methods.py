@@ -17,8 +17,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 from shapley_adapters.graphs.reading import GraphLike, read_graphs
 
 from ..captum_internals import counted_usage
-from ..futures import in_background
-from ..games.forward_function_game import ForwardFunctionGame
+from ..games.forward_function_game import ForwardFunctionGame, in_background
 from ..inputs.checks import checked_inputs
 
 _AS_PAPERS_WRITE_THEM = {"FastShap": "FastSHAP", "Shear": "SHEAR", "SimShap": "SimSHAP"}

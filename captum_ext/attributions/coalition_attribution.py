@@ -24,9 +24,8 @@ from shapley_adapters.workers.jobs import checked_n_jobs
 
 from ..argument_types import Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
-from ..futures import CALLS_IN_FLIGHT
 from ..games.batch_game import BatchGame, ClassValueGame, class_value_game
-from ..games.forward_function_game import ForwardFunctionGame
+from ..games.forward_function_game import CALLS_IN_FLIGHT, ForwardFunctionGame
 from ..games.model_outputs import OneValueForBatchError
 from ..inputs.checks import checked_baselines, checked_inputs, checked_target
 from ..inputs.feature_groups import from_feature_mask
@@ -38,6 +37,9 @@ if TYPE_CHECKING:
     from shapley_adapters.batches.batch_function import BatchFunction
 
     from ..results.streamed_attributions import StreamedAttributions
+
+
+_AnyGame: TypeAlias = ForwardFunctionGame | ClassValueGame | BatchGame
 
 
 @write_constructor
@@ -491,9 +493,6 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         if value_function is not None and not is_raw:
             valued = class_value_game(game, value_function, target)
         return AttributeCall(game, valued, isinstance(inputs, tuple))
-
-
-_AnyGame: TypeAlias = ForwardFunctionGame | ClassValueGame | BatchGame
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from shapley_adapters import Game
+from shapley_adapters.arguments import checked_flag
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.surrogates.surrogate_model import SurrogateModel
 from shapley_adapters.surrogates.training_options import Network
@@ -18,7 +19,10 @@ from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from ..argument_types import Batches, FeatureMask, Inputs
 from ..inputs.baselines import readable
 from .coalition_attribution import CoalitionAttribution
-from .training_bars import bar_delay
+
+_DELAY = 10.0
+"""Seconds until bars appear by default, so that short trainings show none."""
+
 
 _DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -28,6 +32,13 @@ _DTYPES = {
     )
 }
 """Types of inputs, by the names that files have for them."""
+
+
+def bar_delay(show_progress: bool | None) -> float | None:
+    """Return the seconds until bars appear; None for no bars."""
+    if show_progress is None:
+        return _DELAY
+    return 0.0 if checked_flag("show_progress", show_progress) else None
 
 
 class Surrogate(SurrogateModel):

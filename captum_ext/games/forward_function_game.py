@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextvars
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +16,12 @@ from torch import Tensor
 from torch.futures import Future
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray, ValueArray
-from shapley_adapters.errors import DerivativeError, InvalidArgumentError, ModelOutputError
+from shapley_adapters.errors import (
+    DerivativeError,
+    FutureError,
+    InvalidArgumentError,
+    ModelOutputError,
+)
 from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import in_batches, in_double_precision, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
@@ -22,12 +29,73 @@ from shapley_adapters.games.value_functions import Reduction
 from shapley_adapters.torch_support.array_module import changing_layers, max_input_bytes
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
-from ..futures import waited
 from ..inputs.baselines import Baselines
 from ..inputs.checks import takes_nothing
 from ..inputs.feature_groups import FeatureGroups
 from ..inputs.forward_arguments import arguments_of_rows, entries_of_examples
 from .model_outputs import OutputSelection, one_row_alone, rounding_of
+
+CALLS_IN_FLIGHT = 8
+"""How many calls of the forward function `attribute_future` starts before it waits for the first.
+
+Enough to hide the delay of a remote model. The masked inputs of all calls are in memory.
+"""
+
+
+def waited(output: object) -> Any:
+    """Return the result of an output that is a Future; return other outputs unchanged.
+
+    Raises
+    ------
+    FutureError
+        If the Future ended with an error.
+    """
+    if not isinstance(output, Future):
+        return output
+    try:
+        return output.wait()
+    except Exception as error:
+        raise FutureError(
+            "The Future that forward_func returned ended with an error: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def in_background(function: Callable[[], Any], inputs: Sequence[Tensor]) -> Future[Any]:
+    """Call `function` in a thread and return a Future of its result at once.
+
+    Context variables and autocast are those of the caller, so that the forward function computes
+    the same as in the caller's thread.
+
+    Parameters
+    ----------
+    function : callable
+        The function to call.
+    inputs : sequence of tensors
+        The result is on their devices.
+    """
+    devices = {tensor.device for tensor in inputs if tensor.device.type != "cpu"}
+    future: Future[Any] = Future(devices=sorted(devices, key=str))
+    context = contextvars.copy_context()
+    kind = inputs[0].device.type
+    autocast = torch.autocast(
+        kind, dtype=torch.get_autocast_dtype(kind), enabled=torch.is_autocast_enabled(kind)
+    )
+
+    def run() -> None:
+        try:
+            with autocast:
+                result = function()
+        except Exception as error:
+            future.set_exception(error)
+        except BaseException as error:  # such as SystemExit, which a Future does not take
+            future.set_exception(FutureError(f"The call was ended by {type(error).__name__}."))
+        else:
+            future.set_result(result)
+
+    # A daemon, so that a Future that never completes does not keep the program alive.
+    threading.Thread(target=context.run, args=(run,), daemon=True).start()
+    return future
 
 
 @dataclass

@@ -20,8 +20,7 @@ from shapley_adapters.games.evaluation import OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
 
-from ..inputs.locks import lock_of
-from ..inputs.masked_rows import MaskedRow, RowWithTarget
+from ..inputs.masked_rows import MaskedRow, RowWithTarget, lock_of
 from ..inputs.models import GameOfModel, as_outputs, new_shape
 from ..shap_internals import row_output_names
 from .links import LinkedAverage

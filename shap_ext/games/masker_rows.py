@@ -23,8 +23,7 @@ from ..argument_types import Masker
 from ..inputs.backgrounds import Background, model_input_maker
 from ..inputs.datasets import Dataset
 from ..inputs.imputation import ImputedRow, LinearImputer
-from ..inputs.locks import lock_of
-from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow
+from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow, lock_of
 from ..shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
 from .game_choice import table_and_background
 

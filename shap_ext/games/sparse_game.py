@@ -15,8 +15,8 @@ from shapley_adapters.games.evaluation import rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 
 from ..argument_types import Table
-from ..inputs.exact_comparison import same
-from .masked_table import MaskedTable
+from ..inputs.masked_rows import same
+from .dense_game import MaskedTable
 
 
 @dataclass(kw_only=True)

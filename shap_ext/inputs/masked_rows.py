@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,10 +18,55 @@ from shapley_adapters.array_types import BoolArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from ..shap_internals import masks_entries_independently, masks_neighbours
-from .exact_comparison import same
-from .locks import lock_of
+
+_registering = threading.Lock()
+
+_locks: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 Mask = npt.NDArray[np.bool_]
+
+
+def same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
+    """Return where values are equal; missing values are equal, 0.0 and -0.0 are not.
+
+    The output of a model may depend on the sign of zero, for example after a division.
+    """
+    if "O" not in first.dtype.kind + second.dtype.kind:
+        same_values: BoolArray = np.equal(first, second)
+        if sorted(first.dtype.kind + second.dtype.kind) in (["f", "f"], ["f", "i"], ["f", "u"]):
+            same_values &= (first != 0) | (np.signbit(first) == np.signbit(second))
+        if first.dtype.kind in "fcmM" and second.dtype.kind in "fcmM":
+            same_values |= pd.isna(first) & pd.isna(second)
+        return same_values
+    any_missing, both_missing = pd.isna(first) | pd.isna(second), pd.isna(first) & pd.isna(second)
+    equal = np.equal(first, second, dtype=object) & _same_signs(first, second)
+    result: BoolArray = np.where(any_missing, both_missing, equal).astype(bool)
+    return result
+
+
+def _sign_of_zero(value: object) -> bool:
+    return isinstance(value, (float, np.floating)) and value == 0 and bool(np.signbit(value))
+
+
+def _same_signs(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> BoolArray:
+    """Return where objects are not two zeros with different signs."""
+    negative = np.frompyfunc(_sign_of_zero, 1, 1)
+    signs: BoolArray = negative(first) == negative(second)
+    return signs.astype(bool)
+
+
+def lock_of(thing: object) -> Any:
+    """Return the lock of an object: the same for all explainers and threads that share it.
+
+    The caller must keep a reference to `thing` while it holds the lock, so that no other object can
+    have the same id. A thread may take the lock twice, for example in a masker that calls an
+    explainer.
+    """
+    with _registering:
+        lock = _locks.get(id(thing))
+        if lock is None:
+            lock = _locks[id(thing)] = threading.RLock()
+        return lock
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from .beeswarm_plot import beeswarm
 from .comparison_plot import comparison
 from .convergence_plot import convergence
 from .decision_plot import decision
-from .heatmap_plot import heatmap
-from .interaction_plot import interactions
+from .interaction_plot import heatmap, interactions
 from .scatter_plot import scatter
 from .text_plot import text
 from .waterfall_plot import waterfall

@@ -11,10 +11,10 @@ from shapley_adapters.pipeline.result import percent
 
 from ..argument_types import Explanation
 from ..shap_internals import resolved_order
-from .dots import Dots, rows_of_dots
 from .features import lines_of_features
 from .host_plots import HostPlot, check_values
 from .intervals import Intervals, intervals_of
+from .scatter_plot import Dots, rows_of_dots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,10 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.pipeline.result import percent
 
 from ..shap_internals import copied, set_bounds
+from .bar_plot import BAR_COLOUR, make_room, make_room_for_labels
 from .features import lines_of_features
 from .host_plots import Drawing, HostPlot, check_values, pyplot
 from .intervals import Intervals, intervals_of
-from .room import BAR_COLOUR, make_room, make_room_for_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -146,7 +146,7 @@ def test_targets_of_several_dimensions():
 
 def test_bars_appear_after_a_delay_unless_they_are_switched_off(capfd, monkeypatch):
     SimShap(NET, **FEW).fit(X)  # too short
-    monkeypatch.setattr("captum_ext.attributions.training_bars._DELAY", 0.0)
+    monkeypatch.setattr("captum_ext.attributions.surrogate._DELAY", 0.0)
     SimShap(NET, **FEW).fit(X, show_progress=False)
     Surrogate(NET, **FEW).fit(X, show_progress=False)
     assert capfd.readouterr() == ("", "")

@@ -25,9 +25,9 @@ from shapley_adapters.amortized.objectives import (  # noqa: E402
     sim_semivalues,
     stochastic_loss,
 )
-from shapley_adapters.amortized.unlike_rows import mixed_rows  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
 from shapley_adapters.amortized.training_rows import TrainingRows  # noqa: E402
+from shapley_adapters.amortized.unlike_rows import mixed_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 
 N_PLAYERS = 4

@@ -12,8 +12,8 @@ pl: Any = pytest.importorskip("lightning.pytorch")
 pytest.importorskip("safetensors")
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
-from shapley_adapters.amortized.unlike_rows import n_shifted_rows  # noqa: E402
 from shapley_adapters.amortized.training import Training  # noqa: E402
+from shapley_adapters.amortized.unlike_rows import n_shifted_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 from shapley_adapters.surrogates.surrogate_training import (  # noqa: E402
     SurrogateTraining,

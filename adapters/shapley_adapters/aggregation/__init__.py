@@ -1,7 +1,6 @@
 """Combining several explanations into one, on arrays with features last."""
 
-from .aggregators import Aggregate, Aggregator, Centroid, Convex, LowComplexity
-from .candidates import on_one_scale
+from .aggregators import Aggregate, Aggregator, Centroid, Convex, LowComplexity, on_one_scale
 from .kemeny import KemenyRanking, kemeny_young
 from .learning import LearnedWeights, learned_weights
 from .losses import (

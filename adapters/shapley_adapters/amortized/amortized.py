@@ -21,13 +21,12 @@ from ..pipeline.settings import Settings
 from .checkpoints import network_digest
 from .efficiency_gaps import warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
-from .fingerprints import Fingerprint
 from .fitting import outside_inference_mode, seeded
 from .networks import build, with_players
 from .objectives import TARGETS
 from .progress import Progress
 from .refinement import Prediction, refined
-from .storage import Description, SavedExplainer, load, save
+from .storage import Description, Fingerprint, SavedExplainer, load, save
 from .training import TrainedNetwork, Training, train
 from .training_rows import SomeRows, TrainingRows
 

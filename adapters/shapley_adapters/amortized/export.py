@@ -24,6 +24,34 @@ from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork, tensor_of
 from .objectives import method_of
 
+ENTRY = "shapley_ext.json"
+"""The name of the metadata in a file."""
+
+INPUTS = ("rows", "active", "total")
+
+RESULTS = ("attributions", "gaps")
+
+Inputs = Sequence[Tensor]
+
+Results = list[npt.NDArray[Any]]
+
+_ENDS = {".pt2": "pt2", ".pt": "torchscript", ".onnx": "onnx"}
+
+_ROUNDING = 1e-5
+"""Largest difference between the file's results and the network's, relative to the largest."""
+
+_MEANINGS = {
+    "rows": "The rows, numbers as they are: the graph standardises them. NaN is not allowed.",
+    "active": "Players that may get an attribution. Pass true everywhere, unless a player is known "
+    "to have no effect. With a reference, players equal to it in single precision get 0 anyway.",
+    "total": "v(N) - v(empty) of each row: the model's output minus that of the reference, after "
+    "the link and the value function, or the surrogate's output; see values. The "
+    "attributions then sum to it: the gap is shared equally among the active players. Pass NaN to "
+    "leave the network's attributions as they are.",
+    "attributions": "One number per player and output, in units of the model's output.",
+    "gaps": "total minus the sum of the network's own attributions; NaN where total is NaN.",
+}
+
 
 @dataclass(frozen=True)
 class ReferenceInputs:
@@ -111,16 +139,6 @@ def example_inputs(
     active = torch.ones(n_rows, n_players, dtype=torch.bool)
     total = torch.linspace(-1.0, 1.0, n_rows * n_outputs, dtype=torch.float64)
     return rows, active, total.reshape(n_rows, n_outputs)
-
-
-ENTRY = "shapley_ext.json"
-"""The name of the metadata in a file."""
-
-INPUTS = ("rows", "active", "total")
-RESULTS = ("attributions", "gaps")
-
-Inputs = Sequence[Tensor]
-Results = list[npt.NDArray[Any]]
 
 
 def format_of(path: str | Path, chosen: str | None) -> str:
@@ -229,7 +247,6 @@ class _without_warnings(warnings.catch_warnings):  # noqa: N801  used as a funct
         return entered
 
 
-_ENDS = {".pt2": "pt2", ".pt": "torchscript", ".onnx": "onnx"}
 _WRITERS: Mapping[str, Callable[[Path, ExportedGraph, Any, str], None]] = {
     "pt2": _write_program,
     "torchscript": _write_script,
@@ -239,22 +256,6 @@ _READERS: Mapping[str, Callable[[Path, Inputs], Results]] = {
     "pt2": _read_program,
     "torchscript": _read_script,
     "onnx": _read_onnx,
-}
-
-
-_ROUNDING = 1e-5
-"""Largest difference between the file's results and the network's, relative to the largest."""
-
-_MEANINGS = {
-    "rows": "The rows, numbers as they are: the graph standardises them. NaN is not allowed.",
-    "active": "Players that may get an attribution. Pass true everywhere, unless a player is known "
-    "to have no effect. With a reference, players equal to it in single precision get 0 anyway.",
-    "total": "v(N) - v(empty) of each row: the model's output minus that of the reference, after "
-    "the link and the value function, or the surrogate's output; see values. The "
-    "attributions then sum to it: the gap is shared equally among the active players. Pass NaN to "
-    "leave the network's attributions as they are.",
-    "attributions": "One number per player and output, in units of the model's output.",
-    "gaps": "total minus the sum of the network's own attributions; NaN where total is NaN.",
 }
 
 

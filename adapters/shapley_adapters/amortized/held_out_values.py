@@ -13,9 +13,9 @@ from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
 from .efficiency_gaps import predictions_and_gaps, with_residual
 from .explainer_network import ExplainerNetwork
-from .unlike_rows import ReferenceRows
 from .stated_errors import RowsWithErrors, StatedErrors
 from .training_rows import SomeRows, TrainingRows
+from .unlike_rows import ReferenceRows
 
 if TYPE_CHECKING:
     from .training import Training
@@ -32,6 +32,10 @@ _PER_PLAYER, _FEWEST_EVALUATIONS = 8, 64
 
 _FEWEST_ROWS = 16
 """Smallest number of rows with values, even above the share: fewer do not rank epochs reliably."""
+
+
+_ROUNDING = 1e-6
+"""Smallest error that is stated, relative to the scale of an output: single precision."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +121,6 @@ def _affordable(total: float, n_players: int, n_held_out: int) -> tuple[int, int
         return n_coalitions, n_held_out
     budget = min(n_coalitions, evaluations_of_label(n_players))
     return budget, min(n_held_out, max(int(total // budget), _FEWEST_ROWS))
-
-
-_ROUNDING = 1e-6
-"""Smallest error that is stated, relative to the scale of an output: single precision."""
 
 
 def stated_errors(

@@ -30,6 +30,38 @@ _MOST_AXES = 8
 _LONGEST_TEXT = 1000
 
 
+FORMAT = 4
+
+_MOST_HEADER_BYTES = 2**23
+
+_MOST_VALUES = 500_000
+"""Bounds of the header, so that no file can use much memory."""
+
+_KEY, _CHECKSUM = "shapley_ext", "sha256"
+
+_NO_CHECKSUM = "0" * 64
+
+_BLOCK = 2**20
+
+_LOADERS = {
+    "explainer": "trained= (shap) or load_trained (captum)",
+    "surrogate": "Surrogate.load",
+}
+
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+
+
 @dataclass(frozen=True)
 class Fields:
     """An object of JSON, whose fields are read one by one.
@@ -159,35 +191,6 @@ def _is_whole(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     is_finite_whole = _is_whole(value) and abs(value) <= _LARGEST
     return is_finite_whole or isinstance(value, float)
-
-
-FORMAT = 4
-
-_MOST_HEADER_BYTES = 2**23
-_MOST_VALUES = 500_000
-"""Bounds of the header, so that no file can use much memory."""
-
-_KEY, _CHECKSUM = "shapley_ext", "sha256"
-_NO_CHECKSUM = "0" * 64
-_BLOCK = 2**20
-
-_LOADERS = {
-    "explainer": "trained= (shap) or load_trained (captum)",
-    "surrogate": "Surrogate.load",
-}
-
-_DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,81 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..array_types import ValueArray
 from ..errors import InvalidArgumentError
 from .efficiency_gaps import HeldOutGaps
 from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork
-from .fingerprints import PROBES, Fingerprint
 from .fitting import in_single_precision
 from .network_files import Fields, NetworkFile, read_file, write_file
 from .networks import NETWORKS, build
 from .objectives import TARGETS, method_of
-from .unlike_rows import MOST_ROWS, ReferenceRows
 from .stated_errors import LIMITS, LIMITS_OF_SIZES, StatedErrors
 from .training import EpochMetrics, TrainedNetwork, Training
+from .unlike_rows import MOST_ROWS, ReferenceRows
+
+PROBES = 8
+"""Number of stored rows."""
+
+
+_BUFFERS = ("centre", "spread", "scale", "empty")
+
+_OF_ERRORS = ("reference_rows", "error_sizes")
+"""Tensors beside the network's, from which its standard errors are computed."""
+
+_REMEDIES = {
+    "simshap": "algorithm='simshap' (shap) or SimShap (captum)",
+    "fastshap": "algorithm='fastshap' (shap) or FastShap (captum)",
+}
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Some rows, and the model's values of them, such as v(∅) and v(N).
+
+    Attributes
+    ----------
+    inputs : Tensor, (R, …)
+        The network's inputs for the rows.
+    values : array, (R, n, K)
+        The model's values.
+    owner : str
+        "explainer" or "surrogate", for messages.
+    """
+
+    inputs: Tensor
+    values: ValueArray
+    owner: str = "explainer"
+
+    @classmethod
+    def from_rows(
+        cls, inputs: Any, empty: ValueArray, grand_minus_empty: ValueArray
+    ) -> Fingerprint:
+        """Return the fingerprint of the first training rows."""
+        inputs_of_probes = torch.as_tensor(np.asarray(inputs[:PROBES]).copy())
+        values = np.stack([empty[:PROBES], empty[:PROBES] + grand_minus_empty[:PROBES]], axis=1)
+        return cls(inputs_of_probes, values)
+
+    def check(self, values: ValueArray) -> None:
+        """Refuse a model with other values, (R, 2, K), of the same rows."""
+        if values.shape != self.values.shape:
+            raise InvalidArgumentError(
+                f"The {self.owner} was trained on a model with {self.values.shape[2]} outputs; "
+                f"this one has {values.shape[2]}."
+            )
+        size = np.abs(self.values).max()
+        gap = np.abs(values - self.values).max()
+        if not gap <= 1e-4 * size:
+            raise InvalidArgumentError(
+                f"The {self.owner} was trained on another model, or with another reference: on "
+                f"{len(values)} stored rows, values differ by up to {gap:.3g}; the largest value "
+                f"is {size:.3g}. Load it with the model and the reference it was trained with, or "
+                "train again."
+            )
 
 
 @dataclass(frozen=True)
@@ -161,17 +221,6 @@ def _check_shapes(file: NetworkFile, prefix: str, network: nn.Module, is_users: 
 
 def _spoken(tensor: tuple[tuple[int, ...], torch.dtype] | None) -> str:
     return "missing" if tensor is None else f"{tensor[0]} of {tensor[1]}"
-
-
-_BUFFERS = ("centre", "spread", "scale", "empty")
-
-_OF_ERRORS = ("reference_rows", "error_sizes")
-"""Tensors beside the network's, from which its standard errors are computed."""
-
-_REMEDIES = {
-    "simshap": "algorithm='simshap' (shap) or SimShap (captum)",
-    "fastshap": "algorithm='fastshap' (shap) or FastShap (captum)",
-}
 
 
 @dataclass(frozen=True)

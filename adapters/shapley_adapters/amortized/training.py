@@ -26,9 +26,9 @@ from .explainer_network import ExplainerNetwork
 from .fitting import LARGEST_GRADIENT, FittedModule, Schedule, fit
 from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values, stated_errors
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
-from .unlike_rows import ReferenceRows
 from .stated_errors import StatedErrors
 from .training_rows import SomeRows, TrainingRows
+from .unlike_rows import ReferenceRows
 
 
 class TrainingOptions(Protocol):

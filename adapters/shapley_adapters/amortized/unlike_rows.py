@@ -17,6 +17,22 @@ from torch import Tensor
 from ..array_types import BoolArray, FloatArray, IntArray
 from .explainer_network import ExplainerNetwork, tensor_of
 
+_SMALLEST_SHIFT, _LARGEST_SHIFT = 0.25, 4.0
+"""Shifts in standard deviations of a column."""
+
+_FEWEST, _MOST = 16, 128
+
+_MOST_USED, _MOST_NUMBERS = 2**14, 2**23
+"""Bounds on the training rows that are copied to be shifted, and on their numbers in total."""
+
+MOST_ROWS, MOST_NUMBERS = 512, 2**20
+"""Bounds on the number of stored rows, and on their numbers in total."""
+
+_ROWS_AT_ONCE = 256
+
+_LARGEST_DISTANCE = 1e15
+"""Larger distances, which may be infinite in single precision, count as this distance."""
+
 
 def mixed_rows(
     rows: npt.NDArray[np.generic], players: IntArray, n_mixed: int, seed: int
@@ -43,16 +59,6 @@ def mixed_rows(
     takes_first = is_first[:, players].reshape(n_mixed, *rows.shape[1:])
     mixed_rows: npt.NDArray[np.generic] = np.where(takes_first, rows[first], rows[second])
     return mixed_rows
-
-
-_SMALLEST_SHIFT, _LARGEST_SHIFT = 0.25, 4.0
-"""Shifts in standard deviations of a column."""
-
-
-_FEWEST, _MOST = 16, 128
-
-_MOST_USED, _MOST_NUMBERS = 2**14, 2**23
-"""Bounds on the training rows that are copied to be shifted, and on their numbers in total."""
 
 
 def n_shifted_rows(n_training: int) -> int:
@@ -158,15 +164,6 @@ def _is_fraction(column: npt.NDArray[Any]) -> bool:
         return False
     numbers = column.astype(np.float64)
     return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
-
-
-MOST_ROWS, MOST_NUMBERS = 512, 2**20
-"""Bounds on the number of stored rows, and on their numbers in total."""
-
-_ROWS_AT_ONCE = 256
-
-_LARGEST_DISTANCE = 1e15
-"""Larger distances, which may be infinite in single precision, count as this distance."""
 
 
 @dataclass(frozen=True)

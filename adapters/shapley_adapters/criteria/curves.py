@@ -12,7 +12,7 @@ from ..array_types import CoalitionArray, FloatArray
 from ..errors import InvalidArgumentError
 from ..games.game import Game
 from .accuracy import ORDERS, counts_of_steps, first_features
-from .game_values import attributions_of_game, own_values
+from .faithfulness import attributions_of_game, own_values
 
 _LEAST_PROBABILITY = 1e-15
 """Probabilities closer to 0 or 1 than this are clipped to it, which keeps log-odds finite."""

@@ -21,8 +21,7 @@ from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, Value
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from .evaluation import background_mean
 from .fingerprints import fingerprint
-from .game import DifferentiableGame, Game
-from .wrapped_game import WrappedGame
+from .game import DifferentiableGame, Game, WrappedGame
 
 if TYPE_CHECKING:
     import torch

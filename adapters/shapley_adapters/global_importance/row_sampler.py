@@ -14,8 +14,7 @@ from ..array_types import AttributionArray, BoolArray, CoalitionArray, IntArray,
 from ..errors import InvalidArgumentError
 from ..estimators.protocol import Estimator
 from ..games.fingerprints import fingerprint
-from ..games.game import DifferentiableGame, FingerprintedGame
-from ..games.wrapped_game import WrappedGame
+from ..games.game import DifferentiableGame, FingerprintedGame, WrappedGame
 from ..graphs.player_graph import PlayerGraph
 from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings

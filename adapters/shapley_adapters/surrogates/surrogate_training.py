@@ -13,12 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from ..amortized.checkpoints import TrainingFingerprint, digest, network_digest
-from ..amortized.fingerprints import PROBES, Fingerprint
 from ..amortized.fitting import FittedModule, Schedule, fit, outside_inference_mode, seeded
 from ..amortized.network_files import Fields, NetworkFile, read_file, write_file
 from ..amortized.networks import checked_network
 from ..amortized.progress import Progress
-from ..amortized.storage import Blueprint, loaded_network, state_of
+from ..amortized.storage import PROBES, Blueprint, Fingerprint, loaded_network, state_of
 from ..arguments import checked_choice, checked_count
 from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import random_subsets
