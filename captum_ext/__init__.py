@@ -38,7 +38,7 @@ from .captum_tools.image_errors import visualize_image_attr_with_error
 from .captum_tools.language_models import LLMAttribution
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared
-from .results.streamed_attributions import StreamedAttributions
+from .results.tensor_results import StreamedAttributions
 
 __all__ = [
     "AVA",

@@ -42,7 +42,7 @@ from .registration import (
     unregister_estimator,
 )
 from .reports import report
-from .results.image_explanations import image_explanation
+from .results.explanations import image_explanation
 from .results.interactions import rank_interactions
 from .results.streamed_explanations import StreamedExplanations
 

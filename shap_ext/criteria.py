@@ -38,7 +38,7 @@ from .argument_types import (
 from .explainers.criteria_games import game_of
 from .inputs.datasets import plain_array_of
 from .inputs.models import as_outputs, prediction_function
-from .results.output_axes import folded, has_outputs, with_outputs
+from .results.explanations import folded, has_outputs, with_outputs
 
 __all__ = [
     "Curve",

@@ -10,12 +10,12 @@ import shap
 from shapley_adapters.arguments import checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.global_importance.estimate_importance import importance_of_attributions
 from shapley_adapters.global_importance.requests import checked_plan
-from shapley_adapters.global_importance.stored_attributions import importance_of_attributions
 
 from .argument_types import Explanation
+from .results.explanations import folded, with_outputs
 from .results.global_importance import ExplainedImportance
-from .results.output_axes import folded, with_outputs
 
 
 def global_importance(

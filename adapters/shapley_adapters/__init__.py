@@ -6,11 +6,10 @@ estimates.
 
 from .estimators.best import Best
 from .estimators.exact import Exact
-from .estimators.graph.c_shapley import CShapley
+from .estimators.graph.c_shapley import CShapley, c_shapley
 from .estimators.graph.c_shapley_regression import ConnectedRegression
 from .estimators.graph.l_shapley import LShapley
 from .estimators.graph.myerson import Myerson
-from .estimators.graph.options import c_shapley
 from .estimators.least_squares.regression import LeastSquares, UnbiasedLeastSquares, least_squares
 from .estimators.odd_gp.estimator import OddGP
 from .estimators.owen import Owen

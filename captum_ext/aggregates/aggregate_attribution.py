@@ -12,8 +12,7 @@ import captum.attr
 from torch import Tensor
 
 import shapley_adapters.aggregation as core
-from shapley_adapters.aggregation.base_explainers import name_of
-from shapley_adapters.aggregation.spent_evaluations import latest_evaluations
+from shapley_adapters.aggregation.base_explainers import latest_evaluations, name_of
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError

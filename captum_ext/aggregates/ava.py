@@ -18,12 +18,11 @@ from shapley_adapters.aggregation import (
     NeighbourSearch,
     averaged_over_neighbours,
 )
-from shapley_adapters.aggregation.base_explainers import name_of
-from shapley_adapters.aggregation.row_cache import RowCache
+from shapley_adapters.aggregation.base_explainers import RowCache, name_of
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.torch_support.attributions import module_version
+from shapley_adapters.torch_support.array_module import module_version
 from shapley_adapters.torch_support.tensor_arrays import array_of_tensor
 
 from ..argument_types import Inputs, Method, Target

@@ -20,7 +20,7 @@ from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
 from shapley_adapters.pipeline.settings import checked_tolerance
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
-from shapley_adapters.workers.jobs import checked_n_jobs
+from shapley_adapters.workers.worker_processes import checked_n_jobs
 
 from ..argument_types import Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
@@ -36,7 +36,7 @@ from .attribute_methods import NamedAttribution, attribute_method, future_method
 if TYPE_CHECKING:
     from shapley_adapters.batches.batch_function import BatchFunction
 
-    from ..results.streamed_attributions import StreamedAttributions
+    from ..results.tensor_results import StreamedAttributions
 
 
 _AnyGame: TypeAlias = ForwardFunctionGame | ClassValueGame | BatchGame

@@ -12,7 +12,7 @@ from torch import Tensor
 from shapley_adapters.arguments import checked_choice, checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentTypeError
-from shapley_adapters.interactions.indices import INDICES
+from shapley_adapters.interactions.result import INDICES
 
 from ..inputs.checks import checked_inputs
 

@@ -12,12 +12,9 @@ import torch
 from torch import Tensor
 
 from shapley_adapters.arguments import checked_choice
-from shapley_adapters.batches.frame_arrays import with_floats
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.frames import pandas_frame
-from shapley_adapters.streams.arrow import is_arrow
-from shapley_adapters.streams.row_blocks import Block
-from shapley_adapters.streams.sources import is_sliced, items_of, slices_of
+from shapley_adapters.frames import pandas_frame, with_floats
+from shapley_adapters.streams.sources import Block, is_arrow, is_sliced, items_of, slices_of
 
 from .baselines import BaselineDistribution
 from .forward_arguments import PerExample, Shared, as_tuple

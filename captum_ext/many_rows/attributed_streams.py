@@ -18,14 +18,13 @@ from shapley_adapters.streams.explained_stream import (
 )
 from shapley_adapters.streams.files import checked_out
 from shapley_adapters.streams.identity import option_texts, text_of
-from shapley_adapters.streams.row_blocks import Block, n_rows_of
-from shapley_adapters.streams.sources import n_rows_known, opened
+from shapley_adapters.streams.sources import Block, n_rows_known, n_rows_of, opened
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Baselines, FeatureMask, Inputs, Target
 from ..inputs.forward_arguments import as_tuple
 from ..inputs.streamed_rows import StreamedRows, check_shared, identity_of, join_tensors
-from ..results.streamed_attributions import StreamedAttributions, array_name
+from ..results.tensor_results import StreamedAttributions, array_name
 
 
 def attribute_stream(

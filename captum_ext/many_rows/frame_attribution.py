@@ -15,8 +15,8 @@ from shapley_adapters.batches.batch_function import (
     BatchFunction,
     make_batch_function,
 )
-from shapley_adapters.batches.frame_arrays import floats_from_frame
 from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.frames import floats_from_frame
 
 
 def batch_function(

@@ -17,7 +17,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.torch_support.tensor_arrays import array_of
-from shapley_adapters.workers.jobs import checked_n_jobs
+from shapley_adapters.workers.worker_processes import checked_n_jobs
 
 from ..argument_types import Explanation, Outputs, Rows, Table
 from ..explainers.coalition_explainer import CoalitionExplainer
@@ -25,8 +25,7 @@ from ..explainers.legacy_calls import check_sums, no_expected_value, shared_valu
 from ..explainers.model_explainer import ModelExplainer
 from ..inputs.datasets import plain_array_of, table_of_row
 from ..results.call_records import with_record
-from ..results.explanations import explanation
-from ..results.output_axes import folded, has_outputs
+from ..results.explanations import explanation, folded, has_outputs
 from ..shap_internals import is_op_chain
 from .base_explainers import BaseExplainer, base_explainer_of
 

@@ -15,7 +15,7 @@ from shapley_adapters.aggregation import (
     SpentEvaluations,
     averaged_over_neighbours,
 )
-from shapley_adapters.aggregation.row_cache import RowCache
+from shapley_adapters.aggregation.base_explainers import RowCache
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError
@@ -26,7 +26,7 @@ from ..argument_types import ExplainerLike, Metric, Model, Table
 from ..explainers.shared_parameters import documented
 from ..inputs.datasets import plain_array_of
 from ..inputs.models import inner_model, is_torch_module
-from ..results.output_axes import folded, has_outputs
+from ..results.explanations import folded, has_outputs
 from ..shap_internals import background_of
 from .aggregate_explainer import AggregateExplainer, Combination, Spread
 from .base_explainers import BaseExplainer, check_explainer
@@ -214,6 +214,6 @@ def _rows_at(data: Table, indices: IntArray) -> Any:
 def _version(model: Model) -> Any:
     if not is_torch_module(inner_model(model)):
         return ()
-    from shapley_adapters.torch_support.attributions import module_version
+    from shapley_adapters.torch_support.array_module import module_version
 
     return module_version(inner_model(model))

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import shap
 
-from shapley_adapters.aggregation.base_explainers import name_of, parameters_of
-from shapley_adapters.aggregation.spent_evaluations import latest_evaluations
+from shapley_adapters.aggregation.base_explainers import latest_evaluations, name_of, parameters_of
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
@@ -21,7 +20,7 @@ from ..argument_types import ExplainerLike, Explanation, Table
 from ..explainers.coalition_explainer import CoalitionExplainer
 from ..global_generator import restored_generator, state_of
 from ..inputs.models import inner_model, is_torch_module, prediction_function
-from ..results.output_axes import has_outputs
+from ..results.explanations import has_outputs
 from ..shap_internals import needed_evaluations
 
 _ON_ARRAYS = ("exact", "permutation", "partition", "additive")
@@ -106,7 +105,7 @@ class BaseExplainer:
 
     def _answer(self, rows: Table, arguments: dict[str, Any]) -> Any:
         if self.is_attribution:
-            from shapley_adapters.torch_support.attributions import attributions_of_rows
+            from shapley_adapters.torch_support.array_module import attributions_of_rows
 
             return attributions_of_rows(self.explainer, np.asarray(rows), arguments)
         if self.random_state is not None:

@@ -13,7 +13,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 
 from ..argument_types import Explanation, Table
-from ..results.output_axes import folded, has_outputs, unfolded
+from ..results.explanations import folded, has_outputs, unfolded
 from .aggregate_explainer import AggregateExplainer, Combination, Spread
 from .base_explainers import BaseExplainer, ExplainerResult, checked_explainers
 

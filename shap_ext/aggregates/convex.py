@@ -32,7 +32,7 @@ from ..explainers.criteria_games import game_of
 from ..explainers.shared_parameters import documented
 from ..inputs.datasets import plain_array_of
 from ..inputs.models import as_outputs, prediction_function
-from ..results.output_axes import folded, has_outputs
+from ..results.explanations import folded, has_outputs
 from ..shap_internals import background_of
 from .base_explainers import in_form_of
 from .candidate_explainer import CandidateExplainer, explained_by_all

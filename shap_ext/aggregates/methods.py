@@ -17,7 +17,7 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 
 from ..argument_types import Explanation, Table, Values
 from ..explainers.shared_parameters import documented
-from ..results.output_axes import folded, unfolded, with_outputs
+from ..results.explanations import folded, unfolded, with_outputs
 from .candidate_explainer import CandidateExplainer
 
 

@@ -30,19 +30,17 @@ from shapley_adapters.games.value_functions import (
     ValueFunctionOrName,
     checked_value_function,
 )
-from shapley_adapters.interactions.indices import checked_index
+from shapley_adapters.interactions.result import checked_index
 from shapley_adapters.pipeline.settings import checked_tolerance
-from shapley_adapters.workers.jobs import checked_n_jobs
+from shapley_adapters.workers.worker_processes import checked_n_jobs
 
 from ..argument_types import Groups, Outputs, Rows
 from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
 from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
-from ..inputs.column_groups import checked_groups
+from ..inputs.column_groups import PlayerLayout, checked_groups
 from ..inputs.datasets import table_of_row
-from ..inputs.fitted_models import warn_of_classes
-from ..inputs.models import inner_model, prediction_function
-from ..inputs.player_layouts import PlayerLayout
+from ..inputs.models import inner_model, prediction_function, warn_of_classes
 from ..results.call_records import with_record
 from ..results.explanations import explanations
 from ..results.interactions import interaction_explanation

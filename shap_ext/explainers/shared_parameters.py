@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from shapley_adapters.constructors import fill_docstring
-from shapley_adapters.estimators.graph import options as connected_forms
+from shapley_adapters.estimators.graph import c_shapley as connected_forms
 from shapley_adapters.estimators.least_squares.regression import OPTIONS as LEAST_SQUARES_OPTIONS
 
 ExplainerT = TypeVar("ExplainerT", bound=type)

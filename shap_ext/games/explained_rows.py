@@ -13,11 +13,10 @@ from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeErr
 
 from ..argument_types import Groups, Masker
 from ..inputs.backgrounds import Background, bounded_background, check_masker
-from ..inputs.column_groups import ColumnGroups, make_groups
+from ..inputs.column_groups import ColumnGroups, PlayerLayout, make_groups, zero_background
 from ..inputs.datasets import Dataset, checked_dataset
 from ..inputs.masked_rows import MaskedRow
 from ..inputs.models import inner_model, is_torch_module
-from ..inputs.player_layouts import PlayerLayout, zero_background
 from ..results.explanations import Part, packed
 from .dense_game import TabularGame
 from .game_choice import masker_game, tabular_game

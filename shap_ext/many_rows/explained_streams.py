@@ -14,12 +14,18 @@ from shapley_adapters.arguments import checked_flag
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.frames import pandas_frame
 from shapley_adapters.streams import explained_stream
-from shapley_adapters.streams.arrow import is_arrow
 from shapley_adapters.streams.explained_stream import ExplainedBlock, StreamCall
 from shapley_adapters.streams.files import checked_out
 from shapley_adapters.streams.identity import option_texts, text_of
-from shapley_adapters.streams.row_blocks import Block, join_tables
-from shapley_adapters.streams.sources import is_sliced, items_of, n_rows_known, opened
+from shapley_adapters.streams.sources import (
+    Block,
+    is_arrow,
+    is_sliced,
+    items_of,
+    join_tables,
+    n_rows_known,
+    opened,
+)
 from shapley_adapters.torch_support.tensor_arrays import array_of, is_tensor
 
 from ..argument_types import Outputs

@@ -12,14 +12,19 @@ import shap
 from shapley_adapters import Estimate
 from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.interactions.indices import pairs_of
 from shapley_adapters.interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
-from shapley_adapters.interactions.result import PairInteractions
+from shapley_adapters.interactions.result import PairInteractions, pairs_of
 from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import Explanation, Outputs
 from .bounded_explanation import BoundedExplanation
 from .explanations import OutputSelection, Part, explanation, packed
+
+_UPPER = 0.975
+"""The quantile at the upper end of a 95 % interval."""
+
+_TOLERANCE = 1e-6
+"""Intervals that are wider than normal ones by at most this share are taken for normal ones."""
 
 
 def interaction_explanation(
@@ -125,13 +130,6 @@ def _joined_data(parts: Sequence[Part]) -> Any:
 
 def _is_numeric(data: object) -> bool:
     return isinstance(data, np.ndarray) and data.dtype.kind in "biuf"
-
-
-_UPPER = 0.975
-"""The quantile at the upper end of a 95 % interval."""
-
-_TOLERANCE = 1e-6
-"""Intervals that are wider than normal ones by at most this share are taken for normal ones."""
 
 
 def rank_interactions(

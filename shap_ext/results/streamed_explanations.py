@@ -8,8 +8,7 @@ import numpy as np
 
 from shapley_adapters.errors import InvalidArgumentTypeError
 from shapley_adapters.streams import StreamedValues
-from shapley_adapters.streams.row_blocks import rows_of
-from shapley_adapters.streams.sources import is_sliced
+from shapley_adapters.streams.sources import is_sliced, rows_of
 
 from .explanations import explanation
 

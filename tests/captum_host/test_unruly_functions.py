@@ -29,7 +29,7 @@ from shapley_adapters.errors import (
     InvalidArgumentTypeError,
     ModelOutputError,
 )
-from shapley_adapters.torch_support.attributions import attributions_of_rows
+from shapley_adapters.torch_support.array_module import attributions_of_rows
 from tests.captum_host.networks import examples, network, oracle
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.tolerances import Tolerances

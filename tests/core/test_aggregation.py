@@ -23,7 +23,7 @@ from shapley_adapters.aggregation import (
     learned_weights,
     trade_off,
 )
-from shapley_adapters.aggregation.row_cache import RowCache
+from shapley_adapters.aggregation.base_explainers import RowCache
 from shapley_adapters.criteria import complexity, faithfulness
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from tests.helpers.brute_force import shapley_values

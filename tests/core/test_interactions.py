@@ -18,7 +18,7 @@ from shapley_adapters.estimators.odd_gp.kernels import (
     sizes_of_interactions,
 )
 from shapley_adapters.estimators.odd_gp.prior_fitting import FixedPoint
-from shapley_adapters.interactions.indices import INDICES, sum_of_squares, weights_of_members
+from shapley_adapters.interactions.result import INDICES, sum_of_squares, weights_of_members
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.interaction_oracles import (

@@ -11,7 +11,7 @@ import shap
 
 import shap_ext
 from shapley_adapters.errors import CheckpointError
-from shapley_adapters.streams.arrow import batches_of_file
+from shapley_adapters.streams.sources import batches_of_file
 
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("lightning")

@@ -1,6 +1,7 @@
 """Combining several explanations into one, on arrays with features last."""
 
 from .aggregators import Aggregate, Aggregator, Centroid, Convex, LowComplexity, on_one_scale
+from .base_explainers import SpentEvaluations
 from .kemeny import KemenyRanking, kemeny_young
 from .learning import LearnedWeights, learned_weights
 from .losses import (
@@ -10,7 +11,6 @@ from .losses import (
     UnfaithfulnessLoss,
 )
 from .neighbours import NeighbourIndex, NeighbourSearch, averaged_over_neighbours
-from .spent_evaluations import SpentEvaluations
 from .trade_off import TradeOff, trade_off
 
 __all__ = [

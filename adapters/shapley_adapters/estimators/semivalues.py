@@ -12,7 +12,7 @@ from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import kernel_total, random_subsets
 from ..errors_of_means import pooled_variances
 from .efficiency import share_residual
-from .kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws
+from .pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
 from .protocol import DesignRequest, Estimator, Solution
 from .units import UnitDesign, select_within_budget
 

@@ -1,4 +1,4 @@
-"""Enumeration of connected sets of nodes.
+"""Enumeration of connected sets of nodes, and their weights in the Myerson value.
 
 A set is a whole number: node j is in the set if bit j is 1. The sets are within a small subgraph,
 so that the numbers are short for large graphs too.
@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.special
 
-from ..array_types import BoolArray, IntArray
+from ..array_types import BoolArray, FloatArray, IntArray
 from .player_graph import PlayerGraph
 
 
@@ -194,3 +195,24 @@ def as_rows(sets: Sequence[int], n_nodes: int) -> BoolArray:
     together = b"".join(members.to_bytes(n_bytes, "little") for members in sets)
     table = np.frombuffer(together, dtype=np.uint8).reshape(-1, n_bytes)
     return np.unpackbits(table, axis=1, count=n_nodes, bitorder="little").view(bool)
+
+
+def set_weights(sizes: IntArray, n_next: IntArray) -> FloatArray:
+    """Return (u − 1)! b! / (u + b)! for sets of u nodes with b nodes in their boundaries.
+
+    It is the probability that in a random order a given member is the last one of the set, and the
+    whole boundary comes after it, so that the member completes the set as a component.
+    """
+    weights: FloatArray = 1.0 / (sizes * scipy.special.comb(sizes + n_next, n_next))
+    return weights
+
+
+def boundary_weights(sizes: IntArray, n_next: IntArray) -> FloatArray:
+    """Return u! (b − 1)! / (u + b)!, the probability that a given boundary node extends the set.
+
+    That is: all members come first, then this node before the rest of the boundary. It is 0 if
+    there is no boundary.
+    """
+    with np.errstate(divide="ignore"):
+        weights = 1.0 / (n_next * scipy.special.comb(sizes + n_next, n_next))
+    return np.where(n_next > 0, weights, 0.0)

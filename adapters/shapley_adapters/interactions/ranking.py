@@ -22,7 +22,7 @@ import scipy.stats
 from ..arguments import checked_probability
 from ..array_types import BoolArray, FloatArray, IntArray
 from ..errors import InvalidArgumentError
-from .indices import pairs_of
+from .result import pairs_of
 
 _ROUNDING = 1e-9
 """Interactions below this, relative to the values of the game, are rounding of our own work."""

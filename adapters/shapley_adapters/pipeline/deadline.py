@@ -14,7 +14,7 @@ from ..errors import BudgetError, InvalidArgumentError
 from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
-from ..workers.jobs import jobs_of
+from ..workers.worker_processes import jobs_of
 from .costs import Costs, named
 from .one_round import estimate_round
 from .result import Estimate

@@ -10,7 +10,7 @@ from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
-from ..workers.jobs import jobs_of
+from ..workers.worker_processes import jobs_of
 from .costs import Costs, expected_error, named, warn_of_long_call
 from .deadline import estimate_until
 from .one_round import estimate_round

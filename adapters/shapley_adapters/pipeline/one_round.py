@@ -18,7 +18,7 @@ from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..progress_bars import BY_MEAN_SPEED
-from ..workers.jobs import jobs_of
+from ..workers.worker_processes import jobs_of
 from .costs import Costs, forecast_own_seconds
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .result import Estimate, blank_estimate

@@ -18,9 +18,9 @@ from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..errors import ShapleyExtError, WorkerError, first_row, row_number, rows_counted_from
 from ..games.evaluation import Evaluator, ran_out_of_memory
 from ..games.game import Game
-from ..workers.jobs import Jobs
 from ..workers.pickles import Pickled, load
 from ..workers.worker_processes import (
+    Jobs,
     ProcessSettings,
     RecordedWarning,
     at_most_threads,

@@ -17,8 +17,7 @@ from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray
 from ..errors import InvalidArgumentError
 from ..estimators.exact import MAX_PLAYERS, FullDesign
 from ..estimators.protocol import Estimator, Solution
-from ..interactions.indices import pairs_of, weights_of_members
-from ..interactions.result import PairInteractions, PairSolution
+from ..interactions.result import PairInteractions, PairSolution, pairs_of, weights_of_members
 from .designs import PendingRows
 from .settings import RowBudget, Settings, needs_enumeration
 

@@ -27,7 +27,7 @@ from .files import (
 )
 from .identity import check_same, digest
 from .journal import ChunkRecord, Journal, JournalHeader, ResultArray
-from .row_blocks import Block, n_rows_of, rechunked, rows_of
+from .sources import Block, n_rows_of, rechunked, rows_of
 
 READ_ROWS = 1000
 """Rows that are read at a time, and the largest chunk where the user gives no size."""

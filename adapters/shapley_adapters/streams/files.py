@@ -17,8 +17,15 @@ from filelock import FileLock, Timeout
 
 from ..arguments import checked_path
 from ..errors import CheckpointError, InvalidArgumentError
-from .arrow import FORMATS, pyarrow_module
 from .journal import ChunkRecord, ResultArray, damaged, flush_folder, flush_to_disk
+from .sources import FORMATS, pyarrow_module
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+_HEADER_BYTES = 512
+"""The size of the header of our .npy files, in which any number of rows fits."""
+
+_READ_BYTES = 2**22
 
 
 @contextmanager
@@ -46,14 +53,6 @@ def only_writer(out: Path) -> Iterator[None]:
         with suppress(OSError):
             path.unlink()
         lock.release()
-
-
-Arrays = Mapping[str, npt.NDArray[Any]]
-
-_HEADER_BYTES = 512
-"""The size of the header of our .npy files, in which any number of rows fits."""
-
-_READ_BYTES = 2**22
 
 
 class ResultFiles(Protocol):

@@ -18,11 +18,12 @@ from ...graphs.connected_sets import (
     Subgraph,
     all_connected_sets,
     as_rows,
+    boundary_weights,
     members_of,
     n_sets_at_least,
+    set_weights,
     subgraph_of,
 )
-from ...graphs.set_weights import boundary_weights, set_weights
 from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
 from .linear_design import (
     LinearDesign,

@@ -18,7 +18,7 @@ import scipy.linalg
 from ...array_types import AttributionArray, CoalitionArray, FloatArray, ValueArray
 from ...coalitions.tables import kernel_mass
 from ...errors import SingularSystemError
-from ...interactions.indices import membership, pairs_of
+from ...interactions.result import membership, pairs_of
 
 if TYPE_CHECKING:
     from .regression import LeastSquaresDesign

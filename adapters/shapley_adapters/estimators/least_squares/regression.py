@@ -33,8 +33,8 @@ from ...coalitions.tables import (
 )
 from ...errors import InvalidArgumentError
 from ...interactions.result import PairSolution
-from ..kernel_draws import CoalitionDraws, draw_by_kernel, solution_by_draws
 from ..linear_algebra import ConstrainedFit, RidgeFit, fit_with_fixed_sum
+from ..pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 

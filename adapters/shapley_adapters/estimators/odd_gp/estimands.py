@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...array_types import FloatArray, IntArray
-from ...interactions.indices import (
+from ...interactions.result import (
     membership,
     pair_numbers,
     pairs_of,

@@ -18,11 +18,9 @@ from ...array_types import (
 )
 from ...cooperators.choices import checked_prior
 from ...errors import InvalidArgumentError
-from ...interactions.indices import INDICES
-from ...interactions.result import PairSolution
+from ...interactions.result import INDICES, PairSolution
 from ..cross_fitting import cross_fitted
-from ..kernel_draws import CoalitionDraws, select_draws
-from ..pair_folds import FOLDS, FoldedDraws, draw_folds
+from ..pair_folds import FOLDS, CoalitionDraws, FoldedDraws, draw_folds, select_draws
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from .design import n_pairs_before_choice, pairs_for_smooth_games, spread_pairs
 from .estimands import Estimand, PairInteractions, ShapleyValues, TaylorPart
@@ -41,6 +39,13 @@ from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
 from .prior_fitting import log_weights_from_scores
 from .smooth_games import are_smooth
 from .wider_intervals import variances_of_jumps
+
+WEIGHTS = ("learned", "equal")
+
+_FREEDOM_OF_FEW = 2.0
+"""Degrees of freedom of the errors if there are at most as many pairs as players. So few pairs
+hardly determine the scale of a game. Measured with 20 to 100 players: with these degrees of
+freedom, confidence intervals have their nominal coverage on most games."""
 
 
 def prior_shares(means: AttributionArray, standard_errors: AttributionArray) -> FloatArray:
@@ -63,14 +68,6 @@ def prior_shares(means: AttributionArray, standard_errors: AttributionArray) -> 
     expected = determined + undetermined
     shares: FloatArray = undetermined / np.where(expected > 0, expected, 1.0)
     return shares
-
-
-WEIGHTS = ("learned", "equal")
-
-_FREEDOM_OF_FEW = 2.0
-"""Degrees of freedom of the errors if there are at most as many pairs as players. So few pairs
-hardly determine the scale of a game. Measured with 20 to 100 players: with these degrees of
-freedom, confidence intervals have their nominal coverage on most games."""
 
 
 @dataclass(frozen=True)

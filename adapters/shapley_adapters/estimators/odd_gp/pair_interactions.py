@@ -15,8 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...array_types import AttributionArray, BoolArray, CoalitionArray, FloatArray, IntArray
-from ...interactions.indices import membership, pairs_of
-from ...interactions.result import PairSolution
+from ...interactions.result import PairSolution, membership, pairs_of
 from .kernels import FEWEST_PLAYERS
 from .posterior import Posterior
 

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from ...array_types import FloatArray, IntArray
-from ...interactions.indices import pair_numbers, pairs_of
+from ...interactions.result import pair_numbers, pairs_of
 from .estimands import Estimand
 from .factors import LowerFactors
 from .kernels import Kernel, Prior
