@@ -11,7 +11,7 @@ from shapley_adapters.arguments import checked_flag
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.global_importance.estimate_importance import importance_of_attributions
-from shapley_adapters.global_importance.requests import checked_plan
+from shapley_adapters.global_importance.losses import checked_plan
 
 from .argument_types import Explanation
 from .results.explanations import folded, with_outputs

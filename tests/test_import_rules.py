@@ -81,14 +81,11 @@ FLOORS = {
 SHARED_BY_ESTIMATORS = {
     "checked_results",  # of estimators of other packages
     "cross_fitting",
-    "efficiency",
-    "kernel_draws",
     "linear_algebra",
     "odd_gp",  # its regression, whose errors SHEAR estimates
     "pair_folds",
     "protocol",
     "registered",
-    "strata",
     "units",
 }
 

@@ -272,7 +272,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             `attribution_error_<feature>` with `return_standard_error`, and
             `attribution_base_value`. For several outputs, names end with `_<index>`.
         """
-        from ..many_rows.frame_attribution import batch_function
+        from ..many_rows.attributed_streams import batch_function
 
         options = {
             "baselines": baselines,

@@ -11,8 +11,13 @@ from shapley_adapters.arguments import checked_count, checked_flag, checked_seed
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.games.value_functions import checked_value_function
 from shapley_adapters.global_importance.estimate_importance import estimate_importance
-from shapley_adapters.global_importance.losses import LossFunction, checked_loss
-from shapley_adapters.global_importance.requests import LossGame, check_no_loss, checked_plan
+from shapley_adapters.global_importance.losses import (
+    LossFunction,
+    LossGame,
+    check_no_loss,
+    checked_loss,
+    checked_plan,
+)
 from shapley_adapters.global_importance.result import GlobalImportance
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.torch_support.tensor_arrays import array_of

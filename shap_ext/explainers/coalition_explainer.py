@@ -41,7 +41,7 @@ from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import PlayerLayout, checked_groups
 from ..inputs.datasets import table_of_row
 from ..inputs.models import inner_model, prediction_function, warn_of_classes
-from ..results.call_records import with_record
+from ..results.bounded_explanation import with_record
 from ..results.explanations import explanations
 from ..results.interactions import interaction_explanation
 from ..shap_internals import BAR_DELAY, background_of, is_op_chain
@@ -377,7 +377,7 @@ class CoalitionExplainer(ModelExplainer):
         0   7     1.5     1.5              0.0
         1   8     5.0     5.0              0.0
         """
-        from ..many_rows.frame_explainer import batch_function
+        from ..many_rows.explained_streams import batch_function
 
         options = {
             "max_evals": max_evals,

@@ -14,7 +14,7 @@ import shap
 
 from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
-from shapley_adapters.threads.blas_threads import one_blas_thread
+from shapley_adapters.threads.thread_limits import one_blas_thread
 
 from ..argument_types import Table
 from .masked_rows import Mask, MaskedRow

@@ -11,8 +11,13 @@ from shapley_adapters.arguments import checked_flag, checked_seed, count_or_auto
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.games.value_functions import checked_value_function
 from shapley_adapters.global_importance.estimate_importance import estimate_importance
-from shapley_adapters.global_importance.losses import LossFunction, checked_loss
-from shapley_adapters.global_importance.requests import LossGame, check_no_loss, checked_plan
+from shapley_adapters.global_importance.losses import (
+    LossFunction,
+    LossGame,
+    check_no_loss,
+    checked_loss,
+    checked_plan,
+)
 
 from ..argument_types import Rows
 from ..results.global_importance import ExplainedImportance

@@ -16,6 +16,7 @@ safetensors = pytest.importorskip("safetensors.torch")
 from lightning.pytorch.callbacks import Callback  # noqa: E402
 
 from shapley_adapters.amortized.amortized import AmortizedShapley  # noqa: E402
+from shapley_adapters.amortized.efficiency_gaps import TrainingRows  # noqa: E402
 from shapley_adapters.amortized.explainer_network import ExplainerNetwork  # noqa: E402
 from shapley_adapters.amortized.fitting import seeded  # noqa: E402
 from shapley_adapters.amortized.networks import MLP, TokenNetwork, UNet, build  # noqa: E402
@@ -26,7 +27,6 @@ from shapley_adapters.amortized.objectives import (  # noqa: E402
     stochastic_loss,
 )
 from shapley_adapters.amortized.training import Training  # noqa: E402
-from shapley_adapters.amortized.training_rows import TrainingRows  # noqa: E402
 from shapley_adapters.amortized.unlike_rows import mixed_rows  # noqa: E402
 from shapley_adapters.errors import InvalidArgumentError  # noqa: E402
 

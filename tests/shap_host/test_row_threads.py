@@ -12,7 +12,7 @@ import shap_ext  # noqa: F401 # it makes shap know the algorithms
 from shapley_adapters.estimators.odd_gp import posteriors_of_rows as odd_gp
 from shapley_adapters.estimators.odd_gp import prior_fitting
 from shapley_adapters.estimators.odd_gp.estimands import ShapleyValues
-from shapley_adapters.threads import row_threads
+from shapley_adapters.threads import thread_limits
 
 X = np.random.default_rng(0).normal(size=(37, 9))
 """Rows of two blocks of almost one size."""
@@ -33,7 +33,7 @@ def explain(rows=X):
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch):
-    monkeypatch.setattr(row_threads, "_n_cores", lambda: 4)
+    monkeypatch.setattr(thread_limits, "_n_cores", lambda: 4)
 
 
 @pytest.fixture
@@ -118,19 +118,19 @@ def test_numpy_settings_of_the_caller_hold_in_threads(monkeypatch):
 
 def test_the_number_of_threads():
     with threadpool_limits(1, "blas"):
-        assert row_threads.n_threads_for_rows() == 1
+        assert thread_limits.n_threads_for_rows() == 1
         with joblib.parallel_config(n_jobs=2):
-            assert row_threads.n_threads_for_rows() == 2
+            assert thread_limits.n_threads_for_rows() == 2
     with threadpool_limits(3, "blas"):
-        assert row_threads.n_threads_for_rows() == 3
+        assert thread_limits.n_threads_for_rows() == 3
         with joblib.parallel_config(n_jobs=1):
-            assert row_threads.n_threads_for_rows() == 1
+            assert thread_limits.n_threads_for_rows() == 1
         # Jobs of joblib share the cores already.
-        count = joblib.delayed(row_threads.n_threads_for_rows)
+        count = joblib.delayed(thread_limits.n_threads_for_rows)
         jobs = joblib.Parallel(n_jobs=2, backend="threading")
         assert jobs([count(), count()]) == [1, 1]
     with threadpool_limits(64, "blas"):
-        assert row_threads.n_threads_for_rows() == 4  # the cores
+        assert thread_limits.n_threads_for_rows() == 4  # the cores
 
 
 def test_memory_bounds_the_number_of_threads():

@@ -2,7 +2,7 @@
 
 from .aggregators import Aggregate, Aggregator, Centroid, Convex, LowComplexity, on_one_scale
 from .base_explainers import SpentEvaluations
-from .kemeny import KemenyRanking, kemeny_young
+from .centroids import KemenyRanking, kemeny_young
 from .learning import LearnedWeights, learned_weights
 from .losses import (
     ComplexityLoss,

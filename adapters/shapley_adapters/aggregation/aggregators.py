@@ -14,9 +14,8 @@ from ..array_types import FloatArray
 from ..criteria.accuracy import ORDERS
 from ..criteria.attribution_arrays import checked_attributions
 from ..errors import InvalidArgumentError
-from ..threads.blas_threads import one_blas_thread
-from .centroids import centroid, checked_order, checked_power
-from .kemeny import KemenyRanking, kemeny_young
+from ..threads.thread_limits import one_blas_thread
+from .centroids import KemenyRanking, centroid, checked_order, checked_power, kemeny_young
 from .learning import checked_weights
 from .losses import combined
 from .low_complexity import LowComplexityResult, descend, shrink

@@ -1,21 +1,30 @@
-"""Centroids: the explanation with the least sum of powers of distances to several others."""
+"""Centroids: the explanation with the least sum of powers of distances to several others.
+
+Of rankings, it is the one with the least sum of Kendall distances: the Kemeny–Young rule.
+"""
 
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import scipy.optimize
+import scipy.sparse
 
-from ..array_types import FloatArray
-from ..errors import (
-    InvalidArgumentError,
-    InvalidArgumentTypeError,
-    ShapleyExtError,
-)
+from ..array_types import FloatArray, IntArray
+from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ShapleyExtError
 
 _BISECTIONS = 200
+
+
+_LARGEST_EXACT = 60
+"""Size of the largest block of features that is ranked exactly."""
+
+_PROOF = 1e-6
+"""The distance is a multiple of 1/2, so that a bound within this gap proves optimality."""
 
 
 def checked_order(distance: Any) -> float:
@@ -158,3 +167,192 @@ def _optimal_candidate(points: FloatArray, order: float) -> int | None:
         if np.linalg.norm(pull, ord=dual) <= n_here * (1 + 1e-12):
             return i
     return None
+
+
+@dataclass(frozen=True)
+class KemenyRanking:
+    """A consensus ranking, and a bound of its distance to the best one.
+
+    Attributes
+    ----------
+    order : array, (M,)
+        The features, the first-ranked first.
+    distance : float
+        Sum of Kendall's distances to the candidates' rankings: the number of pairs in the opposite
+        order. A tie of a candidate counts half.
+    bound : float
+        A lower bound of the distance of every ranking.
+    """
+
+    order: IntArray
+    distance: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """The largest possible difference between this distance and the smallest one."""
+        return max(0.0, self.distance - self.bound)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the bound proves that no ranking has a smaller distance."""
+        return self.gap <= _PROOF
+
+    @property
+    def scores(self) -> FloatArray:
+        """The ranking as attributions, (M,): M for the first feature down to 1 for the last."""
+        scores = np.empty(len(self.order))
+        scores[self.order] = np.arange(len(self.order), 0, -1)
+        return scores
+
+
+def kemeny_young(keys: FloatArray, *, approximate: bool = False) -> KemenyRanking:
+    """Return the ranking of least total Kendall distance to the rankings of several keys.
+
+    Features are first split into blocks: a majority ranks each feature of a block before each
+    feature of the later blocks, so that every optimal ranking keeps the order of the blocks. Each
+    block is then ranked by integer programming (HiGHS), with one variable per pair and transitivity
+    as constraints. The solver's bound is the proof.
+
+    Parameters
+    ----------
+    keys : array, (G, M)
+        Numbers by which each of G candidates ranks the features, the largest first; equal keys are
+        a tie.
+    approximate : bool
+        Whether blocks of more than 60 features may be ranked by Borda counts and then improved by
+        moves of single features. The bound is then the sum over pairs of the smaller number of
+        votes.
+
+    Returns
+    -------
+    KemenyRanking
+        If several rankings are optimal, one of them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a block has more than 60 features and `approximate` is False.
+    """
+    prefers = _preferences(keys)
+    order: list[int] = []
+    inside = bound_inside = 0.0
+    for block in _blocks(prefers):
+        block_prefers = prefers[np.ix_(block, block)]
+        if len(block) <= _LARGEST_EXACT:
+            ranked, bound = _exact(block_prefers)
+        elif approximate:
+            ranked, bound = _by_moves(block_prefers)
+        else:
+            raise InvalidArgumentError(
+                f"Majorities do not order a block of {len(block)} features, and the exact "
+                f"consensus ranking is limited to {_LARGEST_EXACT}. Pass approximate=True for an "
+                "approximate ranking with a bound, or group features."
+            )
+        order += [int(feature) for feature in block[ranked]]
+        inside += _distance(block_prefers, ranked)
+        bound_inside += bound
+    ranking = np.array(order)
+    distance = _distance(prefers, ranking)
+    return KemenyRanking(ranking, distance, distance - inside + bound_inside)
+
+
+def _preferences(keys: FloatArray) -> FloatArray:
+    """Return how many candidates rank i before j, (M, M); ties count half."""
+    before = keys[:, :, None] - keys[:, None, :]
+    counts: FloatArray = (before > 0).sum(axis=0) + 0.5 * (before == 0).sum(axis=0)
+    np.fill_diagonal(counts, 0.0)
+    return counts
+
+
+def _distance(prefers: FloatArray, order: IntArray) -> float:
+    """Return the votes against an order."""
+    ordered = prefers[np.ix_(order, order)]
+    return float(np.tril(ordered, -1).sum())
+
+
+def _blocks(prefers: FloatArray) -> list[IntArray]:
+    """Return the features in blocks, from the first-ranked to the last-ranked block.
+
+    The blocks are the strongly connected components of the graph with an edge from i to j unless a
+    majority ranks j before i. Every two features are joined by an edge, so that the blocks have a
+    linear order.
+    """
+    leads = prefers >= prefers.T
+    np.fill_diagonal(leads, False)
+    n_blocks, labels = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.csr_array(leads), directed=True, connection="strong"
+    )
+    blocks = [np.flatnonzero(labels == label) for label in range(n_blocks)]
+    # Features of an earlier block have more outgoing edges.
+    return sorted(blocks, key=lambda block: -int(leads[block[0]].sum()))
+
+
+def _exact(prefers: FloatArray) -> tuple[IntArray, float]:
+    """Return the best order of a block, and a bound on the votes against any."""
+    m = len(prefers)
+    if m == 1:
+        return np.zeros(1, dtype=np.intp), 0.0
+    first, second = np.triu_indices(m, 1)
+    pair = np.full((m, m), -1)
+    pair[first, second] = np.arange(len(first))
+    # x = 1 if the first of a pair is ranked before the second, against the votes for the second.
+    against = prefers[second, first]
+    gain = against - prefers[first, second]
+    solution = scipy.optimize.milp(
+        gain,
+        integrality=np.ones(len(gain)),
+        bounds=scipy.optimize.Bounds(0, 1),
+        constraints=_transitivity(pair) if m > 2 else (),
+        options={"mip_rel_gap": 0.0},
+    )
+    if solution.x is None:
+        raise ShapleyExtError(f"The consensus ranking could not be computed: {solution.message}")
+    before = np.zeros((m, m), dtype=bool)
+    before[first, second] = solution.x > 0.5
+    before[second, first] = solution.x <= 0.5
+    order = np.argsort(-before.sum(axis=1), kind="stable")
+    bound = float(solution.mip_dual_bound) + float(prefers[first, second].sum())
+    return order, bound
+
+
+def _transitivity(pair: IntArray) -> scipy.optimize.LinearConstraint:
+    """Return 0 ≤ x_ij + x_jk − x_ik ≤ 1 for all i < j < k, which excludes cycles of three."""
+    triples = np.array(list(combinations(range(len(pair)), 3)))
+    i, j, k = triples.T
+    columns = np.stack([pair[i, j], pair[j, k], pair[i, k]], axis=1)
+    signs = np.tile([1.0, 1.0, -1.0], len(triples))
+    rows = np.repeat(np.arange(len(triples)), 3)
+    n_pairs = int(pair.max()) + 1
+    # Indices of 32 bits, because the solver in SciPy before 1.12 refuses longer ones.
+    indices = (rows.astype(np.int32), columns.ravel().astype(np.int32))
+    matrix = scipy.sparse.csr_array((signs, indices), (len(triples), n_pairs))
+    return scipy.optimize.LinearConstraint(matrix, 0, 1)
+
+
+def _by_moves(prefers: FloatArray) -> tuple[IntArray, float]:
+    """Return an order that no move of a single feature improves, and a lower bound."""
+    order = np.argsort(-prefers.sum(axis=1), kind="stable")
+    improved = True
+    while improved:
+        improved = False
+        for feature in range(len(prefers)):
+            moved = _best_move(prefers, order, feature)
+            if moved is not None:
+                order, improved = moved, True
+    pairwise = np.minimum(prefers, prefers.T)
+    return order, float(np.triu(pairwise, 1).sum())
+
+
+def _best_move(prefers: FloatArray, order: IntArray, feature: int) -> IntArray | None:
+    """Return the order after the best move of a feature; None if no move reduces the votes."""
+    other_features = order[order != feature]
+    rank = int(np.flatnonzero(order == feature)[0])
+    # Votes against the feature at each rank, from pairs with features before and after it.
+    ahead = np.concatenate([[0.0], np.cumsum(prefers[feature, other_features])])
+    behind = np.concatenate([[0.0], np.cumsum(prefers[other_features, feature])])
+    against = ahead + (behind[-1] - behind)
+    best = int(np.argmin(against))
+    if against[best] >= against[rank]:
+        return None
+    return np.insert(other_features, best, feature)

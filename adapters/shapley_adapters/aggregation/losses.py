@@ -15,7 +15,7 @@ from ..array_types import BoolArray, CoalitionArray, FloatArray
 from ..criteria.complexity import entropy_of_shares
 from ..criteria.faithfulness import pearson
 from ..errors import InvalidArgumentError
-from ..threads.blas_threads import one_blas_thread
+from ..threads.thread_limits import one_blas_thread
 
 Loss: TypeAlias = Callable[[FloatArray], FloatArray]
 

@@ -19,7 +19,7 @@ from ..games.game import Game
 from ..pipeline.result import Estimate
 from ..pipeline.settings import Settings
 from .checkpoints import network_digest
-from .efficiency_gaps import warn_of_rows, with_residual
+from .efficiency_gaps import SomeRows, TrainingRows, warn_of_rows, with_residual
 from .explainer_network import ExplainerNetwork, check_finite
 from .fitting import outside_inference_mode, seeded
 from .networks import build, with_players
@@ -28,7 +28,6 @@ from .progress import Progress
 from .refinement import Prediction, refined
 from .storage import Description, Fingerprint, SavedExplainer, load, save
 from .training import TrainedNetwork, Training, train
-from .training_rows import SomeRows, TrainingRows
 
 _ROUNDING = 1e-3
 """Largest relative difference between v(∅) and its value in training."""

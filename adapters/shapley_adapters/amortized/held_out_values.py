@@ -11,10 +11,9 @@ from ..array_types import IntArray, ValueArray
 from ..estimators.odd_gp.estimator import OddGP
 from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
-from .efficiency_gaps import predictions_and_gaps, with_residual
+from .efficiency_gaps import SomeRows, TrainingRows, predictions_and_gaps, with_residual
 from .explainer_network import ExplainerNetwork
 from .stated_errors import RowsWithErrors, StatedErrors
-from .training_rows import SomeRows, TrainingRows
 from .unlike_rows import ReferenceRows
 
 if TYPE_CHECKING:

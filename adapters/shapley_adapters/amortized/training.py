@@ -20,14 +20,13 @@ from ..games.evaluation import Evaluator, Request
 from ..pipeline.estimate import estimate
 from ..pipeline.settings import Settings
 from .checkpoints import TrainingFingerprint, digest
-from .efficiency_gaps import HeldOutGaps
+from .efficiency_gaps import HeldOutGaps, SomeRows, TrainingRows
 from .embedding_network import EmbeddingNetwork
 from .explainer_network import ExplainerNetwork
 from .fitting import LARGEST_GRADIENT, FittedModule, Schedule, fit
 from .held_out_values import HeldOutValues, evaluations_of_label, held_out_values, stated_errors
 from .objectives import LABELS, TARGETS, efficient, label_loss, stochastic_loss
 from .stated_errors import StatedErrors
-from .training_rows import SomeRows, TrainingRows
 from .unlike_rows import ReferenceRows
 
 

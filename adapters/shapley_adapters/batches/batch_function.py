@@ -1,4 +1,4 @@
-"""A picklable function from a batch of rows to a batch of attributions."""
+"""A picklable function from a batch of rows to a batch of attributions, and its columns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,132 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import pandas as pd
 
 from ..array_types import AttributionArray, ValueArray
-from ..errors import InvalidArgumentError, InvalidArgumentTypeError, rows_counted_from
+from ..errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    required_packages,
+    rows_counted_from,
+)
 from ..frames import frame_like, narwhals_frame, pandas_frame
 from ..workers.pickles import Pickled, loaded_once
-from .schemas import BatchSchema, schema_of
+
+_SPARK_TYPES = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float32": "float",
+    "float64": "double",
+    "datetime64[ns]": "timestamp",
+    "datetime64[us]": "timestamp",
+}
+
 
 _ADVICE = "Make the model in a module or script, without locks, open files and generators."
+
+
+@dataclass(frozen=True)
+class BatchSchema:
+    """The columns of a batch of attributions.
+
+    Attributes
+    ----------
+    kept_columns : DataFrame
+        The columns that are copied from the rows, without rows.
+    values, errors, base_values : tuple of str
+        The columns of the attributions, one output after the other; of their standard errors, if
+        there are any; and of the values without any feature.
+    """
+
+    kept_columns: pd.DataFrame
+    values: tuple[str, ...]
+    errors: tuple[str, ...]
+    base_values: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse columns of one name."""
+        names = pd.Index(self.columns)
+        if not names.is_unique:
+            raise InvalidArgumentError(
+                f"Two columns of the result are named {names[names.duplicated()][0]!r}. Pass "
+                "another prefix=, or keep fewer columns."
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns, in their order."""
+        return [*self.kept_columns.columns, *self.values, *self.errors, *self.base_values]
+
+    @property
+    def meta(self) -> pd.DataFrame:
+        """A frame without rows, with the columns and types: `meta=` of Dask."""
+        return self.frame(self.kept_columns, *(np.zeros((0, len(c))) for c in self._numbers()))
+
+    @property
+    def arrow(self) -> Any:
+        """The schema of pyarrow."""
+        with required_packages("The schema needs pyarrow", "arrow"):
+            import pyarrow as pa
+
+        return pa.Schema.from_pandas(self.meta, preserve_index=False).remove_metadata()
+
+    @property
+    def spark(self) -> str:
+        """The schema of `DataFrame.mapInPandas`, in Spark's own words."""
+        meta = self.meta
+        return ", ".join(f"`{name}` {_spark_type(name, meta[name])}" for name in self.columns)
+
+    def frame(self, copied_columns: pd.DataFrame, *numbers: Any) -> pd.DataFrame:
+        """Return copied columns beside the arrays of values, errors and base values."""
+        parts = [
+            pd.DataFrame(array, columns=list(names), index=copied_columns.index, dtype=np.float64)
+            for names, array in zip(self._numbers(), numbers, strict=True)
+        ]
+        return pd.concat([copied_columns, *parts], axis=1)
+
+    def _numbers(self) -> tuple[tuple[str, ...], ...]:
+        return self.values, self.errors, self.base_values
+
+
+def schema_of(
+    example: pd.DataFrame,
+    players: list[str],
+    outputs: list[str] | None,
+    prefix: str,
+    with_errors: bool,
+) -> BatchSchema:
+    """Return the columns for some players and outputs; with one output it has no name.
+
+    `example` holds rows of the columns that are copied.
+    """
+    endings = [""] if outputs is None else [f"_{output}" for output in outputs]
+
+    def names(start: str) -> tuple[str, ...]:
+        return tuple(f"{start}{player}{ending}" for ending in endings for player in players)
+
+    return BatchSchema(
+        example.iloc[:0],
+        names(prefix),
+        names(f"{prefix}error_") if with_errors else (),
+        tuple(f"{prefix}base_value{ending}" for ending in endings),
+    )
+
+
+def _spark_type(name: str, column: Any) -> str:
+    if isinstance(column.dtype, pd.StringDtype) or column.dtype == object:
+        return "string"
+    try:
+        return _SPARK_TYPES[str(column.dtype)]
+    except KeyError:
+        raise InvalidArgumentError(
+            f"keep names the column {name!r} of type {column.dtype}, which has no counterpart in "
+            "Spark here. Leave it out, or convert it to numbers, texts or times."
+        ) from None
 
 
 @dataclass(frozen=True)

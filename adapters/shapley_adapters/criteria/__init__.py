@@ -2,8 +2,14 @@
 
 from .accuracy import absolute_error, ranking_accuracy
 from .complexity import complexity
-from .curves import Curve, deletion_curve, insertion_curve, masked_log_odds
-from .faithfulness import faithfulness, monotonicity
+from .faithfulness import (
+    Curve,
+    deletion_curve,
+    faithfulness,
+    insertion_curve,
+    masked_log_odds,
+    monotonicity,
+)
 from .neighbourhoods import Neighbourhood
 from .sensitivity import Sensitivity, measured_sensitivity, sensitivity
 

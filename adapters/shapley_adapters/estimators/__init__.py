@@ -5,8 +5,7 @@ To write another estimator, inherit from `Estimator`; its methods are documented
 
 from ..coalitions.tables import CoalitionTable
 from .protocol import Design, DesignRequest, Estimator, Solution, WholeDesign
-from .strata import solution_by_strata
-from .units import UnitDesign, select_within_budget
+from .units import UnitDesign, select_within_budget, solution_by_strata
 
 __all__ = [
     "CoalitionTable",

@@ -10,8 +10,7 @@ import numpy as np
 from ..arguments import checked_count, checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from .protocol import DesignRequest, Estimator, Solution
-from .strata import solution_by_strata
-from .units import UnitDesign, select_within_budget
+from .units import UnitDesign, select_within_budget, solution_by_strata
 
 
 @dataclass(frozen=True)

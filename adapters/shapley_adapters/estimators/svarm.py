@@ -18,7 +18,7 @@ from ..array_types import (
 )
 from ..coalitions.tables import pack, select_uneven_units, units_within
 from .protocol import Design, DesignRequest, Estimator, Solution
-from .strata import solution_by_strata
+from .units import solution_by_strata
 
 
 @dataclass(frozen=True)

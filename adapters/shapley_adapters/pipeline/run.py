@@ -21,7 +21,7 @@ from ..games.game import FingerprintedGame, Game
 from ..games.value_memory import ValueMemory
 from ..graphs.player_graph import PlayerGraph
 from ..graphs.reading import graphs_of_rows
-from ..threads.blas_threads import one_blas_thread
+from ..threads.thread_limits import one_blas_thread
 from .designs import (
     GroupDesigns,
     PendingRows,

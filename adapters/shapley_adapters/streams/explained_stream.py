@@ -25,8 +25,7 @@ from .files import (
     only_writer,
     result_files,
 )
-from .identity import check_same, digest
-from .journal import ChunkRecord, Journal, JournalHeader, ResultArray
+from .journal import ChunkRecord, Journal, JournalHeader, ResultArray, check_same, digest
 from .sources import Block, n_rows_of, rechunked, rows_of
 
 READ_ROWS = 1000

@@ -29,8 +29,8 @@ from ...coalitions.tables import pack, select_units, units_within
 from ...cooperators.choices import LEARNED, checked_cooperators
 from ...errors import InvalidArgumentError
 from ...errors_of_means import pooled_variances
-from ..efficiency import share_residual
 from ..protocol import Design, DesignRequest, Estimator, Solution
+from ..units import share_residual
 from .residual_draws import UnitDraws
 
 _MIN_PLAYERS = 3
@@ -41,6 +41,18 @@ _MIN_EXCESS = 1e-6
 
 _STEPS = 8
 """Steps of Newton's method. Each doubles the digits, and seven reach all of them."""
+
+
+COMPLEMENTS = ("posterior", "uniform", "none")
+
+_ROUNDING = 4 * float(np.finfo(np.float32).eps)
+"""Error of a contribution if the model computes in single precision, as a share of the row's
+largest value. Values that are means over a background do not show the model's precision."""
+
+_REPEATS_OF_SMALL, _REPEATS_OF_SMALL_LEARNED, _MOST_LEARNED_PLAYERS = 3, 12, 10
+"""How many times the repeats within the budget are offered if there are few coalitions; and with
+learned cooperators, up to so many players. That is enough to evaluate 960 of the 1,024 coalitions
+of ten players. With more players, the pairs of all units need too much memory."""
 
 
 def shrink_variances(
@@ -100,19 +112,6 @@ def _inverse_trigamma(values: FloatArray) -> FloatArray:
         trigamma = scipy.special.polygamma(1, x)
         x = x + trigamma * (1 - trigamma / values) / scipy.special.polygamma(2, x)
     return x
-
-
-COMPLEMENTS = ("posterior", "uniform", "none")
-
-_ROUNDING = 4 * float(np.finfo(np.float32).eps)
-"""Error of a contribution if the model computes in single precision, as a share of the row's
-largest value. Values that are means over a background do not show the model's precision."""
-
-
-_REPEATS_OF_SMALL, _REPEATS_OF_SMALL_LEARNED, _MOST_LEARNED_PLAYERS = 3, 12, 10
-"""How many times the repeats within the budget are offered if there are few coalitions; and with
-learned cooperators, up to so many players. That is enough to evaluate 960 of the 1,024 coalitions
-of ten players. With more players, the pairs of all units need too much memory."""
 
 
 @dataclass(frozen=True)
