@@ -22,8 +22,7 @@ from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_log_probability
 
-from .aggregates.base_explainers import arguments_for, arrays_of
-from .aggregates.drawn_inputs import DrawnInputs
+from .aggregates.base_explainers import DrawnInputs, arguments_for, arrays_of
 from .argument_types import Attributions, Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from .attributions.coalition_attribution import AttributeCall, CoalitionAttribution
 
@@ -49,7 +48,7 @@ OF_GROUPS = ("shared", "sum")
 def complexity(attributions: Attributions) -> Tensor:
     """Return the entropy of the features' shares, in nats; lower is simpler.
 
-    See `shapley_adapters.criteria.complexity`.
+    See `shapley_adapters.criteria.attribution_arrays`.
 
     Examples
     --------

@@ -59,7 +59,7 @@ __all__ = [
 def complexity(explanation: Explanation | Values) -> FloatArray:
     """Return the entropy of the features' shares, in nats; lower is simpler.
 
-    See `shapley_adapters.criteria.complexity`.
+    See `shapley_adapters.criteria.attribution_arrays`.
 
     Examples
     --------

@@ -21,8 +21,7 @@ from ..argument_types import ForwardFunction, Inputs, Target
 from ..captum_internals import TargetType, TensorOrTupleOfTensorsGeneric
 from ..inputs.checks import checked_inputs
 from .aggregate_attribution import AggregateAttribution
-from .base_explainers import shared_arguments
-from .drawn_inputs import DrawnInputs
+from .base_explainers import DrawnInputs, shared_arguments
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import shap
 
+from shapley_adapters.array_types import FloatArray
+from shapley_adapters.errors import required_packages
 from shapley_adapters.reports.call_record import CallRecord, used_versions
 from shapley_adapters.reports.html_page import (
     Section,
@@ -18,12 +23,121 @@ from shapley_adapters.reports.html_page import (
     table,
 )
 
+from .. import plots
+from ..global_generator import seeded_generator
+from ..plots.features import without_formulas
+from ..plots.interaction_plot import draw_pairs
+from ..plots.intervals import Intervals
 from ..results.bounded_explanation import removed_bounds
 from ..results.traces import trace_of
-from . import pictures
+from ..shap_internals import copied
 from .views import View
 
+_DOTS_PER_INCH = 100
+_LONGEST_NAME = 40
+_MOST_DOTS = 20_000
+"""Dots of a beeswarm; of more rows, some at equal distances are drawn."""
+
+
 Cell = str | float
+
+_BARS = "Error bars and intervals hold 95 % of the values that unlimited evaluations would give."
+
+_NO_BARS = "There are no error bars: call the explainer with error_bounds=True to get them."
+
+_UNKNOWN_BARS = (
+    "There are no error bars: all standard errors are unknown (NaN), because there were too few "
+    "draws. A larger max_evals gives them."
+)
+
+_MOST_FEATURES = 12
+"""Features of a heat map."""
+
+
+def draw(name: str, explanation: shap.Explanation, max_display: int) -> bytes:
+    """Draw a plot of shap, with error bars where the explanation has bounds; return it as PNG."""
+    explanation_copy = copied(explanation)
+    names = explanation_copy.feature_names
+    if names is not None:
+        explanation_copy.feature_names = [name_in_picture(str(one)) for one in names]
+    plot = getattr(plots if has_known_bounds(explanation) else shap.plots, name)
+    return as_png(lambda: plot(explanation_copy, max_display=max_display, show=False))
+
+
+def has_known_bounds(explanation: shap.Explanation) -> bool:
+    """Return whether there are bounds; those of too few draws are NaN."""
+    lower = explanation.lower_bounds
+    return lower is not None and not np.isnan(lower).all()
+
+
+def evenly_chosen(n_rows: int, n_features: int) -> list[int]:
+    """Return rows at equal distances, so many that a plot of dots stays readable."""
+    n_drawn = max(1, min(n_rows, _MOST_DOTS // max(1, n_features)))
+    return [int(row) for row in np.linspace(0, n_rows - 1, n_drawn).round()]
+
+
+def draw_interactions(explanation: shap.Explanation, names: list[str], n_shown: int) -> bytes:
+    """Draw a heat map of mean sizes of interactions, hatched where there are bounds."""
+    shown_names = [short_name(name) for name in names]
+    if has_known_bounds(explanation):
+        explanation_copy = copied(explanation)
+        explanation_copy.feature_names = shown_names
+        return as_png(lambda: plots.interactions(explanation_copy, n_shown, show=False))
+    values = np.asarray(explanation.values, dtype=np.float64)
+    unknown = np.full(values.shape, np.nan)
+    return as_png(lambda: draw_pairs(Intervals(values, unknown, unknown), shown_names, n_shown))
+
+
+def draw_convergence(explanation: shap.Explanation) -> None:
+    """Draw the attributions of a row with a trace on the current figure."""
+    import matplotlib.pyplot as plt
+
+    plots.convergence(explanation, ax=plt.gca(), show=False)
+
+
+def draw_image(values: FloatArray) -> bytes:
+    """Draw the attributions of an image, summed over its channels."""
+    return as_png(lambda: _image(values))
+
+
+def _image(values: FloatArray) -> None:
+    import matplotlib.pyplot as plt
+
+    sums = values if values.ndim == 2 else values.reshape(*values.shape[:2], -1).sum(axis=2)
+    limit = float(np.abs(sums).max(initial=0.0)) or 1.0
+    axes = plt.gca()
+    image = axes.imshow(sums, cmap=shap.plots.colors.red_transparent_blue, vmin=-limit, vmax=limit)
+    axes.set_axis_off()
+    plt.gcf().colorbar(image, ax=axes, label="attribution", shrink=0.7)
+
+
+def name_in_picture(name: str) -> str:
+    """Return a name that is short enough and has no formulas of matplotlib."""
+    return without_formulas(short_name(name))
+
+
+def short_name(name: str) -> str:
+    """Return a name of which the middle is left out if it is long."""
+    middle = _LONGEST_NAME // 2 - 1
+    return name if len(name) <= _LONGEST_NAME else f"{name[:middle]}…{name[-middle:]}"
+
+
+def as_png(plot: Callable[[], object]) -> bytes:
+    """Return the drawing of a function on a new figure, and close the figure."""
+    with required_packages("a report needs matplotlib", extra="plots"):
+        import matplotlib.pyplot as plt
+
+    buffer = io.BytesIO()
+    with plt.style.context("default"), plt.ioff(), seeded_generator(0):
+        figure = plt.figure(figsize=(8, 5))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # shap's plots use deprecated parts of matplotlib
+                plot()
+                figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, bbox_inches="tight")
+        finally:
+            plt.close(figure)
+    return buffer.getvalue()
 
 
 def overall_table(view: View) -> str:
@@ -82,16 +196,6 @@ def interval(lower: float, upper: float) -> str:
     return f"{lower:.4g} to {upper:.4g}"
 
 
-_BARS = "Error bars and intervals hold 95 % of the values that unlimited evaluations would give."
-_NO_BARS = "There are no error bars: call the explainer with error_bounds=True to get them."
-_UNKNOWN_BARS = (
-    "There are no error bars: all standard errors are unknown (NaN), because there were too few "
-    "draws. A larger max_evals gives them."
-)
-_MOST_FEATURES = 12
-"""Features of a heat map."""
-
-
 def table_sections(view: View, rows: Sequence[int], max_display: int) -> list[Section]:
     """Return the sections of a table with one output."""
     sections = []
@@ -109,7 +213,7 @@ def _convergence(view: View, row: int) -> Section:
         "Where the lines have become level and the bands narrow, more evaluations of the model "
         "would change little."
     )
-    png = pictures.as_png(lambda: pictures.draw_convergence(view.explanation[row]))
+    png = as_png(lambda: draw_convergence(view.explanation[row]))
     about = f"The attributions of row {row} and their intervals against the evaluations"
     of_output = f", {view.output}" if view.output else ""
     title = f"Were there enough evaluations? (row {row}{of_output})"
@@ -121,7 +225,7 @@ def _importance(view: View, max_display: int) -> Section:
         "The longer the bar, the more the feature changes the output of the model: each bar is the "
         f"mean size of its attributions over {view.n_rows:,} rows."
     )
-    png = pictures.draw("bar", view.explanation, max_display)
+    png = draw("bar", view.explanation, max_display)
     about = f"Mean sizes of the attributions of the most important features{_output_suffix(view)}"
     return Section(
         f"Which features matter{_output_suffix(view)}",
@@ -135,8 +239,8 @@ def _beeswarm(view: View, max_display: int) -> Section:
         "Each dot is a row: right of the middle the feature raises the output of the model, left "
         "of it the feature lowers it, and the colour shows whether the feature's value is high."
     )
-    row_indices = pictures.evenly_chosen(view.n_rows, min(max_display, len(view.names)))
-    png = pictures.draw("beeswarm", view.explanation[row_indices], max_display)
+    row_indices = evenly_chosen(view.n_rows, min(max_display, len(view.names)))
+    png = draw("beeswarm", view.explanation[row_indices], max_display)
     parts = [picture(png, f"The attributions of the rows{_output_suffix(view)}")]
     if len(row_indices) < view.n_rows:
         note = f"{len(row_indices):,} of the {view.n_rows:,} rows are drawn, at equal distances."
@@ -154,7 +258,7 @@ def _single_rows(view: View, rows: Sequence[int], max_display: int) -> Section:
         output = float(view.base_values[row] + np.sum(view.explanation.values[row]))
         if view.n_rows > 1:
             parts.append(heading(f"Row {row}: output {output:.4g}"))
-        png = pictures.draw("waterfall", view.explanation[row], max_display)
+        png = draw("waterfall", view.explanation[row], max_display)
         about = f"The attributions of row {row}, which lead from the mean output to {output:.4g}"
         parts += [picture(png, about), row_table(view, row, view.names)]
     return Section(f"{_rows_title(rows)}{_output_suffix(view)}", how, parts)
@@ -166,7 +270,7 @@ def interaction_sections(view: View) -> list[Section]:
         "The darker the cell, the more two features act together, beyond their effects alone; "
         "the diagonal has the effect of each feature alone."
     )
-    png = pictures.draw_interactions(view.explanation, view.names, _MOST_FEATURES)
+    png = draw_interactions(view.explanation, view.names, _MOST_FEATURES)
     parts = [
         picture(png, f"Mean sizes of the interactions{_output_suffix(view)}"),
         pair_table(view),
@@ -210,7 +314,7 @@ def image_sections(view: View, rows: Sequence[int]) -> list[Section]:
     parts = []
     for row in rows:
         about = f"The attributions of the pixels of image {row}"
-        png = pictures.draw_image(np.asarray(view.explanation.values[row]))
+        png = draw_image(np.asarray(view.explanation.values[row]))
         parts += [heading(f"Image {row}"), picture(png, about)]
     return [Section(f"{_rows_title(rows, 'image')}{_output_suffix(view)}", how, parts)]
 
@@ -218,7 +322,7 @@ def image_sections(view: View, rows: Sequence[int]) -> list[Section]:
 def error_text(view: View) -> str:
     """Return the meaning of error bars, or why there are none."""
     if view.has_bounds:
-        is_known = view.kind == "words" or pictures.has_known_bounds(view.explanation)
+        is_known = view.kind == "words" or has_known_bounds(view.explanation)
         return _BARS if is_known else _UNKNOWN_BARS
     removed = removed_bounds(view.explanation)
     return _NO_BARS if removed is None else f"There are no error bars: {removed}."

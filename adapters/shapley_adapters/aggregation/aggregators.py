@@ -11,8 +11,7 @@ import numpy as np
 
 from ..arguments import checked_choice, checked_count, checked_flag
 from ..array_types import FloatArray
-from ..criteria.accuracy import ORDERS
-from ..criteria.attribution_arrays import checked_attributions
+from ..criteria.attribution_arrays import ORDERS, checked_attributions
 from ..errors import InvalidArgumentError
 from ..threads.thread_limits import one_blas_thread
 from .centroids import KemenyRanking, centroid, checked_order, checked_power, kemeny_young

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray
-from ..criteria.complexity import entropy_of_shares
+from ..criteria.attribution_arrays import entropy_of_shares
 from ..criteria.faithfulness import pearson
 from ..errors import InvalidArgumentError
 from ..threads.thread_limits import one_blas_thread

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from ..array_types import FloatArray, IntArray
-from ..criteria.complexity import entropy_of_shares
+from ..criteria.attribution_arrays import entropy_of_shares
 
 _MOST_NUMBERS = 2**23
 """Largest number of entries of the points of one step, 64 MiB."""

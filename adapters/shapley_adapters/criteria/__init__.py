@@ -1,7 +1,6 @@
 """Measures of explanations, on arrays with features last, and on games."""
 
-from .accuracy import absolute_error, ranking_accuracy
-from .complexity import complexity
+from .attribution_arrays import absolute_error, complexity, ranking_accuracy
 from .faithfulness import (
     Curve,
     deletion_curve,

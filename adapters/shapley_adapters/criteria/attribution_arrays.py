@@ -1,15 +1,18 @@
-"""Explanations as plain arrays: of arrays, tensors, and hosts' result objects."""
+"""Criteria that need attributions only: complexity, and accuracy beside exact values; checks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import scipy.special
 
-from ..arguments import check_unmasked
-from ..array_types import FloatArray
+from ..arguments import check_unmasked, checked_choice
+from ..array_types import CoalitionArray, FloatArray, IntArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError
 from ..torch_support.tensor_arrays import array_of_tensor, is_tensor
+
+ORDERS = ("value", "magnitude")
 
 
 def plain_array(name: str, attributions: Any) -> FloatArray:
@@ -68,3 +71,112 @@ def check_same_shape(first: str, a: FloatArray, second: str, b: FloatArray) -> N
         raise InvalidArgumentError(
             f"{first} and {second} must have the same shape; got {a.shape} and {b.shape}."
         )
+
+
+def ranking(values: FloatArray, order: str = "value") -> IntArray:
+    """Return the features, (…, M), the largest first; equal ones in the order of their indices."""
+    keys = np.abs(values) if order == "magnitude" else values
+    return np.argsort(-keys, axis=-1, kind="stable")
+
+
+def first_features(values: FloatArray, counts: IntArray, order: str = "value") -> CoalitionArray:
+    """Return the coalitions of the first features of each ranking, (…, T, M), for T counts."""
+    rank = np.argsort(ranking(values, order), axis=-1)  # rank of each feature
+    coalitions: CoalitionArray = rank[..., None, :] < counts[:, None]
+    return coalitions
+
+
+def counts_of_steps(n_features: int, n_steps: int | None) -> IntArray:
+    """Return the number of features after each step, from 0 to all."""
+    if n_steps is None or n_steps >= n_features:
+        return np.arange(n_features + 1)
+    return np.unique(np.round(np.linspace(0, n_features, n_steps + 1)).astype(np.intp))
+
+
+def absolute_error(attributions: Any, exact: Any) -> FloatArray:
+    """Return AE, the sum of the absolute errors of all features; less is better.
+
+    Parameters
+    ----------
+    attributions, exact : arrays, tensors or Explanations, (…, M)
+        Features last.
+
+    Returns
+    -------
+    array, (…)
+        In the units of the attributions. No evaluations of the model.
+    """
+    values, truth = _pair(attributions, exact)
+    error: FloatArray = np.abs(values - truth).sum(axis=-1)
+    return error
+
+
+def ranking_accuracy(attributions: Any, exact: Any, *, order: str = "value") -> FloatArray:
+    """Return ACC, the share of ranks that are right, where rank m has the weight 1/m.
+
+    Parameters
+    ----------
+    attributions, exact : arrays, tensors or Explanations, (…, M)
+        Features last. Features of equal attribution rank in the order of their indices.
+    order : {"value", "magnitude"}
+        Whether features rank by their attributions or by the absolute values, largest first.
+
+    Returns
+    -------
+    array, (…)
+        From 0 to 1 (best). No evaluations of the model.
+    """
+    checked_choice("order", order, ORDERS)
+    values, truth = _pair(attributions, exact)
+    weights = 1 / np.arange(1, values.shape[-1] + 1)
+    hits = ranking(values, order) == ranking(truth, order)
+    accuracy: FloatArray = hits @ weights / weights.sum()
+    return accuracy
+
+
+def _pair(attributions: Any, exact: Any) -> tuple[FloatArray, FloatArray]:
+    values = checked_attributions("attributions", attributions)
+    truth = checked_attributions("exact", exact)
+    check_same_shape("attributions", values, "exact", truth)
+    return values, truth
+
+
+def complexity(attributions: Any) -> FloatArray:
+    """Return the entropy of the features' shares in an explanation; less is simpler.
+
+    μ_C of Bhatt, Weller and Moura (Evaluating and aggregating feature-based model explanations):
+    −Σ p_i ln p_i with ``p_i = |φ_i| / Σ|φ|``. From 0, for a single feature, to ln M, for M features
+    of equal size. It does not depend on the scale. An explanation of zeros has complexity 0.
+
+    Parameters
+    ----------
+    attributions : array, tensor or Explanation, (…, M)
+        Features last.
+
+    Returns
+    -------
+    array, (…)
+        In nats. No evaluations of the model.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an attribution is not finite.
+
+    Examples
+    --------
+    >>> from shapley_adapters.criteria import complexity
+    >>> complexity([[1.0, -1.0], [3.0, 0.0]]).round(3)
+    array([0.693, 0.   ])
+    """
+    return entropy_of_shares(checked_attributions("attributions", attributions))
+
+
+def entropy_of_shares(values: FloatArray) -> FloatArray:
+    """Return the complexity of finite attributions, (…, M)."""
+    sizes = np.abs(values)
+    largest = sizes.max(axis=-1, keepdims=True)
+    sizes = sizes / np.where(largest > 0, largest, 1.0)  # so that no sum overflows
+    total = sizes.sum(axis=-1, keepdims=True)
+    entropies: FloatArray = scipy.special.entr(sizes / np.where(total > 0, total, 1.0)).sum(axis=-1)
+    return entropies

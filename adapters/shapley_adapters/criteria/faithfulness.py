@@ -19,8 +19,7 @@ from ..errors import InvalidArgumentError
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..threads.thread_limits import one_blas_thread
-from .accuracy import ORDERS, counts_of_steps, first_features
-from .attribution_arrays import checked_attributions
+from .attribution_arrays import ORDERS, checked_attributions, counts_of_steps, first_features
 
 _LEAST_PROBABILITY = 1e-15
 """Probabilities closer to 0 or 1 than this are clipped to it, which keeps log-odds finite."""
