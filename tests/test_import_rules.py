@@ -87,6 +87,7 @@ SHARED_BY_ESTIMATORS = {
     "protocol",
     "registered",
     "units",
+    "value_errors",
 }
 
 

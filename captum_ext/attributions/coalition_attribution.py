@@ -18,7 +18,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
-from shapley_adapters.pipeline.settings import checked_tolerance
+from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.workers.worker_processes import checked_n_jobs
 
@@ -108,6 +108,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         return_input_shape: bool = True,
         return_standard_error: bool = False,
         tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
         max_seconds: float | None = None,
     ) -> Any:
         """Attribute the output of the forward function to its inputs.
@@ -139,9 +141,9 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         n_samples : int, optional
             The budget: the number of coalitions evaluated per example. By default all 2^M for up
             to 10 features, and 16 per feature, at least 500, for more. If it allows all 2^M
-            coalitions, the result is exact. Up to two further
-            evaluations for all examples together check that the model is deterministic; they come
-            from unused budget or are added to the default.
+            coalitions, the result is exact. Two or
+            three further evaluations for all examples together look for random answers: at most 2 %
+            of the call's, or unused ones.
         perturbations_per_eval : int, optional
             The largest number of masked copies of all examples in one forward pass. By default the
             first batches are timed, and batches grow as long as this saves time. With 1, the
@@ -158,6 +160,17 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             output, or a percentage of the distance between the example's largest and smallest
             attribution, as in `"1%"`. `n_samples` is still the limit, and is by default twenty
             times as high. A warning names the examples that reach it first.
+        max_model_rows : int, optional
+            The budget in rows of the forward function's input for each example, beside `n_samples`;
+            the smaller one counts. Coalitions are then evaluated on a part of the distribution of
+            baselines, and `last_estimate.value_errors` says how exactly; standard errors hold that
+            error. `Best` takes half of the rows that `n_samples` would have by default, where there
+            are more than ten features and more than ten draws of the baselines.
+        repeats : int
+            How often each coalition is evaluated, for models that answer at random. Each answer
+            counts as an evaluation, and `last_estimate.value_errors` holds the noise of the means.
+            With 1, a few coalitions are evaluated twice; if answers differ, a warning says so, and
+            every fourth coalition is evaluated twice to measure the noise.
         max_seconds : float, optional
             The time for the call, for all examples together. Costs are measured on the first
             examples; then all are estimated with the largest budget that fits, so that it may
@@ -206,6 +219,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             graph=self._graph(call.game),
             with_errors=return_standard_error,
             tolerance=None if tolerance is None else checked_tolerance(tolerance),
+            max_model_rows=checked_rows(max_model_rows),
+            n_repeats=checked_count("repeats", repeats),
             max_seconds=max_seconds,
             independent_rows=checked_flag("independent_rows", self.independent_rows),
             interactions=self._interaction_index or None,
@@ -243,6 +258,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         perturbations_per_eval: int | None = None,
         return_standard_error: bool = False,
         tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
     ) -> BatchFunction:
         """Return a function from a batch of a table to a batch of attributions.
 
@@ -260,7 +277,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             Columns that are copied to the result, such as an identifier.
         prefix : str
             The beginning of the names of the new columns.
-        baselines, target, n_samples, perturbations_per_eval, tolerance
+        baselines, target, n_samples, perturbations_per_eval, tolerance, max_model_rows, repeats
             As in `attribute`; the same for all rows.
         return_standard_error : bool
             Whether the result has columns of standard errors.
@@ -282,6 +299,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             "return_standard_error": return_standard_error,
             "tolerance": tolerance,
         }
+        if max_model_rows is not None:
+            options["max_model_rows"] = max_model_rows
+        if repeats != 1:
+            options["repeats"] = repeats
         return batch_function(self, example, features, keep, prefix, options)
 
     def interactions(
@@ -298,6 +319,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         show_progress: bool = False,
         return_standard_error: bool = False,
         tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
         max_seconds: float | None = None,
     ) -> Any:
         """Return the interactions of all pairs of features, from the evaluations of `attribute`.
@@ -309,7 +332,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         ----------
         inputs, baselines, target, additional_forward_args, feature_mask, n_samples
             As in `attribute`.
-        perturbations_per_eval, show_progress, tolerance, max_seconds
+        perturbations_per_eval, show_progress, tolerance, max_model_rows, repeats, max_seconds
             As in `attribute`. The tolerance is one for the attributions.
         index : {"shapley", "shapley_taylor", "banzhaf"}
             The index of interaction.
@@ -361,6 +384,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             return_standard_error=return_standard_error,
             show_progress=show_progress,
             tolerance=tolerance,
+            max_model_rows=max_model_rows,
+            repeats=repeats,
             max_seconds=max_seconds,
         )
 
@@ -382,6 +407,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         show_progress: bool = False,
         return_standard_error: bool = False,
         tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
     ) -> StreamedAttributions:
         """Attribute outputs for rows chunk after chunk, and write attributions to files.
 
@@ -406,7 +433,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         baselines, target, additional_forward_args, feature_mask
             As in `attribute`, the same for all rows. Mark a distribution of baselines by
             `BaselineDistribution`, and tensors among `additional_forward_args` by `Shared`.
-        n_samples, perturbations_per_eval, return_standard_error, tolerance
+        n_samples, perturbations_per_eval, return_standard_error, tolerance, max_model_rows
             As in `attribute`.
         checkpoint : bool
             Whether to go on with the results that a stopped call wrote to `out`. The result is
@@ -451,6 +478,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             show_progress=show_progress,
             return_standard_error=return_standard_error,
             tolerance=tolerance,
+            max_model_rows=max_model_rows,
+            repeats=repeats,
         )
 
     def _prepared_for_futures(self) -> CoalitionAttribution:

@@ -69,18 +69,34 @@ class BatchGame:
         """Return the outputs, (P, K)."""
         return np.array([self._values(coalition) for coalition in coalitions])
 
+    @property
+    def n_backgrounds(self) -> int:
+        """Number of draws of the baselines."""
+        return self.examples.n_backgrounds
+
+    background_weights = None
+    sampling_obstacle = ""
+    has_one_full_value = True
+
+    def outputs_at(
+        self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray
+    ) -> ValueArray:
+        """Return the outputs, (P, K), each for one draw of the baselines."""
+        return np.array(list(map(self._value_at, coalitions, backgrounds)))
+
     def _values(self, coalition: CoalitionArray) -> FloatArray:
+        draws = range(self.n_backgrounds)
+        mean: FloatArray = np.mean([self._value_at(coalition, draw) for draw in draws], axis=0)
+        return mean
+
+    def _value_at(self, coalition: CoalitionArray, draw: int) -> FloatArray:
         game = self.examples
         all_rows = np.arange(game.n_rows)
         alike = np.broadcast_to(coalition, (game.n_rows, len(coalition)))
-        values = []
-        for draw in range(game.baselines.n_draws):
-            with torch.no_grad():
-                masked = game.masked(all_rows, alike, np.full(game.n_rows, draw))
-                output = game.call(masked, game.additional_of(all_rows))
-            values.append(self._flat(output))
-        mean: FloatArray = np.mean(values, axis=0)
-        return mean
+        with torch.no_grad():
+            masked = game.masked(all_rows, alike, np.full(game.n_rows, draw))
+            output = game.call(masked, game.additional_of(all_rows))
+        return self._flat(output)
 
     def _flat(self, output: object) -> FloatArray:
         """Return one result as an array, (K,); all results must have the same shape."""

@@ -237,6 +237,21 @@ class ForwardFunctionGame:
         outputs = self._outputs(rows, coalitions)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs.mean(axis=1)
 
+    @property
+    def n_backgrounds(self) -> int:
+        """Number of draws of the baselines."""
+        return self.baselines.n_draws
+
+    background_weights = None
+    sampling_obstacle = ""
+    has_one_full_value = True
+
+    def outputs_at(
+        self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray
+    ) -> ValueArray:
+        """Return the selected outputs, (P, K), each for one draw of the baselines."""
+        return np.concatenate(self._outputs_between(0, len(rows), rows, coalitions, backgrounds))
+
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs, one for each class."""
         outputs = self._outputs(rows, coalitions)
@@ -283,18 +298,26 @@ class ForwardFunctionGame:
 
     @torch.no_grad()
     def _outputs_between(
-        self, start: int, stop: int, rows: IntArray, coalitions: CoalitionArray
+        self,
+        start: int,
+        stop: int,
+        rows: IntArray,
+        coalitions: CoalitionArray,
+        draws_of_rows: IntArray | None = None,
     ) -> list[ValueArray]:
         """Return the outputs of the copies from `start` to `stop`, those of one draw together.
 
-        They are one call of the forward function or, if it returns futures, the calls in flight.
+        With the draws of rows, each has a copy for its own draw. They are one call of the forward
+        function or, if it returns futures, the calls in flight.
         """
         step = self.rows_per_forward if self.calls_in_flight > 1 else stop - start
         outputs: list[ValueArray | tuple[Future[Any], IntArray]] = []
         for first in range(start, stop, step):
             part: Any = slice(first, min(first + step, stop))
             draws = None
-            if self.baselines.n_draws > 1:
+            if draws_of_rows is not None:
+                draws = draws_of_rows[part]
+            elif self.baselines.n_draws > 1:
                 draws, part = np.divmod(np.arange(part.start, part.stop), len(rows))
             own_rows = rows[part]
             masked = self.masked(own_rows, coalitions[part], draws)

@@ -51,6 +51,8 @@ def attribute_stream(
     show_progress: bool,
     return_standard_error: bool,
     tolerance: float | str | None,
+    max_model_rows: int | None,
+    repeats: int,
 ) -> StreamedAttributions:
     """Attribute outputs for rows chunk after chunk, to files; see `CoalitionAttribution`."""
     shared = {
@@ -64,6 +66,10 @@ def attribute_stream(
         "return_standard_error": checked_flag("return_standard_error", return_standard_error),
         "tolerance": tolerance,
     }
+    if max_model_rows is not None:
+        options["max_model_rows"] = max_model_rows
+    if repeats != 1:
+        options["repeats"] = repeats
     check_shared(shared, roles)
     source = StreamedRows(opened(rows), roles, checked_flag("batched", batched))
     all_options = {**options, "perturbations_per_eval": perturbations_per_eval}

@@ -303,6 +303,8 @@ class AmortizedExplainer(CoalitionExplainer):
         max_evals: int | str = "auto",
         error_bounds: bool = False,
         tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
         max_seconds: float | None = None,
         interactions: bool | str = False,
         trace: bool = False,
@@ -343,6 +345,8 @@ class AmortizedExplainer(CoalitionExplainer):
         """
         for name, value, neutral, remedy in (
             ("max_seconds", max_seconds, None, "Pass max_evals or tolerance, or use oddgp."),
+            ("max_model_rows", max_model_rows, None, "Pass max_evals, or use oddgp."),
+            ("repeats", repeats, 1, "Use oddgp."),
             ("interactions", interactions, False, "Use oddgp."),
             ("trace", trace, False, "Use oddgp."),
         ):

@@ -31,7 +31,7 @@ from shapley_adapters.games.value_functions import (
     checked_value_function,
 )
 from shapley_adapters.interactions.result import checked_index
-from shapley_adapters.pipeline.settings import checked_tolerance
+from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
 from shapley_adapters.workers.worker_processes import checked_n_jobs
 
 from ..argument_types import Groups, Outputs, Rows
@@ -113,6 +113,8 @@ class CoalitionExplainer(ModelExplainer):
         outputs: Outputs = None,
         silent: bool = False,
         tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
         max_seconds: float | None = None,
         check_additivity: bool = False,
         interactions: bool | str = False,
@@ -128,9 +130,9 @@ class CoalitionExplainer(ModelExplainer):
         max_evals : int or "auto"
             The budget: the number of coalitions evaluated per row, each once for all background
             rows. By default all 2^M for up to 10 players, and 16 per player, at least 500, for
-            more. If it allows all 2^M coalitions, the explanation is exact. Up to two further
-            evaluations for all rows together check that the model is deterministic; they come from
-            unused budget or are added to the default.
+            more. If it allows all 2^M coalitions, the explanation is exact. Two or
+            three further evaluations for all rows together look for random answers: at most 2 % of
+            the call's, or unused ones.
         main_effects : bool
             Not supported.
         error_bounds : bool
@@ -149,6 +151,17 @@ class CoalitionExplainer(ModelExplainer):
             or a percentage of the distance between the row's largest and smallest value, as in
             `"1%"`. `max_evals` is still the limit, and is by default twenty times as high. A
             warning names the rows that reach it first.
+        max_model_rows : int, optional
+            The budget in rows of the model's input for each explained row, beside `max_evals`; the
+            smaller one counts. Coalitions are then evaluated on a part of the background rows, and
+            `last_estimate.value_errors` says how exactly; error bars hold that error. `best` takes
+            half of the rows that `max_evals` would have by default, where there are more than ten
+            features and more than ten background rows.
+        repeats : int
+            How often each coalition is evaluated, for models that answer at random. Each answer
+            counts as an evaluation, and `last_estimate.value_errors` holds the noise of the means.
+            With 1, a few coalitions are evaluated twice; if answers differ, a warning says so, and
+            every fourth coalition is evaluated twice to measure the noise.
         max_seconds : float, optional
             The time for the call, for all rows together. Costs are measured on the first rows; then
             all rows are estimated with the largest budget that fits, so that it may differ from
@@ -224,6 +237,8 @@ class CoalitionExplainer(ModelExplainer):
             graph=self._graph(explained.layout),
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
+            max_model_rows=checked_rows(max_model_rows),
+            n_repeats=checked_count("repeats", repeats),
             max_seconds=max_seconds,
             independent_rows=self.independent_rows,
             interactions=index,
@@ -308,6 +323,8 @@ class CoalitionExplainer(ModelExplainer):
         outputs: Outputs = None,
         silent: bool = False,
         tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
         max_seconds: float | None = None,
         check_additivity: bool = False,
     ) -> dict[str, Any]:
@@ -321,6 +338,8 @@ class CoalitionExplainer(ModelExplainer):
             outputs=outputs,
             silent=silent,
             tolerance=tolerance,
+            max_model_rows=max_model_rows,
+            repeats=repeats,
             max_seconds=max_seconds,
             check_additivity=check_additivity,
         )
@@ -337,6 +356,8 @@ class CoalitionExplainer(ModelExplainer):
         error_bounds: bool = False,
         batch_size: int | str = "auto",
         tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
     ) -> BatchFunction:
         """Return a function from a batch of a table to a batch of attributions.
 
@@ -354,7 +375,7 @@ class CoalitionExplainer(ModelExplainer):
             Columns that are copied to the result, such as an identifier.
         prefix : str
             The beginning of the names of the new columns.
-        max_evals, batch_size, tolerance
+        max_evals, batch_size, tolerance, max_model_rows, repeats
             As in a call of the explainer.
         error_bounds : bool
             Whether the result has columns of standard errors.
@@ -384,6 +405,8 @@ class CoalitionExplainer(ModelExplainer):
             "error_bounds": error_bounds,
             "batch_size": batch_size,
             "tolerance": tolerance,
+            "max_model_rows": max_model_rows,
+            "repeats": repeats,
         }
         return batch_function(self, example, features, keep, prefix, options)
 
@@ -401,6 +424,8 @@ class CoalitionExplainer(ModelExplainer):
         outputs: Outputs = None,
         silent: bool = False,
         tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
         check_additivity: bool = False,
         interactions: bool | str = False,
     ) -> StreamedExplanations:
@@ -430,8 +455,10 @@ class CoalitionExplainer(ModelExplainer):
         batched : bool
             Whether the items of an iterable are batches. False: each item is one row, without an
             axis for rows.
-        max_evals, error_bounds, batch_size, outputs, silent, tolerance, check_additivity
+        max_evals, error_bounds, batch_size, outputs, silent, tolerance, max_model_rows, repeats
             As in `explainer(X)`. `outputs` must be indices.
+        check_additivity : bool
+            As in `explainer(X)`.
         interactions : False
             Not for streams, whose files hold attributions.
 
@@ -460,6 +487,8 @@ class CoalitionExplainer(ModelExplainer):
             outputs=outputs,
             silent=silent,
             tolerance=tolerance,
+            max_model_rows=max_model_rows,
+            repeats=repeats,
             check_additivity=check_additivity,
             interactions=interactions,
         )

@@ -87,6 +87,32 @@ class MaskedTable(GameOfModel):
         outputs = self._outputs(self._masked(rows, coalitions))  # (P·B, K)
         return self.average(outputs.reshape(len(rows), self.background.shape[0], -1))
 
+    @property
+    def n_backgrounds(self) -> int:
+        """Number of background rows."""
+        return int(self.background.shape[0])
+
+    @property
+    def has_one_full_value(self) -> bool:
+        """Whether the value of all players needs one row of the model."""
+        return self.average.link is shap.links.identity
+
+    @property
+    def sampling_obstacle(self) -> str:
+        """Why the average over a part of the background would not do; "" if it does."""
+        return self.average.sampling_obstacle
+
+    def outputs_at(
+        self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray
+    ) -> ValueArray:
+        """Return the outputs, (P, K), each for one background row."""
+        outputs = self._outputs(self._masked_at(rows, coalitions, backgrounds))
+        return self.average.of_single_rows(outputs, backgrounds)
+
+    def _masked_at(self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray) -> Any:
+        """Return the masked rows, (P, D), each by one background row."""
+        raise NotImplementedError
+
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the background rows."""
         outputs = self._outputs(self._masked(rows, coalitions))  # (P·B, K)
@@ -194,6 +220,10 @@ class TabularGame(MaskedTable):
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
         masked = masked_by_background(self.rows, self.background, rows, coalitions, self.players)
         return masked.reshape(-1, self.background.shape[1])
+
+    def _masked_at(self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray) -> Any:
+        present = coalitions.take(self.players, axis=1)
+        return np.where(present, self.rows[rows], self.background[backgrounds])
 
     # The members below make this a DifferentiableGame. Derivatives are those of the averaged output
     # itself; a link does not change by much which players interact.

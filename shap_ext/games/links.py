@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import shap
 
-from shapley_adapters.array_types import FloatArray
+from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
@@ -67,6 +67,23 @@ class LinkedAverage:
             if self.weights is None:
                 return self._linked(self._mean(outputs))
             return self._mean(self.weights * self._linked(outputs))
+
+    @property
+    def sampling_obstacle(self) -> str:
+        """Why the average over a part of the background would not do; "" if it does."""
+        if self.link is shap.links.identity or self.weights is not None:
+            return ""
+        return (
+            "the link of an average over fewer is biased. Leave linearize_link=True, so that "
+            "linked outputs are averaged, or raise the budget."
+        )
+
+    def of_single_rows(self, outputs: FloatArray, backgrounds: IntArray) -> FloatArray:
+        """Return what single background rows add to their average, (P, K), of outputs, (P, K)."""
+        if self.link is shap.links.identity or self.weights is None:
+            return outputs
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return self.weights[backgrounds] * self._linked(outputs)
 
     def _linked(self, outputs: FloatArray) -> FloatArray:
         """Return linked outputs; refuse outputs that the link makes infinite."""

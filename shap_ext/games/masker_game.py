@@ -58,6 +58,17 @@ class MaskedPairs:
         """Rows of the model's input for each pair."""
         return self.n_rows // len(self.pairs)
 
+    def with_one_each(self, indices: IntArray) -> MaskedPairs:
+        """Return the same pairs with one of the masked rows of each, given their indices, (P,)."""
+        rows = np.arange(len(self.pairs)) * self.n_rows_each + indices
+        parts = [
+            part
+            if len(part) != self.n_rows
+            else (part.iloc if hasattr(part, "iloc") else part)[rows]
+            for part in self.parts
+        ]
+        return MaskedPairs(self.pairs, tuple(parts))
+
 
 @dataclass
 class MaskerGame(GameOfModel):
@@ -133,6 +144,36 @@ class MaskerGame(GameOfModel):
         if not self.linearize_link or self.average.link is shap.links.identity:
             return self._reduced(rows, coalitions, lambda outputs, _: self.average(outputs))
         return self._reduced(rows, coalitions, self._linearized_averages)
+
+    @cached_property
+    def n_backgrounds(self) -> int:
+        """Masked rows of the first row, such as one for each background row."""
+        arrays = _as_arrays(self.rows[0](np.zeros(len(self.players_of_rows[0]), dtype=bool)))
+        return max(map(len, arrays))
+
+    @property
+    def sampling_obstacle(self) -> str:
+        """Why the average over a part of the masked rows would not do; "" if it does."""
+        if self.average.link is shap.links.identity:
+            return ""
+        return "masked rows are averaged before the link. Leave out link, or raise the budget."
+
+    def outputs_at(
+        self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray
+    ) -> ValueArray:
+        """Return the outputs, (P, K), each for one of the masked rows of its pair."""
+        chosen = [
+            bundle.with_one_each(backgrounds[bundle.pairs])
+            for bundle in self._masked(rows, coalitions)
+        ]
+        outputs: list[FloatArray] = []
+        pairs: list[IntArray] = []
+        for bundles in self._group_by_call(rows, chosen):
+            pairs += [bundle.pairs for bundle in bundles]
+            n_rows = sum(bundle.n_rows for bundle in bundles)
+            outputs.append(self._call_model(int(rows[bundles[0].pairs[0]]), bundles, n_rows))
+        in_order: ValueArray = np.concatenate(outputs)[np.argsort(np.concatenate(pairs))]
+        return in_order
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the masked rows of each pair."""

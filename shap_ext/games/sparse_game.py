@@ -97,6 +97,22 @@ class SparseGame(MaskedTable):
         shape = (len(rows) * n_background, n_columns)
         return type(self.rows)((data, indices), shape=shape, dtype=self.rows.dtype)
 
+    def _masked_at(self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray) -> Any:
+        """Return the masked rows, each of entries of its row and of one background row."""
+        present, absent = self.rows[rows].tocoo(), self.background[backgrounds].tocoo()
+        is_kept = coalitions[present.row, self.players[present.col]]
+        is_filled = ~coalitions[absent.row, self.players[absent.col]]
+        data, row, column = (
+            np.concatenate([kept[is_kept], filled[is_filled]])
+            for kept, filled in (
+                (present.data, absent.data),
+                (present.row, absent.row),
+                (present.col, absent.col),
+            )
+        )
+        shape = (len(rows), self.background.shape[1])
+        return type(self.rows)((data, (row, column)), shape=shape, dtype=self.rows.dtype)
+
 
 def _are_columns_constant(background: scipy.sparse.spmatrix, first: npt.NDArray[Any]) -> BoolArray:
     """Return which columns hold one value in all background rows."""

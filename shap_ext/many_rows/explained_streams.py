@@ -57,6 +57,8 @@ def explain_stream(
     outputs: Outputs,
     silent: bool,
     tolerance: float | str | None,
+    max_model_rows: int | None,
+    repeats: int,
     check_additivity: bool,
     interactions: bool | str,
 ) -> StreamedExplanations:
@@ -77,6 +79,10 @@ def explain_stream(
         "outputs": outputs,
         "tolerance": tolerance,
     }
+    if max_model_rows is not None:
+        options["max_model_rows"] = max_model_rows
+    if repeats != 1:
+        options["repeats"] = repeats
     checked_flag("batched", batched)
     if isinstance(rows, tuple):
         raise InvalidArgumentTypeError(

@@ -86,6 +86,8 @@ def test_arguments_are_captums_in_captums_order(method):
         "return_input_shape",
         "return_standard_error",
         "tolerance",
+        "max_model_rows",
+        "repeats",
         "max_seconds",
     ]
     for theirs in (captum.attr.ShapleyValueSampling, captum.attr.KernelShap):

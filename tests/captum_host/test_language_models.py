@@ -162,7 +162,7 @@ def test_agrees_with_captums_exact_method_at_a_fraction_of_its_calls(in_tokens):
     torch.testing.assert_close(ours.token_attr, theirs.token_attr, rtol=0, atol=1e-5)
     each = len(TARGET.split()) if in_tokens or not HAS_A_CHOICE else 1
     assert explainer.attr_method.last_estimate.evaluations.tolist() == [2**4]
-    assert len(MODEL.prompts) == (2**4 + 2) * each  # two check that the model is deterministic
+    assert len(MODEL.prompts) == (2**4 + 3) * each  # three check that the model is deterministic
     assert n_theirs > 5 * len(MODEL.prompts)
 
 
@@ -263,7 +263,7 @@ def test_budgets_are_kept_and_prompts_run_one_at_a_time(method):
     assert estimate.evaluations[0] <= 200
     each = 1 if HAS_A_CHOICE else len(TARGET.split())
     n_evaluations = estimate.evaluations[0] + estimate.check_evaluations
-    assert n_evaluations <= 200
+    assert n_evaluations <= 204  # 2 % more look for random answers
     assert len(MODEL.prompts) == n_evaluations * each
     assert (estimate.standard_errors > 0).all()
     ids = TOKENIZER.encode(prompt)
@@ -466,8 +466,8 @@ def test_caches_are_used_where_each_step_holds_one_token(cuts):
     wanted = torch.as_tensor(by_hand(), dtype=torch.float32)
     torch.testing.assert_close(result.token_attr, wanted[1:], **ROUNDING)
     n_tokens = len(TARGET.split())
-    # One pass looks at the steps; two evaluations check that the model is deterministic.
-    assert len(model.prompts) == 1 + (2**4 + 2) * n_tokens
+    # One pass looks at the steps; three evaluations check that the model is deterministic.
+    assert len(model.prompts) == 1 + (2**4 + 3) * n_tokens
     assert len(model.prompts[-1]) == (1 if cuts else 5 + n_tokens - 1)
     if cuts:
         explainer.attribute(text_tokens(), as_given(TARGET), use_cached_outputs=True)

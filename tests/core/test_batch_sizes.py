@@ -184,7 +184,8 @@ def test_batches_grow_within_a_call_and_change_no_value():
     expected = core.estimate(fixed, core.least_squares(True, "kernel", True, False), settings)
     found = core.estimate(timed, core.least_squares(True, "kernel", True, False), settings)
     np.testing.assert_array_equal(found.values, expected.values)
-    assert 4 <= min(timed.batch_sizes) < max(timed.batch_sizes) <= 64
+    in_batches = [size for size in timed.batch_sizes if size > 1]  # others look for random answers
+    assert 4 <= min(in_batches) < max(timed.batch_sizes) <= 64
 
 
 def test_the_users_batch_size_is_obeyed():
@@ -193,7 +194,7 @@ def test_the_users_batch_size_is_obeyed():
     core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
     # The end points of six rows; the rest in batches of 50 and what is left.
     assert game.batch_sizes[0] == 12
-    assert set(game.batch_sizes[1:-1]) == {50}
+    assert set(game.batch_sizes[1:-1]) == {1, 50}  # some look for random answers
 
 
 def test_rows_of_another_length_begin_with_the_size_of_those_before(monkeypatch):
@@ -210,8 +211,9 @@ def test_rows_of_another_length_begin_with_the_size_of_those_before(monkeypatch)
     game = SlowGame(values, active=active, evaluations_per_batch=1000)
     settings = core.Settings(seed=0, budget=200)
     core.estimate(game, core.least_squares(True, "kernel", True, False), settings)
-    assert game.batch_sizes[1:4] == [4, 8, 16]
-    assert min(game.batch_sizes[4:-1]) >= 16  # the other row does not begin with 4 again
+    in_batches = [size for size in game.batch_sizes if size > 1]  # others look for random answers
+    assert in_batches[1:4] == [4, 8, 16]
+    assert min(in_batches[4:-1]) >= 16  # the other row does not begin with 4 again
 
 
 class CrampedGame(TimedGame):

@@ -29,7 +29,8 @@ def drawn(estimator, n_players, budget, seed=0):
         return coalitions.sum(axis=1)
 
     run(estimator, FunctionGame(value, n_players), budget, seed)
-    return np.concatenate(asked)
+    # Evaluations that look for random answers follow those of the ends, one at a time.
+    return np.concatenate([asked[0], *(batch for batch in asked[1:] if len(batch) > 1)])
 
 
 @pytest.mark.parametrize("paired", [True, False])

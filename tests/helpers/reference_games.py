@@ -90,3 +90,15 @@ class FunctionGame:
 
     def __call__(self, rows, coalitions):
         return np.asarray(self.function(coalitions), dtype=float).reshape(len(rows), -1)
+
+
+def asked_for_estimate(game, result):
+    """Return what was asked of a `TableGame`, without what looks for random answers.
+
+    That follows the ends of all rows or, where the budget is too small for it, comes last: the ends
+    of one row again.
+    """
+    n_checks, start, last = result.check_evaluations, 2 * game.n_rows, 2**game.n_players - 1
+    if n_checks and {place for _, place in game.asked[-n_checks:]} <= {0, last}:
+        start = len(game.asked) - n_checks
+    return game.asked[:start] + game.asked[start + n_checks :]

@@ -16,6 +16,7 @@ from tests.helpers.optional import torch
 from tests.helpers.reference_games import (
     TableGame,
     additive_game,
+    asked_for_estimate,
     from_function,
     quadratic_game,
     random_game,
@@ -216,10 +217,11 @@ def test_unbiased_where_promised(row):
 def test_the_budget_is_kept_and_each_pair_asked_once(row, budget):
     game = random_game(M, n_rows=3)
     result = row.estimate(game, budget=FULL if row.is_exact else budget)
-    n_checks = result.check_evaluations  # of whether the game is deterministic
-    assert len(set(game.asked)) == len(game.asked) - n_checks
-    asked = np.bincount([row for row, _ in set(game.asked)])
-    assert len(game.asked) <= 3 * budget or row.is_exact
+    assert result.check_evaluations <= max(2, 0.02 * 3 * budget)
+    for_estimate = asked_for_estimate(game, result)
+    assert len(set(for_estimate)) == len(for_estimate)
+    asked = np.bincount([row for row, _ in for_estimate])
+    assert len(for_estimate) <= 3 * budget or row.is_exact
     assert asked.tolist() == result.evaluations.tolist()
     assert (asked <= max(budget, budget_of(row) if row.is_exact else 0)).all()
 
@@ -365,7 +367,8 @@ def test_both_hosts_give_the_numbers_of_the_core(row, played):
     for host, n_model_rows in ((of_shap, n_shap), (of_captum, n_captum)):
         np.testing.assert_array_equal(host.evaluations, expected.evaluations)
         np.testing.assert_array_equal(host.cooperators, expected.cooperators)
-        assert n_model_rows == expected.evaluations.sum() + host.check_evaluations <= 3 * budget
+        assert n_model_rows == expected.evaluations.sum() + host.check_evaluations
+        assert n_model_rows <= 1.02 * 3 * budget
         assert host.seed == 11
 
 

@@ -218,7 +218,7 @@ def test_token_ids_of_different_lengths(mask_token):
     for place, text in enumerate(TEXTS):
         wanted = values_by_oracle(masker, of_ids, text)
         np.testing.assert_allclose(sv.values[place], wanted, rtol=0, atol=1e-10)
-    assert len(seen.calls) <= 2 * len(TEXTS) + 1
+    assert len(seen.calls) <= 2 * len(TEXTS) + 2
 
 
 def test_each_text_is_tokenized_a_few_times_only():
@@ -239,16 +239,18 @@ def test_rows_and_coalitions_share_calls_of_the_model():
     explainer(texts)
     n_evaluations = explainer.last_estimate.evaluations.sum()
     assert n_evaluations == 4 * (64 + 8 + 32)
-    assert sum(map(len, seen.calls)) == n_evaluations + 2
-    # Full and empty coalitions of all rows in one call, all others in calls whose size is timed,
-    # and a last call that checks that the model is deterministic.
+    n_checks = explainer.last_estimate.check_evaluations  # more than three: whole numbers
+    assert sum(map(len, seen.calls)) == n_evaluations + n_checks
+    # Full and empty coalitions of all rows in one call, single ones that look for random answers,
+    # and all others in calls whose size is timed.
     assert len(seen.calls[0]) == 2 * len(texts)
-    assert len(seen.calls) <= 30
+    assert len(seen.calls) <= 30 + n_checks
     seen.calls.clear()
     explainer(texts, batch_size=50)
     assert max(map(len, seen.calls)) == 50
-    assert any("b" in text for text in seen.calls[1])  # of the second row
-    assert any("d" in text for text in seen.calls[1])  # and of another
+    first = next(call for call in seen.calls[1:] if len(call) > 1)
+    assert any("b" in text for text in first)  # of the second row
+    assert any("d" in text for text in first)  # and of another
 
 
 @pytest.mark.parametrize("function", [model, first_output])

@@ -14,6 +14,7 @@ from torch import nn
 from ..array_types import AttributionArray, BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import InvalidArgumentError, warn_user
+from ..games.drawn_values import n_backgrounds_of
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..pipeline.result import Estimate
@@ -241,6 +242,8 @@ class AmortizedShapley:
             orders=np.full(n_rows, -1, dtype=np.intp),
             enumerated=np.zeros(n_rows, dtype=bool),
             prior_shares=np.zeros(n_rows),
+            model_rows=n_evaluations * n_backgrounds_of(game),
+            value_errors=np.zeros(empty.shape),
             seed=self.saved.description.seed,
             method="trained network",
         )

@@ -17,6 +17,7 @@ from ..coalitions.tables import (
 )
 from ..errors import BudgetError
 from .protocol import DesignRequest, Estimator, Solution, WholeDesign
+from .value_errors import ValueErrors
 
 MAX_PLAYERS = 20
 """With more players, the 2^M coalitions take too much time and memory."""
@@ -54,6 +55,12 @@ class Exact(Estimator[FullDesign]):
         """Return the Shapley values; their standard errors are 0."""
         return solve_full(design, values)
 
+    def solve_with_errors(
+        self, design: FullDesign, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Return the Shapley values, and the standard errors that those of values leave."""
+        return solve_full(design, values, errors)
+
 
 def full_design(n_players: int, known_coalitions: CoalitionArray | None = None) -> FullDesign:
     """Return the design of all coalitions, the known ones first."""
@@ -64,12 +71,16 @@ def full_design(n_players: int, known_coalitions: CoalitionArray | None = None) 
     return FullDesign(CoalitionTable(coalitions, np.array([coalitions.shape[1]])))
 
 
-def solve_full(design: FullDesign, values: ValueArray) -> Solution:
-    """Return the Shapley values of the players, exact up to rounding."""
+def solve_full(
+    design: FullDesign, values: ValueArray, errors: ValueErrors | None = None
+) -> Solution:
+    """Return the Shapley values of the players, exact up to rounding and the errors of values."""
     coalitions = design.table.coalitions[0]
     present, absent = size_weights(coalitions.shape[1])
     sizes = coalitions.sum(axis=1)
     # The weight of v(S) for player i is `present` if i is in S, else −`absent`.
     operator = np.where(coalitions, present[sizes][:, None], -absent[sizes][:, None])  # (C, M)
     attributions = operator.T @ values
-    return Solution(attributions, np.zeros_like(attributions))
+    if errors is None:
+        return Solution(attributions, np.zeros_like(attributions))
+    return Solution(attributions, np.sqrt(errors.of_enumeration(coalitions)))

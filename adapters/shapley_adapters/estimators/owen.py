@@ -69,6 +69,8 @@ class Owen(Estimator[OwenDesign]):
     """
 
     levels: int | None = None
+    has_units: ClassVar[bool] = True
+
     antithetic: bool = True
     efficient: bool = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..coalitions.tables import CoalitionTable
 from ..errors import FormerName, InvalidArgumentError, warn_renamed
 from ..graphs.player_graph import PlayerGraph
 from ..interactions.result import PairSolution
+from .value_errors import ValueErrors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -129,6 +130,15 @@ class Design:
         return 0
 
     @property
+    def sharing_units(self) -> IntArray | None:
+        """Coalitions that share draws of their values, (U, S), as indices into the table.
+
+        The differences between their values are then free of what the draws have in common. None:
+        each coalition has draws of its own, with its complement.
+        """
+        return None
+
+    @property
     def n_before_choice(self) -> int:
         """The number of first coalitions whose values say which others a row needs; 0 if none do.
 
@@ -215,6 +225,13 @@ class Estimator(Protocol[DesignT]):
     interaction_indices: ClassVar[tuple[str, ...]] = ()
     """The indices of interaction that `pair_interactions` can estimate."""
 
+    has_units: ClassVar[bool] = False
+    """Whether designs have `sharing_units`. One draw for each unit is then enough."""
+
+    has_orders_for_few_rows: ClassVar[bool] = False
+    """Whether random orders, each on one background row, are better than this estimator where the
+    rows of the model do not pay for single players on the whole background."""
+
     candidates: ClassVar[tuple[Estimator[Any], ...]] = ()
     """The estimators among which measured costs decide; the first where they are not measured.
 
@@ -254,6 +271,14 @@ class Estimator(Protocol[DesignT]):
         del n_players
         return 0
 
+    def enough_coalitions(self, n_players: int) -> int:
+        """Return after how many coalitions more draws of each are worth more; 0 if there is none.
+
+        Draws are background rows; see `max_model_rows`.
+        """
+        del n_players
+        return 0
+
     def memory(self, n_players: int, budget: int) -> int:
         """Return about how many bytes the design and the solution of a row need at most."""
         return 6 * budget * n_players
@@ -289,6 +314,20 @@ class Estimator(Protocol[DesignT]):
         """Compute the attributions from the values, (R, C, K), of the design's coalitions."""
         raise NotImplementedError
 
+    def solve_with_errors(
+        self, design: DesignT, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Compute the attributions from values with errors.
+
+        The spread of draws of coalitions, from which most estimators compute standard errors,
+        holds the errors of their values. Those of the values of no and of all players come from
+        here: a player has its share, 1 / M, of their difference.
+        """
+        solution = self.solve(design, values)
+        n_players = design.table.coalitions.shape[2]
+        variances = solution.standard_errors**2 + errors.of_ends(n_players)
+        return replace(solution, standard_errors=np.sqrt(variances))
+
     def shortfall(self, design: DesignT, request: DesignRequest) -> str | None:
         """Return why a design on a graph leaves out all neighbours; None if it does not."""
         del design, request
@@ -305,7 +344,12 @@ class Estimator(Protocol[DesignT]):
         return 0
 
     def pair_interactions(
-        self, design: DesignT, values: ValueArray, errors: AttributionArray, index: str
+        self,
+        design: DesignT,
+        values: ValueArray,
+        errors: AttributionArray,
+        index: str,
+        value_errors: ValueErrors | None = None,
     ) -> PairSolution:
         """Compute the interactions of all pairs of players from the values of the design.
 
@@ -319,6 +363,8 @@ class Estimator(Protocol[DesignT]):
             The standard errors of the attributions.
         index : str
             One of `interaction_indices`.
+        value_errors : ValueErrors, optional
+            The errors of the values.
         """
-        del design, values, errors
+        del design, values, errors, value_errors
         raise InvalidArgumentError(f"{type(self).__name__} cannot estimate {index!r} interactions.")

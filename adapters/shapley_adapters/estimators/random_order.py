@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import pack, select_units, units_within
 from ..errors_of_means import pooled_mean_and_error
 from .protocol import Design, DesignRequest, Estimator, Solution
+from .value_errors import ValueErrors
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ class RandomOrderDesign(Design):
     ranks: IntArray
     chains: IntArray
 
+    @property
+    def sharing_units(self) -> IntArray:
+        """The coalitions of each order, and of its reverse."""
+        return self.chains.reshape(len(self.chains), -1)
+
     def within(self, n_coalitions: int) -> RandomOrderDesign:
         """Return the orders whose coalitions are among the first of the table."""
         of_unit = self.chains.reshape(1, len(self.chains), -1)
@@ -44,6 +51,8 @@ class RandomOrder(Estimator[RandomOrderDesign]):
 
     The estimate is unbiased and exactly efficient. A single pair is exact for quadratic games.
     """
+
+    has_units: ClassVar[bool] = True
 
     antithetic: bool = True
 
@@ -88,6 +97,32 @@ class RandomOrder(Estimator[RandomOrderDesign]):
             forward += np.take_along_axis(steps[:, :, 1], reverse_ranks[None, :, :, None], axis=2)
             forward /= 2
         return Solution(*pooled_mean_and_error(forward))
+
+    def solve_with_errors(
+        self, design: RandomOrderDesign, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Average the marginal contributions; add the errors that orders have in common.
+
+        Several orders may begin with the same coalition. The error of its value then enters each of
+        them, and the spread between them does not show it.
+        """
+        solution = super().solve_with_errors(design, values, errors)
+        n_players, n_coalitions = design.ranks.shape[1], values.shape[1]
+        n_units, n_each = design.chains.shape[:2]
+        ranks = design.ranks[:, None].repeat(n_each, axis=1)
+        if n_each == 2:
+            ranks[:, 1] = n_players - 1 - ranks[:, 1]
+        weights, squares = np.zeros((2, n_players, n_coalitions))
+        players = np.broadcast_to(np.arange(n_players), (n_units, n_players))
+        for side, sign in ((0, -1.0), (1, 1.0)):
+            for which in range(n_each):
+                position = np.take_along_axis(design.chains[:, which], ranks[:, which] + side, 1)
+                np.add.at(weights, (players, position), sign / (n_units * n_each))
+                np.add.at(squares, (players, position), 1 / (n_units * n_each) ** 2)
+        shared = np.maximum(weights**2 - squares, 0.0)
+        shared[:, :2] = 0.0  # the ends are in the errors above
+        variances = solution.standard_errors**2 + shared @ errors.variances
+        return replace(solution, standard_errors=np.sqrt(variances))
 
     def _unit_size(self, n_players: int) -> int:
         return (n_players - 1) * (2 if self.antithetic else 1)

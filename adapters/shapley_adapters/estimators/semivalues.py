@@ -51,6 +51,8 @@ class Semivalue(Estimator[SemivalueDesign]):
         Share the efficiency residual equally.
     """
 
+    has_units: ClassVar[bool] = True
+
     antithetic: bool = True
     efficient: bool = True
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ..array_types import (
 from ..coalitions.tables import pack, select_uneven_units, units_within
 from .protocol import Design, DesignRequest, Estimator, Solution
 from .units import solution_by_strata
+from .value_errors import ValueErrors
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class SVARM(Estimator[SVARMDesign]):
         Share the efficiency residual equally. The paper does not.
     """
 
+    has_orders_for_few_rows: ClassVar[bool] = True
+
     paired: bool = True
     centred: bool = True
     efficient: bool = True
@@ -130,6 +134,20 @@ class SVARM(Estimator[SVARMDesign]):
         ends = (remainder[:, 1] - remainder[:, 0])[:, None] / coalitions.shape[1]
         certain = slopes + ends + strata[0][:, 0]
         return solution_by_strata(certain, strata[1:], values, self.efficient)
+
+    def solve_with_errors(
+        self, design: SVARMDesign, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Add what the errors of values add that are always evaluated: those of single players."""
+        solution = super().solve_with_errors(design, values, errors)
+        one, all_but_one = design.partitions[0][0]
+        probes = np.zeros((2 * len(one), values.shape[1], 1))
+        probes[np.arange(len(probes)), np.concatenate([one, all_but_one])] = 1.0
+        of_one, of_others = np.split(self.solve(design, probes).values[:, :, 0], 2)  # (M, M) each
+        added = ((of_one - of_others) ** 2).T @ np.take(errors.odd, one, axis=1)
+        added += ((of_one + of_others) ** 2).T @ np.take(errors.even, one, axis=1)
+        variances = solution.standard_errors**2 + added
+        return replace(solution, standard_errors=np.sqrt(variances))
 
     def _strata(self, n_players: int) -> list[_Stratum]:
         """Return the strata whose coalitions are drawn."""

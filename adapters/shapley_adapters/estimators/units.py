@@ -34,6 +34,11 @@ class UnitDesign(Design):
 
     unit_fields: ClassVar[tuple[str, ...]] = ("positions",)
 
+    @property
+    def sharing_units(self) -> IntArray:
+        """The coalitions of each unit."""
+        return self.positions
+
     def within(self, n_coalitions: int) -> Self:
         """Return the design of the units whose coalitions are among the first of the table."""
         n_units = int(units_within(self.positions[None], n_coalitions)[0])

@@ -98,6 +98,11 @@ class WrappedGame:
         return int(self.game.n_players)
 
     @property
+    def n_backgrounds(self) -> int:
+        """Number of background rows of a value."""
+        return int(getattr(self.game, "n_backgrounds", 1))
+
+    @property
     def evaluations_per_batch(self) -> int:
         """Number of evaluations in a batch."""
         return int(self.game.evaluations_per_batch)

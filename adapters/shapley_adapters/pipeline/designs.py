@@ -17,6 +17,8 @@ from ..errors import BudgetError
 from ..estimators.exact import full_design
 from ..estimators.graph.linear_design import DesignMemoryError
 from ..estimators.protocol import Design, DesignRequest, Estimator, GraphView
+from ..estimators.value_errors import ValueErrors
+from ..games.drawn_values import DrawnRequest
 from ..games.evaluation import Request
 from ..graphs.player_graph import PlayerGraph
 from .settings import RowBudget, Settings, memory_error
@@ -171,16 +173,27 @@ class PendingRows:
         The values of the design's first coalitions.
     round_end : int
         The number of coalitions that are evaluated by the end of the present round.
+    drawn : array, (1 or R, C, D), optional
+        Which draws each coalition of the design has, where values are means of draws. Until they
+        are solved, the values are then those of all draws, (R, n, D · K).
+    errors : ValueErrors, optional
+        The errors of the values, where they are means of draws, once they are solved.
     """
 
     group: RowGroup
     design: Design
     values: ValueArray
     round_end: int
+    drawn: BoolArray | None = None
+    errors: ValueErrors | None = None
 
     def request(self) -> Request:
         """Return the coalitions that the round still has to evaluate."""
-        return self.group.request(self.design.table.part(self.values.shape[1], self.round_end))
+        start, stop = self.values.shape[1], self.round_end
+        request = self.group.request(self.design.table.part(start, stop))
+        if self.drawn is None:
+            return request
+        return DrawnRequest(**vars(request), drawn=self.drawn[:, start:stop])
 
     def subset_rows(self, indices: IntArray) -> PendingRows:
         """Return some of the rows, given by their indices."""
@@ -189,6 +202,8 @@ class PendingRows:
             group=self.group.subset_rows(indices),
             design=self.design.subset_rows(indices),
             values=self.values[indices],
+            drawn=self.drawn if self.drawn is None or len(self.drawn) == 1 else self.drawn[indices],
+            errors=None if self.errors is None else self.errors.subset_rows(indices),
         )
 
     def next_round(self) -> PendingRows:

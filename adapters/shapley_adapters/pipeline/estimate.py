@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import first_row
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
+from ..games.drawn_values import n_backgrounds_of
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..workers.worker_processes import jobs_of
@@ -27,6 +28,9 @@ long: with 30 players and 480 evaluations, one that learns takes 37 ms a row."""
 _MOST_COALITIONS = 32
 """All coalitions cannot be cheaper than an estimate if they are more than this multiple of its
 evaluations: with 13 players, our own work is then a fifth of that of an estimate."""
+
+_FEW_BACKGROUNDS = 10
+"""With more background rows, the default evaluates a part of them."""
 
 _MEASURED_PARTS = (8, 4)
 """Our own work is measured with the budget over these numbers, so that its growth is known."""
@@ -62,12 +66,34 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         If the model fails in a worker.
     """
     if settings.max_seconds is not None:
+        settings = _with_budget_of_coalitions(game, settings)
         return estimate_until(game, estimator, settings)
     # A part of the user's rows must be explained as all others are, whatever the clock says.
-    if first_row() is None and not settings.is_for_training and estimator.candidates:
+    may_choose = first_row() is None and not settings.is_for_training
+    if may_choose and estimator.candidates and settings.max_model_rows is None:
         return estimate_by_cost(game, estimator, settings)
-    first = estimator.candidates[0] if estimator.candidates else estimator
-    return estimate_round(game, first, settings)
+    if not estimator.candidates:
+        return estimate_round(game, estimator, settings)
+    if not settings.is_for_training and settings.max_model_rows is None:
+        settings = _saving_rows(game, settings)
+    return estimate_round(game, estimator.candidates[0], settings)
+
+
+def _with_budget_of_coalitions(game: Game, settings: Settings) -> Settings:
+    """Return the settings with the budget in rows of the model as one in coalitions."""
+    if settings.max_model_rows is None:
+        return settings
+    budget = settings.max_model_rows // n_backgrounds_of(game)
+    if settings.budget is not None:
+        budget = min(budget, settings.budget)
+    return replace(settings, budget=budget, max_model_rows=None)
+
+
+def _saving_rows(game: Game, settings: Settings) -> Settings:
+    """Return the settings by which the default saves rows of the model."""
+    is_default = settings.budget is None and settings.tolerance is None
+    saves = is_default and n_backgrounds_of(game) > _FEW_BACKGROUNDS and settings.n_repeats == 1
+    return replace(settings, saves_rows=True) if saves else settings
 
 
 def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) -> Estimate:
@@ -105,7 +131,8 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
     is_small = game.n_rows * n_players * budget.limit <= _FEW_ENTRIES
     if is_small and not may_enumerate:
         reason = f"{named(first)}: our own work takes at most seconds"
-        return replace(estimate_round(game, first, settings), choice=reason)
+        saving = _saving_rows(game, settings)
+        return replace(estimate_round(game, first, saving), choice=reason)
     chosen, new_budget, reason = first, settings.budget, ""
     for part in _MEASURED_PARTS:
         measured = max(budget.minimum, budget.limit // part)
@@ -138,6 +165,7 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
     if new_budget != n_all:
         warn_of_long_call(costs, chosen, budget.limit)
     memory.is_recording = False
-    result = estimate_round(game, chosen, replace(settings, budget=new_budget), memory)
+    final = _saving_rows(game, replace(settings, budget=new_budget))
+    result = estimate_round(game, chosen, final, memory)
     n_timing = max(0, memory.n_evaluations - int(result.evaluations.sum()))
     return replace(result, timing_evaluations=n_timing, choice=reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from ..array_types import IntArray, ValueArray
+from ..array_types import BoolArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import first_row, warn_user
 from ..estimators.protocol import Estimator
@@ -20,6 +20,7 @@ from ..games.value_memory import ValueMemory
 from ..progress_bars import BY_MEAN_SPEED
 from ..workers.worker_processes import jobs_of
 from .costs import Costs, forecast_own_seconds
+from .drawing import background_drawing, can_repeat, repeated_drawing
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .result import Estimate, blank_estimate
 from .run import Run, largest_magnitude
@@ -28,6 +29,16 @@ from .settings import MANY_ENTRIES, Settings
 _DIFFERENCE = 2.0**-8
 """Share of the largest value by which repeated values may differ. Many models compute with reduced
 precision inside, and then differ that much between batches of different sizes."""
+
+_NOISE = 2.0**-16
+"""Share of the largest value by which two values of the same call differ, if a model is random."""
+
+_CHECKED_BY_DEFAULT, _MOST_PAIRS = 400, 8
+"""Evaluations of a row by default, for `_CHECKED_SHARE`, and the most pairs that are compared: one
+shows noise, but labels may be equal by chance."""
+
+_CHECKED_SHARE = 0.02
+"""Share of the evaluations of a call that look for random answers at most."""
 
 _ROUNDINGS = 8
 """Rounding errors of the output by which they may differ, where that is more."""
@@ -44,9 +55,15 @@ def estimate_round(
     Values in `memory` are not computed again.
     """
     active = game.active_players()
-    run = Run(game, estimator, settings, active, memory=memory)
+    n_active = active.sum(axis=1)
+    drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
+    if drawing is None and settings.n_repeats > 1 and can_repeat(estimator):
+        drawing = repeated_drawing(n_active, estimator, settings)
+    memory = memory if drawing is None else None  # it has values, not draws
+    run = Run(game, estimator, settings, active, memory=memory, drawing=drawing)
     jobs = jobs_of(settings.n_jobs, game.n_rows)
-    total = None if estimator.needs_graph else int(run.most_evaluations().sum())
+    is_counted = not estimator.needs_graph and drawing is None
+    total = int(run.most_evaluations().sum()) if is_counted else None
     delay = settings.progress_delay
     with tqdm(
         total=total,
@@ -56,18 +73,29 @@ def estimate_round(
         disable=delay is None,
         **BY_MEAN_SPEED,
     ) as bar:
-        evaluate = Evaluator(game, settings.batch_size, bar.update, is_timed=True, memory=memory)
+        evaluate = Evaluator(
+            run.evaluated_game, settings.batch_size, bar.update, is_timed=True, memory=memory
+        )
         if jobs.n_workers > 1:  # an error says which row it is, before the workers and in them
-            evaluate = replace(evaluate, on_error=partial(raise_with_row, game))
+            name_row = partial(raise_with_row, game, n_draws=run.n_draws)
+            evaluate = replace(evaluate, on_error=name_row)
         started = perf_counter()
-        ends = evaluate.values_of(end_points(game.n_players))  # (R, 2, K)
+        (drawn_ends,) = evaluate([run.ends_request()])
+        ends = run.means_of_ends(drawn_ends)  # (R, 2, K)
         seconds = (perf_counter() - started) / max(1, 2 * game.n_rows)
+        noise = Repetition.of_first_row(game, active, ends, settings)
+        if noise.is_random and can_repeat(estimator):
+            run = run.for_random_model()
+            evaluate = replace(evaluate, game=run.evaluated_game, memory=None)
+            (drawn_ends,) = evaluate([run.ends_request()])
+            ends = run.means_of_ends(drawn_ends)
         run.largest = largest_magnitude(ends)
         budget = run.budgets[max(run.budgets)]
         entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
         is_whole = memory is None and first_row() is None and not settings.is_for_training
         if (
             entries > MANY_ENTRIES
+            and run.drawing is None
             and is_whole
             and not (estimator.needs_graph or budget.enumerates_now)
         ):
@@ -80,19 +108,26 @@ def estimate_round(
         index, limit = settings.interactions, run.traced_limit
         result = blank_estimate(ends, game.n_players, settings.seed, method, index, limit)
         if jobs.n_workers == 1:
-            for rows in run.blocks(0, game.n_rows, ends.shape[2]):
-                run.estimate_block(rows, ends[rows], evaluate, result)
+            for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
+                run.estimate_block(rows, drawn_ends[rows], evaluate, result)
         else:
-            estimate_in_workers(run, jobs, ends, evaluate, seconds, result)
+            estimate_in_workers(run, jobs, drawn_ends, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
+    return _checked(result, run, ends, noise)
+
+
+def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) -> Estimate:
+    """Warn of what the run has found, and return the result with the cost of looking for noise."""
+    game, settings, estimator = run.game, run.settings, run.estimator
     if not settings.is_for_training:
         run.warnings.count_small_budgets(run.budgets, run.n_active, result, estimator)
     run.warnings.warn(game.n_rows, settings)
     if settings.is_for_training:
         return result
     rows = np.flatnonzero(run.n_active)
-    spent = result.evaluations[rows]
-    n_checks = check_repeated_values(game, settings, rows, ends[rows], run.largest, spent)
+    n_checks, spent = noise.n_evaluations, result.evaluations[rows]
+    if not n_checks and settings.n_repeats == 1:
+        n_checks = check_repeated_values(game, settings, rows, ends[rows], run.largest, spent)
     return replace(
         result,
         budget=settings.budget,
@@ -100,6 +135,69 @@ def estimate_round(
         rounding=float(getattr(game, "rounding", 0.0)),
         errors_cancel=settings.independent_rows and estimator.is_unbiased,
     )
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Whether a model answers at random, from coalitions of the first row that it has twice.
+
+    Attributes
+    ----------
+    n_evaluations : int
+        The evaluations that this took.
+    is_random : bool
+        Whether two answers for the same input differ.
+    """
+
+    n_evaluations: int = 0
+    is_random: bool = False
+
+    @classmethod
+    def of_first_row(
+        cls, game: Game, active: BoolArray, ends: ValueArray, settings: Settings
+    ) -> Repetition:
+        """Evaluate half of the players of the first row twice, if that is at most 2 % of a call.
+
+        Half of the players, because a model may answer at random only where some are absent. With
+        a default budget, the output is computed again, too: alone it differs where rows of a batch
+        influence each other. Models in training mode are not checked: the hosts warn of them, and
+        their rows may need a batch.
+        """
+        rows = np.flatnonzero(active.any(axis=1))
+        is_trained = getattr(game, "is_in_training_mode", False)
+        if settings.is_for_training or settings.n_repeats > 1 or is_trained or not len(rows):
+            return cls()
+        budget = settings.budget or _CHECKED_BY_DEFAULT
+        spare = budget - 2 ** min(int(active.sum(axis=1).max()), 60)  # beside an enumeration
+        n_most = int(min(max(_CHECKED_SHARE * budget * len(rows), spare), 2 * _MOST_PAIRS))
+        if n_most < 2:
+            return cls()
+        row, players = rows[:1], np.flatnonzero(active[rows[0]])
+        evaluate = Evaluator(game, settings.batch_size)
+        rounding = _ROUNDINGS * getattr(game, "rounding", 0.0)
+        largest, n_spent = largest_magnitude(ends), 0
+        for start in range(n_most // 2):
+            coalition = np.zeros((1, 1, game.n_players), dtype=bool)
+            coalition[..., np.roll(players, start)[: (len(players) + 1) // 2]] = True
+            request = Request(row, CoalitionTable(coalition, np.array([1])))
+            # Each is evaluated alone: rows of a batch may influence each other.
+            first = evaluate([request])[0][0, 0]
+            second = evaluate([request])[0][0, 0]
+            n_spent += 2
+            largest = max(largest, float(np.abs(first).max()))
+            if (np.abs(first - second) > max(_NOISE, rounding) * largest).any():
+                _warn(first, second)
+                return cls(n_spent, is_random=True)
+            if not (first == np.round(first)).any():  # no labels, which may be equal by chance
+                break
+        if settings.budget is None:
+            coalition = np.ones((1, 1, game.n_players), dtype=bool)
+            request = Request(row, CoalitionTable(coalition, np.array([1])))
+            first, second = ends[row[0], 1], evaluate([request])[0][0, 0]
+            n_spent += 1
+            if (np.abs(first - second) > max(_DIFFERENCE, rounding) * largest).any():
+                _warn(first, second)
+        return cls(n_spent)
 
 
 def check_repeated_values(
@@ -158,10 +256,10 @@ def _warn(first: ValueArray, second: ValueArray) -> None:
     output = int(np.abs(first - second).argmax())
     warn_user(
         f"The model is not deterministic: it returned {first[output]:.6g} and {second[output]:.6g} "
-        "for the same input. The explanation holds that noise, and need not sum to the model's "
-        "output. Switch off the random parts of the model (model.eval() for dropout), let it start "
-        "from a fixed seed in each call, or average many outputs inside it. If its rows influence "
-        "each other within a batch, as in batch normalisation, explain one that treats each row "
-        "alone.",
+        "for the same input. Error bars hold that noise; repeats= evaluates each coalition "
+        "several times. Switch off the random parts of the model (model.eval() for dropout), let "
+        "it start from a fixed seed in each call, or average many outputs inside it. If its rows "
+        "influence each other within a batch, as in batch normalisation, explain one that treats "
+        "each row alone.",
         subject="repeated values",
     )

@@ -102,7 +102,7 @@ def estimate_in_workers(
     jobs : Jobs
         The workers.
     ends : array, (R, 2, K)
-        The values of the empty coalition and of all players.
+        The values of the empty coalition and of all players, or all their draws.
     evaluate : Evaluator
         The evaluator of this process, which counts progress.
     seconds : float
@@ -219,7 +219,7 @@ class _Worker:
         self.stop = stop
         self.n_evaluations = 0
         self.evaluate = Evaluator(
-            run.game,
+            run.evaluated_game,
             run.settings.batch_size,
             self._count,
             is_timed=True,
@@ -237,7 +237,7 @@ class _Worker:
         name = type(run.estimator).__name__
         settings = run.settings
         result = blank_estimate(
-            ends,
+            run.means_of_ends(ends),
             run.game.n_players,
             settings.seed,
             name,
@@ -270,18 +270,21 @@ class _Worker:
             return
         self._count(0)
         self.stop.set()
-        raise_with_row(self.run.game, error, rows, coalitions)
+        raise_with_row(self.run.game, error, rows, coalitions, n_draws=self.run.n_draws)
 
 
 def raise_with_row(
-    game: Game, error: Exception, rows: IntArray, coalitions: CoalitionArray
+    game: Game, error: Exception, rows: IntArray, coalitions: CoalitionArray, *, n_draws: int = 1
 ) -> None:
     """Raise an error of the model again, with the row for which it fails.
+
+    The rows are those of single draws, of which each row of the game has `n_draws`.
 
     Where a batch holds several rows, the model is called for each of them alone.
     """
     if isinstance(error, ShapleyExtError) or ran_out_of_memory(error):
         return
+    rows = rows // n_draws
     for row in np.unique(rows):
         if _fails(game, rows[rows == row], coalitions[rows == row]):
             raise WorkerError(f"Row {row_number(row)}: the model raised {_text(error)}") from error

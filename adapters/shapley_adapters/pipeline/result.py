@@ -29,6 +29,8 @@ _ARRAYS = (
     "orders",
     "enumerated",
     "prior_shares",
+    "model_rows",
+    "value_errors",
 )
 """The fields of an `Estimate` that have an entry for each row."""
 
@@ -93,6 +95,12 @@ class Estimate:
         Gaussian-process regression. The evaluations do not determine it. Its square root is the
         expected error relative to the differences between attributions. 0 for all other estimators
         and for rows whose coalitions were all evaluated.
+    model_rows : array, (R,)
+        Rows of the model's input for each row: `evaluations` times the background rows, or fewer
+        where coalitions are evaluated on a part of these.
+    value_errors : array, (R, K)
+        The root mean square of the standard errors of the values themselves, where these are means
+        of draws: of background rows, or of the answers of a random model. 0 elsewhere.
     seed : int
         The seed of all random choices: pass it to repeat the estimate.
     budget : int, optional
@@ -133,6 +141,8 @@ class Estimate:
     orders: IntArray
     enumerated: BoolArray
     prior_shares: FloatArray
+    model_rows: IntArray
+    value_errors: FloatArray
     seed: int
     budget: int | None = None
     timing_evaluations: int = 0
@@ -298,6 +308,8 @@ def blank_estimate(
         orders=np.full(n_rows, -1, dtype=np.intp),
         enumerated=np.zeros(n_rows, dtype=bool),
         prior_shares=np.zeros(n_rows),
+        model_rows=np.full(n_rows, 2),
+        value_errors=np.zeros((n_rows, n_outputs)),
         seed=seed,
         method=method,
         interactions=None if index is None else PairInteractions.blank(index, shape),

@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..array_types import BoolArray, IntArray, ScoreArray, ValueArray
+from ..coalitions.tables import CoalitionTable, end_points
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, first_row
 from ..estimators.exact import FullDesign, solve_full
 from ..estimators.protocol import Design, Estimator, Solution
-from ..games.evaluation import Evaluator
+from ..games.drawn_values import DrawnRequest, n_backgrounds_of
+from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
 from ..games.value_memory import ValueMemory
@@ -29,6 +31,7 @@ from .designs import (
     group_rows,
     group_rows_on_graphs,
 )
+from .drawing import Drawing, budgets_of_plans, repeated_drawing
 from .result import Estimate
 from .run_warnings import RunWarnings
 from .scoring import Scoring
@@ -40,6 +43,9 @@ _BLOCK_BYTES = 2**28
 
 _OWN_DESIGN = 3
 """The memory of a row with a design of its own, for its equations, as a multiple of others'."""
+
+_ARRAYS_OF_DRAWS = 6
+"""Arrays of all draws that are in memory while their means are computed."""
 
 _Record: TypeAlias = Callable[[PendingRows, IntArray | slice, Solution], None]
 """Writes the solution of some rows, given by their indices, into the result."""
@@ -71,6 +77,8 @@ class Run:
         The largest value so far, regardless of signs.
     memory : ValueMemory, optional
         Values that are known already.
+    drawing : Drawing, optional
+        The draws whose means are the values; None where the game has the values themselves.
     """
 
     game: Game
@@ -83,6 +91,7 @@ class Run:
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
     largest: float = 0.0
     memory: ValueMemory | None = None
+    drawing: Drawing | None = None
     _graphs: Sequence[PlayerGraph] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
@@ -97,7 +106,10 @@ class Run:
         if self.estimator.needs_graph:
             n_rows, n_players = self.active.shape
             self._graphs = graphs_of_rows(settings.graph, n_rows, n_players, settings.name)
-        self.budgets = checked_budgets(self.n_active, self.estimator, settings)
+        if self.drawing is None:
+            self.budgets = checked_budgets(self.n_active, self.estimator, settings)
+        else:
+            self.budgets = budgets_of_plans(self.drawing, self.estimator, settings)
         widest = self.budgets[max(self.budgets)]
         if widest.limit * widest.n_players > MANY_ENTRIES:
             refuse_long_rows(widest, self.estimator, settings)
@@ -138,6 +150,38 @@ class Run:
         for group in self._groups(widest, no_values):
             self._designs.design_for(group)
 
+    @property
+    def evaluated_game(self) -> Any:
+        """The game that is evaluated: that of single draws, where values are means of these."""
+        return self.game if self.drawing is None else self.drawing.game(self.game)
+
+    @property
+    def n_draws(self) -> int:
+        """How many rows of the evaluated game a row of the game has."""
+        return 1 if self.drawing is None else self.drawing.draws.n_draws
+
+    def ends_request(self) -> Request:
+        """Return the request for the values of no and of all players, or for all their draws."""
+        rows, coalitions = np.arange(self.game.n_rows), end_points(self.game.n_players)
+        if self.drawing is not None:
+            return self.drawing.ends_request(rows, coalitions)
+        return Request(rows, CoalitionTable(coalitions[None], np.array([2])))
+
+    def means_of_ends(self, ends: ValueArray) -> ValueArray:
+        """Return the values of no and of all players, (R, 2, K), from those of `ends_request`."""
+        if self.drawing is None:
+            return ends
+        return self.drawing.draws.ends(ends)
+
+    def for_random_model(self) -> Run:
+        """Return the run of a model that answers at random, whose values are means of answers."""
+        if self.drawing is None:
+            drawing = repeated_drawing(self.n_active, self.estimator, self.settings)
+        else:
+            draws = replace(self.drawing.draws, is_random=True, has_one_full_value=False)
+            drawing = replace(self.drawing, draws=draws)
+        return Run(self.game, self.estimator, self.settings, self.active, drawing=drawing)
+
     def for_worker(self) -> Run:
         """Return a copy for another thread: it shares the games, and counts by itself."""
         twin = copy.copy(self)
@@ -160,6 +204,8 @@ class Run:
             row_bytes += 24 * n_players**2
         if self.settings.independent_rows:
             row_bytes *= _OWN_DESIGN
+        if self.drawing is not None:
+            row_bytes *= _ARRAYS_OF_DRAWS
         size = int(max(1, _BLOCK_BYTES // row_bytes))
         for first in range(start, stop, size):
             yield np.arange(first, min(first + size, stop))
@@ -177,6 +223,7 @@ class Run:
         `ends` are those of these rows, and `result` is that of the rows from `first_row` on.
         """
         groups = self._groups(rows, ends)
+        groups = [self._with_singles(group, evaluate) for group in groups]
         source = self.estimator.score_source
         if source is not None:
             groups = self._scored(groups, source, evaluate)
@@ -187,7 +234,8 @@ class Run:
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
             values = evaluate([of_group.request() for of_group in pending])
-            self.largest = max([self.largest, *map(largest_magnitude, values)])
+            if self.drawing is None:
+                self.largest = max([self.largest, *map(largest_magnitude, values)])
             with one_blas_thread():
                 pending = [
                     unfinished
@@ -207,12 +255,27 @@ class Run:
             return groups
         return [replace(group, own_words=self._own_words[group.rows]) for group in groups]
 
+    def _with_singles(self, group: RowGroup, evaluate: Evaluator) -> RowGroup:
+        """Return the group with the draws of single players, where the others depend on them."""
+        if self.drawing is None or not self.drawing.knows_singles(group.n_players):
+            return group
+        single = np.eye(group.n_players, dtype=bool)
+        coalitions = np.unique(np.concatenate([single, ~single]), axis=0)
+        is_new = ~(coalitions.all(axis=1) | ~coalitions.any(axis=1))
+        coalitions = coalitions[is_new]
+        table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
+        drawn = np.ones((1, len(coalitions), self.drawing.draws.n_draws), dtype=bool)
+        (values,) = evaluate([DrawnRequest(**vars(group.request(table)), drawn=drawn)])
+        return group.knowing(coalitions, values)
+
     def _scored(
         self, groups: list[RowGroup], source: str | ScoreArray, evaluate: Evaluator
     ) -> list[RowGroup]:
         """Return the groups with scores of their players, where their coalitions are drawn."""
         if isinstance(source, str):
             self.warnings.score_source = source
+        if self.drawing is not None:
+            evaluate = Evaluator(self.game, self.settings.batch_size)
         scored: list[RowGroup] = []
         for group in groups:
             budget = self.budgets[group.n_players]
@@ -220,9 +283,11 @@ class Run:
                 scored.append(group)
                 continue
             minimum = self.estimator.minimum_budget(group.n_players, self.settings.needs_errors)
+            # Differences of values are no draws; scores by derivatives or at random do without.
+            can_spend = budget.first_check if self.drawing is None else 0
             scoring = Scoring(
                 source,
-                budget.first_check,
+                can_spend,
                 minimum,
                 self.settings.seed,
                 self.warnings.count_scores,
@@ -235,7 +300,8 @@ class Run:
         groups = [group]
         if group.own_words is not None:
             is_drawn = not self.budgets[group.n_players].enumerates_now
-            if self.estimator.is_drawn_by_labels and group.scores is None and is_drawn:
+            has_labels = self.estimator.is_drawn_by_labels and self.drawing is None
+            if has_labels and group.scores is None and is_drawn:
                 groups = [group.relabelled(self.settings.seed)]
             else:
                 groups = group.one_by_one()
@@ -243,12 +309,16 @@ class Run:
         for part in groups:
             group_design = self._designs.design_for(part)
             design = group_design.design
+            if self.drawing is not None:
+                design = self.drawing.affordable(part, design)
             # A whole design serves all rows of the group.
-            rows = group if design.is_whole and len(groups) > 1 else part
+            shares_all = design.is_whole and self.drawing is None
+            rows = group if shares_all and len(groups) > 1 else part
             if rows.graph is not None:
                 self.warnings.count_isolated(rows, group_design)
             round_end = design.n_before_choice or self._first_round_end(rows, design)
-            pending.append(PendingRows(rows, design, rows.known_values, round_end))
+            drawn = None if self.drawing is None else self.drawing.drawn(rows, design)
+            pending.append(PendingRows(rows, design, rows.known_values, round_end, drawn))
             if rows is group:
                 break
         return pending
@@ -268,19 +338,22 @@ class Run:
         if pending.design.n_before_choice:
             return self._chosen(pending)
         design, tolerance = pending.design, self.settings.tolerance
+        with_means = self._with_means(pending)
         is_last = bool(pending.round_end >= design.table.counts.max())
         if isinstance(design, FullDesign):
-            solution = solve_full(design, pending.values)
+            solution = solve_full(design, with_means.values, with_means.errors)
         else:
             design = design if is_last else design.within(pending.round_end)
-            solution = solve_near_one(self.estimator, design, pending.values)
-        solved = replace(pending, design=design)
+            values, errors = with_means.values, with_means.errors
+            solution = solve_near_one(self.estimator, design, values, errors)
+        solved = replace(with_means, design=design)
         if tolerance is None:
             record(solved, slice(None), solution)
             return []
         whole = self._with_additive_part(pending.group, solution)
         is_met = tolerance.is_met(whole)
-        if is_last and not self.budgets[pending.group.n_players].can_enumerate:
+        is_full = isinstance(design, FullDesign)  # whose errors are those of the values alone
+        if is_last and (is_full or not self.budgets[pending.group.n_players].can_enumerate):
             record(solved, slice(None), solution)
             if not is_met.all():
                 self.warnings.count_missed(is_met, tolerance, whole)
@@ -289,17 +362,39 @@ class Run:
         if is_met.all():
             return []
         unfinished = pending.subset_rows(np.flatnonzero(~is_met))
-        return unfinished.enumerated() if is_last else [unfinished.next_round()]
+        if not is_last:
+            return [unfinished.next_round()]
+        return [self._with_draws(row) for row in unfinished.enumerated()]
+
+    def _with_draws(self, pending: PendingRows) -> PendingRows:
+        """Return rows with the draws of their present design, where values are means of draws."""
+        if self.drawing is None:
+            return pending
+        return replace(pending, drawn=self.drawing.drawn(pending.group, pending.design))
+
+    def _with_means(self, pending: PendingRows) -> PendingRows:
+        """Return rows with values and their errors, where these are means of draws."""
+        if self.drawing is None or pending.drawn is None:
+            return pending
+        n_values = pending.values.shape[1]
+        values, errors = self.drawing.draws.means(
+            pending.values, pending.design.table, pending.drawn[:, :n_values]
+        )
+        self.largest = max(self.largest, largest_magnitude(values))
+        return replace(pending, values=values, errors=errors)
 
     def _chosen(self, pending: PendingRows) -> list[PendingRows]:
         """Return the rows with the designs that their first values ask for."""
-        values = ValueScales.from_values(pending.values).near_one(pending.values)
+        first_values = self._with_means(pending).values
+        values = ValueScales.from_values(first_values).near_one(first_values)
         chosen = self.estimator.chosen_designs(pending.design, values)
         return [
-            replace(
-                pending.subset_rows(indices),
-                design=design,
-                round_end=self._first_round_end(pending.group, design),
+            self._with_draws(
+                replace(
+                    pending.subset_rows(indices),
+                    design=design,
+                    round_end=self._first_round_end(pending.group, design),
+                )
             )
             for indices, design in chosen
         ]
@@ -344,6 +439,15 @@ class Run:
             result.prior_shares[rows] = solution.prior_shares[indices]
         evaluations = np.minimum(design.table.counts, pending.round_end)
         result.evaluations[rows] = evaluations if len(evaluations) == 1 else evaluations[indices]
+        drawing, of_values, drawn = self.drawing, pending.errors, pending.drawn
+        n_backgrounds = n_backgrounds_of(self.game)
+        if drawing is None or of_values is None or drawn is None:
+            result.model_rows[rows] = result.evaluations[rows] * n_backgrounds
+        else:
+            n_draws = drawn[:, : pending.values.shape[1]].sum(axis=(1, 2))
+            each = 1 if drawing.draws.is_background else n_backgrounds
+            result.model_rows[rows] = each * (n_draws if len(n_draws) == 1 else n_draws[indices])
+            result.value_errors[rows] = np.sqrt(of_values.variances.mean(axis=1)[indices])
         if group.sources is not None and group.backward_passes is not None:
             result.cooperators[rows] = group.sources[indices]
             result.backward_passes[rows] = group.backward_passes[indices]

@@ -17,6 +17,7 @@ from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray
 from ..errors import InvalidArgumentError
 from ..estimators.exact import MAX_PLAYERS, FullDesign
 from ..estimators.protocol import Estimator, Solution
+from ..estimators.value_errors import ValueErrors
 from ..interactions.result import PairInteractions, PairSolution, pairs_of, weights_of_members
 from .designs import PendingRows
 from .settings import RowBudget, Settings, needs_enumeration
@@ -77,33 +78,50 @@ class ValueScales:
         return shifted
 
 
-def solve_near_one(estimator: Estimator[Any], design: Any, values: ValueArray) -> Solution:
+def solve_near_one(
+    estimator: Estimator[Any],
+    design: Any,
+    values: ValueArray,
+    errors: ValueErrors | None = None,
+) -> Solution:
     """Return the solution of an estimator for values, (R, n, K), whatever their scale."""
     scales = ValueScales.from_values(values)
-    if not scales.exponents.any():
-        return estimator.solve(design, values)
-    solution = estimator.solve(design, scales.near_one(values))
-    attributions, errors = map(scales.original, (solution.values, solution.standard_errors))
-    return replace(solution, values=attributions, standard_errors=errors)
+    is_scaled = scales.exponents.any()
+    if is_scaled:
+        values = scales.near_one(values)
+    if errors is None:
+        solution = estimator.solve(design, values)
+    else:
+        errors = errors.times(scales.near_one(np.ones((1, 1, 1)))) if is_scaled else errors
+        solution = estimator.solve_with_errors(design, values, errors)
+    if not is_scaled:
+        return solution
+    attributions = scales.original(solution.values)
+    standard_errors = scales.original(solution.standard_errors)
+    return replace(solution, values=attributions, standard_errors=standard_errors)
 
 
 def pairs_near_one(
-    solve: Callable[[ValueArray, AttributionArray], PairSolution],
+    solve: Callable[[ValueArray, AttributionArray, ValueErrors | None], PairSolution],
     values: ValueArray,
     errors: AttributionArray,
+    value_errors: ValueErrors | None = None,
 ) -> PairSolution:
     """Return the interactions of pairs that `solve` computes, whatever the scale of the values.
 
     Parameters
     ----------
     solve : callable
-        Values and the standard errors of the attributions to interactions.
+        Values, the standard errors of the attributions and the errors of values to interactions.
     values, errors : arrays, (R, n, K) and (R, M, K)
+    value_errors : ValueErrors, optional
     """
     scales = ValueScales.from_values(values)
     if not scales.exponents.any():
-        return solve(values, errors)
-    pairs = solve(scales.near_one(values), scales.near_one(errors))
+        return solve(values, errors, value_errors)
+    if value_errors is not None:
+        value_errors = value_errors.times(scales.near_one(np.ones((1, 1, 1))))
+    pairs = solve(scales.near_one(values), scales.near_one(errors), value_errors)
     arrays = pairs.values, pairs.standard_errors, pairs.main_errors
     return PairSolution(*map(scales.original, arrays))
 
@@ -180,7 +198,9 @@ class Trace:
             if n_coalitions < fewest:
                 continue
             smaller = design.within(n_coalitions)
-            solution = solve_near_one(estimator, smaller, pending.values[:, :n_coalitions])
+            errors = None if pending.errors is None else pending.errors.first(n_coalitions)
+            values = pending.values[:, :n_coalitions]
+            solution = solve_near_one(estimator, smaller, values, errors)
             self._store(rows, point, pending, solution, np.minimum(counts, n_coalitions))
 
     def _store(
@@ -207,8 +227,14 @@ class Trace:
         self.evaluations[rows, point] = counts
 
 
-def enumerated_pairs(index: str, coalitions: CoalitionArray, values: ValueArray) -> PairSolution:
-    """Return the interactions of all pairs, exact up to rounding.
+def enumerated_pairs(
+    index: str,
+    coalitions: CoalitionArray,
+    values: ValueArray,
+    errors: ValueErrors | None = None,
+    main_errors: AttributionArray | None = None,
+) -> PairSolution:
+    """Return the interactions of all pairs, exact up to rounding and the errors of the values.
 
     Parameters
     ----------
@@ -218,20 +244,45 @@ def enumerated_pairs(index: str, coalitions: CoalitionArray, values: ValueArray)
         All coalitions.
     values : array, (R, 2^M, K)
         Their values.
+    errors : ValueErrors, optional
+        The errors of the values.
+    main_errors : array, (R, M, K), optional
+        The standard errors of the attributions, with `errors`.
+    """
+    n_players = coalitions.shape[1]
+    if n_players < 2:
+        return PairSolution.exact(np.zeros((len(values), 0, values.shape[2])), n_players)
+    weights = weights_of_members(index, n_players)
+    interactions = _sums_of_pairs(weights, coalitions, values)
+    if errors is None or main_errors is None:
+        return PairSolution.exact(interactions, n_players)
+    # With weights a and b of a coalition and its complement, a v + b v′ is (a + b) times the even
+    # and (a − b) times the odd part. All coalitions hold each pair twice.
+    of_complements = weights[::-1, ::-1]
+    variances = _sums_of_pairs((weights + of_complements) ** 2 / 2, coalitions, errors.even)
+    variances += _sums_of_pairs((weights - of_complements) ** 2 / 2, coalitions, errors.odd)
+    return PairSolution(interactions, np.sqrt(np.maximum(variances, 0.0)), main_errors)
+
+
+def _sums_of_pairs(
+    weights: FloatArray, coalitions: CoalitionArray, values: ValueArray
+) -> FloatArray:
+    """Return the weighted sums of values for each pair of players, (R, P, K).
+
+    The weights, (3, M + 1), are those of coalitions of each size with none, one and both of the
+    players.
     """
     n_rows, n_coalitions, n_outputs = values.shape
     n_players = coalitions.shape[1]
-    if n_players < 2:
-        return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
     sums = np.zeros((n_rows, n_outputs, n_players, n_players))
     for start in range(0, n_coalitions, _COALITIONS_AT_ONCE):
         part = slice(start, start + _COALITIONS_AT_ONCE)
-        sums += _sums(index, coalitions[part], values[:, part])
+        sums += _sums(weights, coalitions[part], values[:, part])
     first, second = pairs_of(n_players)
-    return PairSolution.exact(sums[:, :, first, second].swapaxes(1, 2), n_players)
+    return sums[:, :, first, second].swapaxes(1, 2)
 
 
-def _sums(index: str, coalitions: CoalitionArray, values: ValueArray) -> FloatArray:
+def _sums(weights: FloatArray, coalitions: CoalitionArray, values: ValueArray) -> FloatArray:
     """Return the weighted sums of the values of some coalitions, (R, K, M, M).
 
     With z = 1 for members and 0 for others, the weight of v(S) is quadratic in z. With the weights
@@ -239,7 +290,6 @@ def _sums(index: str, coalitions: CoalitionArray, values: ValueArray) -> FloatAr
     a + (b − a)(z_i + z_j) + (a − 2b + c) z_i z_j.
     """
     members = coalitions.astype(np.float64)
-    weights = weights_of_members(index, coalitions.shape[1])
     absent, single, joint = weights[:, coalitions.sum(axis=1)]
     by_output = values.swapaxes(1, 2)  # (R, K, C)
     of_pairs = (members.T * (by_output * (absent - 2 * single + joint))[:, :, None]) @ members
@@ -322,9 +372,13 @@ def _solved(
     if n_players < 2:
         return PairSolution.exact(np.zeros((n_rows, 0, n_outputs)), n_players)
 
-    def solve(values: ValueArray, errors: AttributionArray) -> PairSolution:
+    def solve(
+        values: ValueArray, errors: AttributionArray, value_errors: ValueErrors | None
+    ) -> PairSolution:
         if isinstance(design, FullDesign):
-            return enumerated_pairs(index, design.table.coalitions[0], values)
-        return estimator.pair_interactions(design, values, errors, index)
+            return enumerated_pairs(index, design.table.coalitions[0], values, value_errors, errors)
+        if value_errors is None:
+            return estimator.pair_interactions(design, values, errors, index)
+        return estimator.pair_interactions(design, values, errors, index, value_errors)
 
-    return pairs_near_one(solve, pending.values, errors)
+    return pairs_near_one(solve, pending.values, errors, pending.errors)

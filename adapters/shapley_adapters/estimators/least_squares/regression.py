@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -36,6 +36,7 @@ from ...interactions.result import PairSolution
 from ..linear_algebra import ConstrainedFit, RidgeFit, fit_with_fixed_sum
 from ..pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
+from ..value_errors import ValueErrors
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 
 _MANY_DRAWS = 3
@@ -159,6 +160,7 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         checked_choice("sizes", self.sizes, SIZE_DISTRIBUTIONS)
         checked_flag("replacement", self.replacement)
 
+    has_orders_for_few_rows: ClassVar[bool] = True
     interaction_indices: ClassVar[tuple[str, ...]] = ("shapley",)
 
     def interaction_budget(self, n_players: int) -> int:
@@ -275,15 +277,36 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
             attributions += design.ridge.corrections(targets - design.fit.design @ attributions)
         return Solution(attributions, errors, n_drawn - 1)
 
+    def solve_with_errors(
+        self, design: LeastSquaresDesign, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Solve the regression; the errors of values add to those that the spread does not show.
+
+        These are those of equations that are always included and, where a stratum is drawn without
+        replacement, the share by which the variance of its draws is reduced.
+        """
+        solution = super().solve_with_errors(design, values, errors)
+        hidden = np.ones(len(design.members))
+        hidden[design.is_drawn] -= _undrawn(design)
+        of_targets = np.take(errors.odd, design.positions[:, 0], axis=1)  # (R, n, K)
+        added = (design.fit.operator**2 * hidden) @ of_targets
+        variances = solution.standard_errors**2 + added
+        return replace(solution, standard_errors=np.sqrt(variances))
+
     def pair_interactions(
-        self, design: LeastSquaresDesign, values: ValueArray, errors: AttributionArray, index: str
+        self,
+        design: LeastSquaresDesign,
+        values: ValueArray,
+        errors: AttributionArray,
+        index: str,
+        value_errors: ValueErrors | None = None,
     ) -> PairSolution:
         """Solve the regression of the pairs; sandwich errors as of the attributions.
 
         The main effects have the errors of the attributions, because the sums of the interactions
         of each player are known.
         """
-        del index  # there is one
+        del index, value_errors  # there is one index, and the spread holds the errors
         attributions = self.solve(design, values).values
         targets, sums = pair_targets(design, values, attributions)
         fit = design.pair_fit
@@ -305,11 +328,7 @@ def _standard_errors(
     n_drawn = int(design.is_drawn.sum())
     if n_drawn < 2:
         return np.full((len(residuals), len(fit.operator), residuals.shape[2]), np.nan)
-    # The size of its coalitions identifies the stratum of an equation.
-    stratum = of_size = design.members[design.is_drawn].sum(axis=1)
-    if design.is_paired:
-        stratum = np.minimum(of_size, design.members.shape[1] - of_size)
-    undrawn = 1 - np.bincount(stratum)[stratum] / design.stratum_sizes[design.is_drawn]
+    undrawn = _undrawn(design)
     residuals = np.compress(design.is_drawn, residuals, axis=1)
     slack = np.maximum(1 - fit.leverages[design.is_drawn], 1e-12)
     residuals = residuals / slack[:, None]
@@ -319,6 +338,16 @@ def _standard_errors(
     variances = (squares - total**2 / n_drawn) * n_drawn / (n_drawn - 1)
     errors: FloatArray = np.sqrt(np.maximum(variances, 0.0))
     return errors
+
+
+def _undrawn(design: LeastSquaresDesign) -> FloatArray:
+    """Return the share of its stratum that was not drawn, for each drawn equation."""
+    # The size of its coalitions identifies the stratum of an equation.
+    stratum = of_size = design.members[design.is_drawn].sum(axis=1)
+    if design.is_paired:
+        stratum = np.minimum(of_size, design.members.shape[1] - of_size)
+    undrawn: FloatArray = 1 - np.bincount(stratum)[stratum] / design.stratum_sizes[design.is_drawn]
+    return undrawn
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,9 @@ class Prior:
         a jump is not taken for large effects of single players; see `base_features`.
     is_even : bool
         Whether it is that of the even part.
+    errors : array, (..., n), optional
+        Variances of the errors of the values, where that of degree 1 is 1: means over draws. Unlike
+        the noise, they are no part of the game. None for exact values.
     """
 
     strengths: FloatArray
@@ -86,6 +89,7 @@ class Prior:
     noise: Any
     jumps: bool = False
     is_even: bool = False
+    errors: FloatArray | None = None
 
     @classmethod
     def stack(cls, priors: Sequence[Prior]) -> Prior:
@@ -96,7 +100,9 @@ class Prior:
 
     def subset_games(self, games: int | list[int] | IntArray | BoolArray) -> Prior:
         """Return the prior of some games of a stack."""
-        return self.with_numbers(self.strengths[games], self.interactions[games], self.noise[games])
+        errors = None if self.errors is None else self.errors[games]
+        numbers = self.strengths[games], self.interactions[games], self.noise[games]
+        return replace(self.with_numbers(*numbers), errors=errors)
 
     def with_games(self, games: IntArray, replacements: Prior) -> Prior:
         """Return the prior of a stack, with others for some of its games."""

@@ -108,7 +108,7 @@ def covariance_of(
     features: Features | None = None,
     out: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the covariance of the values, (..., n, n), including their noise; written to `out`.
+    """Return the covariance of the values, (..., n, n), with noise and errors; written to `out`.
 
     That of an `UpperKernel` is for `factored` only.
     """
@@ -121,6 +121,8 @@ def covariance_of(
     noise, _ = noise_of(prior, kernel.signs, features)
     diagonal = np.arange(matrix.shape[-1])
     matrix[..., diagonal, diagonal] += noise
+    if prior.errors is not None:
+        matrix[..., diagonal, diagonal] += prior.errors[..., : len(diagonal)]
     return matrix
 
 

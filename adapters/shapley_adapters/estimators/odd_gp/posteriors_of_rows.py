@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -17,7 +18,7 @@ from .kernels import Kernel, Prior, UpperKernel
 from .left_out_values import checked_last
 from .marginal_likelihood import column_by_column
 from .posterior import Posterior, PriorChoice, choices_around, posterior
-from .prior_fitting import around_centres, fit_priors, strength_prior
+from .prior_fitting import around_centres, fit_priors, strength_prior, with_errors
 from .prior_grid import best_of_grid
 from .sparse_interactions import SparseInteractions, find_sparse_interactions
 from .wider_intervals import variances_of_fading, variances_of_jumps
@@ -70,6 +71,7 @@ def posteriors_of_rows(
     centres: FloatArray | None = None,
     other_signs: FloatArray | None = None,
     evens: FloatArray | None = None,
+    errors: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), of mean square 1.
 
@@ -91,6 +93,8 @@ def posteriors_of_rows(
     evens : array, (n - 1, B), optional
         The even part of the games, as `even_differences`. Learned weights use it to expect
         interactions.
+    errors : array, (n, B), optional
+        Variances of the errors of the targets.
     """
     n, n_players = signs.shape
     other_signs = signs[:0] if other_signs is None else other_signs
@@ -99,10 +103,11 @@ def posteriors_of_rows(
     if n_players <= _COUNTED_PLAYERS and n == 2 ** (n_players - 1):
         of_all_pairs = estimand.weights(signs).T
         values = column_by_column(lambda block: of_all_pairs @ block, targets)
-        return Posterior(values, np.zeros_like(values), predictions, freedom)
+        variances = np.zeros_like(values) if errors is None else of_all_pairs**2 @ errors
+        return Posterior(values, variances, predictions, freedom)
     if not isinstance(estimand, ShapleyValues):
-        return _posteriors(estimand, signs, targets, weights, centres, other_signs)
-    if len(other_signs):  # the means must be those of the predictions
+        return _posteriors(estimand, signs, targets, weights, centres, other_signs, errors=errors)
+    if len(other_signs) or errors is not None:  # the means must be those of the predictions
         exact = ExactFit.none(n_players, targets.shape[1])
     else:
         exact = additive_games(signs, targets)
@@ -119,6 +124,7 @@ def posteriors_of_rows(
             None if centres is None else centres[others],
             other_signs,
             None if evens is None else evens[:, others],
+            None if errors is None else errors[:, others],
         )
         is_exact = exact.is_exact[others]
         means[:, others] = np.where(is_exact, means[:, others], of_others.means)
@@ -137,6 +143,7 @@ def _posteriors(
     centres: FloatArray | None,
     other_signs: FloatArray,
     evens: FloatArray | None = None,
+    errors: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), each by a prior that suits it, in blocks."""
     n, first_values = len(signs), slice(0, _LEARNED_FROM + 1)
@@ -146,7 +153,7 @@ def _posteriors(
     others: list[int] = []
     for row in chain.from_iterable(_rows_by_start(starts)):
         is_equal = weights == "equal" or starts[row].jumps  # all players alike
-        is_equal &= isinstance(estimand, ShapleyValues)
+        is_equal &= isinstance(estimand, ShapleyValues) and errors is None
         (with_equal if is_equal else others).append(row)
     n_rows = len(others) // min(n_threads, n_threads_for_rows())
     blocks = _even_blocks(others, _block_size(n, estimand, n_rows))
@@ -157,7 +164,10 @@ def _posteriors(
         own_evens = None if evens is None else np.ascontiguousarray(evens[:, block].T)
         of_block = targets[:, block], own_starts, own_centres
         is_fitted = weights == "learned"
-        return _with_own_weights(estimand, signs, *of_block, other_signs, own_evens, is_fitted)
+        own_errors = None if errors is None else np.ascontiguousarray(errors[:, block].T)
+        return _with_own_weights(
+            estimand, signs, *of_block, other_signs, own_evens, is_fitted, own_errors
+        )
 
     solved = map_in_threads(solve_block, blocks, n_threads)
     if with_equal:
@@ -252,17 +262,22 @@ def _with_own_weights(
     other_signs: FloatArray,
     evens: FloatArray | None,
     is_fitted: bool,
+    errors: FloatArray | None = None,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), with strengths fitted to each target, if asked."""
     n, n_players = signs.shape
     stack = np.ascontiguousarray(targets.T)  # (B, n)
-    prior, n_fitted = Prior.stack(starts), 0.0
+    prior, n_fitted, first_values = Prior.stack(starts), 0.0, slice(0, _LEARNED_FROM + 1)
     if is_fitted:
-        first_values = slice(0, _LEARNED_FROM + 1)
         expectation = strength_prior(centres, (len(stack), n_players))
         start = around_centres(prior, expectation)
-        prior = fit_priors(signs[first_values], stack[:, first_values], start, expectation)
+        of_first = None if errors is None else errors[:, first_values]
+        prior = fit_priors(
+            signs[first_values], stack[:, first_values], start, expectation, of_first
+        )
         n_fitted = n_players * (_SHARE_OF_PAIRS if estimand.is_even else _SHARE_LEARNED)
+    if errors is not None:
+        prior = with_errors(signs[first_values], stack[:, first_values], prior, errors)
     searched = slice(0, _n_searched(n_players))
     kernel = Kernel.at(signs[searched], prior.strengths, is_even=estimand.is_even)
     sparse = [SparseInteractions.empty(estimand.is_even)] * len(stack)
@@ -280,7 +295,7 @@ def _with_own_weights(
         found = posterior(estimand, signs, columns, choices, n_fitted, sparse, other_signs)
     else:
         found = _posteriors_one_by_one(estimand, signs, stack, prior, n_fitted, sparse, other_signs)
-    if isinstance(estimand, ShapleyValues) and not len(other_signs):
+    if isinstance(estimand, ShapleyValues) and not len(other_signs) and errors is None:
         # With other signs, the means must be those of the predictions.
         found = with_exact_games(kernel, stack[:, searched], prior, sparse, found)
     return Posterior(*(array[:, :, 0].T for array in found.arrays))
@@ -305,6 +320,8 @@ def _posteriors_one_by_one(
             solved.append(Posterior(*(array[None] for array in found.arrays)))
         else:
             of_game = prior.subset_games(np.array([game]))
+            if of_game.errors is not None:
+                of_game = replace(of_game, errors=of_game.errors[:, order])
             kernel = UpperKernel(signs[order], of_game.strengths, of_game.is_even)
             choices, columns = [PriorChoice(kernel, of_game)], values[None, order]
             solved.append(

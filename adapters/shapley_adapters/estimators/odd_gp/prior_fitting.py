@@ -26,6 +26,7 @@ from .marginal_likelihood import (
     covariance_of,
     log_level_centre,
     n_known,
+    whiten,
 )
 
 _SPREAD_WHERE_KNOWN = 0.7
@@ -76,7 +77,11 @@ def strength_prior(centres: FloatArray | None, shape: tuple[int, ...]) -> Streng
 
 
 def fit_priors(
-    signs: FloatArray, targets: FloatArray, start: Prior, expectation: StrengthPrior
+    signs: FloatArray,
+    targets: FloatArray,
+    start: Prior,
+    expectation: StrengthPrior,
+    errors: FloatArray | None = None,
 ) -> Prior:
     """Return the prior that explains each of the targets best, as a stack.
 
@@ -93,6 +98,9 @@ def fit_priors(
         The start of the fit, for each target.
     expectation : StrengthPrior
         The prior of the strengths.
+    errors : array, (R, n), optional
+        Variances of the errors of the values. The first step does without them: they are relative
+        to the scale of the values, which a step finds.
     """
     is_known = expectation.centres.any()
     first, *others = _OVERRELAXATION_WHERE_KNOWN if is_known else _OVERRELAXATION
@@ -107,11 +115,23 @@ def fit_priors(
         shared = shared.for_games(len(games))
         of_games = StrengthPrior(expectation.centres[games], expectation.spread)
         prior = prior.with_games(games, shared.improved(targets[games], of_games, first))
+    if errors is not None:
+        prior = with_errors(signs, targets, prior, errors)
     # New memory takes the system longer to provide than the processor to fill.
     memory = np.empty((_MATRICES_OF_STEP, len(targets), len(signs), len(signs)))
     for step in others:
         prior = FixedPoint.from_prior(signs, prior, memory).improved(targets, expectation, step)
+        if errors is not None:
+            prior = with_errors(signs, targets, prior, errors)
     return prior
+
+
+def with_errors(signs: FloatArray, targets: FloatArray, prior: Prior, errors: FloatArray) -> Prior:
+    """Return the prior with the errors of values, which are relative to the scale of the values."""
+    covariances = covariance_of(Kernel.at(signs, prior.strengths, is_even=prior.is_even), prior)
+    _, whitened = whiten(covariances, targets[:, :, None])
+    scale = (whitened[:, 1:] ** 2).mean(axis=1) + TINY
+    return replace(prior, errors=errors / scale)
 
 
 def _games_by_prior(prior: Prior) -> list[IntArray]:

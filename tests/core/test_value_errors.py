@@ -1,0 +1,237 @@
+"""Values that are means of draws: the means, and the errors that they leave."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import shapley_adapters as core
+from shapley_adapters.coalitions.tables import CoalitionTable
+from shapley_adapters.estimators.exact import full_design, solve_full
+from shapley_adapters.estimators.protocol import DesignRequest
+from shapley_adapters.estimators.value_errors import Draws, ValueErrors, complements
+from shapley_adapters.pipeline.drawing import _decks
+from shapley_adapters.pipeline.solutions import enumerated_pairs
+from tests.helpers.brute_force import shapley_values
+
+M, B = 5, 12
+
+
+def all_coalitions():
+    return full_design(M).table
+
+
+def games_of_rows(n_rows=2, n_outputs=1, seed=0):
+    """Return the values of all coalitions for each background row, (R, 2^M, B, K)."""
+    rng = np.random.default_rng(seed)
+    signs = np.where(all_coalitions().coalitions[0], 1.0, -1.0)
+    effects = rng.normal(size=(n_rows, M, B, n_outputs))
+    other = rng.normal(size=(n_rows, 2**M, B, n_outputs))
+    return np.einsum("cm,rmbk->rcbk", signs, effects) + 0.1 * other
+
+
+def draws_of(rng, n_of_each, n_coalitions=2**M):
+    """Return draws of all coalitions, the same for complements, and all for the ends."""
+    coalitions = all_coalitions().coalitions[0, :n_coalitions]
+    drawn = np.zeros((n_coalitions, B), dtype=bool)
+    for one, other in zip(*complements(coalitions), strict=True):
+        drawn[one, rng.permutation(B)[:n_of_each]] = True
+        drawn[other] = drawn[one]
+    drawn[:2] = True
+    return drawn[None]
+
+
+def test_pairs_of_complements():
+    coalitions = all_coalitions().coalitions[0]
+    first, second = complements(coalitions)
+    assert (first[0], second[0]) == (1, 0)
+    assert sorted([*first, *second]) == list(range(2**M))
+    assert (coalitions[first] == ~coalitions[second]).all()
+    alone = coalitions[:3]
+    first, second = complements(alone)
+    assert (first.tolist(), second.tolist()) == ([1, 2], [0, -1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("is_unbiased", [False, True])
+def test_all_draws_give_the_mean_without_errors(weighted, is_unbiased):
+    values, table = games_of_rows(n_outputs=2), all_coalitions()
+    weights = np.random.default_rng(1).dirichlet(np.ones(B)) if weighted else None
+    draws = Draws(B, True, weights, is_unbiased)
+    flat = values.reshape(2, 2**M, -1)
+    means, errors = draws.means(flat, table, np.ones((1, 2**M, B), dtype=bool))
+    expected = np.average(values, axis=2, weights=weights)
+    np.testing.assert_allclose(means, expected, atol=1e-12)
+    assert not errors.variances.any()
+
+
+def test_additive_games_of_background_rows_need_few_of_them():
+    """Main effects of each background row are control variates: nothing is left of such games."""
+    rng, table = np.random.default_rng(3), all_coalitions()
+    signs = np.where(table.coalitions[0], 1.0, -1.0)
+    values = np.einsum("cm,rmb->rcb", signs, rng.normal(size=(2, M, B)))[..., None]
+    drawn = draws_of(rng, 4)
+    drawn[:, table.coalitions[0].sum(axis=1) == 1] = True
+    drawn[:, table.coalitions[0].sum(axis=1) == M - 1] = True
+    draws = Draws(B, True, is_unbiased=True)
+    means, _ = draws.means(values.reshape(2, 2**M, -1), table, drawn)
+    np.testing.assert_allclose(means, values.mean(axis=2), atol=0.15)
+    plain = (
+        np.where(drawn[0][None, :, :, None], values, 0).sum(axis=2) / drawn[0].sum(axis=1)[:, None]
+    )
+    assert (
+        np.abs(means - values.mean(axis=2)).sum() < 0.1 * np.abs(plain - values.mean(axis=2)).sum()
+    )
+
+
+@pytest.mark.parametrize("is_unbiased", [False, True])
+def test_errors_of_means_are_as_large_as_stated(is_unbiased):
+    """Over draws of background rows; and the mean is unbiased where that is asked for."""
+    values, table = games_of_rows(n_rows=1, seed=5), all_coalitions()
+    exact = values.mean(axis=2)
+    offs, variances = [], []
+    for seed in range(400):
+        drawn = draws_of(np.random.default_rng(seed), 5)
+        means, errors = Draws(B, True, None, is_unbiased).means(
+            values.reshape(1, 2**M, -1), table, drawn
+        )
+        offs.append((means - exact)[0, 2:, 0])
+        variances.append(errors.variances[0, 2:, 0])
+    off, stated = np.array(offs), np.array(variances)
+    ratio = (off**2).mean() / stated.mean()
+    assert 0.75 < ratio < 1.25
+    z = off.mean(axis=0) / (off.std(axis=0, ddof=1) / np.sqrt(len(off)))
+    if is_unbiased:
+        assert np.abs(z).max() < 4.5
+
+
+def test_odd_and_even_parts_have_errors_of_their_own():
+    values, table = games_of_rows(n_rows=1, seed=6), all_coalitions()
+    first, second = complements(table.coalitions[0])
+    exact = values.mean(axis=2)[0, :, 0]
+    odd, even, stated_odd, stated_even = [], [], [], []
+    for seed in range(400):
+        drawn = draws_of(np.random.default_rng(seed), 5)
+        means, errors = Draws(B, True).means(values.reshape(1, 2**M, -1), table, drawn)
+        off = means[0, :, 0] - exact
+        odd.append((off[first] - off[second])[1:] / 2)
+        even.append((off[first] + off[second])[1:] / 2)
+        stated_odd.append(errors.odd[0, first[1:], 0])
+        stated_even.append(errors.even[0, first[1:], 0])
+    for found, stated in ((odd, stated_odd), (even, stated_even)):
+        assert 0.75 < (np.array(found) ** 2).mean() / np.mean(stated) < 1.25
+
+
+def test_answers_of_a_random_model():
+    """The variance of means of answers; coalitions with one answer have that of the others."""
+    table, rng = all_coalitions(), np.random.default_rng(0)
+    sizes = table.coalitions[0].sum(axis=1)
+    scale = 0.5 + 0.3 * sizes
+    drawn = np.zeros((1, 2**M, 4), dtype=bool)
+    drawn[:, :, 0] = drawn[:, :2] = drawn[:, 2::4, 1] = True
+    off, stated = [], []
+    for _ in range(300):
+        values = rng.normal(size=(1, 2**M, 4)) * scale[:, None]
+        means, errors = Draws(4, False).means(values, table, drawn)
+        off.append(means[0, :, 0])
+        stated.append(errors.variances[0, :, 0])
+    found, expected = np.mean(stated, axis=0), np.var(off, axis=0)
+    assert 0.85 < found[2:].mean() / expected[2:].mean() < 1.15
+
+
+def random_errors(seed=0):
+    rng, table = np.random.default_rng(seed), all_coalitions()
+    first, second = complements(table.coalitions[0])
+    odd, even = rng.random((2, 1, 2**M, 1))
+    for part in (odd, even):
+        part[:, second] = part[:, first]
+    return ValueErrors(odd, even), first, second
+
+
+def noisy(errors, first, second, rng, n):
+    """Return draws of values with such errors, (n, 2^M)."""
+    odd, even = (
+        rng.normal(size=(n, len(first))) * np.sqrt(part[0, first, 0])
+        for part in (errors.odd, errors.even)
+    )
+    values = np.zeros((n, 2**M))
+    values[:, first], values[:, second] = even + odd, even - odd
+    return values
+
+
+def test_enumeration_states_what_the_errors_of_values_leave():
+    """The variance of a weighted sum, against the weights of the definition."""
+    design, (errors, first, second) = full_design(M), random_errors()
+    coalitions = design.table.coalitions[0]
+    solution = solve_full(design, np.zeros((1, 2**M, 1)), errors)
+    place = {frozenset(np.flatnonzero(row)): index for index, row in enumerate(coalitions)}
+    for player in range(M):
+        weights = np.zeros(2**M)
+        for index in range(2**M):
+
+            def game(members, index=index):
+                return float(place[frozenset(members)] == index)
+
+            weights[index] = shapley_values(M, game)[player].item()
+        expected = ((weights[first] - weights[second]) ** 2 * errors.odd[0, first, 0]).sum()
+        expected += ((weights[first] + weights[second]) ** 2 * errors.even[0, first, 0]).sum()
+        assert solution.standard_errors[0, player, 0] ** 2 == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("index", ["shapley", "shapley_taylor", "banzhaf"])
+def test_enumerated_interactions_state_it_too(index):
+    design, (errors, first, second) = full_design(M), random_errors(1)
+    coalitions = design.table.coalitions[0]
+    values = noisy(errors, first, second, np.random.default_rng(2), 4000)
+    drawn = enumerated_pairs(index, coalitions, values[..., None]).values[..., 0]
+    stated = enumerated_pairs(
+        index, coalitions, np.zeros((1, 2**M, 1)), errors, np.zeros((1, M, 1))
+    ).standard_errors[0, :, 0]
+    np.testing.assert_allclose(drawn.std(axis=0), stated, rtol=5 * np.sqrt(1 / 8000))
+
+
+@pytest.mark.parametrize(
+    "estimator", [core.LeastSquares(replacement=False), core.OddGP()], ids=["regression", "odd GP"]
+)
+def test_errors_of_values_are_no_part_of_the_game(estimator):
+    """With all pairs but a few, what is left is the error of the values."""
+    n_players = 7
+    known = np.array([[0] * n_players, [1] * n_players], dtype=bool)
+    request = DesignRequest(n_players, 120, 120, np.random.default_rng(0), known)
+    design = estimator.design(request)
+    coalitions = design.table.coalitions[0]
+    rng = np.random.default_rng(1)
+    weights = rng.normal(size=n_players)
+    first, second = complements(coalitions)
+    sd, inside = 0.3, 0
+    variance = np.full((1, len(coalitions), 1), sd**2 / 2)
+    variance[:, :2] = 0
+    for _ in range(60):
+        noise = rng.normal(size=len(coalitions)) * sd
+        noise[:2] = 0
+        values = (coalitions @ weights + noise)[None, :, None]
+        solution = estimator.solve_with_errors(design, values, ValueErrors(variance, variance))
+        z = (solution.values[0, :, 0] - weights) / solution.standard_errors[0, :, 0]
+        inside += np.mean(np.abs(z) < 1.96)
+    assert 0.9 < inside / 60 < 0.995
+    assert len(first) == len(second)
+
+
+def test_decks_draw_all_rows_equally_often():
+    drawn = list(itertools.islice(_decks(np.random.default_rng(0), 10, 4), 25))
+    assert all(len(set(part.tolist())) == 4 for part in drawn)
+    assert np.bincount(np.concatenate(drawn)).tolist() == [10] * 10
+
+
+def test_tables_of_each_row():
+    """Rows with coalitions of their own: as if each were alone."""
+    values, table = games_of_rows(n_rows=2, seed=7), all_coalitions()
+    drawn = np.concatenate([draws_of(np.random.default_rng(seed), 4) for seed in (0, 1)])
+    coalitions = np.repeat(table.coalitions, 2, axis=0)
+    draws, flat = Draws(B, True), values.reshape(2, 2**M, -1)
+    of_each = CoalitionTable(coalitions, np.array([2**M, 2**M]))
+    means, errors = draws.means(flat, of_each, drawn)
+    for row in range(2):
+        alone, its = draws.means(flat[row : row + 1], table, drawn[row : row + 1])
+        np.testing.assert_array_equal(means[row], alone[0])
+        np.testing.assert_array_equal(errors.odd[row], its.odd[0])

@@ -1,0 +1,270 @@
+"""Budgets in rows of the model: coalitions on a part of the background, in both hosts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import shap
+import torch
+
+import captum_ext
+import shap_ext
+from captum_ext import BaselineDistribution
+from shapley_adapters.errors import BudgetError, InvalidArgumentError
+from tests.helpers.brute_force import masked_model_values, shapley_values
+
+M, B = 7, 30
+RNG = np.random.default_rng(0)
+X, BACKGROUND = RNG.normal(size=(3, M)), RNG.normal(size=(B, M))
+LIMIT = 900  # a quarter of 2^M · B
+PLAYERS = RNG.normal(size=(M, M)) * 0.3
+SLOPES = RNG.normal(size=M)
+ESTIMATORS = ["oddgp", "leastsquares", "randomorder", "owen", "svarm", "best"]
+
+
+class Model:
+    """A game with interactions, of two outputs if asked, that counts its rows."""
+
+    def __init__(self, n_outputs=1):
+        self.n_outputs = n_outputs
+        self.n_rows = 0
+
+    def __call__(self, x):
+        x = np.asarray(x.todense() if scipy.sparse.issparse(x) else x, dtype=float)
+        self.n_rows += len(x)
+        one = np.tanh(x @ PLAYERS).sum(axis=1) + x @ SLOPES + x[:, 0] * x[:, 1] * x[:, 2]
+        return one if self.n_outputs == 1 else np.column_stack([one, np.sin(x).sum(axis=1)])
+
+    def forward(self, x):
+        return torch.as_tensor(self(x.numpy()))
+
+
+def exact(background=BACKGROUND, rows=X, weights=None):
+    def value(row):
+        values = [
+            masked_model_values(lambda m: Model()(m), row, background[[b]])
+            for b in range(len(background))
+        ]
+        return lambda coalition: np.average([v(coalition) for v in values], weights=weights)
+
+    return np.array([shapley_values(M, value(row)).ravel() for row in rows])
+
+
+EXACT = exact()
+
+
+def explained(algorithm="oddgp", limit=LIMIT, background=BACKGROUND, rows=X, model=None, **options):
+    call = {name: options.pop(name) for name in ("interactions", "trace") if name in options}
+    explainer = shap.Explainer(model or Model(), background, algorithm=algorithm, **options)
+    result = explainer(rows, max_model_rows=limit, error_bounds=True, silent=True, **call)
+    return result, explainer.last_estimate
+
+
+@pytest.mark.parametrize("algorithm", ESTIMATORS)
+def test_the_budget_is_kept_and_rows_are_counted(algorithm):
+    model = Model()
+    _, estimate = explained(algorithm, model=model, seed=0)
+    assert (estimate.model_rows <= LIMIT).all()
+    n_checks = estimate.check_evaluations * B
+    assert model.n_rows == estimate.model_rows.sum() + n_checks
+    assert (estimate.value_errors > 0).all()
+    assert (estimate.evaluations * B > estimate.model_rows).all()
+
+
+@pytest.mark.parametrize("algorithm", ESTIMATORS)
+def test_intervals_hold_and_sums_are_exact(algorithm):
+    inside, ends = [], Model()(X) - Model()(BACKGROUND).mean()
+    for seed in range(12):
+        _, estimate = explained(algorithm, seed=seed)
+        lower, upper = estimate.interval()
+        inside.append((lower[..., 0] <= EXACT) & (upper[..., 0] >= EXACT))
+        np.testing.assert_allclose(estimate.values.sum(axis=1)[:, 0], ends, atol=1e-10)
+    assert 0.88 < np.mean(inside) <= 1
+
+
+@pytest.mark.parametrize("algorithm", ["randomorder", "owen", "svarm"])
+@pytest.mark.slow
+def test_unbiased_methods_stay_unbiased(algorithm):
+    drawn = np.array([explained(algorithm, seed=seed)[1].values[..., 0] for seed in range(300)])
+    spread = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
+    assert np.abs((drawn.mean(axis=0) - EXACT) / spread).max() < 4.5
+
+
+def test_both_hosts_give_the_same_numbers():
+    expected, of_shap = explained(seed=3)
+    method = captum_ext.OddGP(Model().forward, seed=3)
+    made = method.attribute(
+        torch.as_tensor(X),
+        baselines=BaselineDistribution(torch.as_tensor(BACKGROUND)),
+        max_model_rows=LIMIT,
+    )
+    np.testing.assert_allclose(made.numpy(), expected.values, atol=1e-10)
+    found = method.last_estimate
+    np.testing.assert_array_equal(found.model_rows, of_shap.model_rows)
+    np.testing.assert_allclose(found.value_errors, of_shap.value_errors, atol=1e-12)
+
+
+def test_enough_rows_give_todays_numbers():
+    full, _ = explained(limit=2**M * B, seed=0)
+    np.testing.assert_allclose(full.values, EXACT, atol=1e-10)
+    explainer = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=0)
+    by_coalitions = explainer(X, max_evals=100, max_model_rows=100 * B, silent=True).values
+    plain = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=0)(
+        X, max_evals=100, silent=True
+    )
+    np.testing.assert_array_equal(by_coalitions, plain.values)
+    one_row = explained(limit=40, background=BACKGROUND[:1], seed=0)[1]
+    assert one_row.evaluations.tolist() == [40] * 3
+
+
+def test_kinds_of_rows_give_the_same_numbers():
+    expected = explained(seed=0)[0].values
+    columns = [f"x{index}" for index in range(M)]
+    frame = pd.DataFrame(X, columns=columns)
+    of_frame, _ = explained(
+        rows=frame, background=pd.DataFrame(BACKGROUND, columns=columns), seed=0
+    )
+    np.testing.assert_allclose(of_frame.values, expected, atol=1e-10)
+    of_sparse, _ = explained(
+        rows=scipy.sparse.csr_matrix(X), background=scipy.sparse.csr_matrix(BACKGROUND), seed=0
+    )
+    np.testing.assert_allclose(of_sparse.values, expected, atol=1e-10)
+
+    class Masker:
+        clustering = None
+
+        def shape(self, _):
+            return (B, M)
+
+        def __call__(self, mask, x):
+            return (np.where(mask, x, BACKGROUND),)
+
+    called, _ = explained(background=Masker(), seed=0)
+    np.testing.assert_allclose(called.values, expected, atol=1e-10)
+
+
+def test_weighted_backgrounds():
+    summary = shap.kmeans(RNG.normal(size=(200, M)), 20)
+    weights = np.asarray(summary.weights)
+    truth = exact(np.asarray(summary.data), weights=weights)
+    inside = []
+    for seed in range(12):
+        _, estimate = explained(limit=600, background=summary, seed=seed)
+        assert (estimate.value_errors > 0).all()
+        lower, upper = estimate.interval()
+        inside.append((lower[..., 0] <= truth) & (upper[..., 0] >= truth))
+    assert 0.85 < np.mean(inside) <= 1
+
+
+def test_rows_workers_and_batches_change_nothing():
+    expected = explained(seed=1)[0].values
+    alone = explained(rows=X[1:2], seed=1)[0].values
+    np.testing.assert_allclose(alone[0], expected[1], atol=1e-12)
+    explainer = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=1)
+    few = explainer(X, max_model_rows=LIMIT, batch_size=7, silent=True).values
+    np.testing.assert_allclose(few, expected, atol=1e-12)
+    shared = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=1, n_jobs=2)
+    np.testing.assert_allclose(
+        shared(X, max_model_rows=LIMIT, silent=True).values, expected, atol=1e-12
+    )
+    # Rows with draws of their own: each as if it were alone.
+    own = explained(seed=1, independent_rows=True)[0].values
+    one = explained(rows=X[2:], seed=1, independent_rows=True)[0].values
+    np.testing.assert_allclose(one[0], own[2], atol=1e-12)
+
+
+def test_several_outputs_links_and_interactions():
+    two, estimate = explained(model=Model(2), seed=0)
+    one = explained(seed=0)[0].values
+    np.testing.assert_allclose(two.values[..., 0], one, atol=1e-3)
+    assert estimate.value_errors.shape == (3, 2)
+
+    def chance(x):
+        return 1 / (1 + np.exp(-Model()(x)))
+
+    linked, of_link = explained(model=chance, link=shap.links.logit, seed=0)
+    full = shap.Explainer(chance, BACKGROUND, algorithm="oddgp", link=shap.links.logit, seed=0)(
+        X, silent=True
+    ).values
+    lower, upper = of_link.interval()
+    assert np.mean((lower[..., 0] <= full) & (full <= upper[..., 0])) > 0.8
+    assert linked.values.shape == (3, M)
+    with pytest.raises(InvalidArgumentError, match="the link of an average"):
+        explained(model=chance, link=shap.links.logit, linearize_link=False)
+    pairs, with_pairs = explained(interactions=True, seed=0)
+    assert pairs.values.shape == (3, M, M)
+    truth = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=0)(
+        X, interactions=True, silent=True
+    ).values
+    errors = with_pairs.interactions.error_matrices()[..., 0]
+    off = ~np.eye(M, dtype=bool)
+    z = ((pairs.values - truth) / np.where(errors > 0, errors, 1))[:, off]
+    assert np.mean(np.abs(z) < 1.96) > 0.85
+
+
+def test_traces_and_tolerances():
+    traced, estimate = explained(trace=True, seed=0)
+    assert estimate.trace is not None
+    np.testing.assert_array_equal(estimate.trace.values[:, :, -1], estimate.values)
+    explainer = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=0)
+    explainer(X, max_model_rows=LIMIT, tolerance=0.5, silent=True)
+    assert (explainer.last_estimate.model_rows < LIMIT).all()
+    assert explainer.last_estimate.standard_errors.max() <= 0.5
+    assert traced.values.shape == (3, M)
+
+
+def test_streams_hold_the_same_values(tmp_path):
+    expected = explained(seed=5)[0].values
+    explainer = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=5)
+    stream = explainer.explain_stream(
+        X, tmp_path / "values.npy", max_model_rows=LIMIT, chunk_size=2, silent=True
+    )
+    np.testing.assert_allclose(np.asarray(stream.values), expected, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:max_evals=4 is little")
+def test_budgets_that_are_too_small_name_the_minimum():
+    with pytest.raises(BudgetError, match=r"max_model_rows=35 is too small.* at least ") as found:
+        explained(limit=35)
+    minimum = found.value.needed or 0
+    _, estimate = explained(limit=minimum, seed=0)
+    assert estimate.model_rows.max() <= minimum
+    with pytest.raises(BudgetError):
+        explained(limit=minimum - 1)
+    for wrong in (0, -1, 2.5, "many", True):
+        with pytest.raises((InvalidArgumentError, TypeError), match="max_model_rows"):
+            explained(limit=wrong)
+    with pytest.raises((InvalidArgumentError, TypeError), match="repeats"):
+        shap.Explainer(Model(), BACKGROUND, algorithm="oddgp")(X, repeats=0)
+
+
+def test_the_smaller_budget_counts():
+    explainer = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=0)
+    explainer(X, max_evals=20, max_model_rows=LIMIT, silent=True)
+    estimate = explainer.last_estimate
+    assert (estimate.evaluations <= 20).all()
+    assert (estimate.model_rows <= 20 * B).all()
+
+
+def test_the_default_of_best_saves_rows():
+    n_columns, rng = 13, np.random.default_rng(4)
+    x, background = rng.normal(size=(2, n_columns)), rng.normal(size=(20, n_columns))
+    weights = rng.normal(size=n_columns)
+
+    def model(z):
+        return np.tanh(z @ weights) + z[:, 0] * z[:, 1] * z[:, 2]
+
+    explainer = shap.Explainer(model, background, algorithm="best", seed=0)
+    explainer(x, silent=True)
+    estimate = explainer.last_estimate
+    if not estimate.enumerated.any():  # as a clock may choose
+        assert (estimate.model_rows <= 500 * 20 // 2).all()
+    few = shap.Explainer(model, background[:10], algorithm="oddgp", seed=0)
+    few(x, silent=True)
+    assert (few.last_estimate.model_rows == 500 * 10).all()
+
+
+def test_networks_refuse_it():
+    made = shap_ext.SimShapExplainer(Model(), BACKGROUND, training_data=X)
+    with pytest.raises(InvalidArgumentError, match="max_model_rows=9 means nothing"):
+        made(X, max_model_rows=9)
