@@ -5,13 +5,11 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import shap
-import torch
 
-import captum_ext
 import shap_ext
-from captum_ext import BaselineDistribution
 from shapley_adapters.errors import BudgetError, InvalidArgumentError
 from tests.helpers.brute_force import masked_model_values, shapley_values
+from tests.helpers.optional import captum_ext, torch
 
 M, B = 7, 30
 RNG = np.random.default_rng(0)
@@ -95,7 +93,7 @@ def test_both_hosts_give_the_same_numbers():
     method = captum_ext.OddGP(Model().forward, seed=3)
     made = method.attribute(
         torch.as_tensor(X),
-        baselines=BaselineDistribution(torch.as_tensor(BACKGROUND)),
+        baselines=captum_ext.BaselineDistribution(torch.as_tensor(BACKGROUND)),
         max_model_rows=LIMIT,
     )
     np.testing.assert_allclose(made.numpy(), expected.values, atol=1e-10)
@@ -265,6 +263,7 @@ def test_the_default_of_best_saves_rows():
 
 
 def test_networks_refuse_it():
+    pytest.importorskip("lightning")
     made = shap_ext.SimShapExplainer(Model(), BACKGROUND, training_data=X)
     with pytest.raises(InvalidArgumentError, match="max_model_rows=9 means nothing"):
         made(X, max_model_rows=9)
