@@ -141,9 +141,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         n_samples : int, optional
             The budget: the number of coalitions evaluated per example. By default all 2^M for up
             to 10 features, and 16 per feature, at least 500, for more. If it allows all 2^M
-            coalitions, the result is exact. Two or
-            three further evaluations for all examples together look for random answers: at most 2 %
-            of the call's, or unused ones.
+            coalitions, the result is exact. Two or three further evaluations for all
+            examples together look for random answers: at most 2 % of the call's, or unused ones.
         perturbations_per_eval : int, optional
             The largest number of masked copies of all examples in one forward pass. By default the
             first batches are timed, and batches grow as long as this saves time. With 1, the
@@ -298,11 +297,9 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             "perturbations_per_eval": perturbations_per_eval,
             "return_standard_error": return_standard_error,
             "tolerance": tolerance,
+            "max_model_rows": max_model_rows,
+            "repeats": None if repeats == 1 else repeats,  # networks take none
         }
-        if max_model_rows is not None:
-            options["max_model_rows"] = max_model_rows
-        if repeats != 1:
-            options["repeats"] = repeats
         return batch_function(self, example, features, keep, prefix, options)
 
     def interactions(

@@ -65,11 +65,9 @@ def attribute_stream(
         "n_samples": n_samples,
         "return_standard_error": checked_flag("return_standard_error", return_standard_error),
         "tolerance": tolerance,
+        "max_model_rows": max_model_rows,
+        "repeats": None if repeats == 1 else repeats,  # networks take none
     }
-    if max_model_rows is not None:
-        options["max_model_rows"] = max_model_rows
-    if repeats != 1:
-        options["repeats"] = repeats
     check_shared(shared, roles)
     source = StreamedRows(opened(rows), roles, checked_flag("batched", batched))
     all_options = {**options, "perturbations_per_eval": perturbations_per_eval}

@@ -130,9 +130,9 @@ class CoalitionExplainer(ModelExplainer):
         max_evals : int or "auto"
             The budget: the number of coalitions evaluated per row, each once for all background
             rows. By default all 2^M for up to 10 players, and 16 per player, at least 500, for
-            more. If it allows all 2^M coalitions, the explanation is exact. Two or
-            three further evaluations for all rows together look for random answers: at most 2 % of
-            the call's, or unused ones.
+            more. If it allows all 2^M coalitions, the explanation is exact. Two or three
+            further evaluations for all rows together look for random answers: at most 2 % of the
+            call's, or unused ones.
         main_effects : bool
             Not supported.
         error_bounds : bool

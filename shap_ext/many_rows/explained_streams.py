@@ -78,11 +78,9 @@ def explain_stream(
         "error_bounds": error_bounds,
         "outputs": outputs,
         "tolerance": tolerance,
+        "max_model_rows": max_model_rows,
+        "repeats": repeats,
     }
-    if max_model_rows is not None:
-        options["max_model_rows"] = max_model_rows
-    if repeats != 1:
-        options["repeats"] = repeats
     checked_flag("batched", batched)
     if isinstance(rows, tuple):
         raise InvalidArgumentTypeError(

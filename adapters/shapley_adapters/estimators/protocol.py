@@ -189,6 +189,10 @@ class Solution:
     degrees_of_freedom: FloatArray | float = np.inf
     prior_shares: FloatArray | None = None
 
+    def with_variances(self, added: FloatArray) -> Solution:
+        """Return the same with variances, (R, M, K), added to those of the attributions."""
+        return replace(self, standard_errors=np.sqrt(self.standard_errors**2 + added))
+
 
 @dataclass(frozen=True)
 class Operations:
@@ -325,8 +329,7 @@ class Estimator(Protocol[DesignT]):
         """
         solution = self.solve(design, values)
         n_players = design.table.coalitions.shape[2]
-        variances = solution.standard_errors**2 + errors.of_ends(n_players)
-        return replace(solution, standard_errors=np.sqrt(variances))
+        return solution.with_variances(errors.of_ends(n_players))
 
     def shortfall(self, design: DesignT, request: DesignRequest) -> str | None:
         """Return why a design on a graph leaves out all neighbours; None if it does not."""

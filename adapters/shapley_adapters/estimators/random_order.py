@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -121,8 +121,7 @@ class RandomOrder(Estimator[RandomOrderDesign]):
                 np.add.at(squares, (players, position), 1 / (n_units * n_each) ** 2)
         shared = np.maximum(weights**2 - squares, 0.0)
         shared[:, :2] = 0.0  # the ends are in the errors above
-        variances = solution.standard_errors**2 + shared @ errors.variances
-        return replace(solution, standard_errors=np.sqrt(variances))
+        return solution.with_variances(shared @ errors.variances)
 
     def _unit_size(self, n_players: int) -> int:
         return (n_players - 1) * (2 if self.antithetic else 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -146,8 +146,7 @@ class SVARM(Estimator[SVARMDesign]):
         of_one, of_others = np.split(self.solve(design, probes).values[:, :, 0], 2)  # (M, M) each
         added = ((of_one - of_others) ** 2).T @ np.take(errors.odd, one, axis=1)
         added += ((of_one + of_others) ** 2).T @ np.take(errors.even, one, axis=1)
-        variances = solution.standard_errors**2 + added
-        return replace(solution, standard_errors=np.sqrt(variances))
+        return solution.with_variances(added)
 
     def _strata(self, n_players: int) -> list[_Stratum]:
         """Return the strata whose coalitions are drawn."""

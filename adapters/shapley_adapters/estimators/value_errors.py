@@ -147,7 +147,7 @@ class Draws:
         n_rows, n_coalitions, n_numbers = drawn_values.shape
         n_outputs = n_numbers // self.n_draws
         by_draw = drawn_values.reshape(n_rows, n_coalitions, self.n_draws, n_outputs)
-        if self.has_one_full_value:
+        if self.has_one_full_value:  # it counts as the same in all draws
             by_draw, drawn = by_draw.copy(), drawn.copy()
             by_draw[:, 1], drawn[:, 1] = by_draw[:, 1, :1], True
         coalitions = table.coalitions[:, :n_coalitions]
@@ -203,12 +203,12 @@ class Draws:
         counts = units.drawn.sum(axis=1)
         freedom = (counts - 1.0)[None]
         used = counts == self.n_draws if self.is_unbiased else counts > 0
-        if np.count_nonzero(used) > 1:
+        if used[1:].any():  # the first are the ends
             effects, spent = _ridge_effects(
                 odd[:, used], units.signs[used], units.drawn[used], shares[used], population
             )
-        if np.count_nonzero(used) > 1 and not self.is_unbiased:
-            freedom = np.maximum(freedom - spent, _LEAST_FREEDOM * (counts > 1))
+            if not self.is_unbiased:
+                freedom = np.maximum(freedom - spent, _LEAST_FREEDOM * (counts > 1))
         controls = units.signs @ effects  # (G, U, D)
         residuals = (odd - controls) * units.drawn
         left = (residuals * shares).sum(axis=2)

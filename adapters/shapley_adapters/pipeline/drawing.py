@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,15 +130,11 @@ class Drawing:
 
         Those of the first coalitions do not depend on the others.
         """
-        plan, tables = self.plans[group.n_players], design.table.coalitions
-        groups = [group] if len(tables) == 1 or group.own_words is None else group.one_by_one()
-        generators = [part.generator(self.seed, 3) for part in groups]
-        if len(generators) < len(tables):  # the same stream for all rows
-            generators = [group.generator(self.seed, 3) for _ in tables]
+        plan, units = self.plans[group.n_players], design.sharing_units
         return np.array(
             [
-                self._drawn_of_one(plan, rng, coalitions, design.sharing_units)
-                for rng, coalitions in zip(generators, tables, strict=True)
+                self._drawn_of_one(plan, group.generator(self.seed, 3), coalitions, units)
+                for coalitions in design.table.coalitions
             ]
         )
 
@@ -155,13 +151,12 @@ class Drawing:
         """
         n_draws = self.draws.n_draws
         drawn = np.zeros((len(coalitions), n_draws), dtype=bool)
+        drawn[:2] = True
         if not self.draws.is_background:
-            drawn[:2] = True
             drawn[2:, : plan.n_of_others] = True
             if plan.n_of_others == 1:
                 drawn[2::_REPEATED, 1] = True
             return drawn
-        drawn[:2] = True
         drawn[1, 1:] = not self.draws.has_one_full_value
         if units is not None:
             decks = _decks(rng, n_draws, plan.n_of_others)
@@ -216,7 +211,7 @@ def background_drawing(
         return None, whole, estimator
     needs_all = estimator.needs_graph or estimator.score_source is not None
     if n_backgrounds == 1 or needs_all or not isinstance(game, BackgroundGame):
-        return None, _on_whole_background(n_backgrounds, sizes, estimator, settings), estimator
+        return None, on_whole_background(n_backgrounds, settings, estimator, sizes), estimator
     has_one_full_value = bool(getattr(game, "has_one_full_value", False))
     of_ends = n_backgrounds + (1 if has_one_full_value else n_backgrounds)
     least = of_ends + _ENOUGH_FOR_SINGLES * game.n_players * n_backgrounds
@@ -232,7 +227,7 @@ def background_drawing(
         all(plan.n_of_others >= n_backgrounds for plan in plans.values())
         and not settings.saves_rows
     ):
-        return None, _on_whole_background(n_backgrounds, sizes, estimator, settings), estimator
+        return None, on_whole_background(n_backgrounds, settings, estimator, sizes), estimator
     if game.sampling_obstacle and settings.saves_rows:
         return None, whole, estimator
     if game.sampling_obstacle:
@@ -250,10 +245,13 @@ def background_drawing(
     return Drawing(draws, plans, settings.seed), whole, estimator
 
 
-def _on_whole_background(
-    n_backgrounds: int, sizes: list[int], estimator: Estimator[Any], settings: Settings
+def on_whole_background(
+    n_backgrounds: int, settings: Settings, estimator: Estimator[Any], sizes: Sequence[int] = ()
 ) -> Settings:
-    """Return the settings with the budget in rows of the model as one in coalitions."""
+    """Return the settings with the budget in rows of the model as one in coalitions.
+
+    It is refused where it does not pay for an estimate of one of these numbers of players.
+    """
     limit = settings.max_model_rows
     if limit is None:
         return settings

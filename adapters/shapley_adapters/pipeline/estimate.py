@@ -14,6 +14,7 @@ from ..games.value_memory import ValueMemory
 from ..workers.worker_processes import jobs_of
 from .costs import Costs, expected_error, named, warn_of_long_call
 from .deadline import estimate_until
+from .drawing import on_whole_background
 from .one_round import estimate_round
 from .result import Estimate
 from .settings import Settings, checked_budgets
@@ -66,7 +67,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         If the model fails in a worker.
     """
     if settings.max_seconds is not None:
-        settings = _with_budget_of_coalitions(game, settings)
+        settings = on_whole_background(n_backgrounds_of(game), settings, estimator)
         return estimate_until(game, estimator, settings)
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
@@ -77,16 +78,6 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     if not settings.is_for_training and settings.max_model_rows is None:
         settings = _saving_rows(game, settings)
     return estimate_round(game, estimator.candidates[0], settings)
-
-
-def _with_budget_of_coalitions(game: Game, settings: Settings) -> Settings:
-    """Return the settings with the budget in rows of the model as one in coalitions."""
-    if settings.max_model_rows is None:
-        return settings
-    budget = settings.max_model_rows // n_backgrounds_of(game)
-    if settings.budget is not None:
-        budget = min(budget, settings.budget)
-    return replace(settings, budget=budget, max_model_rows=None)
 
 
 def _saving_rows(game: Game, settings: Settings) -> Settings:

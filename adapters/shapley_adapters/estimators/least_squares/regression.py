@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -290,8 +290,7 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         hidden[design.is_drawn] -= _undrawn(design)
         of_targets = np.take(errors.odd, design.positions[:, 0], axis=1)  # (R, n, K)
         added = (design.fit.operator**2 * hidden) @ of_targets
-        variances = solution.standard_errors**2 + added
-        return replace(solution, standard_errors=np.sqrt(variances))
+        return solution.with_variances(added)
 
     def pair_interactions(
         self,

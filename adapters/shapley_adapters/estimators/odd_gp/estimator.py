@@ -268,8 +268,7 @@ class OddGP(Estimator[OddDesign]):
         if isinstance(design.draws, FoldedDraws) or not errors.odd.any():
             return super().solve_with_errors(design, values, errors)
         solution = self._solution(design, values, errors)
-        variances = solution.standard_errors**2 + errors.of_ends(design.table.coalitions.shape[2])
-        return replace(solution, standard_errors=np.sqrt(variances))
+        return solution.with_variances(errors.of_ends(design.table.coalitions.shape[2]))
 
     def _solution(
         self, design: OddDesign, values: ValueArray, errors: ValueErrors | None = None
