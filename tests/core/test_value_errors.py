@@ -8,8 +8,13 @@ import pytest
 import shapley_adapters as core
 from shapley_adapters.coalitions.tables import CoalitionTable
 from shapley_adapters.estimators.exact import full_design, solve_full
-from shapley_adapters.estimators.protocol import DesignRequest
+from shapley_adapters.estimators.graph.c_shapley import CShapley
+from shapley_adapters.estimators.graph.c_shapley_regression import ConnectedRegression
+from shapley_adapters.estimators.graph.l_shapley import LShapley
+from shapley_adapters.estimators.graph.myerson import Myerson
+from shapley_adapters.estimators.protocol import DesignRequest, GraphView
 from shapley_adapters.estimators.value_errors import Draws, ValueErrors, complements
+from shapley_adapters.graphs.reading import read_graph
 from shapley_adapters.pipeline.drawing import _decks
 from shapley_adapters.pipeline.solutions import enumerated_pairs
 from tests.helpers.brute_force import shapley_values
@@ -235,3 +240,102 @@ def test_tables_of_each_row():
         alone, its = draws.means(flat[row : row + 1], table, drawn[row : row + 1])
         np.testing.assert_array_equal(means[row], alone[0])
         np.testing.assert_array_equal(errors.odd[row], its.odd[0])
+
+
+def covariance_of_values(coalitions, rng):
+    """Return a random covariance of values, in which only complements depend on each other.
+
+    And the same as errors.
+    """
+    n_values, (first, second) = len(coalitions), complements(coalitions)
+    covariance = np.zeros((n_values, n_values))
+    odd, even, both = np.zeros((3, 1, n_values, 1))
+    for one, other in zip(first, second, strict=True):
+        root = rng.normal(size=(2, 2))
+        of_pair = root @ root.T
+        covariance[one, one] = of_pair[0, 0]
+        if other < 0:
+            odd[:, one] = even[:, one] = of_pair[0, 0] / 2
+            continue
+        covariance[np.ix_([one, other], [one, other])] = of_pair
+        for parts, signs in ((odd, (1, -1)), (even, (1, 1))):
+            parts[:, [one, other]] = np.dot(signs, of_pair @ signs) / 4
+        both[:, one] = (of_pair[0, 0] - of_pair[1, 1]) / 4
+        both[:, other] = -both[:, one]
+    return covariance, ValueErrors(odd, even, both)
+
+
+def request_of(n_players, budget, **options):
+    known = np.array([[0] * n_players, [1] * n_players], dtype=bool)
+    return DesignRequest(n_players, budget, budget, np.random.default_rng(3), known, **options)
+
+
+def on_line(n_players):
+    edges = [(node, node + 1) for node in range(n_players - 1)]
+    return {"graph_view": GraphView(read_graph(edges, n_players), np.arange(n_players))}
+
+
+ON_GRAPHS = [
+    LShapley(1),
+    LShapley(2, context="kept"),
+    CShapley(2),
+    CShapley(1, marginals="components", context="kept"),
+    CShapley(2, weighting="paper"),
+    ConnectedRegression(2),
+    ConnectedRegression(3, efficient=True, context="kept"),
+    Myerson(),
+]
+
+
+@pytest.mark.parametrize("estimator", ON_GRAPHS, ids=repr)
+@pytest.mark.parametrize("n_players", [4, 6])
+def test_estimators_on_graphs_state_the_variance_of_their_linear_map(estimator, n_players):
+    """The weights of the values are the attributions of the games that are 1 at one of them."""
+    design = estimator.design(request_of(n_players, 60, **on_line(n_players)))
+    coalitions, rng = design.table.coalitions[0], np.random.default_rng(0)
+    covariance, errors = covariance_of_values(coalitions, rng)
+    weights = estimator.solve(design, np.eye(len(coalitions))[..., None]).values[..., 0]  # (C, M)
+    expected = np.einsum("ci,cd,di->i", weights, covariance, weights)
+    values = rng.normal(size=(1, len(coalitions), 1))
+    solution = estimator.solve_with_errors(design, values, errors)
+    np.testing.assert_allclose(solution.standard_errors[0, :, 0] ** 2, expected, rtol=1e-10)
+    assert (solution.values == estimator.solve(design, values).values).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "budget", "is_pooled"),
+    [
+        (LShapley(3), 90, False),
+        (CShapley(4), 60, False),
+        (CShapley(4, marginals="components"), 60, False),
+        (Myerson(), 30, False),
+        (core.Shear(), 150, True),
+        (core.Shear(efficient=False), 150, True),
+        (core.Shear(antithetic=False), 150, True),
+    ],
+    ids=repr,
+)
+def test_sampled_designs_count_each_error_once(estimator, budget, is_pooled):
+    """The spread of draws and what is added to it, together, are the variance of the errors.
+
+    The games are nothing but errors, so that the coalitions that were drawn leave none.
+    """
+    n_players, n_games = 8, 400
+    scores = np.random.default_rng(0).random((1, n_players, n_players)).repeat(n_games, axis=0)
+    options = on_line(n_players) if estimator.needs_graph else {"scores": scores}
+    request = request_of(n_players, budget, has_scores=np.ones(n_games, dtype=bool), **options)
+    design = estimator.design(request)
+    coalitions, rng = design.table.coalitions[0], np.random.default_rng(1)
+    covariance, errors = covariance_of_values(coalitions, rng)
+    root = np.linalg.cholesky(covariance + 1e-12 * np.eye(len(covariance)))
+    values = (root @ rng.normal(size=(len(root), n_games))).T[..., None]
+    of_games = errors.subset_rows(np.zeros(n_games, dtype=int))
+    solution = estimator.solve_with_errors(design, values, of_games)
+    stated = (solution.standard_errors[..., 0] ** 2).mean(axis=0)
+    first = design.subset_rows(np.arange(len(coalitions)))
+    weights = estimator.solve(first, np.eye(len(coalitions))[..., None]).values[..., 0]
+    true = np.einsum("ci,cd,di->i", weights, covariance, weights)
+    if is_pooled:  # over the players, and strata with a single draw
+        assert 0.85 < stated.mean() / true.mean() < 1.3
+    else:  # squares of normal errors have the relative standard deviation √2
+        np.testing.assert_allclose(stated, true, rtol=5 * np.sqrt(2 / n_games))

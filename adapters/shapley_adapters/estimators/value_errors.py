@@ -20,12 +20,17 @@ two players are even, and differ much between background rows. Shapley values ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, pack, size_weights
+
+SparseMatrix: TypeAlias = Any
+"""A sparse matrix of SciPy, in rows."""
 
 _PENALTIES = (0.1, 1.0, 10.0)
 """Penalties of the ridge regressions, among which leave-one-out residuals choose for each row."""
@@ -58,29 +63,83 @@ class ValueErrors:
     ----------
     odd, even : arrays, (R, C, K)
         Those of the half difference and of the half sum of a coalition's value and that of its
-        complement. Where the complement is not in the table, `even` is 0 and `odd` is the variance
-        of the value itself.
+        complement. Half of the variance of the value each where the two are independent.
+    covariances : array, (R, C, K), optional
+        Covariances of the two; for the complement, they have the other sign. 0 where None.
     """
 
     odd: FloatArray
     even: FloatArray
+    covariances: FloatArray | None = None
 
     @property
     def variances(self) -> FloatArray:
-        """Variances of the values, (R, C, K), if odd and even parts are independent."""
-        return self.odd + self.even
+        """Variances of the values, (R, C, K)."""
+        parts = self.odd + self.even
+        return parts if self.covariances is None else parts + 2 * self.covariances
 
     def first(self, n_coalitions: int) -> ValueErrors:
         """Return those of the first coalitions."""
-        return ValueErrors(self.odd[:, :n_coalitions], self.even[:, :n_coalitions])
+        return self._changed(lambda part: part[:, :n_coalitions])
 
     def subset_rows(self, indices: IntArray | slice) -> ValueErrors:
         """Return those of some rows."""
-        return ValueErrors(self.odd[indices], self.even[indices])
+        return self._changed(lambda part: part[indices])
 
     def times(self, factors: FloatArray) -> ValueErrors:
         """Return the variances of values times factors, (R, 1, K)."""
-        return ValueErrors(self.odd * factors**2, self.even * factors**2)
+        return self._changed(lambda part: part * factors**2)
+
+    def _changed(self, change: Callable[[FloatArray], FloatArray]) -> ValueErrors:
+        """Return the same with each array changed."""
+        arrays = self.odd, self.even, self.covariances
+        return ValueErrors(*(array if array is None else change(array) for array in arrays))  # type: ignore[arg-type]
+
+    def of_sums(self, weights: SparseMatrix, coalitions: CoalitionArray) -> FloatArray:
+        """Return the variances of weighted sums of the values, (R, n, K).
+
+        Those of coalitions and complements with weights a and a' have the variances
+        a² var v + a'² var v' + 2 a a' cov(v, v'). All others are independent.
+
+        Parameters
+        ----------
+        weights : sparse matrix, (n, C)
+            The weight of each value in each sum.
+        coalitions : array, (C, M)
+            The coalitions of the values, those of no and of all players first.
+        """
+        first, second = complements(coalitions)
+        one, other = first[second >= 0], second[second >= 0]
+        shared = weights[:, one].multiply(weights[:, other])
+        of_pairs = 2 * (self.even - self.odd)[:, one]
+        return weighted_sums(weights.power(2), self.variances) + weighted_sums(shared, of_pairs)
+
+    def beside_spread(
+        self,
+        units: SparseMatrix,
+        sums: SparseMatrix,
+        certain: SparseMatrix,
+        coalitions: CoalitionArray,
+    ) -> FloatArray:
+        """Return the variances of sums that the spread between units does not show, (R, n, K).
+
+        The spread holds the errors that each unit has by itself. The error of a value that enters
+        several units moves all of them alike.
+
+        Parameters
+        ----------
+        units : sparse matrix, (U, C)
+            The weight of each value in each unit.
+        sums : sparse matrix, (n, U)
+            The weight of each unit in each sum.
+        certain : sparse matrix, (n, C)
+            The weight of each value in each sum beside the units.
+        coalitions : array, (C, M)
+            The coalitions of the values, those of no and of all players first.
+        """
+        own = weighted_sums(sums.power(2), self.of_sums(units, coalitions))
+        whole = self.of_sums((sums @ units + certain).tocsr(), coalitions)
+        return np.maximum(whole - own, 0.0)
 
     def of_ends(self, n_players: int) -> FloatArray:
         """Return what the errors of the first two values add to the variances, (R, 1, K).
@@ -100,6 +159,14 @@ class ValueErrors:
         weights = np.where(coalitions, present[sizes][:, None], absent[sizes][:, None])
         variances: FloatArray = 2 * (weights**2).T @ self.odd
         return variances
+
+
+def weighted_sums(weights: SparseMatrix, values: FloatArray) -> FloatArray:
+    """Return the sums of values, (R, C, K), with the weights of a sparse matrix, (n, C)."""
+    n_rows, n_coalitions, n_outputs = values.shape
+    flat = values.transpose(1, 0, 2).reshape(n_coalitions, n_rows * n_outputs)
+    sums: FloatArray = (weights @ flat).reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
+    return np.ascontiguousarray(sums)
 
 
 @dataclass(frozen=True)
@@ -158,11 +225,8 @@ class Draws:
             for row in range(n_rows)
         ]
         means = np.concatenate([mean for mean, _ in parts])
-        odd, even = (
-            np.concatenate([getattr(errors, name) for _, errors in parts])
-            for name in ("odd", "even")
-        )
-        return means, ValueErrors(odd, even)
+        arrays = [(errors.odd, errors.even, errors.covariances) for _, errors in parts]
+        return means, ValueErrors(*map(np.concatenate, zip(*arrays, strict=True)))
 
     def ends(self, drawn_values: ValueArray) -> ValueArray:
         """Return the means of coalitions that have all draws, (R, C, K), of (R, C, D · K)."""
@@ -179,18 +243,18 @@ class Draws:
         n_rows, n_coalitions, n_draws, n_outputs = values.shape
         if self.is_background and drawn.all() and not self.is_random:
             means = self.ends(values.reshape(n_rows, n_coalitions, -1))
-            return means, ValueErrors(np.zeros_like(means), np.zeros_like(means))
+            return means, ValueErrors(*np.zeros((3, *means.shape)))
         games = values.transpose(0, 3, 1, 2).reshape(-1, n_coalitions, n_draws)  # (G, C, D)
         first, second = complements(coalitions, drawn if self.is_background else None)
         of_units = _Units(games, coalitions, drawn, first, second)
         found = self._background(of_units) if self.is_background else _repeated(of_units)
-        mean, odd, even = (
+        mean, *errors = (
             array.reshape(n_rows, n_outputs, n_coalitions).transpose(0, 2, 1) for array in found
         )
-        return mean, ValueErrors(odd, even)
+        return mean, ValueErrors(*errors)
 
-    def _background(self, units: _Units) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return means over the background and the variances of their odd and even parts."""
+    def _background(self, units: _Units) -> tuple[FloatArray, ...]:
+        """Return means over the background, the variances of both parts and their covariance."""
         weights = self.weights if self.weights is not None else np.full(self.n_draws, 1.0)
         shares = units.drawn * weights
         shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)  # (U, D)
@@ -214,18 +278,24 @@ class Draws:
         left = (residuals * shares).sum(axis=2)
         odd_means = left + controls @ population
         is_part = (counts < self.n_draws) | self.is_random
-        around = (residuals - left[..., None]) * units.drawn
-        odd_variances = _variances(around, freedom, shares, is_part)
+        of_odd = (residuals - left[..., None]) * units.drawn
         base = even[:, :1]  # of all background rows
         differences = (even - base) * units.drawn
         even_left = (differences * shares).sum(axis=2)
         even_means = even_left + base @ population
-        around = (differences - even_left[..., None]) * units.drawn
-        even_variances = _variances(around, (counts - 1.0)[None], shares, is_part)
+        of_even = (differences - even_left[..., None]) * units.drawn
         remaining = np.maximum(1 - units.drawn @ population, float(self.is_random))
-        return units.arranged(
-            odd_means, even_means, odd_variances * remaining, even_variances * remaining
+        # The covariance has the larger number of degrees of freedom: it may not exceed variances.
+        even_freedom = (counts - 1.0)[None]
+        errors = (
+            remaining * _variances((one * other).sum(axis=2), of_pair, shares, is_part)
+            for one, other, of_pair in (
+                (of_odd, of_odd, freedom),
+                (of_even, of_even, even_freedom),
+                (of_odd, of_even, even_freedom),
+            )
         )
+        return units.arranged(odd_means, even_means, *errors)
 
 
 @dataclass(frozen=True)
@@ -271,24 +341,33 @@ class _Units:
         return one - even, even
 
     def arranged(
-        self, odd: FloatArray, even: FloatArray, odd_errors: FloatArray, even_errors: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return values and variances of the parts of units, (G, U), for coalitions, (G, C)."""
-        shape = self.games.shape[:2]
-        values, odd_of_all, even_of_all = (np.zeros(shape) for _ in range(3))
+        self,
+        odd: FloatArray,
+        even: FloatArray,
+        odd_errors: FloatArray,
+        even_errors: FloatArray,
+        covariances: FloatArray,
+    ) -> tuple[FloatArray, ...]:
+        """Return values and errors of the parts of units, (G, U), for coalitions, (G, C).
+
+        Where the complement is missing, all of the error is in the odd part of the unit.
+        """
+        values, errors = np.zeros(self.games.shape[:2]), np.zeros((3, *self.games.shape[:2]))
         is_paired = self.second >= 0
         paired = self.second[is_paired]
         values[:, self.first] = even + odd
         values[:, paired] = (even - odd)[:, is_paired]
-        even_errors = even_errors * is_paired
-        for array, errors in ((odd_of_all, odd_errors), (even_of_all, even_errors)):
-            array[:, self.first] = errors
-            array[:, paired] = errors[:, is_paired]
-        return values, odd_of_all, even_of_all
+        alone = odd_errors / 2
+        of_parts = np.array([odd_errors, even_errors, covariances])
+        of_units = np.where(is_paired, of_parts, np.array([alone, alone, np.zeros_like(alone)]))
+        errors[..., self.first] = of_units
+        errors[..., paired] = of_units[..., is_paired]
+        errors[2][:, paired] *= -1
+        return values, *errors
 
 
-def _repeated(units: _Units) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the means of independent draws, and the variances of their odd and even parts."""
+def _repeated(units: _Units) -> tuple[FloatArray, ...]:
+    """Return the means of independent draws, the variances of both parts and their covariance."""
     drawn = units.drawn_coalitions
     shares = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1)
     means = (units.games * shares).sum(axis=2)
@@ -304,7 +383,7 @@ def _repeated(units: _Units) -> tuple[FloatArray, FloatArray, FloatArray]:
     odd = np.where(is_paired, (of_first + of_second) / 4, of_first)
     one, other = means[:, units.first], means[:, units.second]
     even = np.where(is_paired, (one + other) / 2, 0.0)
-    return units.arranged(one - even, even, odd, odd)
+    return units.arranged(one - even, even, odd, odd, (of_first - of_second) / 4)
 
 
 def complements(
@@ -355,13 +434,12 @@ def _variances_by_players(
 
 
 def _variances(
-    residuals: FloatArray, freedom: FloatArray, shares: FloatArray, are_pooled: BoolArray
+    squares: FloatArray, freedom: FloatArray, shares: FloatArray, are_pooled: BoolArray
 ) -> FloatArray:
-    """Return the variances of means, (G, U), from residuals around them, (G, U, D).
+    """Return the variances of means, (G, U), from the sums of squared residuals, (G, U).
 
     Where a unit has few degrees of freedom, (1 or G, U), the spread of those pooled counts, too.
     """
-    squares = (residuals**2).sum(axis=2)  # (G, U)
     of_pooled = (squares[:, are_pooled]).sum(axis=1, keepdims=True)
     total = (freedom * are_pooled).sum(axis=1, keepdims=True)
     pooled = of_pooled / np.where(total > 0, total, 1.0)

@@ -6,12 +6,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, ClassVar
 
 import numpy as np
 
 from ...arguments import checked_choice
-from ...array_types import BoolArray, FloatArray, IntArray, ValueArray
+from ...array_types import BoolArray, FloatArray, IntArray
 from ...errors import InvalidArgumentError
 from ...graphs.connected_sets import (
     Subgraph,
@@ -24,9 +23,14 @@ from ...graphs.connected_sets import (
     set_weights,
     subgraph_of,
 )
-from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
+from ..protocol import Design, DesignRequest, GraphView
 from .c_shapley_regression import ConnectedRegression
-from .linear_design import LinearDesign, LinearDesignBuilder, TooManyCoalitionsError, solve_linear
+from .linear_design import (
+    LinearDesign,
+    LinearDesignBuilder,
+    LinearEstimator,
+    TooManyCoalitionsError,
+)
 from .neighbourhood_draws import (
     NeighbourhoodDraws,
     NeighbourhoodSampler,
@@ -119,7 +123,7 @@ def c_shapley(
 
 
 @dataclass(frozen=True)
-class CShapley(Estimator[Any]):
+class CShapley(LinearEstimator):
     """C-Shapley of order k, Chen et al., 2019, Definition 2 (Eq. 6), on any graph.
 
     φ_i = Σ_U c(U) (v(U) − v(U∖i)) over the connected sets U ∋ i within k edges of i. Not
@@ -152,8 +156,6 @@ class CShapley(Estimator[Any]):
         Myerson value if the order covers the graph.
     """
 
-    needs_graph: ClassVar[bool] = True
-
     order: int | str = "auto"
     weighting: str = "myerson"
     context: str = "removed"
@@ -184,12 +186,6 @@ class CShapley(Estimator[Any]):
         if self.weighting == "paper":
             return enumerate_within_budget(self.order, enumerate_all, request, 0, covers)
         return enumerate_or_draw(self.order, enumerate_all, draw, request, covers)
-
-    def solve(self, design: LinearDesign | NeighbourhoodDraws, values: ValueArray) -> Solution:
-        """Weight the values; average over orders if they are random, errors from their spread."""
-        if isinstance(design, NeighbourhoodDraws):
-            return design.solution(values)
-        return solve_linear(design, values)
 
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:
         """Return why "auto" selected order 0; None if it did not."""

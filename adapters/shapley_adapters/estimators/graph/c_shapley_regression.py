@@ -26,6 +26,7 @@ from ..protocol import (
     Solution,
     WholeDesign,
 )
+from ..value_errors import ValueErrors
 from .linear_design import LinearDesignBuilder, TooManyCoalitionsError
 from .order_selection import (
     MAX_COALITIONS,
@@ -33,6 +34,9 @@ from .order_selection import (
     enumerate_within_budget,
     reason_for_first,
 )
+
+_PROBES = 512
+"""Values whose weights are computed at a time, to bound the memory."""
 
 SHAPES = ("auto", "connected", "squares")
 KERNELS = ("shapley", "equal")
@@ -148,6 +152,17 @@ class ConnectedRegression(Estimator[Any]):
         attributions[:, design.view.players] = coefficients
         return Solution(attributions, np.zeros_like(attributions))
 
+    def solve_with_errors(
+        self, design: ConnectedRegressionDesign, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Solve the regression; the errors of values are its only errors."""
+        weights = scipy.sparse.vstack(
+            [self._weights(design, start) for start in range(0, values.shape[1], _PROBES)],
+            format="csr",
+        ).T.tocsr()
+        added = errors.of_sums(weights, design.table.coalitions[0])
+        return self.solve(design, values).with_variances(added)
+
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:
         """Return why "auto" selected sets of one player; None if it did not."""
         view = request.required_graph_view
@@ -156,6 +171,12 @@ class ConnectedRegression(Estimator[Any]):
         else:
             n_sets = view.graph.n_players + len(view.graph.edges)
         return reason_for_first(self.order, design, 1, f"up to {n_sets + 2} evaluations")
+
+    def _weights(self, design: ConnectedRegressionDesign, start: int) -> scipy.sparse.csr_matrix:
+        """Return the weights of some values in the attributions: those of 1 among zeros."""
+        n_coalitions = int(design.table.counts[0])
+        probes = np.eye(min(_PROBES, n_coalitions - start), n_coalitions, start)
+        return scipy.sparse.csr_matrix(self.solve(design, probes[..., None]).values[..., 0])
 
     def _takes_squares(self, view: GraphView) -> bool:
         has_squares = view.graph.shape is not None

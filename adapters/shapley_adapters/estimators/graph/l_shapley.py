@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
 from ...arguments import checked_choice
-from ...array_types import IntArray, ValueArray
+from ...array_types import IntArray
 from ...coalitions.tables import all_coalitions, size_weights
-from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
+from ..protocol import Design, DesignRequest, GraphView
 from .linear_design import (
     LinearDesign,
     LinearDesignBuilder,
+    LinearEstimator,
     TooManyCoalitionsError,
     check_memory_of_draws,
-    solve_linear,
 )
 from .neighbourhood_draws import (
     NeighbourhoodDraws,
@@ -36,7 +35,7 @@ CONTEXTS = ("removed", "kept")
 
 
 @dataclass(frozen=True)
-class LShapley(Estimator[Any]):
+class LShapley(LinearEstimator):
     """L-Shapley of order k, Chen et al., 2019, Definition 1 (Eq. 5), on any graph.
 
     φ_i is the Shapley value of i in the game among the players within k edges. It is exact if the
@@ -54,8 +53,6 @@ class LShapley(Estimator[Any]):
     context : {"removed", "kept"}
         Whether players outside the neighbourhood are absent, as in the paper, or present.
     """
-
-    needs_graph: ClassVar[bool] = True
 
     order: int | str = "auto"
     context: str = "removed"
@@ -89,12 +86,6 @@ class LShapley(Estimator[Any]):
             return self._draw(order, view, request)
 
         return enumerate_or_draw(self.order, enumerate_all, draw, request, view.graph.is_covered)
-
-    def solve(self, design: LinearDesign | NeighbourhoodDraws, values: ValueArray) -> Solution:
-        """Weight the values; average over orders if they are random, errors from their spread."""
-        if isinstance(design, NeighbourhoodDraws):
-            return design.solution(values)
-        return solve_linear(design, values)
 
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:
         """Return why "auto" selected order 0; None if it did not."""

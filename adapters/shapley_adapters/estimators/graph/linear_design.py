@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -21,7 +21,8 @@ from ...array_types import (
 )
 from ...coalitions.tables import CoalitionTable, first_occurrences, pack, unpack
 from ...memory_bounds import memory_limit
-from ..protocol import GraphView, Solution, WholeDesign
+from ..protocol import Estimator, GraphView, Solution, WholeDesign
+from ..value_errors import ValueErrors, weighted_sums
 
 _COUNTED_EVERY = 2**16
 """Terms between two counts of the distinct coalitions among them."""
@@ -80,18 +81,40 @@ class LinearDesign(WholeDesign):
 
     operator: scipy.sparse.csr_matrix
 
-    def attributions(self, values: ValueArray) -> FloatArray:
-        """Return the attributions of the nodes, (R, nodes, K), from `values`, (R, C, K)."""
-        n_rows, n_coalitions, n_outputs = values.shape
-        flat = values.transpose(1, 0, 2).reshape(n_coalitions, n_rows * n_outputs)
-        attributions = (self.operator @ flat).reshape(-1, n_rows, n_outputs)
-        return np.ascontiguousarray(attributions.transpose(1, 0, 2))
+    def solution(self, values: ValueArray) -> Solution:
+        """Return the attributions; without random draws, their standard errors are 0."""
+        attributions = weighted_sums(self.operator, values)
+        return Solution(attributions, np.zeros_like(attributions))
+
+    def added_variances(self, errors: ValueErrors) -> FloatArray:
+        """Return what the errors of values add to the variances of attributions, (R, nodes, K)."""
+        return errors.of_sums(self.operator, self.table.coalitions[0])
 
 
-def solve_linear(design: LinearDesign, values: ValueArray) -> Solution:
-    """Return the attributions; without random draws, their standard errors are 0."""
-    attributions = design.attributions(values)
-    return Solution(attributions, np.zeros_like(attributions))
+class SumsOfValues(Protocol):
+    """A design whose attributions are weighted sums of the values, or means of such sums."""
+
+    def solution(self, values: ValueArray) -> Solution:
+        """Return the attributions of all nodes from values, (R, C, K)."""
+
+    def added_variances(self, errors: ValueErrors) -> FloatArray:
+        """Return what the errors of values add to the variances of attributions, (R, nodes, K)."""
+
+
+class LinearEstimator(Estimator[Any]):
+    """An estimator on a graph whose designs say how values become attributions."""
+
+    needs_graph: ClassVar[bool] = True
+
+    def solve(self, design: SumsOfValues, values: ValueArray) -> Solution:
+        """Weight the values; average over orders if they are random, errors from their spread."""
+        return design.solution(values)
+
+    def solve_with_errors(
+        self, design: SumsOfValues, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Weight the values; add the variances of their errors that the spread does not show."""
+        return design.solution(values).with_variances(design.added_variances(errors))
 
 
 @dataclass

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 
-from ...array_types import IntArray, ValueArray, WordArray
+from ...array_types import FloatArray, IntArray, ValueArray, WordArray
 from ...coalitions.tables import pack, select_units, units_within
 from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
@@ -24,13 +23,14 @@ from ...graphs.connected_sets import (
     set_weights,
     subgraph_of,
 )
-from ..protocol import Design, DesignRequest, Estimator, GraphView, Solution
+from ..protocol import Design, DesignRequest, GraphView, Solution
+from ..value_errors import ValueErrors, weighted_sums
 from .linear_design import (
     LinearDesign,
     LinearDesignBuilder,
+    LinearEstimator,
     TooManyCoalitionsError,
     check_memory_of_draws,
-    solve_linear,
 )
 from .neighbourhood_draws import OFFER_FACTOR
 from .order_selection import MAX_COALITIONS
@@ -98,11 +98,20 @@ class ComponentDraws(Design):
 
     def solution(self, values: ValueArray) -> Solution:
         """Return the means over the units and their standard errors."""
-        n_rows, n_coalitions, n_outputs = values.shape
         n_units = len(self.positions)
-        flat = values.transpose(1, 0, 2).reshape(n_coalitions, n_rows * n_outputs)
-        draws = (self.operator @ flat).reshape(n_units, self.n_nodes, n_rows, n_outputs)
-        return Solution(*mean_and_error(draws.transpose(2, 0, 1, 3)), n_units - 1)
+        draws = weighted_sums(self.operator, values)  # (R, U · nodes, K)
+        draws = draws.reshape(len(values), n_units, self.n_nodes, -1)
+        return Solution(*mean_and_error(draws), n_units - 1)
+
+    def added_variances(self, errors: ValueErrors) -> FloatArray:
+        """Return what errors that units share add to the variances of attributions."""
+        n_units = len(self.positions)
+        each = scipy.sparse.identity(self.n_nodes) / n_units
+        means = scipy.sparse.hstack([each] * n_units, format="csr")
+        nothing = scipy.sparse.csr_matrix((self.n_nodes, self.operator.shape[1]))
+        shared = errors.beside_spread(self.operator, means, nothing, self.table.coalitions[0])
+        # The spread is that around the mean, so that it is less by what the units share.
+        return shared * n_units / max(1, n_units - 1)
 
 
 def draw_components(view: GraphView, request: DesignRequest) -> ComponentDraws:
@@ -221,7 +230,7 @@ def _arrive(
 
 
 @dataclass(frozen=True)
-class Myerson(Estimator[Any]):
+class Myerson(LinearEstimator):
     """The Myerson value (Myerson, 1977; Chen et al., 2019, 4.2), on any graph.
 
     The Shapley value of the game v(∅) + Σ_C (v(C) − v(∅)) over the components C of a coalition:
@@ -230,8 +239,6 @@ class Myerson(Estimator[Any]):
     unbiased, with standard errors. The attributions of a component C of the graph sum to
     v(C) − v(∅) exactly. A null player may have an attribution, because it connects other players.
     """
-
-    needs_graph: ClassVar[bool] = True
 
     @property
     def is_unbiased(self) -> bool:
@@ -253,12 +260,6 @@ class Myerson(Estimator[Any]):
             return _all_sets(view, builder)
         except TooManyCoalitionsError:
             return draw_components(view, request)
-
-    def solve(self, design: LinearDesign | ComponentDraws, values: ValueArray) -> Solution:
-        """Weight the values; average over orders if they are random, errors from their spread."""
-        if isinstance(design, ComponentDraws):
-            return design.solution(values)
-        return solve_linear(design, values)
 
 
 def _check_sets(view: GraphView, builder: LinearDesignBuilder) -> None:

@@ -15,6 +15,7 @@ from ...coalitions.tables import UnevenSelection, pack, select_uneven_units
 from ...errors import BudgetError
 from ...errors_of_means import mean_and_error
 from ..protocol import Design, DesignRequest, Solution
+from ..value_errors import ValueErrors, weighted_sums
 from .linear_design import LinearDesign, LinearDesignBuilder, check_memory_of_draws
 
 OFFER_FACTOR = 32
@@ -121,16 +122,31 @@ class NeighbourhoodDraws(Design):
         if n_coalitions < n_known:  # no unit is evaluated yet
             unknown = np.full((n_rows, n_nodes, n_outputs), np.nan)
             return Solution(unknown, unknown)
-        attributions = self.enumerated.attributions(values[:, :n_known])
+        attributions = self.enumerated.solution(values[:, :n_known]).values
         errors = np.zeros_like(attributions)
         freedom = np.full((n_nodes, 1), np.inf)
-        flat = values.transpose(1, 0, 2).reshape(n_coalitions, n_rows * n_outputs)
-        draws = (self.units @ flat).reshape(-1, n_rows, n_outputs).transpose(1, 0, 2)
+        draws = weighted_sums(self.units, values)
         for node in self.sampled_nodes:
             node_draws = draws[:, self.owners == node]
             attributions[:, node], errors[:, node] = mean_and_error(node_draws)
             freedom[node] = node_draws.shape[1] - 1
         return Solution(attributions, errors, freedom)
+
+    def added_variances(self, errors: ValueErrors) -> FloatArray:
+        """Return what errors of values add: those of enumerated nodes, and those units share."""
+        of_known = self.enumerated.operator
+        n_nodes, n_units = of_known.shape[0], len(self.owners)
+        shape = n_nodes, self.units.shape[1]
+        of_known = scipy.sparse.csr_matrix(
+            (of_known.data, of_known.indices, of_known.indptr), shape=shape
+        )
+        counts = np.bincount(self.owners, minlength=n_nodes)
+        means = scipy.sparse.csr_matrix(
+            (1 / counts[self.owners], (self.owners, np.arange(n_units))), shape=(n_nodes, n_units)
+        )
+        added = errors.beside_spread(self.units, means, of_known, self.table.coalitions[0])
+        # The spread is that around the mean, so that it is less by what the units share.
+        return added * np.where(counts > 1, counts / np.maximum(counts - 1, 1), 1.0)[:, None]
 
 
 @dataclass(frozen=True)

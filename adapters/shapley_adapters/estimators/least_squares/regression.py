@@ -288,7 +288,8 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         solution = super().solve_with_errors(design, values, errors)
         hidden = np.ones(len(design.members))
         hidden[design.is_drawn] -= _undrawn(design)
-        of_targets = np.take(errors.odd, design.positions[:, 0], axis=1)  # (R, n, K)
+        of_values = errors.odd if design.is_paired else errors.variances
+        of_targets = np.take(of_values, design.positions[:, 0], axis=1)  # (R, n, K)
         added = (design.fit.operator**2 * hidden) @ of_targets
         return solution.with_variances(added)
 

@@ -31,6 +31,7 @@ from ...errors import InvalidArgumentError
 from ...errors_of_means import pooled_variances
 from ..protocol import Design, DesignRequest, Estimator, Solution
 from ..units import share_residual
+from ..value_errors import ValueErrors
 from .residual_draws import UnitDraws
 
 _MIN_PLAYERS = 3
@@ -312,6 +313,20 @@ class Shear(Estimator[ShearDesign]):
         variances, freedom = _variances(design, means, squares, rounding)
         return share_residual(attributions, variances, values, design.shares, freedom)
 
+    def solve_with_errors(
+        self, design: ShearDesign, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Weight the marginal contributions; add the errors that the spread does not show."""
+        added = []
+        for row in range(len(values)):
+            of_row = errors.subset_rows(slice(row, row + 1))
+            if self._learns:
+                of_ends = of_row.of_ends(design.shares.shape[1])
+                added.append(design.draws_of_row(row).added_variances(of_row.odd) + of_ends)
+            else:
+                added.append(_added_variances(design, row, of_row))
+        return self.solve(design, values).with_variances(np.concatenate(added))
+
     def _strata(self, request: DesignRequest, weights: FloatArray) -> IntArray:
         """Return the stratum of each offered unit: each once, then the heaviest again."""
         n_strata = len(weights)
@@ -470,6 +485,31 @@ def _contributions(design: ShearDesign, values: ValueArray) -> FloatArray:
     unit_values = values[rows, design.positions]  # (R, U, 4, K)
     contributions = unit_values[:, :, 1::2] - unit_values[:, :, ::2]
     return (contributions[:, :, 0] + contributions[:, :, 1]) / 2
+
+
+def _added_variances(design: ShearDesign, row: int, errors: ValueErrors) -> FloatArray:
+    """Return what the errors of a row's values add to variances by the spread, (1, M, K)."""
+    n_units, n_players = int(design.n_units[row]), design.shares.shape[1]
+    coalitions = design.table.coalitions[row, : errors.odd.shape[1]]
+    positions, strata = design.positions[row, :n_units], design.strata[:n_units]
+    n_strata = len(design.stratum_weights)
+    units = scipy.sparse.csr_matrix(
+        (
+            np.tile([-0.5, 0.5], 2 * n_units),
+            positions.ravel(),
+            np.arange(0, 4 * n_units + 1, 4),
+        ),
+        shape=(n_units, len(coalitions)),
+    )
+    units.sum_duplicates()
+    of_players = np.zeros((n_players, n_units))
+    of_units = design.stratum_weights[strata % n_strata] / design.draws[row, strata]
+    of_players[strata // n_strata, np.arange(n_units)] = of_units
+    shares = design.shares[row][:, None]
+    residuals = np.zeros((n_players, len(coalitions)))
+    residuals[:, :2] = shares * [-1.0, 1.0]
+    sums = scipy.sparse.csr_matrix(of_players - shares * of_players.sum(axis=0))
+    return errors.beside_spread(units, sums, scipy.sparse.csr_matrix(residuals), coalitions)
 
 
 def _sum_by(groups: IntArray, n_groups: int, amounts: FloatArray) -> FloatArray:

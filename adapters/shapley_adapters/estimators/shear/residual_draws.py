@@ -146,6 +146,11 @@ class UnitDraws:
     def draws_of_fold(self, fold: int) -> FoldDraws:
         """Return the weights of the pairs of a fold in its estimate and its variance."""
         is_of_fold = self.players % self.n_folds == fold
+        share = len(range(fold, self.members.shape[1], self.n_folds)) / self.members.shape[1]
+        return self._draws_of(is_of_fold, share)
+
+    def _draws_of(self, is_of_fold: BoolArray, share: float) -> FoldDraws:
+        """Return the weights of the pairs of some units, which have a share of all players."""
         is_pair_of_fold = np.repeat(is_of_fold, 2)
         members, first_equal = self.members[is_pair_of_fold], self.first_equal[is_pair_of_fold]
         sizes = members.sum(axis=1)[:, None]
@@ -155,7 +160,6 @@ class UnitDraws:
         is_first = np.zeros((len(members), 1), dtype=bool)
         is_first[np.unique(first_equal, return_index=True)[1]] = True
         coefficients = np.where(is_first, weights / scaled[:, None], 0.0)
-        share = len(range(fold, self.members.shape[1], self.n_folds)) / self.members.shape[1]
         alike = SHARED / self.n_folds + (1 / share - 1) * probabilities
         return FoldDraws(share, coefficients, (1 - probabilities) * (1 + alike))
 
@@ -206,13 +210,10 @@ class UnitDraws:
         n_players = self.members.shape[1]
         results = np.zeros((3, len(values), n_players, values.shape[2]))
         for fold in range(self.n_folds):
-            is_of_fold = np.repeat(self.players % self.n_folds == fold, 2)
-            others = np.unique(self.first_equal[~is_of_fold])
-            others = others[others >= 0]
+            is_of_fold, others, is_known = self._pairs_of(fold)
             fit = OddGP().predict(
                 self.members[others], total, targets[:, others], self.members[is_of_fold]
             )
-            is_known = np.isin(self.first_equal[is_of_fold], [-1, *others])[:, None]
             errors = np.where(is_known, 0.0, targets[:, is_of_fold] - fit.predictions)
             draws = self.draws_of_fold(fold)
             sums = draws.sums(errors)
@@ -221,6 +222,38 @@ class UnitDraws:
         estimates, variances, fourths = results
         freedom = freedom_of_sums(variances, fourths, len(self.players))
         return Solution(estimates, np.sqrt(variances), freedom)
+
+    def added_variances(self, odd: FloatArray) -> FloatArray:
+        """Return what errors of values add to the variances of `solution`, (R, M, K).
+
+        Estimates without bias give the error of a pair its Shapley weight, divided by the
+        probability of the pair where it is drawn. The spread of what the regressions leave holds
+        the errors of the pairs that a single fold draws, but for the factors of the variance.
+
+        Parameters
+        ----------
+        odd : array, (R, C, K)
+            The variances of the errors of the odd part of the values.
+        """
+        of_pairs = np.take(odd, self.positions[:, 0], axis=1)
+        whole = self._draws_of(np.ones(len(self.players), dtype=bool), 1.0)
+        added = (whole.coefficients**2).T @ of_pairs
+        for fold in range(self.n_folds):
+            is_of_fold, _, is_known = self._pairs_of(fold)
+            draws = self.draws_of_fold(fold)
+            in_spread = draws.coefficients**2 * draws.factors[:, None] * ~is_known
+            added -= draws.share**2 * in_spread.T @ of_pairs[:, is_of_fold]
+        return np.maximum(added, 0.0)
+
+    def _pairs_of(self, fold: int) -> tuple[BoolArray, IntArray, BoolArray]:
+        """Return which pairs are of a fold, (2 U,), and the indices of those of others, distinct.
+
+        And which pairs of the fold others have drawn, too, (2 U', 1).
+        """
+        is_of_fold = np.repeat(self.players % self.n_folds == fold, 2)
+        others = np.unique(self.first_equal[~is_of_fold])
+        others = others[others >= 0]
+        return is_of_fold, others, np.isin(self.first_equal[is_of_fold], [-1, *others])[:, None]
 
 
 def _log_counts(n_players: int) -> FloatArray:
