@@ -156,7 +156,8 @@ class CoalitionExplainer(ModelExplainer):
             smaller one counts. Coalitions are then evaluated on a part of the background rows, and
             `last_estimate.value_errors` says how exactly; error bars hold that error. `best` takes
             half of the rows that `max_evals` would have by default, where there are more than ten
-            features and more than ten background rows.
+            features and more than ten background rows. Methods on graphs evaluate the coalitions of
+            their order, each on as many background rows as the budget pays for.
         repeats : int
             How often each coalition is evaluated, for models that answer at random. Each answer
             counts as an evaluation, and `last_estimate.value_errors` holds the noise of the means.

@@ -17,6 +17,18 @@ X, BACKGROUND = RNG.normal(size=(3, M)), RNG.normal(size=(B, M))
 LIMIT = 900  # a quarter of 2^M · B
 PLAYERS = RNG.normal(size=(M, M)) * 0.3
 SLOPES = RNG.normal(size=M)
+ON_GRAPHS = [
+    ("lshapley", {"graph": "line", "order": 2}),
+    ("lshapley", {"graph": "line", "order": 3, "context": "kept"}),
+    ("cshapley", {"graph": "line", "order": 2}),
+    ("cshapley", {"graph": "line", "variant": "regression", "order": 2}),
+    ("myerson", {"graph": "line"}),
+]
+SHEARS = [
+    ("shear", {"cooperators": "random"}),
+    ("shear", {"cooperators": "difference"}),
+    pytest.param("shear", {"cooperators": "learned"}, marks=pytest.mark.slow),
+]
 ESTIMATORS = ["oddgp", "leastsquares", "randomorder", "owen", "svarm", "best"]
 
 
@@ -80,12 +92,68 @@ def test_intervals_hold_and_sums_are_exact(algorithm):
     assert 0.88 < np.mean(inside) <= 1
 
 
-@pytest.mark.parametrize("algorithm", ["randomorder", "owen", "svarm"])
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("randomorder", {}),
+        ("owen", {}),
+        ("svarm", {}),
+        *SHEARS,
+        ("myerson", {"graph": "line"}),
+    ],
+)
 @pytest.mark.slow
-def test_unbiased_methods_stay_unbiased(algorithm):
-    drawn = np.array([explained(algorithm, seed=seed)[1].values[..., 0] for seed in range(300)])
+def test_unbiased_methods_stay_unbiased(algorithm, options):
+    exact, limit = EXACT, LIMIT
+    if algorithm == "myerson":
+        whole = shap.Explainer(Model(), BACKGROUND, algorithm=algorithm, seed=0, **options)
+        exact, limit = whole(X, max_evals=2**M, silent=True).values, 500
+    drawn = np.array(
+        [explained(algorithm, limit, seed=seed, **options)[1].values[..., 0] for seed in range(300)]
+    )
     spread = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
-    assert np.abs((drawn.mean(axis=0) - EXACT) / spread).max() < 4.5
+    assert np.abs((drawn.mean(axis=0) - exact) / spread).max() < 4.5
+
+
+@pytest.mark.parametrize(("algorithm", "options"), [*ON_GRAPHS, *SHEARS])
+def test_graphs_and_shear_on_a_part_of_the_background(algorithm, options):
+    """The budget is kept and counted, and intervals hold the value on the whole background."""
+    limit, inside = 390 if algorithm in ("cshapley", "myerson") else 880, []
+    whole = shap.Explainer(Model(), BACKGROUND, algorithm=algorithm, seed=0, **options)
+    exact = EXACT if algorithm == "shear" else whole(X, max_evals=2**M, silent=True).values
+    for seed in range(20):
+        model = Model()
+        _, estimate = explained(algorithm, limit, model=model, seed=seed, **options)
+        assert (estimate.model_rows <= limit).all()
+        assert model.n_rows == estimate.model_rows.sum() + B * estimate.check_evaluations
+        assert (estimate.value_errors > 0).all()
+        lower, upper = estimate.interval()
+        inside.append((lower[..., 0] <= exact) & (exact <= upper[..., 0]))
+    assert 0.9 < np.mean(inside) < 0.99
+
+
+@pytest.mark.parametrize(("algorithm", "options"), ON_GRAPHS)
+def test_graphs_on_the_whole_background(algorithm, options):
+    """With a budget for it, the numbers are those without, to the last bit."""
+    explainer = shap.Explainer(Model(), BACKGROUND, algorithm=algorithm, seed=0, **options)
+    expected = explainer(X, max_evals=70, silent=True).values
+    explanation = explainer(X, max_evals=70, max_model_rows=70 * B, silent=True)
+    np.testing.assert_array_equal(explanation.values, expected)
+    n_coalitions = explainer.last_estimate.evaluations.max()
+    enough = explainer(X, max_evals=70, max_model_rows=int(n_coalitions) * B, silent=True).values
+    np.testing.assert_allclose(enough, expected, atol=1e-13)
+    assert not explainer.last_estimate.value_errors.any()
+    # One background row for each coalition is the least.
+    fewest = int(n_coalitions) - 2 + B + 1
+    explainer(X, max_evals=70, max_model_rows=fewest, silent=True)
+    assert (explainer.last_estimate.model_rows <= fewest).all()
+
+
+def test_budgets_that_do_not_pay_for_a_graph():
+    with pytest.raises(BudgetError, match=r"max_model_rows=31 is too small.* at least 32"):
+        explained("myerson", 31, graph="line")
+    with pytest.raises(BudgetError, match=r"With max_model_rows=40, max_evals=11 is too small"):
+        explained("lshapley", 40, graph="line", order=2)
 
 
 def test_both_hosts_give_the_same_numbers():
@@ -100,6 +168,29 @@ def test_both_hosts_give_the_same_numbers():
     found = method.last_estimate
     np.testing.assert_array_equal(found.model_rows, of_shap.model_rows)
     np.testing.assert_allclose(found.value_errors, of_shap.value_errors, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "name", "options"),
+    [
+        ("lshapley", "LShapley", {"graph": "line", "order": 2}),
+        ("cshapley", "CShapley", {"graph": "line", "variant": "regression"}),
+        ("myerson", "Myerson", {"graph": "line"}),
+        ("shear", "Shear", {"cooperators": "difference"}),
+    ],
+)
+def test_both_hosts_agree_on_graphs_and_shear(algorithm, name, options):
+    expected, of_shap = explained(algorithm, seed=3, **options)
+    method = getattr(captum_ext, name)(Model().forward, seed=3, **options)
+    made, errors = method.attribute(
+        torch.as_tensor(X),
+        baselines=captum_ext.BaselineDistribution(torch.as_tensor(BACKGROUND)),
+        max_model_rows=LIMIT,
+        return_standard_error=True,
+    )
+    np.testing.assert_allclose(made.numpy(), expected.values, atol=1e-10)
+    np.testing.assert_allclose(errors.numpy(), expected.error_std, atol=1e-10)
+    np.testing.assert_array_equal(method.last_estimate.model_rows, of_shap.model_rows)
 
 
 def test_enough_rows_give_todays_numbers():

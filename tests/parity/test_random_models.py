@@ -203,12 +203,16 @@ def noisy(level, seed, kind="equal"):
     return answer
 
 
-def coverage(algorithm, level, kind="equal", n_seeds=30, **budget):
-    inside, exact = [], attributions_of_smooth()
+def coverage(algorithm, level, kind="equal", n_seeds=30, options=None, **budget):
+    inside, exact, background = [], attributions_of_smooth(), np.zeros((1, N_FEATURES))
+    if options and "graph" in options:
+        explainer = shap.Explainer(smooth, background, algorithm=algorithm, seed=0, **options)
+        exact = explainer(np.ones((1, N_FEATURES)), max_evals=2**N_FEATURES, silent=True).values[0]
     for seed in range(n_seeds):
-        background = np.zeros((1, N_FEATURES))
         model = noisy(level, seed, kind)
-        explainer = shap.Explainer(model, background, algorithm=algorithm, seed=seed)
+        explainer = shap.Explainer(
+            model, background, algorithm=algorithm, seed=seed, **(options or {})
+        )
         explainer(np.ones((1, N_FEATURES)), silent=True, **budget)
         lower, upper = explainer.last_estimate.interval()
         inside.append((lower[0, :, 0] <= exact) & (exact <= upper[0, :, 0]))
@@ -221,6 +225,38 @@ def coverage(algorithm, level, kind="equal", n_seeds=30, **budget):
 def test_intervals_hold_the_noise(algorithm, level):
     """Within 2^8 coalitions, of which three quarters are evaluated."""
     assert coverage(algorithm, level, max_evals=200) > 0.87
+
+
+@pytest.mark.filterwarnings("ignore:The model is not deterministic")
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("lshapley", {"graph": "line", "order": 1}),
+        ("lshapley", {"graph": "line", "order": 3}),
+        ("cshapley", {"graph": "line", "order": 2}),
+        ("cshapley", {"graph": "line", "order": 2, "context": "kept"}),
+        ("cshapley", {"graph": "line", "order": 3, "variant": "regression"}),
+        ("myerson", {"graph": "line"}),
+        ("shear", {}),
+        ("shear", {"cooperators": "difference"}),
+        pytest.param("shear", {"cooperators": "learned"}, marks=pytest.mark.slow),
+    ],
+)
+def test_intervals_of_graphs_and_shear_hold_the_noise(algorithm, options):
+    n_seeds = 30 if algorithm == "shear" else 100
+    inside = coverage(algorithm, 1.0, "growing", n_seeds, options, max_evals=250)
+    assert 0.9 < inside < 0.99
+
+
+@pytest.mark.filterwarnings("ignore:The model is not deterministic")
+def test_coalitions_of_a_graph_are_repeated_within_the_budget():
+    explainer = shap.Explainer(
+        noisy(1.0, 0), np.zeros((1, N_FEATURES)), algorithm="myerson", graph="line", seed=0
+    )
+    explainer(np.ones((1, N_FEATURES)), max_evals=400, silent=True)
+    estimate = explainer.last_estimate
+    assert estimate.evaluations[0] == 1 + N_FEATURES * (N_FEATURES + 1) / 2
+    assert 0.9 * 400 < estimate.model_rows[0] <= 400
 
 
 @pytest.mark.filterwarnings("ignore:The model is not deterministic")

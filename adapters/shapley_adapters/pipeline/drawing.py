@@ -62,14 +62,15 @@ class DrawPlan:
         The coalitions, with those of no and of all players, which have all draws.
     n_of_single, n_of_others : int
         The draws of single players and their complements, and of the others.
-    n_of_units : int
-        The most draws of all units together; 0 without units.
+    n_inner : int
+        The most draws of all coalitions but those of no and of all players, where the design says
+        how many coalitions there are: units, or neighbourhoods in a graph. 0 for others.
     """
 
     n_coalitions: int
     n_of_single: int
     n_of_others: int
-    n_of_units: int = 0
+    n_inner: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,10 @@ class Drawing:
         Units that share a coalition have draws of it each.
         """
         plan, units = self.plans[group.n_players], design.sharing_units
-        if not plan.n_of_units or units is None:
+        if not plan.n_inner or units is None:
             return design
         unit_size = int((units > 1).sum(axis=1).max())
-        n_units = max(1, plan.n_of_units // (unit_size * plan.n_of_others))
+        n_units = max(1, plan.n_inner // (unit_size * plan.n_of_others))
         # All background rows equally often: they differ more than units do.
         n_whole = min(n_units, len(units)) * plan.n_of_others // self.draws.n_draws
         if n_whole and getattr(design, "levels", None) is None:  # levels need two units each
@@ -152,9 +153,14 @@ class Drawing:
         n_draws = self.draws.n_draws
         drawn = np.zeros((len(coalitions), n_draws), dtype=bool)
         drawn[:2] = True
+        sizes = coalitions.sum(axis=1)
+        are_single = np.minimum(sizes, coalitions.shape[1] - sizes) == 1
+        counts = plan.n_of_single, plan.n_of_others
+        if units is None and plan.n_inner:
+            counts = self._counts(plan, int(are_single.sum()), len(coalitions) - 2)
         if not self.draws.is_background:
-            drawn[2:, : plan.n_of_others] = True
-            if plan.n_of_others == 1:
+            drawn[2:, : counts[1]] = True
+            if counts[1] == 1:
                 drawn[2::_REPEATED, 1] = True
             return drawn
         drawn[1, 1:] = not self.draws.has_one_full_value
@@ -164,16 +170,30 @@ class Drawing:
                 drawn[unit[unit > 1, None], next(decks)] = True
             return drawn
         first, second = complements(coalitions)
-        sizes = coalitions[first].sum(axis=1)
-        are_single = np.minimum(sizes, coalitions.shape[1] - sizes) <= 1
-        counts = plan.n_of_single, plan.n_of_others
         decks_of = {count: _decks(rng, n_draws, count) for count in counts}
         for unit in range(1, len(first)):
-            of_unit = next(decks_of[counts[0] if are_single[unit] else counts[1]])
+            of_unit = next(decks_of[counts[0] if are_single[first[unit]] else counts[1]])
             drawn[first[unit], of_unit] = True
             if second[unit] >= 0:
                 drawn[second[unit], of_unit] = True
         return drawn
+
+    def _counts(self, plan: DrawPlan, n_single: int, n_inner: int) -> tuple[int, int]:
+        """Return the draws of each single player and of others that a plan pays for.
+
+        The design decides how many coalitions there are: of single players or all but one, and in
+        all, but those of no and of all players.
+        """
+        n_draws, n_others = self.draws.n_draws, n_inner - n_single
+        if not self.draws.is_background:
+            each = max(plan.n_of_others, min(n_draws, plan.n_inner // max(1, n_inner)))
+            return each, each
+        each = plan.n_inner // max(1, n_others + _MORE_FOR_SINGLES * n_single)
+        spare = plan.n_inner - n_single * n_draws
+        can_know = self.draws.is_unbiased and spare >= _FEWEST_OF_UNBIASED * n_others
+        if can_know or _MORE_FOR_SINGLES * each >= n_draws:
+            return n_draws, min(n_draws, spare // max(1, n_others))
+        return max(1, _MORE_FOR_SINGLES * each), max(1, each)
 
 
 def _decks(rng: np.random.Generator, n_draws: int, count: int) -> Iterator[IntArray]:
@@ -209,8 +229,7 @@ def background_drawing(
     whole = replace(settings, max_model_rows=None)
     if all(limit is None for limit in limits.values()):
         return None, whole, estimator
-    needs_all = estimator.needs_graph or estimator.score_source is not None
-    if n_backgrounds == 1 or needs_all or not isinstance(game, BackgroundGame):
+    if n_backgrounds == 1 or not isinstance(game, BackgroundGame):
         return None, on_whole_background(n_backgrounds, settings, estimator, sizes), estimator
     has_one_full_value = bool(getattr(game, "has_one_full_value", False))
     of_ends = n_backgrounds + (1 if has_one_full_value else n_backgrounds)
@@ -219,8 +238,9 @@ def background_drawing(
     has_orders = estimator.has_orders_for_few_rows and settings.interactions is None
     if has_orders and (settings.max_model_rows or least) < least and n_backgrounds >= _MANY:
         estimator = RandomOrder(antithetic=False)
+    plan_of = _plan_on_graph if estimator.needs_graph else _background_plan
     plans = {
-        size: _background_plan(size, n_backgrounds, of_ends, limits[size], estimator, settings)
+        size: plan_of(size, n_backgrounds, of_ends, limits[size], estimator, settings)
         for size in sizes
     }
     if (
@@ -242,6 +262,8 @@ def background_drawing(
         must_be_unbiased,
         has_one_full_value=has_one_full_value,
     )
+    if estimator.needs_graph:
+        whole = _with_coalitions(whole, settings, max(p.n_coalitions for p in plans.values()))
     return Drawing(draws, plans, settings.seed), whole, estimator
 
 
@@ -262,7 +284,42 @@ def on_whole_background(
         minimum = min(2**size, estimation_cost(size, estimator, settings))
         if budget < minimum and not estimator.needs_graph:
             raise _too_small(settings, n_backgrounds, minimum * n_backgrounds)
-    return replace(settings, budget=budget, max_model_rows=None)
+    return _with_coalitions(settings, settings, budget)
+
+
+def _with_coalitions(changed: Settings, settings: Settings, budget: int) -> Settings:
+    """Return settings with the coalitions that a budget in rows of the model pays for."""
+    name = f"With max_model_rows={settings.max_model_rows}, {settings.budget_name}"
+    return replace(changed, budget=budget, max_model_rows=None, budget_name=name)
+
+
+def _plan_on_graph(
+    n_players: int,
+    n_backgrounds: int,
+    of_ends: int,
+    limit: int | None,
+    estimator: Estimator[Any],
+    settings: Settings,
+) -> DrawPlan:
+    """Return how many coalitions a design on a graph may have, and the draws of all of them.
+
+    Its coalitions are those of an order of neighbourhoods. Each has as many background rows as the
+    budget pays for: at least one, or a few where the order is the largest that fits.
+    """
+    n_all = budget_for(n_players, estimator, settings).limit
+    if limit is None:
+        return DrawPlan(n_all, n_backgrounds, n_backgrounds)
+    finds_order = getattr(estimator, "order", None) == "auto"
+    if settings.budget is None:
+        n_all *= _MORE_BY_DEFAULT if finds_order else _MORE_WITH_UNITS
+    if n_all * n_backgrounds <= limit:
+        return DrawPlan(n_all, n_backgrounds, n_backgrounds)
+    n_inner = limit - of_ends
+    if n_inner < 1:
+        raise _too_small(settings, n_backgrounds, of_ends + 1)
+    fewest = int(np.clip(_SHARE * n_backgrounds, _FEWEST, _FEWEST_OF_MANY)) if finds_order else 1
+    n_coalitions = 2 + n_inner // fewest
+    return DrawPlan(min(n_all, n_coalitions), 1, 1, n_inner)
 
 
 def _background_plan(
@@ -328,16 +385,6 @@ def _too_small(settings: Settings, n_backgrounds: int, minimum: int) -> BudgetEr
     )
 
 
-def can_repeat(estimator: Estimator[Any]) -> bool:
-    """Whether means of answers can take the place of values.
-
-    Methods on graphs have no errors for them, and differences of values choose cooperators before
-    there are means.
-    """
-    source = estimator.score_source
-    return not (estimator.needs_graph or (isinstance(source, str) and source == "difference"))
-
-
 def repeated_drawing(n_active: IntArray, estimator: Estimator[Any], settings: Settings) -> Drawing:
     """Return the answers of a random model: `n_repeats` for each coalition.
 
@@ -354,12 +401,14 @@ def repeated_drawing(n_active: IntArray, estimator: Estimator[Any], settings: Se
         n_all = 2**size
         share = n_repeats if n_repeats > 1 else 1 + 1 / _REPEATED
         n_coalitions = int(2 + (limit - 2 * n_draws) / share)
-        n_of_each = n_repeats
-        if n_coalitions >= n_all:
+        n_of_each, n_inner = n_repeats, 0
+        if estimator.needs_graph:
+            n_coalitions, n_inner = max(n_coalitions, 2), limit - 2 * n_draws
+        elif n_coalitions >= n_all:
             affordable = int((limit - 2 * n_draws) // max(1, n_all - 2))
             n_coalitions, n_of_each = n_all, max(n_repeats, min(_MOST_ENDS, affordable))
         minimum = min(n_all, estimation_cost(size, estimator, settings))
-        if n_coalitions < minimum:
+        if n_coalitions < minimum and not estimator.needs_graph:  # these are checked by design
             needed = int(np.ceil(2 * n_draws + (minimum - 2) * share))
             raise BudgetError(
                 f"{settings.budget_name}={limit} is too small for a random model: "
@@ -369,7 +418,7 @@ def repeated_drawing(n_active: IntArray, estimator: Estimator[Any], settings: Se
                 needed,
             )
         n_draws = max(n_draws, n_of_each)
-        plans[size] = DrawPlan(n_coalitions, n_of_each, n_of_each)
+        plans[size] = DrawPlan(n_coalitions, n_of_each, n_of_each, n_inner)
     return Drawing(Draws(n_draws, is_background=False), plans, settings.seed)
 
 

@@ -20,7 +20,7 @@ from ..games.value_memory import ValueMemory
 from ..progress_bars import BY_MEAN_SPEED
 from ..workers.worker_processes import jobs_of
 from .costs import Costs, forecast_own_seconds
-from .drawing import background_drawing, can_repeat, repeated_drawing
+from .drawing import background_drawing, repeated_drawing
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .result import Estimate, blank_estimate
 from .run import Run, largest_magnitude
@@ -57,7 +57,7 @@ def estimate_round(
     active = game.active_players()
     n_active = active.sum(axis=1)
     drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
-    if drawing is None and settings.n_repeats > 1 and can_repeat(estimator):
+    if drawing is None and settings.n_repeats > 1:
         drawing = repeated_drawing(n_active, estimator, settings)
     memory = memory if drawing is None else None  # it has values, not draws
     run = Run(game, estimator, settings, active, memory=memory, drawing=drawing)
@@ -84,7 +84,7 @@ def estimate_round(
         ends = run.means_of_ends(drawn_ends)  # (R, 2, K)
         seconds = (perf_counter() - started) / max(1, 2 * game.n_rows)
         noise = Repetition.of_first_row(game, active, ends, settings)
-        if noise.is_random and can_repeat(estimator):
+        if noise.is_random:
             run = run.for_random_model()
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None)
             (drawn_ends,) = evaluate([run.ends_request()])

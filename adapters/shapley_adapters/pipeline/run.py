@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..array_types import BoolArray, IntArray, ScoreArray, ValueArray
-from ..coalitions.tables import CoalitionTable, end_points
+from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
+from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, pack
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, first_row
 from ..estimators.exact import FullDesign, solve_full
 from ..estimators.protocol import Design, Estimator, Solution
-from ..games.drawn_values import DrawnRequest, n_backgrounds_of
+from ..games.drawn_values import n_backgrounds_of
 from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
 from ..games.game import FingerprintedGame, Game
@@ -262,11 +262,25 @@ class Run:
         single = np.eye(group.n_players, dtype=bool)
         coalitions = np.unique(np.concatenate([single, ~single]), axis=0)
         is_new = ~(coalitions.all(axis=1) | ~coalitions.any(axis=1))
-        coalitions = coalitions[is_new]
-        table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
-        drawn = np.ones((1, len(coalitions), self.drawing.draws.n_draws), dtype=bool)
-        (values,) = evaluate([DrawnRequest(**vars(group.request(table)), drawn=drawn)])
-        return group.knowing(coalitions, values)
+        return self._knowing(group, coalitions[is_new], evaluate)[0]
+
+    def _knowing(
+        self, group: RowGroup, coalitions: CoalitionArray, evaluate: Evaluator
+    ) -> tuple[RowGroup, ValueArray]:
+        """Return the group with more coalitions evaluated, and the values of all it then knows.
+
+        Where values are means of draws, the group has the draws.
+        """
+        known = np.concatenate([group.known, coalitions])
+        is_first = first_occurrences(pack(known)[None])[0] == np.arange(len(known))
+        known = known[is_first]
+        table = CoalitionTable(known[None], np.array([len(known)]))
+        design = Design(table)
+        drawn = None if self.drawing is None else self.drawing.drawn(group, design)
+        pending = PendingRows(group, design, group.known_values, len(known), drawn)
+        (new,) = evaluate([pending.request()])
+        group = group.knowing(known[len(group.known) :], new)
+        return group, self._with_means(replace(pending, values=group.known_values)).values
 
     def _scored(
         self, groups: list[RowGroup], source: str | ScoreArray, evaluate: Evaluator
@@ -274,8 +288,7 @@ class Run:
         """Return the groups with scores of their players, where their coalitions are drawn."""
         if isinstance(source, str):
             self.warnings.score_source = source
-        if self.drawing is not None:
-            evaluate = Evaluator(self.game, self.settings.batch_size)
+        know = partial(self._knowing, evaluate=evaluate)
         scored: list[RowGroup] = []
         for group in groups:
             budget = self.budgets[group.n_players]
@@ -283,7 +296,8 @@ class Run:
                 scored.append(group)
                 continue
             minimum = self.estimator.minimum_budget(group.n_players, self.settings.needs_errors)
-            # Differences of values are no draws; scores by derivatives or at random do without.
+            # Differences of means of draws have errors: unless asked for, they are not worth their
+            # rows of the model (12 features, 100 background rows, 500 to 2,000 model rows each).
             can_spend = budget.first_check if self.drawing is None else 0
             scoring = Scoring(
                 source,
@@ -291,8 +305,12 @@ class Run:
                 minimum,
                 self.settings.seed,
                 self.warnings.count_scores,
+                know,
             )
-            scored += scoring.scored(group, evaluate)
+            # With draws of their own, rows are evaluated on different ones.
+            is_alone = self.drawing is not None and group.own_words is not None
+            for part in group.one_by_one() if is_alone else [group]:
+                scored += scoring.scored(part, self.game, self.settings.batch_size)
         return scored
 
     def _start(self, group: RowGroup) -> list[PendingRows]:

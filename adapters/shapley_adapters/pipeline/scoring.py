@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..array_types import IntArray, ScoreArray
-from ..coalitions.tables import CoalitionTable
+from ..array_types import CoalitionArray, IntArray, ScoreArray, ValueArray
+from ..coalitions.tables import pack
 from ..cooperators.choices import DERIVATIVES, LEARNED
 from ..cooperators.scores import (
     Scores,
@@ -16,7 +16,7 @@ from ..cooperators.scores import (
     difference_scores,
     scores_before_evaluation,
 )
-from ..games.evaluation import Evaluator
+from ..games.game import Game
 from .designs import RowGroup
 
 
@@ -36,6 +36,9 @@ class Scoring:
         Seed of the random scores.
     count : callable
         Counts scores that are unreliable.
+    know : callable
+        Takes a group and coalitions. Returns the group that knows them, too, and the values of all
+        coalitions that it then knows, (R, n, K).
     """
 
     cooperators: str | ScoreArray
@@ -43,14 +46,15 @@ class Scoring:
     minimum_budget: int
     seed: int
     count: Callable[[Scores], object]
+    know: Callable[[RowGroup, CoalitionArray], tuple[RowGroup, ValueArray]]
 
-    def scored(self, group: RowGroup, evaluate: Evaluator) -> list[RowGroup]:
+    def scored(self, group: RowGroup, game: Game, batch_size: int | None) -> list[RowGroup]:
         """Return the group with scores; two groups where the source differs between the rows."""
         computed = scores_before_evaluation(
-            evaluate.game,
+            game,
             group.rows,
             self.cooperators,
-            evaluate.batch_size,
+            batch_size,
             self._differences_fit(group.n_players),
         )
         self.count(computed)
@@ -64,12 +68,10 @@ class Scoring:
             parts.append(rows.scored(scores[has_scores], computed.sources[has_scores], passes))
         if is_missing.any():
             passes = computed.backward_passes[is_missing]
-            parts.append(self._without_derivatives(group.subset_rows(is_missing), passes, evaluate))
+            parts.append(self._without_derivatives(group.subset_rows(is_missing), passes))
         return parts
 
-    def _without_derivatives(
-        self, group: RowGroup, passes: IntArray, evaluate: Evaluator
-    ) -> RowGroup:
+    def _without_derivatives(self, group: RowGroup, passes: IntArray) -> RowGroup:
         """Score by differences of values if the user chose them or they are cheap, else at random.
 
         No scores where the user chose derivatives alone.
@@ -82,10 +84,11 @@ class Scoring:
             source = LEARNED if is_learned else "random"
             return group.scored(self._random_scores(group), source, passes)
         coalitions = difference_coalitions(group.n_players)
-        table = CoalitionTable(coalitions[None], np.array([len(coalitions)]))
-        (values,) = evaluate([group.request(table)])
-        scores = difference_scores(group.known_values[:, 1], values, group.n_players)
-        return group.knowing(coalitions, values).scored(scores, "difference", passes)
+        group, values = self.know(group, coalitions)
+        positions = {key.tobytes(): index for index, key in enumerate(pack(group.known))}
+        indices = [positions[key.tobytes()] for key in pack(coalitions)]
+        scores = difference_scores(values[:, 1], values[:, indices], group.n_players)
+        return group.scored(scores, "difference", passes)
 
     def _differences_fit(self, n_players: int) -> bool:
         cost = n_players * (n_players + 1) // 2
