@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.futures import Future
@@ -251,6 +252,18 @@ class ForwardFunctionGame:
     ) -> ValueArray:
         """Return the selected outputs, (P, K), each for one draw of the baselines."""
         return np.concatenate(self._outputs_between(0, len(rows), rows, coalitions, backgrounds))
+
+    def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
+        """Return the numbers, (draws + 1, D), of an example and its baselines, and their players."""
+        draws = np.arange(self.n_backgrounds)
+        columns, players = [], []
+        for index, tensor in enumerate(self.inputs):
+            baselines = self.baselines.drawn_rows(index, np.full(len(draws), row), draws)
+            both = torch.cat([tensor[row : row + 1], baselines.to(tensor)])
+            columns.append(array_of(both).reshape(len(both), -1))
+            of_examples = self.groups.players[index]
+            players.append(of_examples[row if len(of_examples) > 1 else 0])
+        return np.concatenate(columns, axis=1), np.concatenate(players)
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs, one for each class."""

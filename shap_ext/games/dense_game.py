@@ -217,6 +217,10 @@ class TabularGame(MaskedTable):
         """Return a digest of each row."""
         return [fingerprint(row) for row in self.rows]
 
+    def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
+        """Return the columns, (B + 1, D), of the row and the background, and their players."""
+        return np.concatenate([self.rows[row][None], self.background]), self.players
+
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
         masked = masked_by_background(self.rows, self.background, rows, coalitions, self.players)
         return masked.reshape(-1, self.background.shape[1])

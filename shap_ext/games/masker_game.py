@@ -175,6 +175,20 @@ class MaskerGame(GameOfModel):
         in_order: ValueArray = np.concatenate(outputs)[np.argsort(np.concatenate(pairs))]
         return in_order
 
+    def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
+        """Return the columns, (B + 1, D), of the row and of its masked rows, and their players.
+
+        None unless the model's only input is a table with a column for each entry of the mask.
+        """
+        players = self.players_of_rows[row]
+        present, absent = (
+            _as_arrays(self.rows[row](np.full(len(players), is_present)))
+            for is_present in (True, False)
+        )
+        if len(absent) != 1 or np.shape(absent[0])[1:] != (len(players),):
+            return None
+        return np.concatenate([np.asarray(present[0])[:1], np.asarray(absent[0])]), players
+
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the masked rows of each pair."""
         return self._reduced(rows, coalitions, reduce)

@@ -19,6 +19,10 @@ from ..inputs.masked_rows import same
 from .dense_game import MaskedTable
 
 
+_MOST_DENSE_COLUMNS = 2**12
+"""Columns of a background that may be made dense."""
+
+
 @dataclass(kw_only=True)
 class SparseGame(MaskedTable):
     """Sparse rows whose absent columns take the values of background rows.
@@ -78,6 +82,13 @@ class SparseGame(MaskedTable):
             order = order[entries.data[order] != 0]
             digests.append(fingerprint(entries.col[order], entries.data[order]))
         return digests
+
+    def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
+        """Return the columns, (B + 1, D), of the row and the background, if they are few."""
+        if len(self.players) > _MOST_DENSE_COLUMNS:
+            return None
+        both = [self.rows[[row]].toarray(), self.background.toarray()]
+        return np.concatenate(both), self.players
 
     def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> Any:
         """Return the masked rows: entries of present columns and of absent ones."""

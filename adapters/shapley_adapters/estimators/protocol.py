@@ -236,6 +236,14 @@ class Estimator(Protocol[DesignT]):
     """Whether random orders, each on one background row, are better than this estimator where the
     rows of the model do not pay for single players on the whole background."""
 
+    @property
+    def has_process(self) -> bool:
+        """Whether one process of the games of all background rows may take its place.
+
+        Where rows of the model are few, and where background rows have levels.
+        """
+        return False
+
     candidates: ClassVar[tuple[Estimator[Any], ...]] = ()
     """The estimators among which measured costs decide; the first where they are not measured.
 

@@ -188,6 +188,8 @@ class Draws:
         Whether the model answers at random, so that even all background rows leave an error.
     has_one_full_value : bool
         Whether only the first draw of the value of all players is given: no background row counts.
+    has_controls : bool
+        Whether main effects of background rows are control variates.
     """
 
     n_draws: int
@@ -196,6 +198,7 @@ class Draws:
     is_unbiased: bool = False
     is_random: bool = False
     has_one_full_value: bool = False
+    has_controls: bool = True
 
     def means(
         self, drawn_values: ValueArray, table: CoalitionTable, drawn: BoolArray
@@ -267,7 +270,7 @@ class Draws:
         counts = units.drawn.sum(axis=1)
         freedom = (counts - 1.0)[None]
         used = counts == self.n_draws if self.is_unbiased else counts > 0
-        if used[1:].any():  # the first are the ends
+        if self.has_controls and used[1:].any():  # the first are the ends
             effects, spent = _ridge_effects(
                 odd[:, used], units.signs[used], units.drawn[used], shares[used], population
             )

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from .batch_sizes import BatchBounds
@@ -34,6 +35,17 @@ class BackgroundGame(Game, Protocol):
         self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray
     ) -> ValueArray:
         """Return the outputs, (P, K), of `coalitions`, (P, M), each for one background row."""
+
+
+@runtime_checkable
+class LevelledGame(BackgroundGame, Protocol):
+    """A game whose players take the values of columns, in the row or in a background row."""
+
+    def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
+        """Return the columns, (B + 1, D), of the row and the background, and their players.
+
+        None where values are not in columns, as in texts, or where the columns are too many.
+        """
 
 
 def n_backgrounds_of(game: Any) -> int:

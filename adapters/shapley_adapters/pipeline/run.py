@@ -395,8 +395,8 @@ class Run:
         if self.drawing is None or pending.drawn is None:
             return pending
         n_values = pending.values.shape[1]
-        values, errors = self.drawing.draws.means(
-            pending.values, pending.design.table, pending.drawn[:, :n_values]
+        values, errors = self.drawing.means(
+            pending.group, pending.values, pending.design.table, pending.drawn[:, :n_values]
         )
         self.largest = max(self.largest, largest_magnitude(values))
         return replace(pending, values=values, errors=errors)

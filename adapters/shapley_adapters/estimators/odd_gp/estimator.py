@@ -249,6 +249,11 @@ class OddGP(Estimator[OddDesign]):
                 chosen.append((indices, design.subset_rows(indices).with_draws(draws)))
         return chosen
 
+    @property
+    def has_process(self) -> bool:
+        """Whether it learns weights from all values together, as that process does."""
+        return self.weights == "learned" and self.cooperators is None and not self.unbiased
+
     def enough_coalitions(self, n_players: int) -> int:
         """Return 16 per player, of which half are complements.
 

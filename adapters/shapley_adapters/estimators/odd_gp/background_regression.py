@@ -1,0 +1,217 @@
+"""The estimator that explains from values of single background rows, by one Gaussian process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...array_types import BoolArray, FloatArray, IntArray, ValueArray
+from ...coalitions.tables import pack, select_units, units_within
+from ...errors import InvalidArgumentError
+from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
+from ..value_errors import ValueErrors
+from .background_process import (
+    FIT_STEPS,
+    MOST_INDUCING,
+    BackgroundProcess,
+    Levels,
+    Parts,
+    parts_to_fit,
+)
+from .estimator import prior_shares
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnValues(ValueErrors):
+    """Errors of values that are means of draws, with these draws.
+
+    Attributes
+    ----------
+    draws : array, (R, C, D, K)
+        The values for single background rows; any numbers where they are not drawn.
+    drawn : array, (R, C, D)
+        Which are drawn.
+    levels : sequence of Levels
+        The levels of the players of each row.
+    is_random : bool
+        Whether the model answers at random.
+    """
+
+    draws: ValueArray
+    drawn: BoolArray
+    levels: Sequence[Levels]
+    is_random: bool = False
+
+    def first(self, n_coalitions: int) -> DrawnValues:
+        """Return those of the first coalitions."""
+        draws, drawn = self.draws[:, :n_coalitions], self.drawn[:, :n_coalitions]
+        return self._with(super().first(n_coalitions), draws=draws, drawn=drawn)
+
+    def subset_rows(self, indices: IntArray | slice) -> DrawnValues:
+        """Return those of some rows."""
+        return self._with(
+            super().subset_rows(indices),
+            draws=self.draws[indices],
+            drawn=self.drawn[indices],
+            levels=[self.levels[row] for row in np.arange(len(self.levels))[indices]],
+        )
+
+    def times(self, factors: FloatArray) -> DrawnValues:
+        """Return those of values times factors, (R, 1, K)."""
+        return self._with(super().times(factors), draws=self.draws * factors[:, :, None])
+
+    def _with(self, errors: ValueErrors, **changes: Any) -> DrawnValues:
+        """Return other errors with draws of which some fields are changed."""
+        return replace(
+            self,
+            odd=errors.odd,
+            even=errors.even,
+            covariances=errors.covariances,
+            **changes,
+        )
+
+
+@dataclass(frozen=True)
+class BackgroundDesign(Design):
+    """Pairs of complements, each for one background row.
+
+    Attributes
+    ----------
+    pairs : array, (U, 2)
+        The two coalitions of each, as indices into the table. A pair may come several times.
+    """
+
+    pairs: IntArray
+
+    @property
+    def sharing_units(self) -> IntArray:
+        """The two coalitions of a pair."""
+        return self.pairs
+
+    def within(self, n_coalitions: int) -> BackgroundDesign:
+        """Return the pairs among the first coalitions."""
+        n_pairs = int(units_within(self.pairs[None], n_coalitions)[0])
+        return BackgroundDesign(self.table.first(n_coalitions), self.pairs[:n_pairs])
+
+
+@dataclass(frozen=True)
+class BackgroundRegression(Estimator[BackgroundDesign]):
+    """The posterior of the Shapley values, given values of single background rows.
+
+    Each pair of complements is evaluated for one background row, all of these in turn. Sizes of
+    coalitions are equally likely, and a coalition may be drawn again. The estimate is the mean of a
+    posterior, so that it is not unbiased. Efficiency holds exactly.
+
+    Parameters
+    ----------
+    n_pairs : int
+        The pairs to draw.
+    """
+
+    has_units: ClassVar[bool] = True
+
+    n_pairs: int
+
+    def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
+        """Return the cost of one pair, and of the values of no and of all players."""
+        del n_players, with_errors
+        return 4
+
+    def memory(self, n_players: int, budget: int) -> int:
+        """Return the bytes of the covariances, and of those that the fit needs."""
+        del budget
+        n_inducing = min(self.n_pairs, MOST_INDUCING)
+        return 8 * (8 * n_inducing**2 + n_players * 2**17)
+
+    def operations(self, n_players: int, budget: int) -> Operations:
+        """Return those of covariances and factors."""
+        del budget
+        n_inducing = min(self.n_pairs, MOST_INDUCING)
+        per_row = 2.0 * self.n_pairs * n_inducing * (n_inducing + 12 * n_players)
+        return Operations(per_row=per_row + 2e9 + 3e7 * FIT_STEPS * n_players)
+
+    def design(self, request: DesignRequest) -> BackgroundDesign:
+        """Draw pairs; those beyond the budget of different coalitions are left out."""
+        n_players, rng = request.n_players, request.rng
+        sizes = rng.integers(1, n_players, size=self.n_pairs)
+        ranks = rng.permuted(np.tile(np.arange(n_players), (self.n_pairs, 1)), axis=1)
+        coalitions = ranks < sizes[:, None]
+        keys = pack(np.stack([coalitions, ~coalitions], axis=1))
+        # Of few players, some coalitions come often; the first different ones stay.
+        _, first, of_pair = np.unique(
+            keys.min(axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        n_affordable = (request.budget - len(request.known)) // 2
+        is_kept = np.argsort(np.argsort(first))[of_pair] < n_affordable
+        selection = select_units(request.known, keys[is_kept][None], request.budget)
+        pairs = selection.positions[0, : selection.n_units[0]]
+        return BackgroundDesign(selection.table, pairs.reshape(-1, 2))
+
+    def solve(self, design: BackgroundDesign, values: ValueArray) -> Solution:
+        """Refuse means: the background row of each value has to be known."""
+        raise InvalidArgumentError(
+            "BackgroundRegression needs the values of single background rows."
+        )
+
+    def solve_with_errors(
+        self, design: BackgroundDesign, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Compute posterior means and standard deviations from the draws in `errors`."""
+        if not isinstance(errors, DrawnValues):
+            return self.solve(design, values)
+        n_rows, _, n_outputs = values.shape
+        shape = n_rows, design.table.coalitions.shape[2], n_outputs
+        means, standard_errors = np.zeros(shape), np.zeros(shape)
+        for row in range(n_rows):
+            table = design.table.coalitions[min(row, len(design.table.coalitions) - 1)]
+            means[row], standard_errors[row] = _posterior(
+                design,
+                table,
+                errors.draws[row],
+                errors.drawn[row],
+                errors.levels[row],
+                errors.is_random,
+            )
+        gaps = (values[:, 1] - values[:, 0])[:, None] - means.sum(axis=1, keepdims=True)
+        means += gaps / shape[1]
+        shares = prior_shares(means, standard_errors)
+        solution = Solution(means, standard_errors, prior_shares=shares)
+        return solution.with_variances(errors.of_ends(shape[1]))
+
+
+def _posterior(
+    design: BackgroundDesign,
+    coalitions: BoolArray,
+    draws: ValueArray,
+    drawn: BoolArray,
+    levels: Levels,
+    is_random: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the attributions of one row and their standard errors, (M, K)."""
+    n_backgrounds = drawn.shape[1]
+    firsts, order = np.unique(design.pairs[:, 0], return_index=True)
+    pairs = design.pairs[np.sort(order)] if len(firsts) else design.pairs
+    of_pair, backgrounds = np.nonzero(drawn[pairs[:, 0]])
+    ends = (draws[1] - draws[0]) / 2  # (D, K)
+    others = (draws[pairs[of_pair, 0], backgrounds] - draws[pairs[of_pair, 1], backgrounds]) / 2
+    odd = np.concatenate([ends, others])
+    parts = Parts(
+        np.concatenate(
+            [np.ones((n_backgrounds, levels.n_players), dtype=bool), coalitions[pairs[of_pair, 0]]]
+        ),
+        np.concatenate([np.arange(n_backgrounds), backgrounds]),
+        np.arange(len(odd)) < (0 if is_random else n_backgrounds),
+    )
+    fitted = parts_to_fit(len(odd), n_backgrounds)
+    means, errors = np.zeros((2, levels.n_players, odd.shape[1]))
+    for output, values in enumerate(odd.T):  # each by itself, as if it were the only one
+        scale = np.sqrt((values[n_backgrounds:] ** 2).mean()) if len(others) else 0.0
+        scale = scale or np.sqrt((values**2).mean()) or 1.0
+        process, targets = BackgroundProcess(levels), values / scale
+        process.fit(parts.subset(fitted), targets[fitted])
+        mean, variances = process.attributions(parts, targets)
+        means[:, output], errors[:, output] = scale * mean, scale * np.sqrt(variances)
+    return means, errors
