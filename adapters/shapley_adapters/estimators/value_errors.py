@@ -195,7 +195,7 @@ class Draws:
         if self.is_background:
             found = self._background(of_units)
         else:
-            *found, freedom = _repeated(of_units)
+            found, freedom = _repeated(of_units)
         mean, odd, even = (
             array.reshape(n_rows, n_outputs, n_coalitions).transpose(0, 2, 1) for array in found
         )
@@ -299,7 +299,7 @@ class _Units:
         return values, odd_of_all, even_of_all
 
 
-def _repeated(units: _Units) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+def _repeated(units: _Units) -> tuple[tuple[FloatArray, FloatArray, FloatArray], float]:
     """Return the means of independent draws, and the variances of their odd and even parts.
 
     And the degrees of freedom of these. Answers are most of all equal by chance where they are one
@@ -328,7 +328,7 @@ def _repeated(units: _Units) -> tuple[FloatArray, FloatArray, FloatArray, float]
     one, other = means[:, units.first], means[:, units.second]
     even = np.where(is_paired, (one + other) / 2, 0.0)
     known = max(1.0, _SHARE_OF_FREEDOM * float(n_known.min()))
-    return *units.arranged(one - even, even, odd, odd), known
+    return units.arranged(one - even, even, odd, odd), known
 
 
 def complements(
