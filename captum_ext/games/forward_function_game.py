@@ -254,7 +254,7 @@ class ForwardFunctionGame:
         return np.concatenate(self._outputs_between(0, len(rows), rows, coalitions, backgrounds))
 
     def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
-        """Return the numbers, (draws + 1, D), of an example and its baselines, and their players."""
+        """Return the columns, (draws + 1, D), of example and baselines, and their players."""
         draws = np.arange(self.n_backgrounds)
         columns, players = [], []
         for index, tensor in enumerate(self.inputs):

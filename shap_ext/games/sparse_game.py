@@ -18,7 +18,6 @@ from ..argument_types import Table
 from ..inputs.masked_rows import same
 from .dense_game import MaskedTable
 
-
 _MOST_DENSE_COLUMNS = 2**12
 """Columns of a background that may be made dense."""
 

@@ -203,20 +203,42 @@ def noisy(level, seed, kind="equal"):
     return answer
 
 
+def estimates(algorithm, model_of_seed, n_seeds=30, options=None, **budget):
+    """Return the estimates of a row of ones, each with random numbers of its own."""
+    found = []
+    for seed in range(n_seeds):
+        background = np.zeros((1, N_FEATURES))
+        explainer = shap.Explainer(
+            model_of_seed(seed), background, algorithm=algorithm, seed=seed, **(options or {})
+        )
+        explainer(np.ones((1, N_FEATURES)), silent=True, **budget)
+        found.append(explainer.last_estimate)
+    return found
+
+
+def share_inside(found, exact):
+    """Return the share of the attributions that 95 % intervals hold."""
+    intervals = [estimate.interval() for estimate in found]
+    return np.mean(
+        [(lower[0, :, 0] <= exact) & (exact <= upper[0, :, 0]) for lower, upper in intervals]
+    )
+
+
+def mean_square(found):
+    """Return the mean square of errors over standard errors."""
+    exact = attributions_of_smooth()
+    return np.mean(
+        [((one.values[0, :, 0] - exact) / one.standard_errors[0, :, 0]) ** 2 for one in found]
+    )
+
+
 def coverage(algorithm, level, kind="equal", n_seeds=30, options=None, **budget):
-    inside, exact, background = [], attributions_of_smooth(), np.zeros((1, N_FEATURES))
+    exact, background = attributions_of_smooth(), np.zeros((1, N_FEATURES))
     if options and "graph" in options:
         explainer = shap.Explainer(smooth, background, algorithm=algorithm, seed=0, **options)
         exact = explainer(np.ones((1, N_FEATURES)), max_evals=2**N_FEATURES, silent=True).values[0]
-    for seed in range(n_seeds):
-        model = noisy(level, seed, kind)
-        explainer = shap.Explainer(
-            model, background, algorithm=algorithm, seed=seed, **(options or {})
-        )
-        explainer(np.ones((1, N_FEATURES)), silent=True, **budget)
-        lower, upper = explainer.last_estimate.interval()
-        inside.append((lower[0, :, 0] <= exact) & (exact <= upper[0, :, 0]))
-    return np.mean(inside)
+    found = estimates(algorithm, lambda seed: noisy(level, seed, kind), n_seeds, options, **budget)
+    return share_inside(found, exact)
 
 
 @pytest.mark.filterwarnings("ignore:The model is not deterministic")
@@ -260,8 +282,74 @@ def test_coalitions_of_a_graph_are_repeated_within_the_budget():
 
 
 @pytest.mark.filterwarnings("ignore:The model is not deterministic")
-def test_intervals_hold_noise_that_grows_with_the_coalition():
-    assert coverage("oddgp", 1.0, "growing", max_evals=250, repeats=2) > 0.87
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_intervals_hold_noise_that_grows_with_the_coalition(repeats):
+    assert coverage("oddgp", 1.0, "growing", max_evals=250, repeats=repeats) > 0.87
+
+
+@pytest.mark.filterwarnings("ignore:The model is not deterministic")
+@pytest.mark.parametrize(("algorithm", "budget"), [("owen", 220), ("randomorder", 220)])
+def test_standard_errors_hold_noise_that_units_share(algorithm, budget):
+    """Most of the 2^8 coalitions are in several units, and their errors with them.
+
+    The mean square of 30 · 8 errors over their standard errors is 1. Those of a row have a part in
+    common, so that it counts for at least 30 · 2 numbers: its own error is √(2 / 60) = .18.
+    """
+    found = estimates(algorithm, lambda seed: noisy(3.0, seed), max_evals=budget)
+    exact = attributions_of_smooth()
+    squares = [((one.values[0, :, 0] - exact) / one.standard_errors[0, :, 0]) ** 2 for one in found]
+    assert 1 - 3 * 0.18 < np.mean(squares) < 1 + 3 * 0.18
+
+
+@pytest.mark.filterwarnings("ignore:The model is not deterministic")
+def test_standard_errors_hold_tiny_noise():
+    """The game is known but for the noise, whose size does not fall with what is left of it.
+
+    The bound is that above. One of the 30 pairs of answers is almost equal by chance.
+    """
+    found = estimates("oddgp", lambda seed: noisy(1e-3, seed, "growing"), max_evals=200)
+    assert mean_square(found) < 1 + 3 * 0.18
+
+
+def labels_of(seed, chance):
+    """Return a model that answers 1 with a chance, else 0."""
+    rng = np.random.default_rng(seed)
+    return lambda x: (rng.random(len(x)) < chance(x)).astype(float)
+
+
+def chance_of_smooth(x):
+    return 0.5 + 0.4 * np.tanh(smooth(x) / 2)
+
+
+@pytest.mark.filterwarnings("ignore:The model is not deterministic")
+@pytest.mark.parametrize("algorithm", ["leastsquares", "owen"])
+def test_labels_that_are_equal_by_chance_are_random_all_the_same(algorithm):
+    """Two pairs of labels are equal by chance in two of five calls; those here are chosen."""
+    found = estimates(algorithm, lambda seed: labels_of(seed, chance_of_smooth), max_evals=200)
+    assert np.mean([one.value_errors.any() for one in found]) > 0.9
+    assert all(one.model_rows[0] + one.check_evaluations <= 1.02 * 200 for one in found)
+    rng = np.random.default_rng(0)
+    table = (np.arange(2**N_FEATURES)[:, None] >> np.arange(N_FEATURES)) % 2 == 1
+    chances = chance_of_smooth(table.astype(float))
+    orders = np.array([rng.permutation(N_FEATURES) for _ in range(4000)])
+    exact, powers = np.zeros(N_FEATURES), 2 ** np.arange(N_FEATURES)
+    for order in orders:
+        steps = chances[np.concatenate([[0], np.cumsum(powers[order])])]
+        exact[order] += np.diff(steps) / len(orders)
+    assert share_inside(found, exact) > 0.87
+
+
+def test_labels_of_a_deterministic_model_have_no_errors():
+    """The values that are looked at twice are within 2 %, and change nothing."""
+    counted = Counted()
+
+    def label(x):
+        return (counted(x) > 1.0).astype(float)
+
+    found = by_shap(label, ROWS[:3], 200)
+    assert not found.value_errors.any()
+    assert found.check_evaluations == 3 * 4
+    assert counted.n_rows == found.evaluations.sum() + found.check_evaluations <= 3 * 200 * 1.02
 
 
 @pytest.mark.filterwarnings("ignore:The model is not deterministic")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,13 @@ import numpy as np
 from ..arguments import checked_count, checked_flag
 from ..array_types import CoalitionArray, FloatArray, IntArray, ValueArray
 from .protocol import DesignRequest, Estimator, Solution
-from .units import UnitDesign, select_within_budget, solution_by_strata
+from .units import (
+    UnitDesign,
+    select_within_budget,
+    solution_by_strata,
+    with_errors_of_answers,
+)
+from .value_errors import ValueErrors
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,15 @@ class Owen(Estimator[OwenDesign]):
         strata = [contributions[:, design.levels == level] for level in range(design.n_levels)]
         certain = np.zeros_like(contributions[:, 0])
         return solution_by_strata(certain, strata, values, self.efficient)
+
+    def solve_with_errors(
+        self, design: OwenDesign, values: ValueArray, errors: ValueErrors
+    ) -> Solution:
+        """Average the marginal contributions; units may share coalitions of a random model."""
+        if np.isinf(errors.freedom):
+            return super().solve_with_errors(design, values, errors)
+        solution = self.solve(design, values)
+        return with_errors_of_answers(solution, partial(self.solve, design), errors)
 
     def _unit_size(self, n_players: int) -> int:
         return (n_players + 1) * (2 if self.antithetic else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..array_types import CoalitionArray, IntArray, ValueArray
 from ..coalitions.tables import pack, select_units, units_within
 from ..errors_of_means import pooled_mean_and_error
 from .protocol import Design, DesignRequest, Estimator, Solution
+from .units import with_errors_of_answers
 from .value_errors import ValueErrors
 
 
@@ -106,6 +108,9 @@ class RandomOrder(Estimator[RandomOrderDesign]):
         Several orders may begin with the same coalition. The error of its value then enters each of
         them, and the spread between them does not show it.
         """
+        if np.isfinite(errors.freedom):
+            solution = self.solve(design, values)
+            return with_errors_of_answers(solution, partial(self.solve, design), errors)
         solution = super().solve_with_errors(design, values, errors)
         n_players, n_coalitions = design.ranks.shape[1], values.shape[1]
         n_units, n_each = design.chains.shape[:2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..array_types import (
 )
 from ..coalitions.tables import pack, select_uneven_units, units_within
 from .protocol import Design, DesignRequest, Estimator, Solution
-from .units import solution_by_strata
+from .units import solution_by_strata, with_errors_of_answers
 from .value_errors import ValueErrors
 
 
@@ -139,6 +140,9 @@ class SVARM(Estimator[SVARMDesign]):
         self, design: SVARMDesign, values: ValueArray, errors: ValueErrors
     ) -> Solution:
         """Add what the errors of values add that are always evaluated: those of single players."""
+        if np.isfinite(errors.freedom):
+            solution = self.solve(design, values)
+            return with_errors_of_answers(solution, partial(self.solve, design), errors)
         solution = super().solve_with_errors(design, values, errors)
         one, all_but_one = design.partitions[0][0]
         probes = np.zeros((2 * len(one), values.shape[1], 1))

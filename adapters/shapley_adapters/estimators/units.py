@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +12,7 @@ from ..array_types import AttributionArray, CoalitionArray, FloatArray, IntArray
 from ..coalitions.tables import pack, select_units, units_within
 from ..errors_of_means import pooled_variances
 from .protocol import Design, DesignRequest, Solution
+from .value_errors import ValueErrors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -126,6 +127,45 @@ def solution_by_strata(
     free = np.array([draws.shape[1] - 1 for draws in strata])
     pooled, freedom = pooled_variances(variances.sum(axis=0), _freedom(variances, free))
     return Solution(attributions, np.sqrt(pooled), freedom)
+
+
+_MOST_PROBED, _PROBES = 2**13, 2**8
+"""Values, at most, whose errors are followed one by one, and how many at once. Far more coalitions
+than this hardly share any, so that their spread shows their errors."""
+
+
+def with_errors_of_answers(
+    solution: Solution, solve: Callable[[ValueArray], Solution], errors: ValueErrors
+) -> Solution:
+    """Return a solution with what independent errors of values leave in it.
+
+    The solution is linear in the values, and its variances are quadratic in them. So unit values
+    give the share of each error that is left, and the share that the variances hold already. These
+    differ where units share coalitions, or differences from common values.
+
+    Parameters
+    ----------
+    solution : Solution
+        The solution for the values.
+    solve : callable
+        Values, (n, C, 1), to their solutions.
+    errors : ValueErrors
+        The errors of the values.
+    """
+    n_coalitions = errors.odd.shape[1]
+    left, in_spread = np.zeros((2, *solution.values.shape))
+    for start in range(0, n_coalitions, _PROBES):
+        part = slice(start, min(start + _PROBES, n_coalitions))
+        units = np.eye(part.stop - start, n_coalitions, k=start)[..., None]
+        found = solve(units)
+        variances = errors.variances[:, part]
+        left += (found.values[..., 0] ** 2).T @ variances
+        in_spread += (found.standard_errors[..., 0] ** 2).T @ variances
+    others = np.maximum(solution.standard_errors**2 - in_spread, 0.0)
+    total = left + others
+    squares = left**2 / errors.freedom + others**2 / solution.degrees_of_freedom
+    freedom = np.divide(total**2, squares, out=np.full_like(total, np.inf), where=squares > 0)
+    return replace(solution, standard_errors=np.sqrt(total), degrees_of_freedom=freedom)
 
 
 def _variance_of_mean(draws: FloatArray) -> FloatArray:

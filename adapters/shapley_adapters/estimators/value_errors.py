@@ -21,7 +21,7 @@ two players are even, and differ much between background rows. Shapley values ne
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,6 +45,11 @@ _POOLED = 10.0
 _NUMBERS = 2**22
 """Numbers of the regressors that are in memory at a time."""
 
+_SHARE_OF_FREEDOM = 0.5
+"""Degrees of freedom of the variances of a random model's answers, for each answer beyond the first
+of a coalition, or for each label. Where noise depends on the coalition, squares differ more than
+those of equal noise: measured on noise that grows with the coalition, .3 to .5."""
+
 _LEAST_RATIO = 0.1
 """Least variance of an answer over the mean variance, by a regression that may go below 0."""
 
@@ -66,11 +71,14 @@ class ValueErrors:
         complement. Half of the variance of the value each where the two are independent.
     covariances : array, (R, C, K), optional
         Covariances of the two; for the complement, they have the other sign. 0 where None.
+    freedom : float
+        Degrees of freedom of the variances, of random models; infinite for background rows.
     """
 
     odd: FloatArray
     even: FloatArray
     covariances: FloatArray | None = None
+    freedom: float = np.inf
 
     @property
     def variances(self) -> FloatArray:
@@ -92,8 +100,13 @@ class ValueErrors:
 
     def _changed(self, change: Callable[[FloatArray], FloatArray]) -> ValueErrors:
         """Return the same with each array changed."""
-        arrays = self.odd, self.even, self.covariances
-        return ValueErrors(*(array if array is None else change(array) for array in arrays))  # type: ignore[arg-type]
+        covariances = self.covariances
+        return replace(
+            self,
+            odd=change(self.odd),
+            even=change(self.even),
+            covariances=None if covariances is None else change(covariances),
+        )
 
     def of_sums(self, weights: SparseMatrix, coalitions: CoalitionArray) -> FloatArray:
         """Return the variances of weighted sums of the values, (R, n, K).
@@ -229,7 +242,8 @@ class Draws:
         ]
         means = np.concatenate([mean for mean, _ in parts])
         arrays = [(errors.odd, errors.even, errors.covariances) for _, errors in parts]
-        return means, ValueErrors(*map(np.concatenate, zip(*arrays, strict=True)))
+        freedom = min(errors.freedom for _, errors in parts)
+        return means, ValueErrors(*map(np.concatenate, zip(*arrays, strict=True)), freedom)
 
     def ends(self, drawn_values: ValueArray) -> ValueArray:
         """Return the means of coalitions that have all draws, (R, C, K), of (R, C, D · K)."""
@@ -250,11 +264,15 @@ class Draws:
         games = values.transpose(0, 3, 1, 2).reshape(-1, n_coalitions, n_draws)  # (G, C, D)
         first, second = complements(coalitions, drawn if self.is_background else None)
         of_units = _Units(games, coalitions, drawn, first, second)
-        found = self._background(of_units) if self.is_background else _repeated(of_units)
+        freedom = np.inf
+        if self.is_background:
+            found = self._background(of_units)
+        else:
+            found, freedom = _repeated(of_units)
         mean, *errors = (
             array.reshape(n_rows, n_outputs, n_coalitions).transpose(0, 2, 1) for array in found
         )
-        return mean, ValueErrors(*errors)
+        return mean, ValueErrors(*errors, freedom)
 
     def _background(self, units: _Units) -> tuple[FloatArray, ...]:
         """Return means over the background, the variances of both parts and their covariance."""
@@ -369,8 +387,12 @@ class _Units:
         return values, *errors
 
 
-def _repeated(units: _Units) -> tuple[FloatArray, ...]:
-    """Return the means of independent draws, the variances of both parts and their covariance."""
+def _repeated(units: _Units) -> tuple[tuple[FloatArray, ...], float]:
+    """Return the means of independent draws, the variances of both parts and their covariance.
+
+    And the degrees of freedom of these. Answers are most of all equal by chance where they are one
+    of two labels. Their variance then follows from the chance of each, which all answers tell.
+    """
     drawn = units.drawn_coalitions
     shares = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1)
     means = (units.games * shares).sum(axis=2)
@@ -378,6 +400,13 @@ def _repeated(units: _Units) -> tuple[FloatArray, ...]:
     freedom = np.maximum(drawn.sum(axis=1) - 1.0, 0.0)
     spread = (around**2).sum(axis=2)  # (G, C)
     expected = _variances_by_players(spread, freedom, units.coalitions)
+    n_known = np.full(len(units.games), freedom[2:].sum())
+    for game, answers in enumerate(units.games):
+        low, high = answers[drawn].min(), answers[drawn].max()
+        if low < high and np.isin(answers[drawn], (low, high)).all():
+            n_known[game] = drawn[2:].sum()
+            chances = _chances(drawn, (means[game] - low) / (high - low), units.coalitions)
+            expected[game] = (high - low) ** 2 * chances * (1 - chances)
     pooled = np.where(np.arange(len(freedom)) < 2, 1.0, _POOLED)  # the ends have many answers
     each = (spread + pooled * expected) / (freedom + pooled)
     variances = each * (shares**2).sum(axis=1)
@@ -386,7 +415,9 @@ def _repeated(units: _Units) -> tuple[FloatArray, ...]:
     odd = np.where(is_paired, (of_first + of_second) / 4, of_first)
     one, other = means[:, units.first], means[:, units.second]
     even = np.where(is_paired, (one + other) / 2, 0.0)
-    return units.arranged(one - even, even, odd, odd, (of_first - of_second) / 4)
+    known = max(1.0, _SHARE_OF_FREEDOM * float(n_known.min()))
+    covariances = (of_first - of_second) / 4
+    return units.arranged(one - even, even, odd, odd, covariances), known
 
 
 def complements(
@@ -423,17 +454,75 @@ def _variances_by_players(
     if freedom[is_inner].any():
         freedom = freedom * is_inner
     mean = (squares * (freedom > 0)).sum(axis=1, keepdims=True) / max(1.0, float(freedom.sum()))
-    weights = np.sqrt(freedom)
+    relative = np.divide(squares, mean, out=np.zeros_like(squares), where=mean > 0)
+    ratios = relative / np.where(freedom > 0, freedom, 1.0)
+    expected: FloatArray = mean * np.maximum(
+        1 + main_effects(ratios - 1, freedom, coalitions), _LEAST_RATIO
+    )
+    return expected
+
+
+def _chances(drawn: BoolArray, shares: FloatArray, coalitions: CoalitionArray) -> FloatArray:
+    """Return the chance of the larger of two answers that is expected for each coalition, (C,).
+
+    Answers that are equal by chance do not make it 0 or 1: each player takes one answer of those
+    that tell the chances, to which half an answer of both kinds is added.
+
+    Parameters
+    ----------
+    drawn : array, (C, D)
+        The answers of each coalition.
+    shares : array, (C,)
+        The share of the larger one among them.
+    """
+    counts = drawn.sum(axis=1).astype(float)
+    inner = counts * (np.arange(len(counts)) >= 2)
+    mean = float(inner @ shares / max(1.0, inner.sum()))
+    found = mean + main_effects((shares - mean)[None], inner, coalitions)[0]
+    number = inner.sum() / (coalitions.shape[1] + 1)
+    chances: FloatArray = (number * np.clip(found, 0.0, 1.0) + 0.5) / (number + 1)
+    return chances
+
+
+def most_surprising(values: ValueArray, coalitions: CoalitionArray, counts: IntArray) -> IntArray:
+    """Return the inner coalitions of each row, those first whose values differ most from a fit.
+
+    Parameters
+    ----------
+    values : array, (R, C, K)
+    coalitions : array, (R, C, M)
+    counts : array, (R,)
+        How many first coalitions each row has.
+
+    Returns
+    -------
+    array, (R, C')
+    """
+    order = []
+    for of_row, members, count in zip(values, coalitions, counts, strict=True):
+        inner = of_row[2:count].T  # (K, C − 2)
+        around = inner - inner.mean(axis=1, keepdims=True)
+        left = around - main_effects(around, np.ones(inner.shape[1]), members[2:count])
+        sizes = np.sqrt((around**2).mean(axis=1, keepdims=True))
+        relative = np.divide(np.abs(left), sizes, out=np.zeros_like(left), where=sizes > 0)
+        order.append(2 + np.argsort(-relative.sum(axis=0), kind="stable"))
+    n_least = min(map(len, order))
+    return np.array([of_row[:n_least] for of_row in order])
+
+
+def main_effects(
+    targets: FloatArray, weights: FloatArray, coalitions: CoalitionArray
+) -> FloatArray:
+    """Return a ridge regression of targets, (G, C), with weights, (C,), on the players present.
+
+    The penalty is for targets with a variance of 2 where their expectation is 1.
+    """
     signs = np.where(coalitions, 1.0, -1.0)
     n_players = signs.shape[1]
-    scaled = weights[:, None] * signs
-    relative = np.divide(squares, mean, out=np.zeros_like(squares), where=mean > 0)
-    targets = np.divide(relative, weights, out=np.zeros_like(squares), where=weights > 0) - weights
-    slopes = np.linalg.solve(
-        scaled.T @ scaled + 2.0 * n_players * np.eye(n_players), scaled.T @ targets.T
-    )
-    expected: FloatArray = mean * np.maximum(1 + (signs @ slopes).T, _LEAST_RATIO)
-    return expected
+    weighted = signs * weights[:, None]
+    moments = weighted.T @ signs + 2.0 * n_players * np.eye(n_players)
+    fitted: FloatArray = (signs @ np.linalg.solve(moments, weighted.T @ targets.T)).T
+    return fitted
 
 
 def _variances(

@@ -178,6 +178,8 @@ class PendingRows:
         are solved, the values are then those of all draws, (R, n, D · K).
     errors : ValueErrors, optional
         The errors of the values, where they are means of draws, once they are solved.
+    is_repeated : bool
+        Whether some values were evaluated again, to see whether the model answers at random.
     """
 
     group: RowGroup
@@ -186,6 +188,7 @@ class PendingRows:
     round_end: int
     drawn: BoolArray | None = None
     errors: ValueErrors | None = None
+    is_repeated: bool = False
 
     def request(self) -> Request:
         """Return the coalitions that the round still has to evaluate."""

@@ -230,7 +230,8 @@ class Drawing:
         if not self.draws.is_background:
             drawn[2:, : counts[1]] = True
             if counts[1] == 1:
-                drawn[2::_REPEATED, 1] = True
+                starts = np.arange(2, len(coalitions) - _REPEATED + 1, _REPEATED)
+                drawn[starts + rng.integers(_REPEATED, size=len(starts)), 1] = True
             return drawn
         drawn[1, 1:] = not self.draws.has_one_full_value
         if units is not None:

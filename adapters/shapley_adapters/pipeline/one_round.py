@@ -89,6 +89,7 @@ def estimate_round(
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None)
             (drawn_ends,) = evaluate([run.ends_request()])
             ends = run.means_of_ends(drawn_ends)
+        run.n_label_repeats = noise.n_label_repeats
         run.largest = largest_magnitude(ends)
         budget = run.budgets[max(run.budgets)]
         entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
@@ -126,6 +127,9 @@ def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) ->
         return result
     rows = np.flatnonzero(run.n_active)
     n_checks, spent = noise.n_evaluations, result.evaluations[rows]
+    if run.warnings.two_answers is not None:
+        _warn(*map(np.atleast_1d, run.warnings.two_answers))
+    n_checks += run.warnings.n_repeated
     if not n_checks and settings.n_repeats == 1:
         n_checks = check_repeated_values(game, settings, rows, ends[rows], run.largest, spent)
     return replace(
@@ -147,10 +151,14 @@ class Repetition:
         The evaluations that this took.
     is_random : bool
         Whether two answers for the same input differ.
+    n_label_repeats : int
+        How many values of each row remain to be evaluated again: few pairs of labels are often
+        equal by chance, and among all values of a row there are better ones.
     """
 
     n_evaluations: int = 0
     is_random: bool = False
+    n_label_repeats: int = 0
 
     @classmethod
     def of_first_row(
@@ -175,7 +183,9 @@ class Repetition:
         row, players = rows[:1], np.flatnonzero(active[rows[0]])
         evaluate = Evaluator(game, settings.batch_size)
         rounding = _ROUNDINGS * getattr(game, "rounding", 0.0)
-        largest, n_spent = largest_magnitude(ends), 0
+        largest, n_spent, n_label_repeats = largest_magnitude(ends), 0, 0
+        if n_most < 2 * _MOST_PAIRS and (ends[row] == np.round(ends[row])).all():
+            n_most, n_label_repeats = 0, int(_CHECKED_SHARE * budget)
         for start in range(n_most // 2):
             coalition = np.zeros((1, 1, game.n_players), dtype=bool)
             coalition[..., np.roll(players, start)[: (len(players) + 1) // 2]] = True
@@ -188,7 +198,8 @@ class Repetition:
             if (np.abs(first - second) > max(_NOISE, rounding) * largest).any():
                 _warn(first, second)
                 return cls(n_spent, is_random=True)
-            if not (first == np.round(first)).any():  # no labels, which may be equal by chance
+            # Labels may be equal by chance, and numbers almost.
+            if (first == second).all() and not (first == np.round(first)).any():
                 break
         if settings.budget is None:
             coalition = np.ones((1, 1, game.n_players), dtype=bool)
@@ -197,7 +208,7 @@ class Repetition:
             n_spent += 1
             if (np.abs(first - second) > max(_DIFFERENCE, rounding) * largest).any():
                 _warn(first, second)
-        return cls(n_spent)
+        return cls(n_spent, n_label_repeats=n_label_repeats)
 
 
 def check_repeated_values(

@@ -16,6 +16,7 @@ from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, p
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, first_row
 from ..estimators.exact import FullDesign, solve_full
 from ..estimators.protocol import Design, Estimator, Solution
+from ..estimators.value_errors import Draws, most_surprising
 from ..games.drawn_values import n_backgrounds_of
 from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
@@ -46,6 +47,9 @@ _OWN_DESIGN = 3
 
 _ARRAYS_OF_DRAWS = 6
 """Arrays of all draws that are in memory while their means are computed."""
+
+_DIFFERENCE = 2.0**-8
+"""Share of the largest value by which other labels differ at least; less may be rounding."""
 
 _Record: TypeAlias = Callable[[PendingRows, IntArray | slice, Solution], None]
 """Writes the solution of some rows, given by their indices, into the result."""
@@ -79,6 +83,8 @@ class Run:
         Values that are known already.
     drawing : Drawing, optional
         The draws whose means are the values; None where the game has the values themselves.
+    n_label_repeats : int
+        How many values of each row are evaluated again, where labels may be random.
     """
 
     game: Game
@@ -92,6 +98,7 @@ class Run:
     largest: float = 0.0
     memory: ValueMemory | None = None
     drawing: Drawing | None = None
+    n_label_repeats: int = 0
     _graphs: Sequence[PlayerGraph] = ()
     _own_words: npt.NDArray[np.uint32] | None = None
 
@@ -240,7 +247,7 @@ class Run:
                 pending = [
                     unfinished
                     for of_group, new in zip(pending, values, strict=True)
-                    for unfinished in self._finish_round(of_group, new, record)
+                    for unfinished in self._finish_round(of_group, new, record, evaluate)
                 ]
 
     def _groups(self, rows: IntArray, ends: ValueArray) -> list[RowGroup]:
@@ -348,7 +355,7 @@ class Run:
         return self.budgets[group.n_players].first_check
 
     def _finish_round(
-        self, pending: PendingRows, new: ValueArray, record: _Record
+        self, pending: PendingRows, new: ValueArray, record: _Record, evaluate: Evaluator
     ) -> list[PendingRows]:
         """Record the rows that are done, and return the others with their next round."""
         if new.shape[1]:
@@ -356,8 +363,14 @@ class Run:
         if pending.design.n_before_choice:
             return self._chosen(pending)
         design, tolerance = pending.design, self.settings.tolerance
-        with_means = self._with_means(pending)
         is_last = bool(pending.round_end >= design.table.counts.max())
+        if is_last and self.n_label_repeats and not pending.is_repeated:
+            return [
+                unfinished
+                for part in self._repeated(pending, evaluate)
+                for unfinished in self._finish_round(part, new[:, :0], record, evaluate)
+            ]
+        with_means = self._with_means(pending)
         if isinstance(design, FullDesign):
             solution = solve_full(design, with_means.values, with_means.errors)
         else:
@@ -400,6 +413,38 @@ class Run:
         )
         self.largest = max(self.largest, largest_magnitude(values))
         return replace(pending, values=values, errors=errors)
+
+    def _repeated(self, pending: PendingRows, evaluate: Evaluator) -> list[PendingRows]:
+        """Return rows whose most surprising labels are the same again, and each other row.
+
+        A label that the others do not let expect is likely to differ the next time, if the model
+        answers at random. The values stay the first answers; those of the other rows have errors.
+        """
+        table, values = pending.design.table, pending.values
+        n_rows, n_coalitions, n_outputs = values.shape
+        counts = np.broadcast_to(table.counts, (n_rows,))
+        coalitions = np.broadcast_to(table.coalitions, (n_rows, *table.coalitions.shape[1:]))
+        repeated = most_surprising(values, coalitions[:, :n_coalitions], counts)[
+            :, : self.n_label_repeats
+        ]
+        of_repeated = np.take_along_axis(coalitions, repeated[..., None], axis=1)
+        n_each = np.full(n_rows, repeated.shape[1])
+        (again,) = evaluate([pending.group.request(CoalitionTable(of_repeated, n_each))])
+        first = np.take_along_axis(values, repeated[..., None], axis=1)
+        differ = np.abs(first - again) > _DIFFERENCE * self.largest
+        self.warnings.count_repeated(first, again, differ)
+        are_random = differ.any(axis=(1, 2))
+        parts = [replace(pending, is_repeated=True).subset_rows(np.flatnonzero(~are_random))]
+        for row in np.flatnonzero(are_random):
+            part = replace(pending, is_repeated=True).subset_rows(np.array([row]))
+            answers = np.stack([values[row], values[row]], axis=1)  # (C, 2, K)
+            answers[repeated[row], 1] = again[row]
+            drawn = np.zeros((1, n_coalitions, 2), dtype=bool)
+            drawn[:, :, 0], drawn[:, repeated[row], 1] = True, True
+            draws = answers.reshape(1, n_coalitions, 2 * n_outputs)
+            _, errors = Draws(2, is_background=False).means(draws, part.design.table, drawn)
+            parts.append(replace(part, errors=errors))
+        return [part for part in parts if len(part.group.rows)]
 
     def _chosen(self, pending: PendingRows) -> list[PendingRows]:
         """Return the rows with the designs that their first values ask for."""
@@ -461,6 +506,8 @@ class Run:
         n_backgrounds = n_backgrounds_of(self.game)
         if drawing is None or of_values is None or drawn is None:
             result.model_rows[rows] = result.evaluations[rows] * n_backgrounds
+            if of_values is not None:
+                result.value_errors[rows] = np.sqrt(of_values.variances.mean(axis=1)[indices])
         else:
             n_draws = drawn[:, : pending.values.shape[1]].sum(axis=(1, 2))
             each = 1 if drawing.draws.is_background else n_backgrounds

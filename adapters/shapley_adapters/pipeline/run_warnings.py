@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import BoolArray, IntArray
+from ..array_types import BoolArray, IntArray, ValueArray
 from ..cooperators.scores import Scores, warn_of_scores
 from ..errors import warn_user
 from ..estimators.protocol import Estimator, Solution
@@ -95,6 +95,10 @@ class RunWarnings:
         The rows with most players, where the budget leaves the attributions far off.
     n_rows : int
         The rows of all runs of a stream that were added.
+    n_repeated : int
+        Values that were evaluated again, to see whether the model answers at random.
+    two_answers : tuple of float, optional
+        The first two of these that differ.
     """
 
     n_missed: int = 0
@@ -108,6 +112,8 @@ class RunWarnings:
     n_empty: int = 0
     small_budget: SmallBudget | None = None
     n_rows: int = 0
+    n_repeated: int = 0
+    two_answers: tuple[float, float] | None = None
     _settings: Settings | None = field(default=None, repr=False)
 
     def add(self, addition: RunWarnings) -> None:
@@ -123,6 +129,15 @@ class RunWarnings:
         self.n_empty += addition.n_empty
         if addition.small_budget is not None:
             self.small_budget = addition.small_budget.joined(self.small_budget)
+        self.n_repeated += addition.n_repeated
+        self.two_answers = self.two_answers or addition.two_answers
+
+    def count_repeated(self, first: ValueArray, again: ValueArray, differ: BoolArray) -> None:
+        """Count values that were evaluated again, (R, n, K), and keep the first that differ."""
+        self.n_repeated += first.shape[0] * first.shape[1]
+        if differ.any() and self.two_answers is None:
+            index = tuple(np.argwhere(differ)[0])
+            self.two_answers = float(first[index]), float(again[index])
 
     def count_scores(self, scores: Scores) -> None:
         """Count the rows with unreliable scores."""

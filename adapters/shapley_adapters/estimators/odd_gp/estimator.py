@@ -299,7 +299,13 @@ class OddGP(Estimator[OddDesign]):
         evens = even_differences(*complements) if self.weights == "learned" else None
         of_values = None if errors is None else _errors_of_pairs(draws, errors.odd)
         results = self._shapley_values(
-            draws.members, total, targets, log_weights, evens=evens, errors=of_values
+            draws.members,
+            total,
+            targets,
+            log_weights,
+            evens=evens,
+            errors=of_values,
+            error_freedom=np.inf if errors is None else errors.freedom,
         )
         standard_errors = np.sqrt(
             results.variances + _variances_without_odd_part(draws.members, *complements)
@@ -353,7 +359,12 @@ class OddGP(Estimator[OddDesign]):
         else:
             of_values = _errors_of_pairs(draws, value_errors.even)[:, : len(members) + 1]
             found = self._solved(
-                estimand, members, differences, design.log_weights, errors=of_values
+                estimand,
+                members,
+                differences,
+                design.log_weights,
+                errors=of_values,
+                error_freedom=value_errors.freedom,
             )
         of_errors = np.zeros_like(errors) if is_taylor else errors
         solution = pair_solution(found, of_errors)
@@ -372,6 +383,7 @@ class OddGP(Estimator[OddDesign]):
         other_members: CoalitionArray | None = None,
         evens: FloatArray | None = None,
         errors: FloatArray | None = None,
+        error_freedom: float = np.inf,
     ) -> Posterior:
         """Return the posterior of the Shapley values of all rows and outputs, (R, M, K).
 
@@ -379,7 +391,9 @@ class OddGP(Estimator[OddDesign]):
         """
         n_players = members.shape[1]
         targets, estimand = np.concatenate([total, targets], axis=1), ShapleyValues(n_players)
-        found = self._solved(estimand, members, targets, log_weights, other_members, evens, errors)
+        found = self._solved(
+            estimand, members, targets, log_weights, other_members, evens, errors, error_freedom
+        )
         # The residual of efficiency, which is rounding.
         residual = 2 * total - found.means.sum(axis=1, keepdims=True)
         return replace(found, means=found.means + residual / n_players)
@@ -393,6 +407,7 @@ class OddGP(Estimator[OddDesign]):
         other_members: CoalitionArray | None = None,
         evens: FloatArray | None = None,
         errors: FloatArray | None = None,
+        error_freedom: float = np.inf,
     ) -> Posterior:
         """Return the posterior of all rows and outputs, (R, ..., K).
 
@@ -412,6 +427,8 @@ class OddGP(Estimator[OddDesign]):
             The even part of the game at these coalitions; see `even_differences`.
         errors : array, (R, n + 1, K), optional
             Variances of the errors of the targets.
+        error_freedom : float
+            Degrees of freedom of these variances.
         """
         other_members = members[:0] if other_members is None else other_members
         n_rows, n, n_outputs = targets.shape
@@ -437,6 +454,7 @@ class OddGP(Estimator[OddDesign]):
                 _signs(other_members),
                 evens,
                 errors,
+                error_freedom,
             )
             results.means[:, is_something] = scaled.means * scale
             results.variances[:, is_something] = scaled.variances * scale**2

@@ -16,8 +16,8 @@ from .expected_triples import expected_triples
 from .first_values import posterior_through_first_values
 from .kernels import Kernel, Prior, UpperKernel
 from .left_out_values import checked_last
-from .marginal_likelihood import column_by_column
-from .posterior import Posterior, PriorChoice, choices_around, posterior
+from .marginal_likelihood import Features, column_by_column
+from .posterior import Posterior, PriorChoice, choices_around, posterior, with_error_sizes
 from .prior_fitting import around_centres, fit_priors, strength_prior, with_errors
 from .prior_grid import best_of_grid
 from .sparse_interactions import SparseInteractions, find_sparse_interactions
@@ -72,6 +72,7 @@ def posteriors_of_rows(
     other_signs: FloatArray | None = None,
     evens: FloatArray | None = None,
     errors: FloatArray | None = None,
+    error_freedom: float = np.inf,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), of mean square 1.
 
@@ -95,6 +96,8 @@ def posteriors_of_rows(
         interactions.
     errors : array, (n, B), optional
         Variances of the errors of the targets.
+    error_freedom : float
+        Degrees of freedom of these variances; infinite if they are sure.
     """
     n, n_players = signs.shape
     other_signs = signs[:0] if other_signs is None else other_signs
@@ -106,7 +109,9 @@ def posteriors_of_rows(
         variances = np.zeros_like(values) if errors is None else of_all_pairs**2 @ errors
         return Posterior(values, variances, predictions, freedom)
     if not isinstance(estimand, ShapleyValues):
-        return _posteriors(estimand, signs, targets, weights, centres, other_signs, errors=errors)
+        return _posteriors(
+            estimand, signs, targets, weights, centres, other_signs, None, errors, error_freedom
+        )
     if len(other_signs) or errors is not None:  # the means must be those of the predictions
         exact = ExactFit.none(n_players, targets.shape[1])
     else:
@@ -125,6 +130,7 @@ def posteriors_of_rows(
             other_signs,
             None if evens is None else evens[:, others],
             None if errors is None else errors[:, others],
+            error_freedom,
         )
         is_exact = exact.is_exact[others]
         means[:, others] = np.where(is_exact, means[:, others], of_others.means)
@@ -144,6 +150,7 @@ def _posteriors(
     other_signs: FloatArray,
     evens: FloatArray | None = None,
     errors: FloatArray | None = None,
+    error_freedom: float = np.inf,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), each by a prior that suits it, in blocks."""
     n, first_values = len(signs), slice(0, _LEARNED_FROM + 1)
@@ -166,7 +173,7 @@ def _posteriors(
         is_fitted = weights == "learned"
         own_errors = None if errors is None else np.ascontiguousarray(errors[:, block].T)
         return _with_own_weights(
-            estimand, signs, *of_block, other_signs, own_evens, is_fitted, own_errors
+            estimand, signs, *of_block, other_signs, own_evens, is_fitted, own_errors, error_freedom
         )
 
     solved = map_in_threads(solve_block, blocks, n_threads)
@@ -263,6 +270,7 @@ def _with_own_weights(
     evens: FloatArray | None,
     is_fitted: bool,
     errors: FloatArray | None = None,
+    error_freedom: float = np.inf,
 ) -> Posterior:
     """Return the posterior for targets, (n, B), with strengths fitted to each target, if asked."""
     n, n_players = signs.shape
@@ -289,12 +297,18 @@ def _with_own_weights(
             for game, (expected, of_others) in expected_triples(*arguments).items():
                 sparse[game] = expected
                 prior = prior.with_games(np.array([game]), of_others)
+    if errors is not None:  # separate variances explain a part of the values
+        features = Features([own.features(signs[searched]) for own in sparse])
+        for _ in range(2):
+            prior = with_errors(signs[searched], stack[:, searched], prior, errors, features)
     if n <= _LEARNED_FROM + 1:
-        choices = choices_around(kernel, prior)
+        choices = with_error_sizes(choices_around(kernel, prior), errors, error_freedom)
         columns = stack[:, :, None]
         found = posterior(estimand, signs, columns, choices, n_fitted, sparse, other_signs)
     else:
-        found = _posteriors_one_by_one(estimand, signs, stack, prior, n_fitted, sparse, other_signs)
+        found = _posteriors_one_by_one(
+            estimand, signs, stack, prior, n_fitted, sparse, other_signs, errors, error_freedom
+        )
     if isinstance(estimand, ShapleyValues) and not len(other_signs) and errors is None:
         # With other signs, the means must be those of the predictions.
         found = with_exact_games(kernel, stack[:, searched], prior, sparse, found)
@@ -309,6 +323,8 @@ def _posteriors_one_by_one(
     n_fitted: float,
     sparse: list[SparseInteractions],
     other_signs: FloatArray,
+    errors: FloatArray | None,
+    error_freedom: float,
 ) -> Posterior:
     """Return the posterior of each game of a stack, (B, n), whose matrices are large."""
     order, solved = checked_last(signs), []
@@ -323,7 +339,9 @@ def _posteriors_one_by_one(
             if of_game.errors is not None:
                 of_game = replace(of_game, errors=of_game.errors[:, order])
             kernel = UpperKernel(signs[order], of_game.strengths, of_game.is_even)
-            choices, columns = [PriorChoice(kernel, of_game)], values[None, order]
+            of_values = None if errors is None else errors[game : game + 1, order]
+            choices = with_error_sizes([PriorChoice(kernel, of_game)], of_values, error_freedom)
+            columns = values[None, order]
             solved.append(
                 posterior(estimand, signs[order], columns, choices, n_fitted, [own], other_signs)
             )

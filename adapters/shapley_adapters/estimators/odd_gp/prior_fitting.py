@@ -23,6 +23,7 @@ from .marginal_likelihood import (
     SPREADS,
     STRENGTH_SPREAD,
     TINY,
+    Features,
     covariance_of,
     log_level_centre,
     n_known,
@@ -126,9 +127,16 @@ def fit_priors(
     return prior
 
 
-def with_errors(signs: FloatArray, targets: FloatArray, prior: Prior, errors: FloatArray) -> Prior:
+def with_errors(
+    signs: FloatArray,
+    targets: FloatArray,
+    prior: Prior,
+    errors: FloatArray,
+    features: Features | None = None,
+) -> Prior:
     """Return the prior with the errors of values, which are relative to the scale of the values."""
-    covariances = covariance_of(Kernel.at(signs, prior.strengths, is_even=prior.is_even), prior)
+    kernel = Kernel.at(signs, prior.strengths, is_even=prior.is_even)
+    covariances = covariance_of(kernel, prior, features)
     _, whitened = whiten(covariances, targets[:, :, None])
     scale = (whitened[:, 1:] ** 2).mean(axis=1) + TINY
     return replace(prior, errors=errors / scale)
