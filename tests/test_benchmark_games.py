@@ -31,6 +31,53 @@ def enumerated(values, n_players):
     return shapley_values(n_players, value)
 
 
+@pytest.mark.parametrize("kind", ["sub_games", "pooling_network", "attention"])
+def test_large_games_have_the_values_of_enumeration(script, kind):
+    for seed in range(4):
+        game = getattr(script("large_games"), kind)(10, seed)
+        expected = enumerated(game.values, 10)
+        scale = np.abs(expected).sum()
+        np.testing.assert_allclose(game.exact, expected, rtol=0, atol=1e-12 * scale)
+
+
+def test_sums_of_sub_games_leave_players_out(script):
+    game = script("large_games").sub_games(200, 0, share=0.1)
+    assert (game.exact != 0).sum() == 20
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="texts are read with torch")
+def test_converged_values_are_within_their_standard_errors(script):
+    """Of 12 players and 4 games, fewer than 1 in 1,000 runs has a z above 5."""
+    for seed in range(4):
+        game = script("large_games").sub_games(12, seed)
+        found = script("large_models").converged(game.values, 12)
+        z = (found.exact - game.exact) / found.standard_errors
+        assert np.abs(z).max() < 5
+        assert 0.5 < np.sqrt(np.mean(z**2)) < 2
+        assert found.exact.sum() == pytest.approx(game.exact.sum(), abs=1e-9)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="texts are read with torch")
+def test_mean_gains_are_within_their_standard_errors(script):
+    game = script("large_games").attention(8, 0)
+
+    def gains(orders):
+        found = np.empty(orders.shape)
+        for order, gained in zip(orders, found, strict=True):
+            ranks = order.argsort()
+            joined = ranks[None] < np.arange(len(order) + 1)[:, None]
+            gained[order] = np.diff(game.values(joined))
+        return found
+
+    module = script("large_models")
+    module_orders, module._N_ORDERS = module._N_ORDERS, 400
+    try:
+        found, errors = module.mean_gains(gains, 8)
+    finally:
+        module._N_ORDERS = module_orders
+    assert np.abs(found - game.exact).max() < 5 * errors.max()
+
+
 @pytest.mark.skipif(not HAS_TORCH, reason="it measures captum's explainers, too")
 def test_values_of_support_vectors_are_those_of_enumeration(script):
     pytest.importorskip("lightgbm")
@@ -52,3 +99,18 @@ def test_rows_for_the_same_error_are_read_from_the_curve(script):
     )
     assert module.share_of_rows(errors.iloc[1:], "other") == pytest.approx(0.5)
     assert module.share_of_rows(errors, "other") == pytest.approx((1 * 0.25 * 0.25) ** (1 / 3))
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="texts are read with torch")
+def test_a_text_without_words_has_the_log_odds_of_the_whole_pipeline(script):
+    module, data = script("large_models"), script("data_files").data_folder()
+    if not (data / "yahoo_answers" / "yahoo_answers.csv.gz").is_file():
+        pytest.skip("needs the texts")
+    model = module.TextModel(data, "yahoo")
+    words = model.explained_text(100, 0)
+    present = np.random.default_rng(0).random((20, 100)) < 0.5
+    kept = [[w for w, here in zip(words, row, strict=True) if here] for row in present]
+    chances = model.network.predict_proba(model.vectorizer.transform([words, *kept]))
+    chance = chances[1:, chances[0].argmax()]
+    expected = np.log(chance / (1 - chance))
+    np.testing.assert_allclose(model.values(words)(present), expected, rtol=1e-9)
