@@ -1,7 +1,6 @@
 """Error against rows of the model: backgrounds of 1 to 1,000 rows, cells that miss a goal first.
 
-    python benchmarks/model_rows.py [--quick] [--shapiq-python NAME/bin/python]
-        [--results FILE] [--picture FOLDER] [--from FILE]
+    python benchmarks/model_rows.py [--quick] [--shapiq-python NAME/bin/python] [--docs] [--kept]
 
 Boosted trees, a forest, two networks and a support vector machine with 12, 30 and 60 features are
 explained by shap's permutation and kernel explainers, captum's sampling, four estimators of
@@ -20,7 +19,8 @@ error is less than the last digit here. A cell is a model, a number of features 
 - *error at equal rows*, divided by that with all background rows: the largest over budgets.
 - *coverage* of 95 % intervals, over all budgets and rows.
 
-`--results` keeps all errors, and `--from` prints and draws kept ones without measuring.
+`--docs` writes the results, the picture, the tables and the sentence of the README into their
+places; `--kept` reads the results that it wrote last, rather than measuring.
 Needs LightGBM. About ten minutes on one core: 4 explained rows, 2 with more than 12 features or
 100 background rows.
 """
@@ -32,17 +32,19 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import lightgbm
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
+import pages
 import pandas as pd
 import shap
 import torch
 from captum.attr import ShapleyValueSampling
+from matplotlib.figure import Figure
 from shapiq_contenders import APPROXIMATORS, Approximator, ShapiqWorker, UnusableBudgetError
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.metrics.pairwise import rbf_kernel
@@ -206,7 +208,7 @@ def by_shapiq(approximator: Approximator, worker: ShapiqWorker) -> Callable[[Tas
         for seed, row in enumerate(task.rows):
             values, _, _ = worker.explain(
                 approximator,
-                lambda coalitions, row=row: task.coalition_values(row, coalitions),
+                partial(task.coalition_values, row),
                 task.n_features,
                 n_rows // task.n_background,
                 seed,
@@ -253,6 +255,7 @@ METHODS: dict[str, Callable[[Task, int], Answer]] = {
     OURS: by_ours("oddgp", on_all=False),
 }
 
+KEPT = pages.RESULTS / "model_rows.csv"
 CELL = ["features", "background", "model"]
 GOALS = {"rows / permutation": 0.1, "rows / all": 0.5, "error / all": 1.05}
 """At most; and coverage within .03 of .95. Rows have goals from 100 background rows on."""
@@ -367,7 +370,7 @@ def sentence(cells: pd.DataFrame) -> str:
         "With 100 or 1,000 background rows, `oddgp` with `max_model_rows` reaches the error of "
         f"shap's permutation explainer with {fewer.iloc[0]:.0f} times fewer rows of the model, and "
         f"its own error with all background rows with {fewer.iloc[1]:.1f} times fewer (medians "
-        f"over {len(many)} models)."
+        f"over {len(many)} cases)."
     )
 
 
@@ -380,55 +383,39 @@ STYLES = {
     ON_ALL: ("#e8590c", ":"),
     OURS: ("#e8590c", "-"),
 }
-THEMES = {"light": "#24292f", "dark": "#d6dae0"}
 
 
-def draw(results: pd.DataFrame, folder: Path) -> None:
+def draw(results: pd.DataFrame, colour: str) -> Figure:
     """Draw mean errors over models against rows, a panel for each background and size.
 
     Of shapiq's estimators, the one with the least mean error at the budget is drawn.
     """
     axes = [*CELL[:2], "method", "per feature"]
     means = results.groupby(axes)["error"].agg(lambda values: values.mean(skipna=False))
-    drawn = means.reset_index().replace(
-        {"method": {f"shapiq, {name}": SHAPIQ_BEST for name in SHAPIQ}}
-    )
-    means = drawn.groupby(axes)["error"].min()
-    for theme, colour in THEMES.items():
-        style = {
-            **dict.fromkeys(
-                ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"),
-                colour,
-            ),
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "font.size": 11,
-            "svg.hashsalt": "model_rows",  # equal results give equal files
-        }
-        with mpl.rc_context(style):
-            figure, panels = plt.subplots(2, 3, figsize=(9.6, 6), sharey=True, layout="constrained")
-            for panel, (n_features, n_background) in zip(panels.flat, PANELS, strict=True):
-                for name, (line_colour, line) in STYLES.items():
-                    if (n_features, n_background, name) not in means.index.droplevel(3):
-                        continue
-                    errors = means[n_features, n_background, name]
-                    width = 3 if name == OURS else 1.8
-                    panel.plot(errors.index, errors, line, color=line_colour, label=name,
-                               linewidth=width, marker="o", markersize=width + 1.5)  # fmt: skip
-                budgets = ROWS_PER_FEATURE[n_background]
-                panel.set(xscale="log", yscale="log")
-                panel.set_xticks(budgets, [f"{each:,}" for each in budgets], fontsize=9)
-                panel.minorticks_off()
-                background = f"{n_background:,} background row" + "s" * (n_background > 1)
-                panel.set_title(f"{background}, {n_features} features", fontsize=11)
-                panel.grid(color=colour, alpha=0.15)
-            figure.supxlabel("rows of the model, per feature", fontsize=11)
-            figure.supylabel("error, relative to the attributions", fontsize=11)
-            figure.legend(*panels[1, 0].get_legend_handles_labels(), ncol=3, frameon=False,
-                          loc="outside upper center")  # fmt: skip
-            figure.savefig(folder / f"model_rows_{theme}.svg", transparent=True,
-                           metadata={"Date": None})  # fmt: skip
-            plt.close(figure)
+    best = {f"shapiq, {name}": SHAPIQ_BEST for name in SHAPIQ}
+    means = means.reset_index().replace({"method": best}).groupby(axes)["error"].min()
+    figure, panels = plt.subplots(2, 3, figsize=(9.6, 6), sharey=True, layout="constrained")
+    for panel, (n_features, n_background) in zip(panels.flat, PANELS, strict=True):
+        for name, (line_colour, line) in STYLES.items():
+            if (n_features, n_background, name) not in means.index.droplevel(3):
+                continue
+            errors = means[n_features, n_background, name]
+            width = 3 if name == OURS else 1.8
+            panel.plot(errors.index, errors, line, color=line_colour, label=name,
+                       linewidth=width, marker="o", markersize=width + 1.5)  # fmt: skip
+        budgets = ROWS_PER_FEATURE[n_background]
+        panel.set(xscale="log", yscale="log", ylim=(0.0008, 1.5))
+        panel.set_xticks(budgets, [f"{each:,}" for each in budgets], fontsize=9)
+        panel.set_yticks([0.001, 0.01, 0.1, 1], ["0.1 %", "1 %", "10 %", "100 %"])
+        panel.minorticks_off()
+        background = f"{n_background:,} background row" + "s" * (n_background > 1)
+        panel.set_title(f"{background}, {n_features} features", fontsize=11)
+        panel.grid(color=colour, alpha=0.15)
+    figure.supxlabel("rows of the model, per feature", fontsize=11)
+    figure.supylabel("error, relative to the attributions", fontsize=11)
+    figure.legend(*panels[0, 2].get_legend_handles_labels(), ncol=3, frameon=False,
+                  loc="outside upper center")  # fmt: skip
+    return figure
 
 
 def main() -> None:
@@ -437,13 +424,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="12 features, two models")
     parser.add_argument("--backgrounds", type=int, help="only backgrounds of so many rows")
     parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
-    parser.add_argument("--results", type=Path, help="where the errors go, as CSV")
-    parser.add_argument("--from", dest="kept", type=Path, help="errors kept by --results")
-    parser.add_argument("--picture", type=Path, help="folder of the picture, light and dark")
+    parser.add_argument("--kept", action="store_true", help=f"read {KEPT.name}, do not measure")
+    parser.add_argument("--docs", action="store_true", help="write results into docs and README")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
     if options.kept:
-        results = pd.read_csv(options.kept)
+        results = pd.read_csv(KEPT)
     else:
         methods = dict(METHODS)
         if options.shapiq_python:
@@ -458,15 +444,18 @@ def main() -> None:
         chosen = [panel for panel in panels if options.backgrounds in (None, panel[1])]
         kinds = list(KINDS)[:2] if options.quick else list(KINDS)
         results = measure(methods, chosen, kinds, 4 if options.quick else 6)
-    if options.results:
-        results.to_csv(options.results, index=False, float_format="%.6g")
     cells = judge(results)
-    print(losing_table(cells))
-    print(f"\n{sentence(cells)}")
+    tables = [losing_table(cells), sentence(cells)]
     for (n_features, n_background), panel in results.groupby(CELL[:2], sort=False):
-        print(f"\n{n_features} features, {n_background:,} background rows\n\n{error_table(panel)}")
-    if options.picture:
-        draw(results, options.picture)
+        title = f"{n_features} features, {n_background:,} background rows:"
+        tables.append(f"{title}\n\n{error_table(panel)}")
+    print("\n\n".join(tables))
+    if options.docs:
+        results.to_csv(KEPT, index=False, float_format="%.6g")
+        pages.draw_themes("model_rows", partial(draw, results))
+        pages.fill("docs/measurements.md", "model rows", "\n\n".join([*tables[2:], tables[0]]))
+        for page in ("README.md", "docs/index.md"):
+            pages.fill(page, "model rows", sentence(cells))
 
 
 if __name__ == "__main__":

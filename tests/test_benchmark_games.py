@@ -114,3 +114,11 @@ def test_a_text_without_words_has_the_log_odds_of_the_whole_pipeline(script):
     chance = chances[1:, chances[0].argmax()]
     expected = np.log(chance / (1 - chance))
     np.testing.assert_allclose(model.values(words)(present), expected, rtol=1e-9)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="it measures captum's explainers, too")
+def test_the_readme_says_what_was_measured(script):
+    pytest.importorskip("lightgbm")
+    module = script("model_rows")
+    measured = module.sentence(module.judge(script("pandas").read_csv(module.KEPT)))
+    assert measured in (BENCHMARKS.parent / "README.md").read_text(encoding="utf-8")
