@@ -47,7 +47,7 @@ class CountedGame:
     def __call__(self, present: FloatArray | BoolArray) -> FloatArray:
         """Return the values of coalitions, (C, M)."""
         started = time.perf_counter()
-        found = self.game.values(np.asarray(present) > 0.5)
+        found = self.game.values(np.asarray(present, dtype=float) > 0.5)
         self.seconds += time.perf_counter() - started
         self.n_evaluations += len(present)
         return found

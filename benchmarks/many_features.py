@@ -1,8 +1,7 @@
 """Many features, few evaluations: errors beside peers, losing cells first, and a picture a task.
 
     python benchmarks/many_features.py [--quick] [--players 50 200 500] [--tasks texts contexts]
-        [--shapiq-python NAME/bin/python] [--results FILE] [--pictures FOLDER] [--page FILE]
-        [--from FILE]
+        [--shapiq-python NAME/bin/python] [--docs] [--kept]
 
 50 to 2,000 players and .25 to 8 evaluations each; all contenders get the same number of evaluations
 of the same game. Tasks:
@@ -25,29 +24,30 @@ are others than Shapley's: only its ten largest and its deletions count. A cell 
 of players and of evaluations; it loses where `oddgp` errs more than the best peer.
 
 About ten minutes on one core. `--players 50 100 200 500 --games 2` takes an hour, 2,000 players
-more; `--spex` adds SPEX, half a minute for each budget.
+more; `--spex` adds SPEX, half a minute for each budget. `--docs` writes results, pictures and
+tables into the documentation; `--kept` reads the results that it wrote last, rather than measuring.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pages
 import pandas as pd
 from data_files import data_folder
 from large_contenders import OURS, PARTITION, Answer, Explain, all_contenders, explain
 from large_games import LargeGame, attention, pooling_network, sub_games
 from large_models import TEXT_SETS, context_game, digit_game, text_game
+from matplotlib.figure import Figure
 from shapiq_contenders import ShapiqWorker
 
+KEPT = pages.RESULTS / "many_features.csv"
 PER_PLAYER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 CELL = ["task", "players", "per player"]
 BEST = "best peer"
@@ -141,7 +141,7 @@ def losing_table(results: pd.DataFrame) -> str:
     honest = cells["coverage"].between(0.9, 0.99)
     falls = cells.groupby(CELL[:2], sort=False)["oddgp"].pct_change().dropna() <= 0
     lines = [
-        f"oddgp errs at most as much as the best peer in {(cells['ratio'] <= 1).sum()} of "
+        f"`oddgp` errs at most as much as the best peer in {(cells['ratio'] <= 1).sum()} of "
         f"{len(cells)} cells; ratio: median {cells['ratio'].median():.2f}, largest "
         f"{cells['ratio'].max():.2f}. Intervals hold .90 to .99 in {honest.sum()}. "
         f"The error falls with twice the evaluations in {falls.sum()} of {len(falls)}. "
@@ -165,8 +165,8 @@ def compared_with_partition(results: pd.DataFrame) -> str:
         table = results.pivot_table(index=CELL, columns="method", values=score)
         both = table[["oddgp", PARTITION]].dropna()
         least = (both["oddgp"] >= both[PARTITION]).sum()
-        texts.append(f"{score} at least Partition's in {least} of {len(both)}")
-    return "; ".join(texts) + "."
+        texts.append(f"{score} is at least that of shap's Partition in {least} of {len(both)}")
+    return "Its " + "; its ".join(texts) + "."
 
 
 def score_table(results: pd.DataFrame, score: str) -> str:
@@ -192,14 +192,17 @@ def task_table(results: pd.DataFrame) -> str:
     ]
     lines.append("|" + "---|" * (len(budgets) + 3))
     for (task, n_players), error in truth.items():
-        cells = table.loc[task, n_players].loc[budgets]
-        texts = [f"{row['oddgp']:.2f} ({row[BEST]:.2f})" for _, row in cells.iterrows()]
+        cells = table.loc[task, n_players].reindex(budgets)
+        texts = [
+            "—" if np.isnan(ours) else f"{ours:.2f} ({best:.2f})"
+            for ours, best in cells[["oddgp", BEST]].to_numpy()
+        ]
         lines.append(f"| {task} | {n_players:,} | " + " | ".join(texts) + f" | {error:.3f} |")
     return "\n".join(lines)
 
 
 def own_time_table(results: pd.DataFrame) -> str:
-    """Return the own seconds of ours, and the median share of the model's, by players."""
+    """Return the own seconds of ours, and their ratio to the model's, medians by players."""
     lines = ["| method | players | " + " | ".join(f"{each:g}" for each in PER_PLAYER) + " |"]
     lines.append("|" + "---|" * (len(PER_PLAYER) + 2))
     ours = results[results["method"].isin(OURS)]
@@ -266,62 +269,36 @@ STYLES = {
     "shapiq, ProxySPEX": ("#2f9e6e", "--"),
     "shapiq, SPEX": ("#2f9e6e", ":"),
 }
-THEMES = {"light": "#24292f", "dark": "#d6dae0"}
 
 
-def draw(results: pd.DataFrame, task: str, folder: Path) -> None:
-    """Draw the errors of a task, a panel for each number of players, for light and dark pages."""
+def draw(results: pd.DataFrame, task: str, colour: str) -> Figure:
+    """Draw the errors of a task, a panel for each number of players."""
     of_task = results[results["task"] == task]
     counts = of_task["players"].unique()
-    for theme, colour in THEMES.items():
-        coloured = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-        style: dict[Any, Any] = {
-            **dict.fromkeys(coloured, colour),
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "font.size": 11,
-            "svg.hashsalt": task,  # equal results give equal files
-        }
-        with mpl.rc_context(style):
-            figure, panels = plt.subplots(
-                1, len(counts), figsize=(max(5.0, 3.2 * len(counts)), 4.2), sharey=True,
-                layout="constrained", squeeze=False,
-            )  # fmt: skip
-            for panel, n_players in zip(panels[0], counts, strict=True):
-                means = of_task[of_task["players"] == n_players].pivot_table(
-                    index="per player", columns="method", values="error"
-                )
-                for method, (line_colour, line) in STYLES.items():
-                    if method in means:
-                        errors = means[method].dropna()
-                        panel.plot(errors.index, errors, line, color=line_colour, label=method,
-                                   linewidth=3 if method == "oddgp" else 1.8)  # fmt: skip
-                panel.set(xscale="log", yscale="log", ylim=(0.03, 2))
-                panel.set_xticks(PER_PLAYER, [f"{each:g}" for each in PER_PLAYER])
-                panel.set_yticks([0.05, 0.1, 0.2, 0.5, 1], ["5 %", "10 %", "20 %", "50 %", "100 %"])
-                panel.minorticks_off()
-                panel.set_title(f"{task}, {n_players:,} players", fontsize=11)
-                panel.grid(color=colour, alpha=0.15)
-            figure.supxlabel("evaluations per player", fontsize=11)
-            panels[0, 0].set_ylabel("error, relative to the attributions")
-            handles = {
-                label: line
-                for panel in panels[0]
-                for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
-            }
-            figure.legend(handles.values(), handles.keys(), ncol=4 if len(counts) > 2 else 3,
-                          frameon=False, loc="outside upper center", fontsize=9)  # fmt: skip
-            name = f"many_features_{task.replace(' ', '_')}_{theme}.svg"
-            figure.savefig(folder / name, transparent=True, metadata={"Date": None})
-            plt.close(figure)
-
-
-def fill(page: Path, text: str) -> None:
-    """Write what was measured between the marks of a page."""
-    before, _, after = re.split(
-        r"(?<=<!-- measured -->)(.*)(?=<!-- end -->)", page.read_text(), flags=re.S
-    )
-    page.write_text(f"{before}\n\n{text}\n\n{after}")
+    figure, panels = plt.subplots(
+        1, len(counts), figsize=(max(5.0, 3.4 * len(counts)), 4.4), sharey=True,
+        layout="constrained", squeeze=False,
+    )  # fmt: skip
+    for panel, n_players in zip(panels[0], counts, strict=True):
+        means = of_task[of_task["players"] == n_players].pivot_table(
+            index="per player", columns="method", values="error"
+        )
+        for method, (line_colour, line) in STYLES.items():
+            if method in means:
+                errors = means[method].dropna()
+                panel.plot(errors.index, errors, line, color=line_colour, label=method,
+                           linewidth=3 if method == "oddgp" else 1.8)  # fmt: skip
+        panel.set(xscale="log", yscale="log", ylim=(0.03, 2))
+        panel.set_xticks(PER_PLAYER, [f"{each:g}" for each in PER_PLAYER])
+        panel.set_yticks([0.05, 0.1, 0.2, 0.5, 1], ["5 %", "10 %", "20 %", "50 %", "100 %"])
+        panel.minorticks_off()
+        panel.set_title(f"{task}, {n_players:,} players", fontsize=11)
+        panel.grid(color=colour, alpha=0.15)
+    figure.supxlabel("evaluations per player", fontsize=11)
+    panels[0, 0].set_ylabel("error, relative to the attributions")
+    lines, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(lines, labels, ncol=3, frameon=False, loc="outside upper center", fontsize=9)
+    return figure
 
 
 def main() -> None:
@@ -334,15 +311,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the data sets")
     parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
     parser.add_argument("--spex", action="store_true", help="with SPEX, half a minute a budget")
-    parser.add_argument("--results", type=Path, help="where all scores go, as CSV")
-    parser.add_argument("--from", dest="kept", type=Path, help="scores kept by --results")
-    parser.add_argument("--page", type=Path, help="the page of the documentation to fill")
-    parser.add_argument("--pictures", type=Path, help="folder of the pictures")
+    parser.add_argument("--kept", action="store_true", help=f"read {KEPT.name}, do not measure")
+    parser.add_argument("--docs", action="store_true", help="write results into the docs")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
-    results = pd.read_csv(options.kept) if options.kept else measured_tasks(options)
-    if options.results:
-        results.to_csv(options.results, index=False, float_format="%.5g")
+    results = pd.read_csv(KEPT) if options.kept else measured_tasks(options)
     losing = losing_table(results)
     errors = (
         "Errors of `oddgp` and, in brackets, of the best peer in each cell, which is chosen after "
@@ -350,17 +323,26 @@ def main() -> None:
         f"{task_table(results)}"
     )
     own_time = (
-        "Own seconds, and in brackets the share of the model's time, by evaluations per player; "
+        "Own seconds and, in brackets, own time over the model's, by evaluations per player; "
         f"medians over tasks.\n\n{own_time_table(results)}"
     )
     print("\n\n".join([losing, errors, rule_of_thumb(results), own_time]))
     for score in ("error", "top 10", "deletion", "coverage"):
         print(f"\n{score}, means over tasks\n\n{score_table(results, score)}")
-    if options.page:
-        fill(options.page, "\n\n".join([rule_of_thumb(results), errors, losing, own_time]))
-    if options.pictures:
+    if options.docs:
+        results.to_csv(KEPT, index=False, float_format="%.4g")
+        images = []
         for task in results["task"].unique():
-            draw(results, task, options.pictures)
+            name = f"many_features_{task.replace(' ', '_')}"
+            pages.draw_themes(name, partial(draw, results, task))
+            described = f"Errors of all methods against evaluations per player: {task}."
+            images.append(pages.image(name, described))
+        headed = [
+            rule_of_thumb(results), errors, "## Beside others", *images,
+            "## Where others are better", losing, "## Time", own_time,
+        ]  # fmt: skip
+        text = "\n\n".join(headed)
+        pages.fill("docs/how_many_evaluations.md", "many features", text)
 
 
 def measured_tasks(options: argparse.Namespace) -> pd.DataFrame:
