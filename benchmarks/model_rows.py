@@ -427,6 +427,8 @@ def main() -> None:
     parser.add_argument("--kept", action="store_true", help=f"read {KEPT.name}, do not measure")
     parser.add_argument("--docs", action="store_true", help="write results into docs and README")
     options = parser.parse_args()
+    if options.docs and options.quick:
+        parser.error("--docs needs the full run: leave --quick out")
     warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
     if options.kept:
         results = pd.read_csv(KEPT)
