@@ -113,6 +113,8 @@ def paragraphs(text):
         "**Better Shapley values",
         "import shap +import shap_ext",
         "-from captum.attr import",
+        "With 100 or 1,000 background rows",
+        "Five models of each size",
         "Models and data of scikit-learn",
         "One prediction of boosted trees",
         "Error bars are also in",

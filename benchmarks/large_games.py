@@ -1,0 +1,185 @@
+"""Games of 50 to 2,000 players whose Shapley values are known.
+
+Sums of small games, a network with pooling over words, and attention. Each is drawn by a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from coalition_games import BoolArray, FloatArray, TabulatedGame
+
+_MOST_MEMBERS = 10
+_BLOCK = 2**22
+"""Numbers in the largest array of a game."""
+
+
+@dataclass(frozen=True)
+class LargeGame:
+    """A game with its Shapley values.
+
+    Attributes
+    ----------
+    values : callable
+        Coalitions, (C, M), to values, (C,).
+    exact : array, (M,)
+        Its Shapley values.
+    standard_errors : array, (M,)
+        Their standard errors, where they are estimates themselves.
+    """
+
+    values: Callable[[BoolArray], FloatArray]
+    exact: FloatArray
+    standard_errors: FloatArray = field(default_factory=lambda: np.zeros(1))
+
+    @property
+    def n_players(self) -> int:
+        """M, the number of players."""
+        return len(self.exact)
+
+
+def in_blocks(
+    values: Callable[[BoolArray], FloatArray], numbers_per_coalition: int
+) -> Callable[[BoolArray], FloatArray]:
+    """Return a game that takes its coalitions in blocks, so that its arrays stay small."""
+    size = max(1, _BLOCK // numbers_per_coalition)
+
+    def of_all(coalitions: BoolArray) -> FloatArray:
+        starts = range(0, len(coalitions), size)
+        return np.concatenate([values(coalitions[start : start + size]) for start in starts])
+
+    return of_all
+
+
+def sub_games(n_players: int, seed: int, share: float = 1.0) -> LargeGame:
+    """Return a sum of small games that overlap; `share` of the players are in any of them.
+
+    Each has 2 to 10 members: a tanh network, a vote, the largest member, or a product. Their sizes
+    spread as a lognormal.
+    """
+    rng = np.random.default_rng(seed)
+    involved = rng.permutation(n_players)[: max(_MOST_MEMBERS, round(share * n_players))]
+    exact = np.zeros(n_players)
+    members, tables = [], []
+    for _ in range(len(involved)):
+        n_members = int(rng.integers(2, _MOST_MEMBERS + 1))
+        chosen = rng.choice(involved, n_members, replace=False)
+        table = _small_table(n_members, rng) * rng.lognormal(sigma=1.0)
+        exact[chosen] += TabulatedGame(table[None], n_members).shapley_values()[0]
+        members.append(chosen)
+        tables.append(table)
+
+    def values(coalitions: BoolArray) -> FloatArray:
+        total = np.zeros(len(coalitions))
+        columns = np.ascontiguousarray(coalitions.T).astype(np.intp)
+        for chosen, table in zip(members, tables, strict=True):
+            places = np.zeros(len(coalitions), dtype=np.intp)
+            for bit, player in enumerate(chosen):
+                places += columns[player] << bit
+            total += table[places]
+        return total
+
+    return LargeGame(in_blocks(values, n_players), exact)
+
+
+def _small_table(n_members: int, rng: np.random.Generator) -> FloatArray:
+    """Return the values of all coalitions of a small game, (2^k,)."""
+    present = (np.arange(2**n_members)[:, None] >> np.arange(n_members)) % 2
+    weights = rng.normal(size=n_members)
+    kind = rng.integers(4)
+    if kind == 0:
+        found = np.tanh(present @ weights + rng.normal())
+    elif kind == 1:
+        found = (present @ np.abs(weights) > 0.5 * np.abs(weights).sum()).astype(float)
+    elif kind == 2:
+        found = (present * np.abs(weights)).max(axis=1)
+    else:
+        found = np.prod(np.where(present, 1 + 0.5 * weights, 1.0), axis=1)
+    return np.asarray(found * rng.choice((-1.0, 1.0)))
+
+
+def pooling_network(n_players: int, seed: int, n_filters: int = 16) -> LargeGame:
+    """Return a network of words: a weight for each, filters pooled by their maximum, neighbours.
+
+    Words are heavy-tailed, so that a few matter. The largest of a filter's activations among the
+    words that are present is a game whose values have a closed form (Littlechild and Owen, 1973):
+    each step between sorted activations is shared by all words that reach it. A filter of two
+    words gives half of its weight to each.
+    """
+    rng = np.random.default_rng(seed)
+    main = 0.3 * rng.standard_t(2, size=n_players)
+    neighbours = 0.3 * rng.standard_t(2, size=n_players - 1)
+    # A filter answers to a quarter of the words, of 4 to 64.
+    n_reached = min(64, max(4, n_players // 4))
+    reached = np.array([rng.permutation(n_players)[:n_reached] for _ in range(n_filters)])
+    activations = rng.lognormal(sigma=1.0, size=reached.shape)
+    heads = rng.normal(size=n_filters)
+
+    def values(coalitions: BoolArray) -> FloatArray:
+        total = coalitions @ main + (coalitions[:, 1:] & coalitions[:, :-1]) @ neighbours
+        for chosen, strengths, head in zip(reached, activations, heads, strict=True):
+            total += head * (coalitions[:, chosen] * strengths).max(axis=1)
+        return np.asarray(total)
+
+    exact = main.copy()
+    exact[1:] += neighbours / 2
+    exact[:-1] += neighbours / 2
+    for chosen, strengths, head in zip(reached, activations, heads, strict=True):
+        order = np.argsort(strengths)
+        steps = np.diff(strengths[order], prepend=0.0) / np.arange(n_reached, 0, -1)
+        exact[chosen[order]] += head * np.cumsum(steps)
+    return LargeGame(in_blocks(values, n_players), exact)
+
+
+def attention(n_players: int, seed: int, n_heads: int = 4) -> LargeGame:
+    """Return attention of one query over the players, by softmax, with one more fixed token.
+
+    A head answers with the mean of the values y of the tokens that are present, weighted by w, the
+    exponentials of their scores: Σ w y / (c + Σ w), where c is the weight of the fixed token.
+    """
+    rng = np.random.default_rng(seed)
+    weights = np.exp(1.5 * rng.normal(size=(n_heads, n_players)))
+    answers = rng.normal(size=(n_heads, n_players)) + rng.normal(size=(n_heads, 1))
+    fixed = 0.1 * weights.sum(axis=1)
+    heads = rng.normal(size=n_heads)
+
+    def values(coalitions: BoolArray) -> FloatArray:
+        present = coalitions.astype(float)
+        attended = present @ (weights * answers).T / (fixed + present @ weights.T)
+        return np.asarray(attended @ heads)
+
+    exact = sum(
+        head * attention_values(w, y, c)
+        for head, w, y, c in zip(heads, weights, answers, fixed, strict=True)
+    )
+    return LargeGame(in_blocks(values, n_players), np.asarray(exact))
+
+
+def attention_values(weights: FloatArray, answers: FloatArray, fixed: float) -> FloatArray:
+    """Return the Shapley values of Σ w y / (c + Σ w), sums over the players that are present.
+
+    With 1 / s = ∫ exp(−t s) dt, the game is an integral over t of products over the players. Where
+    each is present with probability p, a product's expectation is the product of q = 1 − p +
+    p exp(−t w); the Shapley value is the integral over p of what a player adds to expectations
+    (Owen, 1972). Both integrals are sums here, whose error is below 1e-12 of the values.
+    """
+    total = weights.sum()
+    # p is spread evenly in log(c + p W), in which the integrand is smooth.
+    nodes, p_weights = np.polynomial.legendre.leggauss(40)
+    span = np.log1p(total / fixed)
+    grown = np.exp(span * (nodes + 1) / 2)
+    # t is spread evenly in its logarithm: the trapezoidal rule converges exponentially.
+    log_t = np.arange(-32.0, 6.0, 0.25)
+    found = np.zeros(len(weights))
+    for p, p_weight in zip((grown - 1) * fixed / total, p_weights * grown, strict=True):
+        t = np.exp(log_t) / (fixed + p * total)
+        stays = np.exp(-t[:, None] * weights)  # (T, M)
+        q = 1 - p + p * stays
+        added = weights * answers * p * stays / q
+        others = added.sum(axis=1, keepdims=True) - added
+        scale = 0.25 * t * np.exp(-t * fixed + np.log(q).sum(axis=1))
+        gain = (stays * weights * answers - (1 - stays) * others) / q
+        found += p_weight * span / 2 * fixed / total * (scale @ gain)
+    return found

@@ -1,0 +1,373 @@
+"""Many features, few evaluations: errors beside peers, losing cells first, and a picture a task.
+
+    python benchmarks/many_features.py [--quick] [--players 50 200 500] [--tasks texts contexts]
+        [--shapiq-python NAME/bin/python] [--docs] [--kept]
+
+50 to 2,000 players and .25 to 8 evaluations each; all contenders get the same number of evaluations
+of the same game. Tasks:
+
+- *sparse sums*, *dense sums*: overlapping games of up to 10 players; a tenth of the players, or
+  all, are in some of them. Values by enumeration of the small games.
+- *pooling*: a network of words with filters that are pooled by their maximum. Closed form.
+- *attention*: one query, softmax, one fixed token. Values by quadrature, to 1e-12.
+- *texts*: AG's News (50 words), Yahoo! Answers (100), IMDB (200, 500); words are deleted, tf-idf
+  of words and pairs of words, a network of 64 units, log-odds. Values: 2,000 evaluations a player.
+- *digits*: 196 squares, grey where absent, a network of 128 units. Values as for texts.
+- *contexts*: sentences from which a transparent stand-in for a language model copies a headline.
+  Values: 20,000 random orders.
+
+The standard errors of values that are not exact are printed. For each contender: error
+Σ |φ̂ − φ| / Σ |φ|; how many of the ten largest attributions are among its ten largest; what
+deleting its first 1 to 10 players takes from the value, over what deleting those of φ takes; the
+share of its 95 % intervals that hold; its own time over the model's. The values of shap's Partition
+are others than Shapley's: only its ten largest and its deletions count. A cell is a task, a number
+of players and of evaluations; it loses where `oddgp` errs more than the best peer.
+
+About ten minutes on one core. `--players 50 100 200 500 --games 2` takes an hour, 2,000 players
+more; `--spex` adds SPEX, half a minute for each budget. `--docs` writes results, pictures and
+tables into the documentation; `--kept` reads the results that it wrote last, rather than measuring.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pages
+import pandas as pd
+from data_files import data_folder
+from large_contenders import OURS, PARTITION, Answer, Explain, all_contenders, explain
+from large_games import LargeGame, attention, pooling_network, sub_games
+from large_models import TEXT_SETS, context_game, digit_game, text_game
+from matplotlib.figure import Figure
+from shapiq_contenders import ShapiqWorker
+
+KEPT = pages.RESULTS / "many_features.csv"
+PER_PLAYER = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+CELL = ["task", "players", "per player"]
+BEST = "best peer"
+
+
+def tasks(data: Path) -> dict[str, Callable[[int, int], LargeGame]]:
+    """Return what makes a game of each task from a number of players and a seed."""
+    return {
+        "sparse sums": partial(sub_games, share=0.1),
+        "dense sums": sub_games,
+        "pooling": pooling_network,
+        "attention": attention,
+        "texts": partial(text_game, data),
+        "digits": partial(digit_game, data),
+        "contexts": partial(context_game, data),
+    }
+
+
+def sizes(task: str, players: list[int]) -> list[int]:
+    """Return the numbers of players that a task has, for those that are asked for."""
+    if task == "digits":
+        return [196] if 200 in players else []
+    return [n for n in players if task != "texts" or n in TEXT_SETS]
+
+
+def scores(game: LargeGame, answer: Answer) -> tuple[float, float, float, float]:
+    """Return the error, how many of the top ten are found, the deletion score, and the coverage."""
+    exact = game.exact
+    error = np.abs(answer.values - exact).sum() / np.abs(exact).sum()
+    top, found = (set(np.argsort(-np.abs(values))[:10]) for values in (exact, answer.values))
+    taken, best = (taken_by_deletion(game, values) for values in (answer.values, exact))
+    coverage = np.nan if answer.inside is None else answer.inside.mean()
+    return float(error), len(top & found), taken / best, float(coverage)
+
+
+def taken_by_deletion(game: LargeGame, values: np.ndarray) -> float:
+    """Return how much the value falls, on average, where the first 1 to 10 players are deleted."""
+    order = np.argsort(-values)[:10]
+    present = np.ones((11, game.n_players), dtype=bool)
+    for n_deleted in range(1, 11):
+        present[n_deleted, order[:n_deleted]] = False
+    of_all, *others = game.values(present)
+    return float(of_all - np.mean(others))
+
+
+def measure(
+    games: Iterator[tuple[str, int, LargeGame]],
+    contenders: dict[str, Explain],
+    per_player: tuple[float, ...],
+) -> pd.DataFrame:
+    """Return a line for each game, number of evaluations and contender that takes it."""
+    lines = []
+    for seed, (task, n_players, game) in enumerate(games):
+        truth_error = np.sqrt(2 / np.pi) * game.standard_errors.sum() / np.abs(game.exact).sum()
+        for each in per_player:
+            budget = max(4, round(each * n_players))
+            for name, contender in contenders.items():
+                found = explain(contender, game, budget, seed)
+                if found is None:
+                    continue
+                answer, own, of_model = found
+                lines.append((task, n_players, each, name, seed, *scores(game, answer),
+                              own, own / of_model, truth_error))  # fmt: skip
+        print(f"measured: {task}, {n_players} players", flush=True)
+    return pd.DataFrame(
+        lines,
+        columns=[*CELL, "method", "seed", "error", "top 10", "deletion", "coverage",
+                 "own seconds", "own over model", "truth error"],
+    )  # fmt: skip
+
+
+def mean_errors(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean error of each method in each cell, and of the best peer."""
+    table = results[results["method"] != PARTITION].pivot_table(
+        index=CELL, columns="method", values="error", sort=False
+    )
+    peers = table.drop(columns=list(OURS), errors="ignore")
+    table["best"] = peers.idxmin(axis=1)
+    table[BEST] = peers.min(axis=1)
+    return table
+
+
+def losing_table(results: pd.DataFrame) -> str:
+    """Return how many cells hold each goal, and a line for each in which `oddgp` loses."""
+    table = mean_errors(results)
+    ours = results[results["method"] == "oddgp"].groupby(CELL, sort=False)["coverage"].mean()
+    cells = pd.DataFrame(
+        {"oddgp": table["oddgp"], BEST: table[BEST], "which": table["best"],
+         "ratio": table["oddgp"] / table[BEST], "coverage": ours}
+    ).reset_index()  # fmt: skip
+    honest = cells["coverage"].between(0.9, 0.99)
+    falls = cells.groupby(CELL[:2], sort=False)["oddgp"].pct_change().dropna() <= 0
+    lines = [
+        f"`oddgp` errs at most as much as the best peer in {(cells['ratio'] <= 1).sum()} of "
+        f"{len(cells)} cells; ratio: median {cells['ratio'].median():.2f}, largest "
+        f"{cells['ratio'].max():.2f}. Intervals hold .90 to .99 in {honest.sum()}. "
+        f"The error falls with twice the evaluations in {falls.sum()} of {len(falls)}. "
+        f"{compared_with_partition(results)}",
+        "",
+        "| task | players | evaluations a player | oddgp | best peer | which | ratio | coverage |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for cell in cells[cells["ratio"] > 1].sort_values("ratio", ascending=False).itertuples():
+        lines.append(
+            f"| {cell.task} | {cell.players:,} | {cell[3]:g} | {cell.oddgp:.2f} | {cell[5]:.2f} | "
+            f"{cell.which} | {cell.ratio:.2f} | {cell.coverage:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def compared_with_partition(results: pd.DataFrame) -> str:
+    """Return in how many cells `oddgp` finds and deletes as much as shap's Partition."""
+    texts = []
+    for score in ("top 10", "deletion"):
+        table = results.pivot_table(index=CELL, columns="method", values=score)
+        both = table[["oddgp", PARTITION]].dropna()
+        least = (both["oddgp"] >= both[PARTITION]).sum()
+        texts.append(f"{score} is at least that of shap's Partition in {least} of {len(both)}")
+    return "Its " + "; its ".join(texts) + "."
+
+
+def score_table(results: pd.DataFrame, score: str) -> str:
+    """Return the means of a score over all tasks and numbers of players, by method and budget."""
+    table = results.pivot_table(index="method", columns="per player", values=score, sort=False)
+    lines = ["| evaluations a player | " + " | ".join(f"{each:g}" for each in table) + " |"]
+    lines.append("|" + "---|" * (len(table.columns) + 1))
+    for method, row in table.iterrows():
+        texts = [
+            "—" if np.isnan(value) else "> 10" if value > 10 else f"{value:.2f}" for value in row
+        ]
+        lines.append(f"| {method} | " + " | ".join(texts) + " |")
+    return "\n".join(lines)
+
+
+def task_table(results: pd.DataFrame) -> str:
+    """Return errors of `oddgp` and, in brackets, of the best peer, by task, players and budget."""
+    table = mean_errors(results)
+    budgets = sorted(results["per player"].unique())
+    truth = results.groupby(CELL[:2], sort=False)["truth error"].mean()
+    lines = [
+        "| task | players | " + " | ".join(f"{each:g}" for each in budgets) + " | error of φ |"
+    ]
+    lines.append("|" + "---|" * (len(budgets) + 3))
+    for (task, n_players), error in truth.items():
+        cells = table.loc[task, n_players].reindex(budgets)
+        texts = [
+            "—" if np.isnan(ours) else f"{ours:.2f} ({best:.2f})"
+            for ours, best in cells[["oddgp", BEST]].to_numpy()
+        ]
+        lines.append(f"| {task} | {n_players:,} | " + " | ".join(texts) + f" | {error:.3f} |")
+    return "\n".join(lines)
+
+
+def own_time_table(results: pd.DataFrame) -> str:
+    """Return the own seconds of ours, and their ratio to the model's, medians by players."""
+    lines = ["| method | players | " + " | ".join(f"{each:g}" for each in PER_PLAYER) + " |"]
+    lines.append("|" + "---|" * (len(PER_PLAYER) + 2))
+    ours = results[results["method"].isin(OURS)]
+    for (method, n_players), found in ours.groupby(["method", "players"], sort=False):
+        times = found.groupby("per player")[["own seconds", "own over model"]].median()
+        times = times.reindex(PER_PLAYER)
+        texts = [
+            "—" if np.isnan(own) else f"{own:.2f} ({share:.0f})" for own, share in times.to_numpy()
+        ]
+        lines.append(f"| {method} | {n_players:,} | " + " | ".join(texts) + " |")
+    return "\n".join(lines)
+
+
+def rule_of_thumb(results: pd.DataFrame) -> str:
+    """Return from how many evaluations a player `oddgp` reaches what users ask for."""
+    ours = results[results["method"] == "oddgp"].groupby(CELL, sort=False).mean(numeric_only=True)
+    reached = {
+        "8 of the 10 largest": ours["top 10"] >= 8,
+        "error below .5": ours["error"] < 0.5,
+        "error below .2": ours["error"] < 0.2,
+    }
+    # The smallest budget from which all larger ones reach it, too.
+    least = pd.DataFrame(
+        {
+            name: holds.groupby(CELL[:2], sort=False).agg(
+                lambda good: min(
+                    (
+                        b
+                        for n, b in enumerate(good.index.get_level_values(2))
+                        if good.iloc[n:].all()
+                    ),
+                    default=np.inf,
+                )
+            )
+            for name, holds in reached.items()
+        }
+    )
+
+    def text(budget: float) -> str:
+        return f"{budget:g}" if np.isfinite(budget) else "more"
+
+    lines = ["| task | players | " + " | ".join(reached) + " |"]
+    lines.append("|" + "---|" * (len(reached) + 2))
+    for (task, n_players), row in least.iterrows():
+        lines.append(f"| {task} | {n_players:,} | " + " | ".join(map(text, row)) + " |")
+    largest, half, fifth = map(text, least.median())
+    return (
+        f"**Rule of thumb:** {largest} evaluations per player for the ten largest attributions "
+        f"(eight of them are found), {half} for an error below .5, {fifth} for an error below .2: "
+        "medians of this table, which has the evaluations per player from which on `oddgp` "
+        "reaches each.\n\n" + "\n".join(lines)
+    )
+
+
+STYLES = {
+    "oddgp": ("#e8590c", "-"),
+    "leastsquares": ("#e8590c", "--"),
+    "randomorder": ("#e8590c", ":"),
+    "lasso (ContextCite)": ("#4c8bf5", "-"),
+    "ridge (LIME)": ("#4c8bf5", "--"),
+    "shap, kernel": ("#8a8f98", "--"),
+    "shap, permutation": ("#8a8f98", "-"),
+    "shapiq, OddSHAP": ("#2f9e6e", "-"),
+    "shapiq, ProxySPEX": ("#2f9e6e", "--"),
+    "shapiq, SPEX": ("#2f9e6e", ":"),
+}
+
+
+def draw(results: pd.DataFrame, task: str, colour: str) -> Figure:
+    """Draw the errors of a task, a panel for each number of players."""
+    of_task = results[results["task"] == task]
+    counts = of_task["players"].unique()
+    figure, panels = plt.subplots(
+        1, len(counts), figsize=(max(5.0, 3.4 * len(counts)), 4.4), sharey=True,
+        layout="constrained", squeeze=False,
+    )  # fmt: skip
+    for panel, n_players in zip(panels[0], counts, strict=True):
+        means = of_task[of_task["players"] == n_players].pivot_table(
+            index="per player", columns="method", values="error"
+        )
+        for method, (line_colour, line) in STYLES.items():
+            if method in means:
+                errors = means[method].dropna()
+                panel.plot(errors.index, errors, line, color=line_colour, label=method,
+                           linewidth=3 if method == "oddgp" else 1.8)  # fmt: skip
+        panel.set(xscale="log", yscale="log", ylim=(0.03, 2))
+        panel.set_xticks(PER_PLAYER, [f"{each:g}" for each in PER_PLAYER])
+        panel.set_yticks([0.05, 0.1, 0.2, 0.5, 1], ["5 %", "10 %", "20 %", "50 %", "100 %"])
+        panel.minorticks_off()
+        panel.set_title(f"{task}, {n_players:,} players", fontsize=11)
+        panel.grid(color=colour, alpha=0.15)
+    figure.supxlabel("evaluations per player", fontsize=11)
+    panels[0, 0].set_ylabel("error, relative to the attributions")
+    lines, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(lines, labels, ncol=3, frameon=False, loc="outside upper center", fontsize=9)
+    return figure
+
+
+def main() -> None:
+    """Measure, or read what was measured, and print and draw it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--quick", action="store_true", help="50 players, and few evaluations")
+    parser.add_argument("--players", nargs="+", type=int, default=[50, 200])
+    parser.add_argument("--tasks", nargs="+", help="some of the tasks")
+    parser.add_argument("--games", type=int, default=1, help="games in a cell")
+    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the data sets")
+    parser.add_argument("--shapiq-python", type=Path, help="a Python that has shapiq; see README")
+    parser.add_argument("--spex", action="store_true", help="with SPEX, half a minute a budget")
+    parser.add_argument("--kept", action="store_true", help=f"read {KEPT.name}, do not measure")
+    parser.add_argument("--docs", action="store_true", help="write results into the docs")
+    options = parser.parse_args()
+    if options.docs and options.quick:
+        parser.error("--docs needs the full run: leave --quick out")
+    warnings.simplefilter("ignore")  # small budgets, and networks that have not converged
+    results = pd.read_csv(KEPT) if options.kept else measured_tasks(options)
+    losing = losing_table(results)
+    errors = (
+        "Errors of `oddgp` and, in brackets, of the best peer in each cell, which is chosen after "
+        f"the fact; by evaluations per player. The last column is the error of φ.\n\n"
+        f"{task_table(results)}"
+    )
+    own_time = (
+        "Own seconds and, in brackets, own time over the model's, by evaluations per player; "
+        f"medians over tasks.\n\n{own_time_table(results)}"
+    )
+    print("\n\n".join([losing, errors, rule_of_thumb(results), own_time]))
+    for score in ("error", "top 10", "deletion", "coverage"):
+        print(f"\n{score}, means over tasks\n\n{score_table(results, score)}")
+    if options.docs:
+        results.to_csv(KEPT, index=False, float_format="%.4g")
+        images = []
+        for task in results["task"].unique():
+            name = f"many_features_{task.replace(' ', '_')}"
+            pages.draw_themes(name, partial(draw, results, task))
+            described = f"Errors of all methods against evaluations per player: {task}."
+            images.append(pages.image(name, described))
+        headed = [
+            rule_of_thumb(results), errors, "## Beside others", *images,
+            "## Where others are better", losing, "## Time", own_time,
+        ]  # fmt: skip
+        text = "\n\n".join(headed)
+        pages.fill("docs/how_many_evaluations.md", "many features", text)
+
+
+def measured_tasks(options: argparse.Namespace) -> pd.DataFrame:
+    """Return the scores for what the options choose."""
+    worker = ShapiqWorker(options.shapiq_python) if options.shapiq_python else None
+    if worker is None:
+        print("shapiq is missing: --shapiq-python names an environment that has it.")
+    contenders = all_contenders(worker)
+    if not options.spex:
+        contenders.pop("shapiq, SPEX", None)
+    players = [50] if options.quick else options.players
+    n_games = 1 if options.quick else options.games
+    made = tasks(options.data)
+    games = (
+        (task, n_players, made[task](n_players, seed))
+        for task in (options.tasks or made)
+        for n_players in sizes(task, players)
+        for seed in range(n_games)
+    )
+    for contender in contenders.values():  # what is compiled at the first call is not timed
+        explain(contender, pooling_network(20, 0), 64, 0)
+    return measure(games, contenders, PER_PLAYER[:5] if options.quick else PER_PLAYER)
+
+
+if __name__ == "__main__":
+    main()
