@@ -40,7 +40,10 @@ _FIT_PARTS, _FIT_ENDS = 320, 80
 Three times as many change errors by a few percent."""
 
 FIT_STEPS = 12
-"""Fixed-point steps of the fit; the likelihood changes little after eight."""
+"""Fixed-point steps of the fit at most."""
+
+_LEAST_GAIN = 0.5
+"""Gain of the log likelihood in a step below which the fit ends."""
 
 _FIRST_SHARES = (0.7, 0.2, 0.05, 0.05)
 """Shares of the degrees and of noise in the variance, from which the fit starts."""
@@ -222,9 +225,10 @@ class BackgroundProcess:
             inverse = cho_solve(factor, identity)
             solved = inverse @ targets
             loss = solved @ targets / 2 + np.log(np.diag(factor[0])).sum()
-            if loss < best:
-                best, chosen = loss, (self.variances, self.noise, self.weights)
-            if step == FIT_STEPS - 1:
+            gain, best = best - loss, min(best, loss)
+            if gain > 0:
+                chosen = self.variances, self.noise, self.weights
+            if gain < _LEAST_GAIN or step == FIT_STEPS - 1:
                 break
 
             explained, expected = np.outer(solved, solved), inverse
