@@ -129,7 +129,7 @@ def exact():
 
 
 def test_errors_are_small_and_intervals_hold():
-    """At 50 rows per feature; random orders, each on one background row, err three times as much."""
+    """At 50 rows per feature; random orders on single background rows err three times as much."""
     truth = exact().values[0]
     inside, errors, of_orders = [], [], []
     for seed in range(12):

@@ -501,6 +501,7 @@ def most_surprising(values: ValueArray, coalitions: CoalitionArray, counts: IntA
     order = []
     for of_row, members, count in zip(values, coalitions, counts, strict=True):
         inner = of_row[2:count].T  # (K, C − 2)
+        inner = inner / max(float(np.abs(inner).max(initial=0.0)), 1e-300)  # squares overflow
         around = inner - inner.mean(axis=1, keepdims=True)
         left = around - main_effects(around, np.ones(inner.shape[1]), members[2:count])
         sizes = np.sqrt((around**2).mean(axis=1, keepdims=True))
