@@ -129,14 +129,14 @@ def by_captum(model, rows, budget, **options):
 
 @pytest.mark.parametrize("explain", [by_shap, pytest.param(by_captum, marks=needs_torch)])
 def test_one_warning_states_the_share_and_the_remedy(explain):
-    rows = np.random.default_rng(0).normal(size=(5, 40))
+    rows = np.random.default_rng(0).normal(size=(5, 60))
     rows[3:, 20:] = 0.0  # fewer players, for which the budget is enough
     model, _ = pairwise(rows)
     with pytest.warns(ShapleyExtWarning) as caught:
         estimate = explain(model, rows, 44)
     (warning,) = caught
     words = (
-        r"44 is little for 40 players: below 80 evaluations.* (\d+)% of their variance.*to 80 at"
+        r"44 is little for 60 players: below 60 evaluations.* (\d+)% of their variance.*to 60 at"
     )
     (percent,) = re.search(words, str(warning.message)).groups()
     assert int(percent) == round(100 * estimate.prior_shares[:3].mean()) > 10
@@ -156,5 +156,5 @@ def test_the_share_is_zero_where_nothing_is_left_to_a_prior():
 def test_the_remedy_for_too_short_a_time_is_more_time():
     rows = np.random.default_rng(0).normal(size=(2, 40))
     model, _ = pairwise(rows)
-    with pytest.warns(ShapleyExtWarning, match="Raise max_seconds until max_evals=80 fits"):
+    with pytest.warns(ShapleyExtWarning, match="Raise max_seconds until max_evals=40 fits"):
         by_shap(model, rows, 20, max_seconds=60)

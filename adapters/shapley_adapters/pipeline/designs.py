@@ -408,5 +408,6 @@ class GroupDesigns:
             graph_view=None if group.graph is None else GraphView(group.graph, group.players[0]),
             budget_is_default=self.settings.budget is None,
             needs_errors=self.settings.needs_errors,
+            needs_pairs=self.settings.interactions is not None,
             must_draw=must_draw,
         )

@@ -39,6 +39,20 @@ from .posterior import Posterior
 from .posteriors_of_rows import DENSE_PAIRS, FIRST_VALUES, posteriors_of_rows
 from .prior_fitting import log_weights_from_scores
 from .smooth_games import are_smooth
+from .values_design import (
+    N_SINGLES,
+    are_few,
+    n_before_singles,
+    singles_say_much,
+    spread_values,
+    with_singles,
+)
+from .values_posterior import (
+    memory_of_values,
+    operations_of_values,
+    posterior_of_values,
+)
+from .values_prior import ErrorCovariances
 from .wider_intervals import variances_of_jumps
 
 WEIGHTS = ("learned", "equal")
@@ -73,29 +87,31 @@ def prior_shares(means: AttributionArray, standard_errors: AttributionArray) -> 
 
 @dataclass(frozen=True)
 class OddDesign(Design):
-    """Pairs of complements, and the prior means of the weights of each row.
+    """Pairs of complements, or coalitions alone, and the prior means of the weights of each row.
 
     Attributes
     ----------
     draws : CoalitionDraws
-        The pairs, shared by all rows; with folds if the estimate is unbiased.
+        The pairs, shared by all rows; with folds if the estimate is unbiased. With few evaluations
+        for many players, coalitions alone, of which some may have complements.
     log_weights : array, (R, M), or None
         Prior means of the logarithms of the weights.
-    of_smooth : CoalitionDraws, optional
-        The pairs of rows whose games are smooth.
+    of_others : CoalitionDraws, optional
+        The pairs of rows whose games are smooth; or, where `draws` are coalitions alone, those of
+        rows of whose games single players say much.
     n_first : int
-        The number of first pairs that say which games are. They are the same for all rows.
+        The number of first draws that say which games are. They are the same for all rows.
     """
 
     draws: CoalitionDraws
     log_weights: FloatArray | None
-    of_smooth: CoalitionDraws | None = None
+    of_others: CoalitionDraws | None = None
     n_first: int = 0
 
     @property
     def n_before_choice(self) -> int:
         """The coalitions of the first pairs, and those that were known before."""
-        if self.of_smooth is None:
+        if self.of_others is None:
             return 0
         return int(self.draws.positions[: self.n_first].max()) + 1
 
@@ -181,21 +197,29 @@ class OddGP(Estimator[OddDesign]):
         return 6 if with_errors and self.unbiased else 4
 
     def useful_budget(self, n_players: int) -> int:
-        """Return two evaluations per player: enough for each single player and its complement.
+        """Return two evaluations per player, or one for many players.
 
-        With fewer, most of an attribution is the equal share that the prior gives. Measured on
-        models with 20 to 100 players: the share of the prior is .6 to .9 at one evaluation per
-        player, and .02 to .3 at two. An unbiased estimate has no such share.
+        Two are enough for each single player and its complement. With fewer, most of an attribution
+        is the equal share that the prior gives. Measured on models with 20 to 30 players: the share
+        of the prior is .6 to .9 at one evaluation per player, and .02 to .3 at two. Values of
+        halves of many players have a share of .1 to .4 at one. An unbiased estimate has no such
+        share.
         """
-        return 0 if self.unbiased else 2 * n_players
+        if self.unbiased:
+            return 0
+        return n_players if are_few(n_players, n_players) else 2 * n_players
 
     def memory(self, n_players: int, budget: int) -> int:
         """Return the bytes of the coalitions, and of the kernels of all pairs solved exactly."""
+        if are_few(n_players, budget):
+            return 10 * budget * n_players + memory_of_values(n_players, budget)
         n_dense = min(budget // 2, DENSE_PAIRS)
         return (10 * budget + 700 * n_dense) * n_players
 
     def operations(self, n_players: int, budget: int) -> Operations:
-        """Return those of products of matrices where the prior goes through the first values."""
+        """Return those of products of matrices: without complements, or through first values."""
+        if are_few(n_players, budget):
+            return operations_of_values(n_players, budget)
         n_pairs, n_kept = budget // 2, n_players + FIRST_VALUES
         of_value = n_kept**2 + FIRST_VALUES**2 + 2 * n_kept * n_players
         solution = float(n_pairs * of_value * (n_pairs > DENSE_PAIRS))
@@ -217,10 +241,14 @@ class OddGP(Estimator[OddDesign]):
         if self.unbiased:
             draws: CoalitionDraws = draw_folds(request)
             return OddDesign(draws.table, draws, log_weights)
+        is_all_planned = request.planned == request.budget  # a tolerance may end the row earlier
+        if are_few(request.n_players, request.budget) and not (has_scores or request.needs_pairs):
+            n_before = n_before_singles(request.n_players, request.budget)
+            if is_all_planned or not n_before:
+                return _design_of_values(request, n_before)
         members = spread_pairs(request.n_players, (request.budget - 2) // 2, request.rng)
         draws = select_draws(request, members, paired=True)
         n_first = n_pairs_before_choice(request.n_players, len(members))
-        is_all_planned = request.planned == request.budget  # a tolerance may end the row earlier
         if not (n_first and is_all_planned and self.weights == "learned"):
             return OddDesign(draws.table, draws, log_weights)
         of_smooth = select_draws(request, pairs_for_smooth_games(members, n_first), paired=True)
@@ -229,21 +257,27 @@ class OddGP(Estimator[OddDesign]):
     def chosen_designs(
         self, design: OddDesign, values: ValueArray
     ) -> list[tuple[IntArray, OddDesign]]:
-        """Return the designs of rows whose games are smooth, and of all others."""
-        of_smooth, n_first = design.of_smooth, design.n_first
-        if of_smooth is None:
+        """Return the designs of rows whose games are smooth or local, and of all others."""
+        of_others, n_first = design.of_others, design.n_first
+        if of_others is None:
             raise InvalidArgumentError("The design leaves no choice.")
         first = replace(
             design.draws,
             positions=design.draws.positions[:n_first],
             members=design.draws.members[:n_first],
         )
-        evens = even_differences(*_complement_values(first, values))
-        are = are_smooth(_signs(_with_all(first.members)), evens)
+        if first.is_paired:
+            evens = even_differences(*_complement_values(first, values))
+            are = are_smooth(_signs(_with_all(first.members)), evens)
+            without_choice = design.draws
+        else:
+            are = singles_say_much(design.table.coalitions[0, : values.shape[1]], values)
+            # Single players of which the others are a world of their own are better left out.
+            without_choice = _without_singles(design.draws, n_first)
         chosen = []
         for draws, indices in (
-            (of_smooth, np.flatnonzero(are)),
-            (design.draws, np.flatnonzero(~are)),
+            (of_others, np.flatnonzero(are)),
+            (without_choice, np.flatnonzero(~are)),
         ):
             if len(indices):
                 chosen.append((indices, design.subset_rows(indices).with_draws(draws)))
@@ -280,6 +314,8 @@ class OddGP(Estimator[OddDesign]):
     ) -> Solution:
         """Return the attributions and standard errors, given values with errors or without."""
         draws, log_weights = design.draws, design.log_weights
+        if not draws.is_paired:
+            return self._solution_of_values(design, values, errors)
         total = (values[:, 1] - values[:, 0])[:, None] / 2  # the odd part at all players together
         targets = draws.targets(values, centred=False)
         if isinstance(draws, FoldedDraws):
@@ -314,6 +350,29 @@ class OddGP(Estimator[OddDesign]):
         freedom = np.minimum(results.freedom, most_freedom)
         shares = prior_shares(results.means, standard_errors)
         return Solution(results.means, standard_errors, freedom, shares)
+
+    def _solution_of_values(
+        self, design: OddDesign, values: ValueArray, errors: ValueErrors | None
+    ) -> Solution:
+        """Return the attributions and standard errors, given values with or without complements."""
+        n_rows, _, n_outputs = values.shape
+        indices = np.concatenate([[0, 1], design.draws.positions[:, 0]])
+        members = design.table.coalitions[0, indices]
+        targets = np.ascontiguousarray(values[:, indices].transpose(1, 0, 2))
+        targets = targets.reshape(len(indices), -1)
+        of_values = None
+        if errors is not None:
+            of_values = ErrorCovariances.from_value_errors(members, errors, indices)
+        is_sparse = self.weights == "learned"
+        found = posterior_of_values(members, targets, of_values, is_sparse)
+        means, variances = (
+            np.ascontiguousarray(array.reshape(-1, n_rows, n_outputs).transpose(1, 0, 2))
+            for array in (found.means, found.variances)
+        )
+        standard_errors = np.sqrt(variances)
+        shares = prior_shares(means, standard_errors)
+        freedom = found.freedom.reshape(n_rows, 1, n_outputs)
+        return Solution(means, standard_errors, freedom, shares)
 
     def predict(
         self,
@@ -466,6 +525,29 @@ class OddGP(Estimator[OddDesign]):
                 for array in results.arrays
             )
         )
+
+
+def _design_of_values(request: DesignRequest, n_before: int) -> OddDesign:
+    """Return the design of values without complements, or of a choice after the first ones."""
+    n_players, rng = request.n_players, request.rng
+    members = spread_values(n_players, request.budget, rng)
+    if not n_before:
+        draws = select_draws(request, members, paired=False)
+        return OddDesign(draws.table, draws, None)
+    n_first = n_before + 2 * N_SINGLES
+    draws = select_draws(request, with_singles(members, n_before, rng), paired=False)
+    n_known = int(draws.positions[:n_first].max()) + 1
+    after = replace(request, known=draws.table.coalitions[0, :n_known])
+    n_pairs = (request.budget - n_known) // 2 + N_SINGLES
+    pairs = select_draws(after, spread_pairs(n_players, n_pairs, rng), paired=True)
+    return OddDesign(draws.table, draws, None, pairs, n_first)
+
+
+def _without_singles(draws: CoalitionDraws, n_first: int) -> CoalitionDraws:
+    """Return the draws without the single players at the end of the first ones."""
+    keep = np.ones(len(draws.members), dtype=bool)
+    keep[n_first - 2 * N_SINGLES : n_first] = False
+    return replace(draws, positions=draws.positions[keep], members=draws.members[keep])
 
 
 def _complement_values(draws: CoalitionDraws, values: ValueArray) -> tuple[FloatArray, FloatArray]:

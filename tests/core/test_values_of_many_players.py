@@ -1,0 +1,345 @@
+"""Few evaluations for many players: the design and the posterior of values without complements."""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import shapley_adapters as core
+from shapley_adapters.estimators.odd_gp.sparse_main_effects import MainEffects, main_effects
+from shapley_adapters.estimators.odd_gp.values_design import spread_values
+from shapley_adapters.estimators.odd_gp.values_posterior import (
+    _attributions,
+    _Regression,
+    posterior_of_values,
+)
+from shapley_adapters.estimators.odd_gp.values_prior import (
+    _CONSTANT,
+    _LARGER_SIZES,
+    _ROUNDING,
+    ErrorCovariances,
+    Products,
+    SizeFactors,
+    Variances,
+    mean_products,
+)
+from shapley_adapters.estimators.protocol import DesignRequest
+from shapley_adapters.estimators.value_errors import ValueErrors
+from tests.helpers.brute_force import shapley_values
+from tests.helpers.reference_games import FunctionGame
+
+FACTORS = [SizeFactors(), SizeFactors(tilt=0.5, curvature=1.0)]
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:budget=")
+
+
+def ends(n_players):
+    return np.arange(2)[:, None] * np.ones((1, n_players), dtype=int) > 0
+
+
+def small_games(n_players, seed, decay=0.4):
+    """Return a sum of random games of two to five players each, and its Shapley values.
+
+    A game is a sum of products of signs. That of a set T gives 2 / |T| to each member, if |T| is
+    odd. Few players are in many games, as words that matter are in a text.
+    """
+    rng = np.random.default_rng(seed)
+    shares = rng.pareto(1.5, size=n_players) + 0.05
+    sets, coefficients, attributions = [], [], np.zeros(n_players)
+    for _ in range(n_players):
+        members = rng.choice(n_players, rng.integers(2, 6), replace=False, p=shares / shares.sum())
+        for size in range(1, len(members) + 1):
+            of_size = list(combinations(members.tolist(), size))
+            effects = rng.normal(size=len(of_size)) * decay ** (size - 1) / np.sqrt(len(of_size))
+            sets += of_size
+            coefficients += effects.tolist()
+            for chosen, effect in zip(of_size, effects, strict=True):
+                attributions[list(chosen)] += 2 * effect / size * (size % 2)
+
+    def values(coalitions):
+        signs = np.where(coalitions, 1.0, -1.0)
+        products = [signs[:, list(chosen)].prod(axis=1) for chosen in sets]
+        return np.array(coefficients) @ np.array(products)
+
+    return values, attributions
+
+
+def estimate(values, n_players, budget, seed=0, weights="learned", n_rows=1, **settings):
+    game = FunctionGame(values, n_players, n_rows=n_rows)
+    return core.estimate(
+        game, core.OddGP(weights), core.Settings(seed=seed, budget=budget, **settings)
+    )
+
+
+def error_of(found, exact):
+    return np.abs(found.values[0, :, 0] - exact).sum() / np.abs(exact).sum()
+
+
+def written_out(n_players, prior, factors, weights):
+    """Return the prior set by set: games at all coalitions, (2^M, T), and their variances, (T,).
+
+    Each column is a game whose coefficient is independent of the others.
+    """
+    places = np.arange(2**n_players)
+    signs = np.where((places[:, None] >> np.arange(n_players)) & 1, 1.0, -1.0)
+    by_size = {2: prior.pairs, 3: prior.triples}
+    by_size |= {size: prior.larger / len(_LARGER_SIZES) for size in _LARGER_SIZES}
+    games, variances = [np.ones(len(signs))], [_CONSTANT]
+    for size, variance in by_size.items():
+        for chosen in combinations(range(n_players), size):
+            games.append(signs[:, list(chosen)].prod(axis=1))
+            variances.append(variance / comb(n_players, size))
+    sums = signs.sum(axis=1)
+    games += [sums / np.sqrt(n_players), (sums**2 / n_players - 1) / np.sqrt(2)]
+    variances += 2 * [prior.sizes]
+    games += list((factors.at(sums, n_players)[:, None] * signs).T)
+    return signs, np.array(games).T, np.array([*variances, *weights])
+
+
+@pytest.mark.parametrize("factors", FACTORS)
+def test_the_posterior_is_that_of_the_prior_written_out(factors):
+    n_players, rng = 7, np.random.default_rng(0)
+    prior, weights = Variances(0.3, 0.2, 0.4, 0.25), rng.uniform(0.02, 0.5, size=n_players)
+    signs, games, variances = written_out(n_players, prior, factors, weights)
+    places = 1 << np.arange(n_players)
+    to_values = shapley_values(n_players, lambda members: games[places[list(members)].sum()])
+    chosen = np.r_[0, 2**n_players - 1, 1 + rng.permutation(2**n_players - 2)[:30]]
+    features, values = games[chosen], rng.normal(size=len(chosen))
+    noise = _ROUNDING * (1 + prior.pairs + prior.sizes)
+    kernel = features * variances @ features.T + noise * np.eye(len(chosen))
+    covariances = to_values * variances @ features.T
+    means = covariances @ np.linalg.solve(kernel, values)
+    scale = values @ np.linalg.solve(kernel, values) / len(chosen)
+    explained = np.einsum("in,ni->i", covariances, np.linalg.solve(kernel, covariances.T))
+    products = Products.from_signs(signs[chosen])
+    regression = _Regression.from_values(products, prior, factors, values[:, None])
+    vector, squares = regression.vectors[:, 0], float(regression.squares[0])
+    effects = MainEffects.given(regression.gram, vector, squares, len(chosen), weights)
+    found = _attributions(products, prior, factors, regression, 0, [(1.0, effects)])
+    np.testing.assert_allclose(found[0], means, atol=1e-8)
+    np.testing.assert_allclose(found[1], scale * (to_values**2 @ variances - explained), atol=1e-8)
+    log_determinant = (
+        regression.half_log_determinant
+        + np.linalg.slogdet(np.eye(n_players) + regression.gram * weights)[1] / 2
+    )
+    np.testing.assert_allclose(log_determinant, np.linalg.slogdet(kernel)[1] / 2, atol=1e-8)
+    assert effects.scale == pytest.approx(scale)
+
+
+def test_mean_products_are_means_over_sets():
+    signs = np.array([-1.0, -1.0, 1.0, 1.0, 1.0])
+    expected = [
+        np.mean([signs[list(chosen)].prod() for chosen in combinations(range(5), size)])
+        for size in range(6)
+    ]
+    np.testing.assert_allclose(mean_products(5, 7)[:6, 2], expected, atol=1e-14)
+    assert not mean_products(5, 7)[6:].any()
+
+
+@pytest.mark.parametrize("factors", FACTORS)
+def test_attributions_of_effects_that_change_with_the_size(factors):
+    n_players = 5
+    exact = shapley_values(
+        n_players,
+        lambda members: (
+            (2.0 * (0 in members) - 1)
+            * factors.at(np.array(2.0 * len(members) - n_players), n_players)
+        ),
+    )
+    own, other = factors.attributions(n_players)
+    np.testing.assert_allclose(exact, [own, *[other] * (n_players - 1)])
+
+
+@pytest.mark.parametrize(("n_players", "n_values"), [(40, 60), (40, 130), (64, 300), (100, 40)])
+def test_the_first_coalitions_are_a_smaller_design(n_players, n_values):
+    coalitions = spread_values(n_players, n_values, np.random.default_rng(0))
+    assert coalitions.shape == (n_values, n_players)
+    assert len(np.unique(coalitions, axis=0)) == n_values
+    assert coalitions.any(axis=1).all()
+    assert not coalitions.all(axis=1).any()
+    n_alone = min(n_values, 2 * n_players)
+    alone, others = coalitions[:n_alone], coalitions[n_alone : 2 * n_alone]
+    np.testing.assert_array_equal(others, ~alone[: len(others)])
+    pairs = coalitions[2 * n_alone :]
+    np.testing.assert_array_equal(pairs[1::2], ~pairs[: len(pairs) // 2 * 2 : 2])
+
+
+def test_halves_are_balanced():
+    """Among the 64 rows of a matrix, each player is in half, each two players agree in half."""
+    coalitions = spread_values(63, 126, np.random.default_rng(0))
+    halves = np.where(coalitions[np.arange(len(coalitions)) % 4 != 0][:64], 1.0, -1.0)
+    gram = halves.T @ halves
+    # One or two rows are not part of it: those of no or of all players.
+    assert np.abs(gram - np.diag(np.diag(gram))).max() <= 4
+
+
+def test_a_mixture_is_chosen_where_few_effects_are_large():
+    rng = np.random.default_rng(0)
+    n, n_players = 120, 80
+    features = np.where(rng.random((n, n_players)) < 0.5, 1.0, -1.0)
+    dense = rng.normal(size=n_players) / 9
+    sparse = np.where(np.arange(n_players) < 5, 1.0, 0.0)
+    chances, errors = [], []
+    for effects in (dense, sparse):
+        values = features @ effects + 0.3 * rng.normal(size=n)
+        arguments = features.T @ features / 0.09, features.T @ values / 0.09
+        found = main_effects(*arguments, float(values @ values) / 0.09, n, is_sparse=True)
+        chances.append(found[1][0])
+        errors.append([np.abs(own.means - effects).sum() for _, own in found])
+    assert chances[1] > 0.99
+    assert errors[1][1] < 0.5 * errors[1][0]
+    assert errors[0][1] < 1.1 * errors[0][0]
+
+
+@pytest.mark.parametrize("weights", ["learned", "equal"])
+@pytest.mark.parametrize("per_player", [0.1, 0.5, 2, 3, 7.5])
+def test_efficiency_is_exact(weights, per_player):
+    values, _ = small_games(40, seed=0)
+    found = estimate(values, 40, int(per_player * 40), weights=weights)
+    total = values(ends(40)) @ [-1, 1]
+    np.testing.assert_allclose(found.values.sum(axis=1), total, atol=1e-10)
+    assert (found.standard_errors > 0).all()
+    assert found.evaluations[0] <= int(per_player * 40)
+
+
+def test_estimates_do_not_depend_on_other_rows_outputs_or_batches():
+    n_players, budget = 60, 100
+    first, second = (small_games(n_players, seed)[0] for seed in range(2))
+
+    def rounded(coalitions):  # sums over batches have other last bits
+        return np.round(first(coalitions), 8)
+
+    def both(coalitions):
+        return np.round(np.stack([first(coalitions), second(coalitions)], axis=1), 8)
+
+    together = estimate(both, n_players, budget, seed=3, n_rows=3)
+    game = FunctionGame(rounded, n_players, evaluations_per_batch=7)
+    alone = core.estimate(game, core.OddGP(), core.Settings(seed=3, budget=budget))
+    np.testing.assert_array_equal(together.values[:1, :, :1], alone.values)
+    np.testing.assert_array_equal(together.values[2], together.values[0])
+    np.testing.assert_array_equal(together.standard_errors[:1, :, :1], alone.standard_errors)
+
+
+def test_values_in_blocks_are_almost_as_good(monkeypatch):
+    values, exact = small_games(60, seed=0)
+    whole = error_of(estimate(values, 60, 240), exact)
+    monkeypatch.setattr("shapley_adapters.estimators.odd_gp.values_posterior._MOST_TOGETHER", 100)
+    found = estimate(values, 60, 240)
+    np.testing.assert_allclose(found.values.sum(), values(ends(60)) @ [-1, 1], atol=1e-10)
+    assert error_of(found, exact) < 1.5 * whole  # 60 players have more of them than 100 values
+
+
+def test_errors_fall_with_the_budget_and_intervals_hold():
+    """No jump where complements come, and where the values choose other coalitions, at 7."""
+    n_players, games = 40, [small_games(40, seed) for seed in range(8)]
+    rates, errors, held = (0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 7.5), [], []
+    for rate in rates:
+        of_rate = []
+        for seed, (values, exact) in enumerate(games):
+            found = estimate(values, n_players, int(rate * n_players), seed=seed)
+            of_rate.append(error_of(found, exact))
+            factors = stats.t.ppf(0.975, found.degrees_of_freedom)
+            held.append(
+                np.abs(found.values[0, :, 0] - exact) < (factors * found.standard_errors)[0, :, 0]
+            )
+        errors.append(np.mean(of_rate))
+    assert (np.diff(errors) < 0.02 * np.array(errors[:-1])).all(), errors
+    assert errors[1] < 0.9
+    assert errors[-1] < 0.2
+    assert 0.88 < np.mean(held) < 0.99
+
+
+def test_single_players_come_only_where_they_say_much():
+    """In a crowded game, one player alone, or all but one, is unlike all others."""
+    n_players, estimator = 40, core.OddGP()
+    request = DesignRequest(n_players, 300, 300, np.random.default_rng(0), ends(n_players))
+    design = estimator.design(request)
+    n_first = design.n_before_choice
+    assert n_players < n_first < 2 * n_players
+    coalitions = design.table.coalitions[0, :n_first]
+    values, _ = small_games(n_players, seed=0)
+    jumps = 10 * np.random.default_rng(1).normal(size=n_first)
+    is_single = np.isin(coalitions.sum(axis=1), (1, n_players - 1))
+    rows = np.stack([values(coalitions), values(coalitions) + jumps * is_single])
+    local, crowded = estimator.chosen_designs(design, rows[:, :, None])
+    assert (local[0].tolist(), crowded[0].tolist()) == ([0], [1])
+    for _, chosen in (local, crowded):
+        assert chosen.n_before_choice == 0
+        np.testing.assert_array_equal(chosen.table.coalitions[0, :n_first], coalitions)
+    assert local[1].draws.is_paired
+    assert not crowded[1].draws.is_paired
+    # Single players are left out, but for those that are drawn among all sizes.
+    assert np.count_nonzero(crowded[1].draws.members.sum(axis=1) == 1) < 4
+
+
+def test_interactions_keep_pairs():
+    values, _ = small_games(40, seed=0)
+    found = estimate(values, 40, 120, interactions="shapley")
+    assert found.interactions is not None
+    assert np.isfinite(found.interactions.values).all()
+
+
+@pytest.mark.parametrize(("n_players", "budget"), [(30, 60), (40, 640), (200, 3200)])
+def test_few_players_and_the_default_budget_keep_their_design(n_players, budget):
+    request = DesignRequest(
+        n_players, budget, budget, np.random.default_rng(0), ends(n_players), budget_is_default=True
+    )
+    design = core.OddGP().design(request)
+    assert design.draws.is_paired
+    assert design.n_before_choice == 0
+
+
+@pytest.mark.parametrize("noise", [0.3, 3.0, 20.0])
+def test_errors_of_values_are_not_part_of_the_game(noise):
+    """Also where they are larger than the values, whose standard deviation is 2 to 4."""
+    n_players, held = 40, []
+    for seed in range(6):
+        values, exact = small_games(n_players, seed)
+        rng = np.random.default_rng(seed)
+        found = estimate(
+            lambda coalitions, values=values, rng=rng: (
+                values(coalitions) + noise * rng.normal(size=len(coalitions))
+            ),
+            n_players,
+            220,
+            seed=seed,
+            n_repeats=2,
+        )
+        factors = stats.t.ppf(0.975, found.degrees_of_freedom)
+        deviations = np.abs(found.values - exact[:, None])
+        held.append(deviations < factors * found.standard_errors)
+    assert np.mean(held) > 0.88
+
+
+def test_errors_of_a_row_do_not_depend_on_other_rows():
+    rng = np.random.default_rng(0)
+    coalitions = np.concatenate([ends(35), spread_values(35, 80, rng)])
+    values = rng.normal(size=(82, 3))
+    variances = rng.uniform(size=(3, 1, 1)) * np.ones((3, 82, 1))
+    errors = ErrorCovariances.from_value_errors(
+        coalitions, ValueErrors(variances, 0 * variances), np.arange(82)
+    )
+    together = posterior_of_values(coalitions, values, errors)
+    alone = posterior_of_values(coalitions, values[:, 1:2], errors.subset_games(np.array([1])))
+    np.testing.assert_array_equal(together.means[:, 1], alone.means[:, 0])
+    np.testing.assert_array_equal(together.variances[:, 1], alone.variances[:, 0])
+
+
+def test_errors_of_complements_depend_on_each_other():
+    """Noise of the odd part is opposite, that of the even part the same."""
+    coalitions = np.concatenate([ends(4), np.eye(4, dtype=bool)[:2], ~np.eye(4, dtype=bool)[:1]])
+    errors = ValueErrors(np.full((1, 5, 1), 3.0), np.full((1, 5, 1), 1.0))
+    found = ErrorCovariances.from_value_errors(coalitions, errors, np.arange(5))
+    expected = np.diag([0.0, 0.0, 4.0, 4.0, 4.0])
+    expected[2, 4] = expected[4, 2] = -2.0
+    np.testing.assert_array_equal(found.matrix(slice(0, 5)), expected)
+    np.testing.assert_array_equal(found.matrix(slice(1, 4)), expected[1:4, 1:4])
+
+
+def test_constant_games_have_no_attributions():
+    coalitions = np.concatenate([ends(35), spread_values(35, 40, np.random.default_rng(0))])
+    found = posterior_of_values(coalitions, np.ones((42, 1)))
+    assert not found.means.any()
