@@ -63,7 +63,7 @@ def linear_maps(points, chosen):
 
 def parts_of(chosen):
     present = np.array([s for s, _ in chosen])
-    return Parts(present, np.array([b for _, b in chosen]), present.all(axis=1))
+    return Parts(present, np.array([b for _, b in chosen]), np.array(present.all(axis=1)))
 
 
 @pytest.mark.parametrize("n_inducing", [100, 9])

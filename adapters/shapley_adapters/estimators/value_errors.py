@@ -243,7 +243,8 @@ class Draws:
         means = np.concatenate([mean for mean, _ in parts])
         arrays = [(errors.odd, errors.even, errors.covariances) for _, errors in parts]
         freedom = min(errors.freedom for _, errors in parts)
-        return means, ValueErrors(*map(np.concatenate, zip(*arrays, strict=True)), freedom)
+        odd, even, covariances = map(np.concatenate, zip(*arrays, strict=True))
+        return means, ValueErrors(odd, even, covariances, freedom)
 
     def ends(self, drawn_values: ValueArray) -> ValueArray:
         """Return the means of coalitions that have all draws, (R, C, K), of (R, C, D · K)."""
@@ -269,10 +270,10 @@ class Draws:
             found = self._background(of_units)
         else:
             found, freedom = _repeated(of_units)
-        mean, *errors = (
+        mean, odd, even, covariances = (
             array.reshape(n_rows, n_outputs, n_coalitions).transpose(0, 2, 1) for array in found
         )
-        return mean, ValueErrors(*errors, freedom)
+        return mean, ValueErrors(odd, even, covariances, freedom)
 
     def _background(self, units: _Units) -> tuple[FloatArray, ...]:
         """Return means over the background, the variances of both parts and their covariance."""

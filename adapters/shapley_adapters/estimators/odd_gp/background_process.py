@@ -234,7 +234,9 @@ class BackgroundProcess:
             explained, expected = np.outer(solved, solved), inverse
             grown = _growth(degrees, explained, expected)
             is_free = ~parts.are_exact
-            noise = self.noise * _growth(np.diag(is_free)[None], explained, expected)[0]
+            noise = (
+                self.noise * _growth(np.diag(is_free.astype(float))[None], explained, expected)[0]
+            )
             weights = self.weights
             if step:
                 weights = weights * np.sqrt(_growth(of_players, explained, expected))

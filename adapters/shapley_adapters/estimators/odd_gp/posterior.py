@@ -87,7 +87,8 @@ class PriorChoice:
             return self.log_chance
         expected, errors = self.errors.sum(axis=1), self.prior.errors.sum(axis=1)
         ratios = errors[:, None] * spread[:, 0] / np.where(expected > 0, expected, 1.0)[:, None]
-        return self.log_chance - self.error_freedom / 2 * (np.log(ratios) + 1 / ratios - 1)
+        chances: FloatArray = np.log(ratios) + 1 / ratios - 1
+        return self.log_chance - self.error_freedom / 2 * chances
 
 
 def choices_around(kernel: Kernel, fitted: Prior) -> list[PriorChoice]:
