@@ -358,7 +358,7 @@ class BackgroundProcess:
         first, second, third = self.variances
         total = np.zeros(self.levels.n_players)
         for share, (even, of_one, of_other, odd) in zip(
-            self.levels.weights, self._parities(), strict=True
+            self.levels.weights, self._parities(np.arange(len(self.levels.weights))), strict=True
         ):
             twos = [_others(part, part)[1] / 2 for part in (even, odd, of_one, of_other)]
             triples = twos[0] + twos[1] / 9 + (twos[2] + twos[3]) / 3
@@ -369,9 +369,10 @@ class BackgroundProcess:
 
     def _main_effects(self, parts: Parts) -> FloatArray:
         """Return the covariances by the main effect of each player, for weights 1, (M, n, n)."""
-        odd = np.array([kernels[3] for kernels in self._parities(is_weighted=False)])  # (B, M, B)
+        used, of_parts = np.unique(parts.backgrounds, return_inverse=True)
+        odd = np.array([kernels[3] for kernels in self._parities(used, is_weighted=False)])
         signs = np.where(parts.present, 1.0, -1.0)
-        of_pairs = odd[parts.backgrounds][:, :, parts.backgrounds].transpose(1, 0, 2)
+        of_pairs = odd[of_parts][:, :, of_parts].transpose(1, 0, 2)  # (n, M, n) to (M, n, n)
         found: FloatArray = of_pairs * signs.T[:, :, None] * signs.T[:, None]
         return found
 
@@ -380,18 +381,19 @@ class BackgroundProcess:
         kernels, weights = self.levels.kernels(levels), self.weights[:, None]
         return lambda level: kernels(level) * weights
 
-    def _parities(self, is_weighted: bool = True) -> Iterator[tuple[FloatArray, ...]]:
-        """Yield, for each background row, the parts of its kernels with all others, (M, B) each.
+    def _parities(
+        self, backgrounds: IntArray, is_weighted: bool = True
+    ) -> Iterator[tuple[FloatArray, ...]]:
+        """Yield, for each background row, the parts of its kernels with all of these, (M, B) each.
 
         Even or odd in the sign of the player for the one, and for the other.
         """
-        n_players, n_levels = self.levels.n_players, self.levels.coordinates.shape[1]
-        all_levels = np.tile(np.arange(n_levels), (n_players, 1))
-        kernels = self._weighted(all_levels) if is_weighted else self.levels.kernels(all_levels)
+        levels = np.tile(np.concatenate([[0], backgrounds + 1]), (self.levels.n_players, 1))
+        kernels = self._weighted(levels) if is_weighted else self.levels.kernels(levels)
         present = kernels(0)
         both, one = present[:, :1], present[:, 1:]
-        for level in range(1, n_levels):
-            absent = kernels(level)
+        for background in backgrounds:
+            absent = kernels(int(background) + 1)
             other, none = absent[:, :1], absent[:, 1:]
             yield (
                 (both + one + other + none) / 4,
