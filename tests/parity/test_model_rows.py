@@ -70,6 +70,14 @@ def explained(algorithm="oddgp", limit=LIMIT, background=BACKGROUND, rows=X, mod
     return result, explainer.last_estimate
 
 
+@pytest.mark.parametrize("algorithm", ["leastsquares", "randomorder", "oddgp"])
+def test_small_budgets_are_kept_for_any_seed(algorithm):
+    """Orders come several times, and each would take draws of its own."""
+    for seed in range(25):
+        _, estimate = explained(algorithm, 200, rows=X[:1], seed=seed)
+        assert estimate.model_rows[0] <= 200
+
+
 @pytest.mark.parametrize("algorithm", ESTIMATORS)
 def test_the_budget_is_kept_and_rows_are_counted(algorithm):
     model = Model()

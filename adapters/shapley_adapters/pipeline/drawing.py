@@ -236,8 +236,13 @@ class Drawing:
         drawn[1, 1:] = not self.draws.has_one_full_value
         if units is not None:
             decks = _decks(rng, n_draws, plan.n_of_others)
+            n_spent = 0
             for unit in units:
-                drawn[unit[unit > 1, None], next(decks)] = True
+                of_unit = unit[unit > 1, None], next(decks)
+                n_spent += np.count_nonzero(~drawn[of_unit])
+                if plan.n_inner and n_spent > plan.n_inner:
+                    break  # all coalitions of later units are in earlier ones
+                drawn[of_unit] = True
             return drawn
         first, second = complements(coalitions)
         decks_of = {count: _decks(rng, n_draws, count) for count in counts}
