@@ -163,9 +163,10 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             The budget in rows of the forward function's input for each example, beside `n_samples`;
             the smaller one counts. Coalitions are then evaluated on a part of the distribution of
             baselines, and `last_estimate.value_errors` says how exactly; standard errors hold that
-            error. `Best` takes half of the rows that `n_samples` would have by default, where there
-            are more than ten features and more than ten draws of the baselines. Methods on graphs
-            evaluate the coalitions of their order, each on as many draws as the budget pays for.
+            error. With few rows, `OddGP` and `Best` learn from each row about all draws. `Best`
+            takes half of the rows that `n_samples` would have by default, where there are more than
+            ten features and more than ten draws of the baselines. Methods on graphs evaluate the
+            coalitions of their order, each on as many draws as the budget pays for.
         repeats : int
             How often each coalition is evaluated, for models that answer at random. Each answer
             counts as an evaluation, and `last_estimate.value_errors` holds the noise of the means.

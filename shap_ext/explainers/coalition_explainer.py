@@ -154,7 +154,8 @@ class CoalitionExplainer(ModelExplainer):
         max_model_rows : int, optional
             The budget in rows of the model's input for each explained row, beside `max_evals`; the
             smaller one counts. Coalitions are then evaluated on a part of the background rows, and
-            `last_estimate.value_errors` says how exactly; error bars hold that error. `best` takes
+            `last_estimate.value_errors` says how exactly; error bars hold that error. With few
+            rows, `oddgp` and `best` learn from each row about all background rows. `best` takes
             half of the rows that `max_evals` would have by default, where there are more than ten
             features and more than ten background rows. Methods on graphs evaluate the coalitions of
             their order, each on as many background rows as the budget pays for.

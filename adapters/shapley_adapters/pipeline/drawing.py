@@ -100,7 +100,10 @@ class GameLevels:
         """Return those of some players of a row, in this order."""
         found = self.game.level_columns(row)
         if found is None:
-            raise TypeError("Row 0 has columns, and this row has none.")
+            raise InvalidArgumentError(
+                f"max_model_rows needs rows of one kind, and row {row} has no columns, unlike row "
+                "0. Pass max_evals instead."
+            )
         columns, owners = found
         order = np.argsort(players)
         is_active = np.isin(owners, players)
@@ -144,6 +147,7 @@ class Drawing:
         means, errors = replace(self.draws, has_controls=False).means(values, table, drawn)
         by_draw = values.reshape(*values.shape[:2], self.draws.n_draws, -1)
         if self.draws.has_one_full_value:
+            by_draw = by_draw.copy()
             by_draw[:, 1] = by_draw[:, 1, :1]
         levels = [
             self.levels.levels(int(row), players)
