@@ -227,8 +227,7 @@ class LeastSquares(SamplingAttribution):
     The attributions sum exactly to the difference of the outputs. By default the estimator is
     consistent, with a bias in proportion to 1 / budget. `unbiased=True` has no bias but a larger
     variance. The counterpart of `captum.attr.KernelShap`, solved for all examples at once. Needs at
-    least 4 evaluations, and warns below 2 M. Up to about 10 M, a ridge whose strength is averaged
-    by how well it predicts left-out values shrinks the solution; error bars hold its bias.
+    least 2 M + 2 evaluations; the unbiased form needs 4.
 
     Parameters
     ----------

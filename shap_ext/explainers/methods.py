@@ -273,8 +273,7 @@ class LeastSquaresExplainer(SamplingExplainer):
     The values sum exactly to the model's output. By default the estimator is consistent, with a
     bias in proportion to 1 / budget. `unbiased=True` has no bias but a larger variance. The
     counterpart of shap's kernel explainer, for all rows at once, with pairs and standard errors.
-    Needs at least 4 evaluations, and warns below 2 M. Up to about 10 M, a ridge whose strength is
-    averaged by how well it predicts left-out values shrinks the solution; error bars hold its bias.
+    Needs at least 2 M + 2 evaluations; the unbiased form needs 4.
 
     Parameters
     ----------

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shapley_adapters as core
-from shapley_adapters.errors import ShapleyExtWarning, SingularSystemError
-from shapley_adapters.estimators.linear_algebra import RidgeFit, fit_with_fixed_sum
+from shapley_adapters.errors import SingularSystemError
+from shapley_adapters.estimators.linear_algebra import fit_with_fixed_sum
 from tests.helpers.brute_force import game_shapley_values
-from tests.helpers.reference_games import FunctionGame, TableGame
+from tests.helpers.reference_games import TableGame
 
 
 def by_multiplier(design, weights, target, total):
@@ -107,7 +107,6 @@ def drawn_games(kind, n_players, n_rows, rng):
     return np.array(games)[:, :, None]
 
 
-@pytest.mark.filterwarnings("ignore:.* is little for")
 @pytest.mark.parametrize("kind", ["network", "vote", "trees"])
 def test_errors_of_least_squares_do_not_rise_with_the_budget(kind):
     """With about as many equations as players, a regression without ridge follows their noise."""
@@ -115,7 +114,7 @@ def test_errors_of_least_squares_do_not_rise_with_the_budget(kind):
     game = TableGame(drawn_games(kind, n_players, 30, np.random.default_rng(5)))
     exact = game_shapley_values(game)
     smallest = np.inf
-    for per_player in (1, 2.2, 2.5, 3, 3.5, 4, 5, 6, 8, 10, 12):
+    for per_player in (2.2, 2.5, 3, 3.5, 4, 5, 6, 8):
         budget = round(per_player * n_players)
         error = 0.0
         for seed in range(4):
@@ -124,87 +123,5 @@ def test_errors_of_least_squares_do_not_rise_with_the_budget(kind):
             error += np.abs(values - exact).sum()
             ends = game.values[:, -1] - game.values[:, 0]
             np.testing.assert_allclose(values.sum(axis=1), ends, atol=1e-10)
-        # Votes: 1.10 where single players are all that is known. Without ridge up to 1.13 later.
-        assert error < (1.15 if per_player < 3 else 1.07) * smallest
+        assert error < 1.07 * smallest  # without ridge 1.13 for votes
         smallest = min(smallest, error)
-
-
-@pytest.mark.parametrize("n_equations", [3, 12])
-def test_a_ridge_is_a_normal_posterior(n_equations):
-    """Coefficients of a fixed sum, with fewer and with more equations than players."""
-    design, weights, _ = random_problem(2, n_equations)
-    ridge = RidgeFit.from_equations(design, weights, np.ones(n_equations, dtype=bool))
-    centring = np.eye(5) - 1 / 5
-    scaled = np.sqrt(weights)[:, None] * design @ centring
-    for index, strength in enumerate(ridge.strengths):
-        if 0 < strength <= 3 * ridge.squares.mean():  # error bars believe no stronger ridge
-            # A prior of variance 1 / strength on the deviations, and noise of variance 1.
-            prior = centring / strength
-            gain = prior @ scaled.T @ np.linalg.inv(scaled @ prior @ scaled.T + np.eye(n_equations))
-            variances = (prior - gain @ scaled @ prior).diagonal()
-            np.testing.assert_allclose(ridge.spreads[index], variances, atol=1e-10)
-            np.testing.assert_allclose(
-                ridge.slacks[index], 1 - (scaled @ gain).diagonal(), atol=1e-10
-            )
-
-
-def triples_of_many(n_players, rng):
-    """Return a game with some large main effects and as many triples as players, and its values."""
-    weights = rng.normal(size=n_players) * rng.exponential(size=n_players)
-    strengths, exact = rng.normal(size=n_players) / 2, weights.copy()
-    sets = np.array([rng.choice(n_players, 3, replace=False) for _ in range(n_players)])
-    np.add.at(exact, sets, strengths[:, None] / 3)  # each set shares its dividend equally
-    return lambda z: z @ weights + z[:, sets].all(axis=2) @ strengths, exact
-
-
-def mean_of_present(n_players, rng):
-    """Return the mean of the weights of those present, and its values.
-
-    A player alone says M times as much as in most other coalitions.
-    """
-    weights = rng.normal(size=n_players)
-    own = (1 / np.arange(1, n_players + 1)).mean()  # the mean of 1 / size over positions
-    others = (own - 1 / n_players) / (n_players - 1)
-    exact = own * weights - others * (weights.sum() - weights)
-    return lambda z: z @ weights / np.maximum(z.sum(axis=1), 1), exact
-
-
-@pytest.mark.filterwarnings("ignore:.* is little for")
-@pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize(("make", "most"), [(triples_of_many, 1.15), (mean_of_present, 1.0)])
-def test_few_evaluations_of_many_players(make, most, paired):
-    """Errors over those of the equal split, from a quarter of an evaluation per player on."""
-    n_players, errors, held = 60, [], []
-    for per_player in (0.25, 0.5, 1, 1.5, 2, 2.5, 3, 4, 6, 8):
-        ratios = []
-        for seed in range(12):
-            function, exact = make(n_players, np.random.default_rng(seed))
-            game = FunctionGame(function, n_players)
-            settings = core.Settings(seed=seed, budget=round(per_player * n_players))
-            estimate = core.estimate(game, core.LeastSquares(paired), settings)
-            values = estimate.values[0, :, 0]
-            assert values.sum() == pytest.approx(exact.sum(), abs=1e-9)
-            ratios.append(np.abs(values - exact).sum() / np.abs(exact - exact.mean()).sum())
-            lower, upper = (ends[0, :, 0] for ends in estimate.interval(0.95))
-            held.append(((lower <= exact) & (exact <= upper)).mean())
-        errors.append(np.mean(ratios))
-    assert max(errors) < most  # 0.9 and more of it with few; 5 for means if singles came first
-    assert errors[-1] < 0.6
-    assert (np.array(errors) < 1.1 * np.minimum.accumulate(errors) + 0.05).all()
-    assert 0.88 < np.mean(held) < 0.99
-
-
-@pytest.mark.filterwarnings("ignore:.* is little for")
-def test_the_error_of_a_single_draw_is_unknown():
-    game = FunctionGame(lambda z: z @ np.arange(50.0), 50)
-    estimate = core.estimate(game, core.LeastSquares(), core.Settings(seed=0, budget=4))
-    assert np.isnan(estimate.standard_errors).all()
-    assert estimate.prior_shares[0] > 0.95  # one of 49 differences at most is known
-
-
-def test_too_few_evaluations_are_warned_of():
-    game = FunctionGame(lambda z: z @ np.arange(200.0), 200)
-    with pytest.warns(ShapleyExtWarning, match="budget=100 is little for 200 players: below 400"):
-        estimate = core.estimate(game, core.LeastSquares(), core.Settings(seed=0, budget=100))
-    assert np.isfinite(estimate.standard_errors).all()
-    assert estimate.prior_shares[0] > 0.5

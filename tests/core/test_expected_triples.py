@@ -29,7 +29,8 @@ def game_of_few(seed=0):
     return value, odd_part, exact
 
 
-def estimate(value, per_player=8, **options):
+def estimate(value, per_player=16, **options):
+    # With fewer evaluations of so many players, coalitions have no complements.
     settings = core.Settings(seed=0, budget=per_player * N_PLAYERS + 2)
     return core.estimate(FunctionGame(value, N_PLAYERS), core.OddGP(**options), settings)
 

@@ -130,6 +130,7 @@ def _shear(name, **facts):
 # A residual is divided by 1 − its leverage h, which makes its square too large by up to
 # 1/(1 − h); h averages 7/30 or less here.
 _OF_LEAST_SQUARES: dict[str, Any] = {
+    "least": lambda m: 2 * m + 2,
     "error_ratio": (0.9, 1.1 / (1 - 7 / 30)),
 }
 
@@ -183,7 +184,6 @@ ESTIMATORS = [
             keeps_null_players=False,
             exact_on_quadratic=paired,
             is_in_matrix=paired and sizes == "kernel",
-            least=_constant(4 if paired else 3),
             **_OF_LEAST_SQUARES,
         )
         for paired in (True, False)
@@ -196,12 +196,11 @@ ESTIMATORS = [
             shap_ext.LeastSquaresExplainer,
             captum_ext.LeastSquares,
             {"paired": paired, "sizes": sizes, "replacement": False},
-            is_linear=False,  # so few are drawn that a ridge is chosen
+            is_linear=not paired,  # so few are drawn that a ridge is chosen
             is_unbiased=False,  # only in the limit
             keeps_null_players=False,
             exact_on_quadratic=paired,
             is_in_matrix=paired and sizes == "kernel",
-            least=_constant(4 if paired else 3),
             **_OF_LEAST_SQUARES,
         )
         for paired, sizes in ((True, "kernel"), (True, "leverage"), (False, "kernel"))

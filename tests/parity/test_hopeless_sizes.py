@@ -317,14 +317,15 @@ def test_a_large_budget_on_a_small_graph_is_exact(name):
 # --- budgets that say little ---
 
 
-@pytest.mark.parametrize("n_samples", [25, 99])
-def test_oddgp_warns_of_less_than_two_evaluations_a_feature(n_samples):
-    x = torch.rand(3, 50, dtype=torch.float64)
-    words = rf"={n_samples} is little for 50 players.*below 100.*Raise"
+@pytest.mark.parametrize(("n_players", "n_samples", "least"), [(50, 25, 50), (30, 59, 60)])
+def test_oddgp_warns_of_few_evaluations_a_feature(n_players, n_samples, least):
+    """Of less than two; of less than one with more than 30 features."""
+    x = torch.rand(3, n_players, dtype=torch.float64)
+    words = rf"={n_samples} is little for {n_players} players.*below {least}.*Raise"
     with pytest.warns(ShapleyExtWarning, match="n_samples" + words) as found:
         captum_ext.OddGP(lambda x: x.sum(1), seed=0).attribute(x, n_samples=n_samples)
     assert len(found) == 1
-    explainer = shap_ext.OddGPExplainer(lambda x: x.sum(axis=1), np.zeros((1, 50)), seed=0)
+    explainer = shap_ext.OddGPExplainer(lambda x: x.sum(axis=1), np.zeros((1, n_players)), seed=0)
     with pytest.warns(ShapleyExtWarning, match="max_evals" + words):
         explainer(x.numpy(), max_evals=n_samples)
 

@@ -286,10 +286,6 @@ class Estimator(Protocol[DesignT]):
         del n_players
         return 0
 
-    def first_check(self, n_players: int) -> int:
-        """Return the fewest evaluations after which a row may stop at a tolerance."""
-        return 4 * n_players
-
     def enough_coalitions(self, n_players: int) -> int:
         """Return after how many coalitions more draws of each are worth more; 0 if there is none.
 

@@ -52,9 +52,6 @@ class RandomOrder(Estimator[RandomOrderDesign]):
     """Random orders, each followed by its reverse if `antithetic`.
 
     The estimate is unbiased and exactly efficient. A single pair is exact for quadratic games.
-
-    A budget that does not pay for one whole unit is refused. Part of an order leaves some players
-    without a marginal contribution, and whatever they get instead makes the estimate biased.
     """
 
     has_units: ClassVar[bool] = True

@@ -257,8 +257,7 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
         limit = max(limit, minimum)
     first_check = limit
     if has_tolerance:
-        earliest = max(_FIRST_CHECK * minimum, estimator.first_check(n_players))
-        first_check = min(limit, earliest)
+        first_check = min(limit, max(_FIRST_CHECK * minimum, 4 * n_players))
     enumerates_now = can_enumerate and n_all <= first_check
     return RowBudget(n_players, limit, minimum, first_check, can_enumerate, enumerates_now)
 

@@ -39,18 +39,9 @@ from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from ..value_errors import ValueErrors
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 
-_MANY_DRAWS = 8
-"""With more evaluations of drawn coalitions for each player than this, no ridge is needed: only few
-drawn equations let a regression follow their noise."""
-
-_FACTOR_SPREAD, _MOST_FACTOR = 0.3, 2.0
-"""Prior standard deviation of the factor of what single players say, and a bound on it. Measured on
-networks, votes and trees with 11 players: with 0.6, two draws make errors 10 % larger."""
-
-_UNTESTED, _TEST_SHARE = 30, 0.25
-"""With more players than this, single players are evaluated first only if a quarter as many draws
-of other sizes as there are further players can test what they say. Where a feature alone says
-little, as in models of normalised texts, errors are up to five times those of an equal split."""
+_MANY_DRAWS = 3
+"""With more drawn equations for each player than this, no ridge is needed: only few drawn equations
+let a regression follow their noise."""
 
 OPTIONS = """paired : bool
         Whether each coalition is evaluated with its complement; quadratic models are then exact.
@@ -109,45 +100,24 @@ class LeastSquaresDesign(Design):
             self.is_paired,
         )
 
-    @property
-    def has_few_draws(self) -> bool:
-        """Whether so few equations are drawn that a ridge is better."""
-        n_evaluations = self.is_drawn.sum() * self.positions.shape[1]
-        return bool(0 < n_evaluations <= _MANY_DRAWS * self.members.shape[1])
-
-    @property
-    def fewest_coalitions(self) -> int:
-        """Those of single players, if they are always included, and of two draws."""
-        if self.is_drawn.all():
-            return 0
-        return 2 * (1 + int(self.members.shape[1]) + int(self.positions.shape[1]))
-
-    @cached_property
-    def regressors(self) -> FloatArray:
-        """The regressors, (n, M).
-
-        A pair contributes only the difference of its values, because the sum of the attributions
-        is fixed: (v(S) − v(N∖S)) / 2 = Σ φ_i (1[i ∈ S] − 1/2).
-        """
-        regressors: FloatArray = self.members.astype(np.float64)
-        regressors -= 0.5 if self.is_paired else 0.0
-        return regressors
-
     @cached_property
     def fit(self) -> ConstrainedFit:
         """The regression without its targets."""
-        return fit_with_fixed_sum(self.regressors, self._weights)
+        # A pair contributes only the difference of its values, because the sum of the
+        # attributions is fixed: (v(S) − v(N∖S)) / 2 = Σ φ_i (1[i ∈ S] − 1/2).
+        regressors = self.members.astype(np.float64) - (0.5 if self.is_paired else 0.0)
+        return fit_with_fixed_sum(regressors, self._weights)
 
     @cached_property
     def fit_without_draws(self) -> ConstrainedFit:
         """The regression on the equations that are always included."""
         fixed = ~self.is_drawn
-        return fit_with_fixed_sum(self.regressors[fixed], self._weights[fixed])
+        return fit_with_fixed_sum(self.fit.design[fixed], self._weights[fixed])
 
     @cached_property
     def ridge(self) -> RidgeFit:
-        """The ridge regressions around a guess."""
-        return RidgeFit.from_equations(self.regressors, self._weights, self.is_drawn)
+        """The ridge regressions around `fit_without_draws`."""
+        return RidgeFit.from_equations(self.fit.design, self._weights, self.is_drawn)
 
     @cached_property
     def pair_fit(self) -> PairFit:
@@ -169,9 +139,6 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
     Coalition sizes are enumerated if the expected draws would cover all their coalitions, from the
     smallest and largest sizes inwards. Coalitions of the other sizes are drawn. Efficiency holds
     exactly. The estimate is consistent; its bias is proportional to the inverse of the budget.
-
-    Few draws do not determine the attributions of many players. They then correct a guess by ridge
-    regression: the equal split or, if single players are evaluated, what these say, times a factor.
 
     Parameters
     ----------
@@ -205,49 +172,35 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         return pair_memory(n_players, budget // 2 if self.paired else budget)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of one draw, or of two for errors, and the empty and full coalition."""
-        del n_players  # a ridge needs no unique solution
-        return (2 if with_errors else 1) * (2 if self.paired else 1) + 2
+        """Return the cost of single players, their complements, the empty and full coalition.
 
-    def useful_budget(self, n_players: int) -> int:
-        """Return two evaluations per player: enough for each single player and its complement.
-
-        With fewer, attributions are mostly the equal split.
+        Errors need two more draws.
         """
-        return 2 * n_players
-
-    def first_check(self, n_players: int) -> int:
-        """Return four times the evaluations of single players, complements and two draws."""
-        return 4 * (2 * n_players + 2 + 2 * (2 if self.paired else 1))
+        n_drawn = 2 * (2 if self.paired else 1) if with_errors else 0
+        return 2 * n_players + 2 + n_drawn
 
     def memory(self, n_players: int, budget: int) -> int:
-        """Return the memory of the coalitions, of which more are drawn than evaluated.
-
-        Those of the regressors and of the solution operator are in it.
-        """
+        """Return the memory of the coalitions, of which more are drawn than evaluated."""
         return 26 * budget * n_players
 
     def operations(self, n_players: int, budget: int) -> Operations:
         """Return those of the matrix of the regression, its factor, and the influences."""
         n_equations = budget / (2 if self.paired else 1)
-        n_smaller = min(n_equations, n_players)  # the side of the Gram matrix
-        return Operations(once=3.0 * n_equations * n_players * n_smaller + 8.0 * n_smaller**3)
+        return Operations(once=3.0 * n_equations * n_players**2 + n_players**3)
 
     def design(self, request: DesignRequest) -> LeastSquaresDesign:
         """Enumerate some sizes, and draw coalitions of the other sizes."""
         n_players = request.n_players
         unit_size = 2 if self.paired else 1
         n_planned = (request.planned - 2) // unit_size
-        n_tests = max(_TEST_SHARE * (n_players - _UNTESTED), 2 if request.needs_errors else 0)
-        n_tests *= 2 // unit_size
-        plan = _plan_sizes(n_players, self.sizes, n_planned, n_tests, self.paired)
+        plan = _plan_sizes(n_players, self.sizes, n_planned, self.paired)
         enumerated = _coalitions_of_small_sizes(n_players, plan.n_enumerated, self.paired)
         n_draws = (request.budget - 2) // unit_size - len(enumerated)
         draw = self._with_replacement if self.replacement else self._without_replacement
         draws = draw(plan, n_draws, request.rng)
         first = np.concatenate([enumerated, draws.members])
-        words = [pack(first), pack(~first)] if self.paired else [pack(first)]
-        selection = select_units(request.known, np.stack(words, axis=1)[None], request.budget)
+        units = np.stack([first, ~first], axis=1) if self.paired else first[:, None]
+        selection = select_units(request.known, pack(units)[None], request.budget)
         n = selection.n_units[0]
         enumerated_sizes = enumerated.sum(axis=1)
         enumerated_weights = unit_size * (plan.mass / plan.counts)[enumerated_sizes - 1]
@@ -312,12 +265,16 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         else:
             targets = np.take(values, design.positions[:, 0], axis=1) - empty
         totals = (grand - empty)[:, 0]
-        if design.has_few_draws:
-            return _shrunken(design, targets, totals)
-        n_drawn = int(design.is_drawn.sum())
         attributions = design.fit.coefficients(targets, totals)
-        residuals = targets - design.regressors @ attributions
+        n_drawn = int(design.is_drawn.sum())
+        residuals = targets - design.fit.design @ attributions
         errors = _standard_errors(design, design.fit, residuals)
+        n_players = design.members.shape[1]
+        if 0 < n_drawn <= _MANY_DRAWS * n_players and n_players > 1:
+            # The errors stay those without a ridge, which are larger: a ridge has a bias.
+            fixed = design.fit_without_draws
+            attributions = fixed.coefficients(targets[:, ~design.is_drawn], totals)
+            attributions += design.ridge.corrections(targets - design.fit.design @ attributions)
         return Solution(attributions, errors, n_drawn - 1)
 
     def solve_with_errors(
@@ -329,8 +286,6 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         replacement, the share by which the variance of its draws is reduced.
         """
         solution = super().solve_with_errors(design, values, errors)
-        if design.is_drawn.all() and design.has_few_draws:
-            return solution  # there is no unique solution, and the spread shows all errors
         hidden = np.ones(len(design.members))
         hidden[design.is_drawn] -= _undrawn(design)
         of_values = errors.odd if design.is_paired else errors.variances
@@ -358,65 +313,6 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         interactions = fit.interactions(targets, sums)
         residuals = fit.residuals(targets, interactions)
         return PairSolution(interactions, _standard_errors(design, fit, residuals), errors)
-
-
-def _shrunken(design: LeastSquaresDesign, targets: FloatArray, totals: FloatArray) -> Solution:
-    """Return the ridge regression of few drawn equations around a guess.
-
-    The guess is what the equations that are always included say of differences between players,
-    times a factor; without them, it is the equal split.
-    """
-    n_players, is_drawn = design.members.shape[1], design.is_drawn
-    n_drawn = int(is_drawn.sum())
-    attributions = totals[:, None] / n_players + np.zeros((n_players, 1))
-    residuals = targets - design.regressors @ attributions
-    if not is_drawn.all():
-        of_fixed = np.compress(~is_drawn, targets, axis=1)
-        fixed = design.fit_without_draws.coefficients(of_fixed, totals)
-        differences = fixed - attributions
-        predicted = design.regressors @ differences
-        factors = _guess_factors(
-            np.compress(is_drawn, predicted, axis=1),
-            np.compress(is_drawn, residuals, axis=1),
-            design._weights[is_drawn],
-        )
-        attributions = attributions + factors * differences
-        residuals = residuals - factors * predicted
-    if not design.is_paired:
-        # A constant is independent of the differences between players, and no interaction of these.
-        drawn = np.compress(is_drawn, residuals, axis=1)
-        weights = design._weights[is_drawn, None]
-        residuals[:, is_drawn] = (
-            drawn - (weights * drawn).sum(axis=1, keepdims=True) / weights.sum()
-        )
-    added, variances, of_guess = design.ridge.corrections(residuals)
-    variances *= _undrawn(design).mean() if n_drawn > 1 else np.nan
-    shares = of_guess if is_drawn.all() else None
-    return Solution(attributions + added, np.sqrt(variances), n_drawn - 1, shares)
-
-
-def _guess_factors(predicted: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the factors, (R, 1, K), of predictions, (R, n, K), that fit the drawn targets best.
-
-    Where a model saturates, a player alone says too much. The prior of the factor is normal around
-    1, so that few draws change it only if they clearly disagree.
-    """
-    scale = np.abs(predicted).max(axis=1, keepdims=True)  # squares of large values overflow
-    scale[scale == 0] = 1.0
-    predicted, targets = predicted / scale, targets / scale
-    weights = weights[:, None] / weights.sum()
-    squares = (weights * predicted**2).sum(axis=1)  # (R, K)
-    products = (weights * predicted * targets).sum(axis=1)
-    best = np.divide(products, squares, out=np.ones_like(squares), where=squares > 0)[:, None]
-    noise = (weights * (targets - best * predicted) ** 2).sum(axis=1)
-    n_drawn = predicted.shape[1]
-    # The residuals of few draws are too small; those of the factor 1 count as one more draw.
-    noise += (weights * (targets - predicted) ** 2).sum(axis=1) / n_drawn
-    prior = noise / (n_drawn * _FACTOR_SPREAD**2)
-    total = squares + prior
-    factors = np.divide(products + prior, total, out=np.ones_like(total), where=total > 0)
-    clipped: FloatArray = np.clip(factors, 0.0, _MOST_FACTOR)[:, None]
-    return clipped
 
 
 def _standard_errors(
@@ -480,13 +376,11 @@ class _SizePlan:
     drawn_sizes: IntArray
 
 
-def _plan_sizes(
-    n_players: int, sizes: str, n_affordable: int, n_tests: float, paired: bool
-) -> _SizePlan:
+def _plan_sizes(n_players: int, sizes: str, n_affordable: int, paired: bool) -> _SizePlan:
     """Enumerate sizes s and M − s as long as their expected draws would cover all coalitions.
 
-    Single players and their complements are included as soon as the budget pays for them and for
-    `n_tests` draws that test what they say.
+    Single players and their complements are always included, so that the regression has a unique
+    solution.
     """
     all_sizes = np.arange(1, n_players)
     counts = scipy.special.comb(n_players, all_sizes)
@@ -497,8 +391,7 @@ def _plan_sizes(
         pair = np.unique([size, n_players - size]) - 1
         n_units = counts[pair].sum() / (2 if paired else 1)
         share = probability[pair].sum() / probability.sum()
-        is_covered = n_units <= n_free * share if n_enumerated else n_units + n_tests <= n_free
-        if not is_covered or n_units > n_free:
+        if n_units > n_free or (n_enumerated > 0 and n_free * share < n_units):
             break
         n_free -= int(n_units)
         n_enumerated = size
