@@ -29,9 +29,9 @@ def game_of_few(seed=0):
     return value, odd_part, exact
 
 
-def estimate(value, per_player=16, **options):
-    # With fewer evaluations of so many players, coalitions have no complements.
-    settings = core.Settings(seed=0, budget=per_player * N_PLAYERS + 2)
+def estimate(value, per_player=8, **options):
+    # Interactions need complements, which so few evaluations of so many players do not have.
+    settings = core.Settings(seed=0, budget=per_player * N_PLAYERS + 2, interactions="shapley")
     return core.estimate(FunctionGame(value, N_PLAYERS), core.OddGP(**options), settings)
 
 
@@ -51,7 +51,9 @@ def test_an_even_part_without_structure_changes_nothing():
 
     def with_noise(coalitions):
         same_side = coalitions ^ coalitions[:, :1]
-        return odd_part(coalitions) + np.sin(1e4 * same_side @ np.sqrt(np.arange(1.0, 51.0)))
+        return odd_part(coalitions) + np.sin(
+            1e4 * same_side @ np.sqrt(np.arange(1.0, N_PLAYERS + 1.0))
+        )
 
     alone, beside = (estimate(value).values for value in (odd_part, with_noise))
     np.testing.assert_allclose(beside, alone, atol=1e-9)
@@ -73,7 +75,7 @@ def test_rows_are_the_same_alone_and_together(per_player):
             of_all = np.array([value(coalitions) for value in values])
             return of_all[rows, np.arange(len(rows))][:, None]
 
-    settings = core.Settings(seed=0, budget=per_player * N_PLAYERS + 2)
+    settings = core.Settings(seed=0, budget=per_player * N_PLAYERS + 2, interactions="shapley")
     games = Together(None, N_PLAYERS, n_rows=len(values))
     together = core.estimate(games, core.OddGP(), settings)
     for row, value in enumerate(values):
