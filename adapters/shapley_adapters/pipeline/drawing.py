@@ -242,11 +242,11 @@ class Drawing:
             decks = _decks(rng, n_draws, plan.n_of_others)
             n_spent = 0
             for unit in units:
-                of_unit = unit[unit > 1, None], next(decks)
-                n_spent += np.count_nonzero(~drawn[of_unit])
+                places = unit[unit > 1, None], next(decks)
+                n_spent += np.count_nonzero(~drawn[places])
                 if plan.n_inner and n_spent > plan.n_inner:
                     break  # all coalitions of later units are in earlier ones
-                drawn[of_unit] = True
+                drawn[places] = True
             return drawn
         first, second = complements(coalitions)
         decks_of = {count: _decks(rng, n_draws, count) for count in counts}
