@@ -243,7 +243,7 @@ class Drawing:
             n_spent = 0
             for unit in units:
                 places = unit[unit > 1, None], next(decks)
-                n_spent += np.count_nonzero(~drawn[places])
+                n_spent += int(np.count_nonzero(~drawn[places]))
                 if plan.n_inner and n_spent > plan.n_inner:
                     break  # all coalitions of later units are in earlier ones
                 drawn[places] = True
