@@ -145,6 +145,33 @@ def test_errors_are_small_and_intervals_hold():
     assert np.mean(errors) < 0.6 * np.mean(of_orders)
 
 
+def test_a_pair_is_one_value_whichever_half_was_drawn_first(monkeypatch):
+    """With eight features, most coalitions are drawn, and many of their complements, too."""
+    seen = []
+    fit = BackgroundProcess.fit
+
+    def kept(self, parts, targets):
+        seen.append(parts)
+        fit(self, parts, targets)
+
+    monkeypatch.setattr(BackgroundProcess, "fit", kept)
+    explained(400, 0)
+    (parts,) = seen
+    halves = np.where(parts.present[:, :1], parts.present, ~parts.present)
+    values = {(half.tobytes(), b) for half, b in zip(halves, parts.backgrounds, strict=True)}
+    assert len(values) == len(parts.backgrounds)
+
+
+def test_wide_tables_have_no_process():
+    """From 1,024 players on, 2^M is no floating-point number."""
+    weights, rows = np.random.default_rng(0).normal(size=1030), np.ones((1, 1030))
+    background = np.random.default_rng(1).normal(size=(6, 1030))
+    explainer = shap.Explainer(lambda x: x @ weights, background, algorithm="oddgp", seed=0)
+    found = explainer(rows, max_model_rows=2100, silent=True)
+    total = (rows - background.mean(axis=0)) @ weights
+    assert found.values.sum() == pytest.approx(total[0])
+
+
 def test_frames_with_categories_and_missing_values():
     """The model reads what the frame has."""
     kinds = np.array(["red", "green", "blue"])

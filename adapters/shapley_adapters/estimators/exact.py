@@ -83,4 +83,4 @@ def solve_full(
     attributions = operator.T @ values
     if errors is None:
         return Solution(attributions, np.zeros_like(attributions))
-    return Solution(attributions, np.sqrt(errors.of_enumeration(coalitions)))
+    return Solution(attributions, np.sqrt(errors.enumeration_variances(coalitions)))

@@ -22,12 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from ..coalitions.tables import CoalitionTable, pack, size_weights
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SparseMatrix: TypeAlias = Any
 """A sparse matrix of SciPy, in rows."""
@@ -86,19 +89,19 @@ class ValueErrors:
         parts = self.odd + self.even
         return parts if self.covariances is None else parts + 2 * self.covariances
 
-    def first(self, n_coalitions: int) -> ValueErrors:
+    def first(self, n_coalitions: int) -> Self:
         """Return those of the first coalitions."""
         return self._changed(lambda part: part[:, :n_coalitions])
 
-    def subset_rows(self, indices: IntArray | slice) -> ValueErrors:
+    def subset_rows(self, indices: IntArray | slice) -> Self:
         """Return those of some rows."""
         return self._changed(lambda part: part[indices])
 
-    def times(self, factors: FloatArray) -> ValueErrors:
+    def times(self, factors: FloatArray) -> Self:
         """Return the variances of values times factors, (R, 1, K)."""
         return self._changed(lambda part: part * factors**2)
 
-    def _changed(self, change: Callable[[FloatArray], FloatArray]) -> ValueErrors:
+    def _changed(self, change: Callable[[FloatArray], FloatArray]) -> Self:
         """Return the same with each array changed."""
         covariances = self.covariances
         return replace(
@@ -108,7 +111,7 @@ class ValueErrors:
             covariances=None if covariances is None else change(covariances),
         )
 
-    def of_sums(self, weights: SparseMatrix, coalitions: CoalitionArray) -> FloatArray:
+    def sum_variances(self, weights: SparseMatrix, coalitions: CoalitionArray) -> FloatArray:
         """Return the variances of weighted sums of the values, (R, n, K).
 
         Those of coalitions and complements with weights a and a' have the variances
@@ -150,8 +153,8 @@ class ValueErrors:
         coalitions : array, (C, M)
             The coalitions of the values, those of no and of all players first.
         """
-        own = weighted_sums(sums.power(2), self.of_sums(units, coalitions))
-        whole = self.of_sums((sums @ units + certain).tocsr(), coalitions)
+        own = weighted_sums(sums.power(2), self.sum_variances(units, coalitions))
+        whole = self.sum_variances((sums @ units + certain).tocsr(), coalitions)
         return np.maximum(whole - own, 0.0)
 
     def of_ends(self, n_players: int) -> FloatArray:
@@ -161,7 +164,7 @@ class ValueErrors:
         """
         return 4 * self.odd[:, :1] / n_players**2
 
-    def of_enumeration(self, coalitions: CoalitionArray) -> FloatArray:
+    def enumeration_variances(self, coalitions: CoalitionArray) -> FloatArray:
         """Return the variances of the Shapley values from all coalitions, (R, M, K).
 
         A coalition and its complement have opposite weights w in φ_i, so that φ_i is the sum of

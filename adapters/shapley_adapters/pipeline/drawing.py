@@ -364,10 +364,12 @@ def _levels_of_process(
     n_backgrounds, limit = game.n_backgrounds, settings.max_model_rows
     if not (estimator.has_process and isinstance(game, LevelledGame) and limit is not None):
         return None
-    n_most = min(settings.budget or np.inf, 2.0 ** max(sizes))
-    is_few = limit < min(n_most, _MOST_OF_PROCESS * game.n_players) * n_backgrounds
     fits = _FEWEST_PLAYERS <= game.n_players <= _MOST_PLAYERS and limit <= _MOST_MODEL_ROWS
-    if settings.interactions is not None or not (is_few and fits):
+    if settings.interactions is not None or not fits:
+        return None
+    n_all = 2 ** max(sizes)
+    n_most = min(settings.budget or n_all, n_all, _MOST_OF_PROCESS * game.n_players)
+    if limit >= n_most * n_backgrounds:
         return None
     columns = game.level_columns(0) if n_backgrounds >= _FEWEST_BACKGROUNDS else None
     if columns is None or len(columns[1]) > _MOST_COLUMNS:

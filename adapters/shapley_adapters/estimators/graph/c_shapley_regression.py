@@ -160,7 +160,7 @@ class ConnectedRegression(Estimator[Any]):
             [self._weights(design, start) for start in range(0, values.shape[1], _PROBES)],
             format="csr",
         ).T.tocsr()
-        added = errors.of_sums(weights, design.table.coalitions[0])
+        added = errors.sum_variances(weights, design.table.coalitions[0])
         return self.solve(design, values).with_variances(added)
 
     def shortfall(self, design: Design, request: DesignRequest) -> str | None:

@@ -88,7 +88,7 @@ class LinearDesign(WholeDesign):
 
     def added_variances(self, errors: ValueErrors) -> FloatArray:
         """Return what the errors of values add to the variances of attributions, (R, nodes, K)."""
-        return errors.of_sums(self.operator, self.table.coalitions[0])
+        return errors.sum_variances(self.operator, self.table.coalitions[0])
 
 
 class SumsOfValues(Protocol):

@@ -207,8 +207,8 @@ class BackgroundProcess:
     def fit(self, parts: Parts, targets: FloatArray) -> None:
         """Choose the hyperparameters with the largest likelihood, for targets, (n,), of variance 1.
 
-        Each step multiplies a variance by the root of its share in the values over its share in
-        the degrees of freedom, which is 1 at a maximum.
+        Each step multiplies a variance by its share in the values over its share in the degrees of
+        freedom, which is 1 at a maximum, and the weight of a player by the root of that.
         """
         of_players = self._main_effects(parts)  # (M, n, n)
         kernels = cache(self.levels.kernels(parts.levels_of_halves()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ...array_types import BoolArray, FloatArray, IntArray, ValueArray
 from ...coalitions.tables import pack, select_units, units_within
 from ...errors import InvalidArgumentError
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
-from ..value_errors import ValueErrors
+from ..value_errors import ValueErrors, complements
 from .background_process import (
     FIT_STEPS,
     MOST_INDUCING,
@@ -22,6 +22,9 @@ from .background_process import (
     parts_to_fit,
 )
 from .estimator import prior_shares
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,33 +48,23 @@ class DrawnValues(ValueErrors):
     levels: Sequence[Levels]
     is_random: bool = False
 
-    def first(self, n_coalitions: int) -> DrawnValues:
+    def first(self, n_coalitions: int) -> Self:
         """Return those of the first coalitions."""
         draws, drawn = self.draws[:, :n_coalitions], self.drawn[:, :n_coalitions]
-        return self._with(super().first(n_coalitions), draws=draws, drawn=drawn)
+        return replace(super().first(n_coalitions), draws=draws, drawn=drawn)
 
-    def subset_rows(self, indices: IntArray | slice) -> DrawnValues:
+    def subset_rows(self, indices: IntArray | slice) -> Self:
         """Return those of some rows."""
-        return self._with(
+        return replace(
             super().subset_rows(indices),
             draws=self.draws[indices],
             drawn=self.drawn[indices],
             levels=[self.levels[row] for row in np.arange(len(self.levels))[indices]],
         )
 
-    def times(self, factors: FloatArray) -> DrawnValues:
+    def times(self, factors: FloatArray) -> Self:
         """Return those of values times factors, (R, 1, K)."""
-        return self._with(super().times(factors), draws=self.draws * factors[:, :, None])
-
-    def _with(self, errors: ValueErrors, **changes: Any) -> DrawnValues:
-        """Return other errors with draws of which some fields are changed."""
-        return replace(
-            self,
-            odd=errors.odd,
-            even=errors.even,
-            covariances=errors.covariances,
-            **changes,
-        )
+        return replace(super().times(factors), draws=self.draws * factors[:, :, None])
 
 
 @dataclass(frozen=True)
@@ -168,7 +161,6 @@ class BackgroundRegression(Estimator[BackgroundDesign]):
         for row in range(n_rows):
             table = design.table.coalitions[min(row, len(design.table.coalitions) - 1)]
             means[row], standard_errors[row] = _posterior(
-                design,
                 table,
                 errors.draws[row],
                 errors.drawn[row],
@@ -183,7 +175,6 @@ class BackgroundRegression(Estimator[BackgroundDesign]):
 
 
 def _posterior(
-    design: BackgroundDesign,
     coalitions: BoolArray,
     draws: ValueArray,
     drawn: BoolArray,
@@ -192,15 +183,16 @@ def _posterior(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the attributions of one row and their standard errors, (M, K)."""
     n_backgrounds = drawn.shape[1]
-    firsts, order = np.unique(design.pairs[:, 0], return_index=True)
-    pairs = design.pairs[np.sort(order)] if len(firsts) else design.pairs
-    of_pair, backgrounds = np.nonzero(drawn[pairs[:, 0]])
+    first, second = complements(coalitions)
+    is_pair = (second >= 0) & (first > 1)  # no half of one, and not the ends
+    first, second = first[is_pair], second[is_pair]
+    of_pair, backgrounds = np.nonzero(drawn[first])
     ends = (draws[1] - draws[0]) / 2  # (D, K)
-    others = (draws[pairs[of_pair, 0], backgrounds] - draws[pairs[of_pair, 1], backgrounds]) / 2
+    others = (draws[first[of_pair], backgrounds] - draws[second[of_pair], backgrounds]) / 2
     odd = np.concatenate([ends, others])
     parts = Parts(
         np.concatenate(
-            [np.ones((n_backgrounds, levels.n_players), dtype=bool), coalitions[pairs[of_pair, 0]]]
+            [np.ones((n_backgrounds, levels.n_players), dtype=bool), coalitions[first[of_pair]]]
         ),
         np.concatenate([np.arange(n_backgrounds), backgrounds]),
         np.arange(len(odd)) < (0 if is_random else n_backgrounds),

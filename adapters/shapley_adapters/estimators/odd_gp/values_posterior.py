@@ -82,7 +82,7 @@ class _Regression:
         n_blocks = -(-n // _MOST_TOGETHER)
         ends = [block * n // n_blocks for block in range(n_blocks + 1)]
 
-        def of_block(start: int, stop: int) -> _Regression:
+        def block_regression(start: int, stop: int) -> _Regression:
             rows = slice(start, stop)
             part = products.subset_values(rows)
             kernel = part.kernel(prior)
@@ -102,7 +102,7 @@ class _Regression:
                 float(np.log(np.diagonal(factor)).sum()),
             )
 
-        return reduce(cls.plus, starmap(of_block, pairwise(ends)))
+        return reduce(cls.plus, starmap(block_regression, pairwise(ends)))
 
     def plus(self, other: _Regression) -> _Regression:
         """Return that of two independent blocks of values."""
