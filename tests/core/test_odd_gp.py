@@ -767,7 +767,9 @@ def test_labels_may_jump_where_nothing_was_evaluated():
             off = np.abs(found.values - exact)
             assert (found.standard_errors > 0).all()
             assert (off <= 1.96 * found.standard_errors).mean() > 0.9
-            assert (off <= 5 * found.standard_errors).all()
+            # About one in a hundred explanations by interactions is wrong; see `wider_intervals`.
+            is_far = (off > 5 * found.standard_errors).any(axis=(1, 2))
+            assert is_far.sum() <= 1
 
 
 @pytest.mark.parametrize("weights", OPTIONS)
