@@ -10,9 +10,11 @@ import shap
 import shap_ext
 from shap_ext.maskers import Superpixels
 from shapley_adapters.errors import (
+    BudgetError,
     InvalidArgumentError,
     InvalidArgumentTypeError,
     MissingPackageError,
+    ShapleyExtWarning,
 )
 from tests.helpers.brute_force import shapley_values
 from tests.shap_host.games import ROUNDING, Seen
@@ -297,3 +299,17 @@ def test_scikit_image_is_named_where_it_is_missing(monkeypatch):
         Superpixels(10, method="slic")
     with pytest.raises(MissingPackageError, match="inpaint.*text-and-images"):
         Superpixels(10, "inpaint")
+
+
+def test_pixels_are_told_how_to_get_superpixels():
+    remedy = r"Superpixels\(50\) takes 800 evaluations"
+    explainer = shap.Explainer(
+        must_not_be_called, np.zeros((1, 224, 224, 3)), algorithm="oddgp", seed=0
+    )
+    with pytest.raises(BudgetError, match=rf"(?s)150528 numbers.*{remedy}"):
+        explainer(np.ones((1, 224, 224, 3)))
+    small = shap.Explainer(
+        lambda x: x.sum(axis=(1, 2)), np.zeros((1, 32, 32)), algorithm="oddgp", seed=0
+    )
+    with pytest.warns(ShapleyExtWarning, match=remedy):
+        small(np.ones((1, 32, 32)), max_evals=100)
