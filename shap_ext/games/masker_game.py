@@ -167,16 +167,21 @@ class MaskerGame(GameOfModel):
     def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
         """Return the columns, (B + 1, D), of the row and of its masked rows, and their players.
 
-        None unless the model's only input is a table with a column for each entry of the mask.
+        None unless the model's only input is a table with a column for each entry of the mask, or
+        an image with segments.
         """
-        players = self.players_of_rows[row]
+        players, segments = self.players_of_rows[row], self.rows[row].segments[0]
         present, absent = (
             as_arrays(self.rows[row](np.full(len(players), is_present)))
             for is_present in (True, False)
         )
-        if len(absent) != 1 or np.shape(absent[0])[1:] != (len(players),):
+        shape = (len(players),) if segments is None else segments.shape
+        if len(absent) != 1 or np.shape(absent[0])[1:] != shape:
             return None
-        return np.concatenate([np.asarray(present[0])[:1], np.asarray(absent[0])]), players
+        columns = np.concatenate([np.asarray(present[0])[:1], np.asarray(absent[0])])
+        if segments is None:
+            return columns, players
+        return columns.reshape(len(columns), -1), players[segments.ravel()]
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the masked rows of each pair."""

@@ -165,14 +165,22 @@ def test_integers_stay_integers_and_equal_segments_cost_nothing():
     assert {call.dtype for call in seen.calls} == {np.dtype(np.uint8)}
 
 
-def test_rows_of_the_model_are_counted_with_several_backgrounds():
-    seen = Seen(model)
-    explainer = shap.Explainer(seen, Superpixels((3, 4), OTHERS), algorithm="oddgp", seed=0)
-    exact = shap.Explainer(model, Superpixels((3, 4), OTHERS), algorithm="enumeration")(IMAGES)
-    found = explainer(IMAGES, max_model_rows=300, error_bounds=True)
-    assert sum(map(len, seen.calls)) <= 600
+def test_each_coalition_is_evaluated_on_some_of_many_backgrounds():
+    """And the rows of the model tell something about all of them, as with a table."""
+    light = np.linspace(0, 2, 30)[:, None, None, None]
+    many = light * np.random.default_rng(4).random((30, 6, 8, 3))
+    masker, arguments = Superpixels((3, 4), many), {"max_model_rows": 400, "error_bounds": True}
+    exact = shap.Explainer(model, masker, algorithm="leastsquares", seed=0)(IMAGES, max_evals=1000)
+    explainer = shap.Explainer(model, masker, algorithm="oddgp", seed=0)
+    found = explainer(IMAGES, **arguments)
+    assert explainer.last_estimate.model_rows.max() <= 400
     z = (found.values - exact.values) / found.error_std
     assert np.sqrt(np.square(z[:, ::2, ::2, 0]).mean()) < 2  # 72 values of 12 segments
+    groups = masker.row(IMAGES[0]).places
+    of_table = shap.Explainer(model, many, algorithm="oddgp", seed=0, groups=groups)(
+        IMAGES, **arguments
+    )
+    np.testing.assert_allclose(found.error_std.mean(), of_table.error_std.mean(), rtol=0.2)
 
 
 def test_streams_interactions_and_copies():
