@@ -21,7 +21,7 @@ from ..attributions.coalition_attribution import CoalitionAttribution
 from ..captum_internals import DEFAULT_GEN_ARGS, readable_tokens
 from ..games.answer_scores import Answers, AnswerScores
 from ..games.language_models import AnswersPrompts, LanguageModel
-from ..games.remote_language_models import RemoteModel
+from ..games.remote_language_models import RemoteLanguageModel
 from ..inputs.prompts import answer_tokens, check_answer, check_prompt, players_of_parts, skip
 from ..results.language_model_results import LLMAttributionResult
 
@@ -250,8 +250,18 @@ if hasattr(captum.attr, "RemoteLLMAttribution"):  # since captum 0.9
     class RemoteLLMAttribution(captum.attr.RemoteLLMAttribution, LLMAttribution):  # type: ignore[misc]
         """`captum.attr.RemoteLLMAttribution` that also accepts the methods of this package."""
 
+        def __init__(
+            self,
+            attr_method: Any,
+            tokenizer: Any,
+            provider: Any,
+            attr_target: str | Callable[[Answers], Any] = "log_prob",
+        ) -> None:
+            # captum's own constructor comes next.
+            super().__init__(attr_method, tokenizer, provider, attr_target)  # type: ignore[call-arg]
+
         def _answering_model(self) -> AnswersPrompts:
-            return RemoteModel(self.provider, self.tokenizer)
+            return RemoteLanguageModel(self.provider, self.tokenizer)
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class LanguageModel:
         types = {p.dtype for p in self.model.parameters() if p.is_floating_point()}
         self.rounding = max((torch.finfo(dtype).eps for dtype in types), default=0.0)
         self._parameters = inspect.signature(self.model.forward).parameters
-        config = getattr(self.model, "config", None)
+        config: Any = getattr(self.model, "config", None)
         if getattr(config, "is_encoder_decoder", False):
             raise InvalidArgumentError(
                 f"The model, {type(self.model).__name__}, reads the prompt with an encoder and "
@@ -162,10 +162,11 @@ class LanguageModel:
     def _arguments(self, prompt: Prompt) -> dict[str, Any]:
         """Return a prompt as arguments of the model."""
         if isinstance(prompt, str):
-            prompt = self.tokenizer.encode(prompt, return_tensors="pt")
-        if isinstance(prompt, Tensor):
-            return {"input_ids": prompt.to(self.device, torch.long)}
-        return dict(prompt)
+            tokens: Tensor = self.tokenizer.encode(prompt, return_tensors="pt")
+            prompt = tokens
+        if isinstance(prompt, Mapping):
+            return dict(prompt)
+        return {"input_ids": prompt.to(self.device, torch.long)}
 
     def _passes(self, prompts: Sequence[Prompt], n_tokens: int) -> list[list[dict[str, Any]]]:
         """Return the prompts of each pass; those with more than tokens, as images, run alone."""

@@ -15,7 +15,7 @@ from .language_models import Prompt
 
 
 @dataclass
-class RemoteModel:
+class RemoteLanguageModel:
     """A language model behind an interface of captum, which takes one prompt at a time.
 
     Attributes

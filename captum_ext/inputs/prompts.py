@@ -13,7 +13,7 @@ from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 
-def check_prompt(inp: Any, kinds: tuple[type, ...]) -> None:
+def check_prompt(inp: Any, kinds: tuple[Any, ...]) -> None:
     """Refuse what is no prompt of one of captum's kinds, or has no parts to tell apart.
 
     Raises

@@ -1,6 +1,7 @@
 """captum's LLMAttribution with the methods of this package: its arguments, inputs and results."""
 
 import inspect
+from typing import Any
 
 import captum.attr
 import numpy as np
@@ -212,10 +213,10 @@ def test_the_method_itself_is_left_as_it_is():
 @pytest.mark.parametrize("method", [FeatureAblation, ShapleyValueSampling, KernelShap])
 def test_captums_own_methods_give_their_numbers_in_fewer_passes(method, per_pass):
     target = torch.tensor(TOKENIZER.encode(TARGET, add_special_tokens=False))
-    options = {} if method is FeatureAblation else {"n_samples": 20}
+    options: dict[str, Any] = {} if method is FeatureAblation else {"n_samples": 20}
     results, passes = [], []
     for kind in (LLMAttribution, captum.attr.LLMAttribution):
-        more = {"use_cached_outputs": False}
+        more: dict[str, Any] = {"use_cached_outputs": False}
         if kind is LLMAttribution:
             more = {"perturbations_per_eval": per_pass}
         torch.manual_seed(0)
