@@ -131,6 +131,7 @@ class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[mi
         for cell, width in zip(axes.texts, widths.ravel(), strict=True):
             if width > 0:
                 cell.set_text(f"{cell.get_text()}\n± {width:.2g}")
+        axes.set_xlabel(f"±: {percent(level)} intervals")
         return _shown_or_returned(figure, axes, show)
 
     def plot_interactions(
@@ -165,6 +166,7 @@ class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[mi
         places = range(len(values))
         axes.set_xticks(places, self.player_names, rotation=30, ha="right")
         axes.set_yticks(places, self.player_names)
+        axes.set_xlabel("±: standard errors")
         figure.colorbar(image, label="main effects, and half of each interaction")
         figure.tight_layout()
         return _shown_or_returned(figure, axes, show)

@@ -317,6 +317,7 @@ def test_plots_show_intervals():
     plt.close(figure)
     figure, axes = result.plot_token_attr()
     assert all("±" in cell.get_text() for cell in axes.texts)
+    assert axes.get_xlabel() == "±: 95 % intervals"
     plt.close(figure)
     for token in (None, 2):
         figure, axes = result.plot_interactions(token=token)
