@@ -34,9 +34,9 @@ from ...coalitions.tables import (
 from ...errors import InvalidArgumentError
 from ...interactions.result import PairSolution
 from ..linear_algebra import ConstrainedFit, RidgeFit, fit_with_fixed_sum
+from ..order_designs import OrdersDesign, draw_orders, solve_orders, solve_orders_with_errors
 from ..pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
-from ..random_order import RandomOrder, RandomOrderDesign
 from ..value_errors import ValueErrors
 from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 
@@ -146,7 +146,7 @@ class LeastSquaresDesign(Design):
 
 
 @dataclass(frozen=True)
-class LeastSquares(Estimator[LeastSquaresDesign | RandomOrderDesign]):
+class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
     """Regression of the values on the present players, weighted by the Shapley kernel.
 
     Coalition sizes are enumerated if the expected draws would cover all their coalitions, from the
@@ -195,16 +195,18 @@ class LeastSquares(Estimator[LeastSquaresDesign | RandomOrderDesign]):
         return pair_memory(n_players, budget // 2 if self.paired else budget)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return that of random orders."""
-        return self._orders.minimum_budget(n_players, with_errors)
+        """Return that of random orders; see `RandomOrder`."""
+        if with_errors:
+            return 6 if self.paired else 2 * n_players
+        return 4 if self.paired else 3
 
     def useful_budget(self, n_players: int) -> int:
         """Return the cost of one order of all players."""
-        return self._orders.useful_budget(n_players)
+        return (n_players - 1) * (2 if self.paired else 1) + 2
 
     def first_check(self, n_players: int) -> int:
         """Return four times the cost of single players, their complements and two draws."""
-        return 4 * self._singles_budget(n_players, needs_errors=True)
+        return 4 * (2 * n_players + (6 if self.paired else 4))
 
     def memory(self, n_players: int, budget: int) -> int:
         """Return the memory of the coalitions, of which more are drawn than evaluated."""
@@ -217,27 +219,19 @@ class LeastSquares(Estimator[LeastSquaresDesign | RandomOrderDesign]):
         n_equations = budget / (2 if self.paired else 1)
         return Operations(once=3.0 * n_equations * n_players**2 + n_players**3)
 
-    @property
-    def _orders(self) -> RandomOrder:
-        """The estimator of few evaluations."""
-        return RandomOrder(antithetic=self.paired)
-
-    def _singles_budget(self, n_players: int, needs_errors: bool) -> int:
-        n_drawn = 2 * (2 if self.paired else 1) if needs_errors else 0
-        return 2 * n_players + 2 + n_drawn
-
     def _has_few(self, n_players: int, budget: int, needs_errors: bool = False) -> bool:
         """Return whether a budget pays for orders only."""
-        least = self._singles_budget(n_players, needs_errors)
+        n_drawn = 2 * (2 if self.paired else 1) if needs_errors else 0
+        least: float = 2 * n_players + 2 + n_drawn
         if n_players > _MANY_PLAYERS:
             kernel = kernel_mass(n_players)
             least = max(least, 2 + 2 * n_players / (kernel[0] + kernel[-1]))
         return budget < least
 
-    def design(self, request: DesignRequest) -> LeastSquaresDesign | RandomOrderDesign:
+    def design(self, request: DesignRequest) -> LeastSquaresDesign | OrdersDesign:
         """Enumerate some sizes, and draw coalitions of the other sizes; or draw orders."""
         if self._has_few(request.n_players, request.budget, request.needs_errors):
-            return self._orders.design_with_blocks(request)
+            return draw_orders(request, self.paired)
         n_players = request.n_players
         unit_size = 2 if self.paired else 1
         n_planned = (request.planned - 2) // unit_size
@@ -302,10 +296,10 @@ class LeastSquares(Estimator[LeastSquaresDesign | RandomOrderDesign]):
             np.repeat(n_units, counts)[order],
         )
 
-    def solve(self, design: LeastSquaresDesign | RandomOrderDesign, values: ValueArray) -> Solution:
+    def solve(self, design: LeastSquaresDesign | OrdersDesign, values: ValueArray) -> Solution:
         """Solve the regression; sandwich errors from the residuals of the drawn equations."""
-        if isinstance(design, RandomOrderDesign):
-            return self._orders.solve(design, values)
+        if isinstance(design, OrdersDesign):
+            return solve_orders(design, values)
         empty, grand = values[:, :1], values[:, 1:2]
         if design.is_paired:
             first, second = (
@@ -329,7 +323,7 @@ class LeastSquares(Estimator[LeastSquaresDesign | RandomOrderDesign]):
 
     def solve_with_errors(
         self,
-        design: LeastSquaresDesign | RandomOrderDesign,
+        design: LeastSquaresDesign | OrdersDesign,
         values: ValueArray,
         errors: ValueErrors,
     ) -> Solution:
@@ -338,8 +332,8 @@ class LeastSquares(Estimator[LeastSquaresDesign | RandomOrderDesign]):
         These are those of equations that are always included and, where a stratum is drawn without
         replacement, the share by which the variance of its draws is reduced.
         """
-        if isinstance(design, RandomOrderDesign):
-            return self._orders.solve_with_errors(design, values, errors)
+        if isinstance(design, OrdersDesign):
+            return solve_orders_with_errors(design, values, errors)
         solution = super().solve_with_errors(design, values, errors)
         hidden = np.ones(len(design.members))
         hidden[design.is_drawn] -= _undrawn(design)
@@ -350,7 +344,7 @@ class LeastSquares(Estimator[LeastSquaresDesign | RandomOrderDesign]):
 
     def pair_interactions(
         self,
-        design: LeastSquaresDesign | RandomOrderDesign,
+        design: LeastSquaresDesign | OrdersDesign,
         values: ValueArray,
         errors: AttributionArray,
         index: str,
@@ -362,7 +356,7 @@ class LeastSquares(Estimator[LeastSquaresDesign | RandomOrderDesign]):
         of each player are known.
         """
         del index, value_errors  # there is one index, and the spread holds the errors
-        if isinstance(design, RandomOrderDesign):
+        if isinstance(design, OrdersDesign):
             raise InvalidArgumentError(
                 "interactions need single players, and the design has random orders. Use a budget "
                 "of interaction_budget at least."
