@@ -82,6 +82,7 @@ SHARED_BY_ESTIMATORS = {
     "checked_results",  # of estimators of other packages
     "cross_fitting",
     "linear_algebra",
+    "order_designs",
     "odd_gp",  # its regression, whose errors SHEAR estimates
     "pair_folds",
     "protocol",

@@ -238,7 +238,9 @@ class RandomOrderExplainer(SamplingExplainer):
 
     Unbiased; the values sum exactly to the model's output. A pair of orders of M features costs 2
     (M − 1) evaluations. Pairs make quadratic models exact. The counterpart of shap's permutation
-    explainer, for all rows at once and with standard errors.
+    explainer, for all rows at once and with standard errors. Fewer than 2 M evaluations, 4 at
+    least, pay for an order of blocks of features, which share the contribution of their block
+    equally. This is biased towards equal values, and a warning says how much.
 
     Parameters
     ----------
@@ -273,7 +275,9 @@ class LeastSquaresExplainer(SamplingExplainer):
     The values sum exactly to the model's output. By default the estimator is consistent, with a
     bias in proportion to 1 / budget. `unbiased=True` has no bias but a larger variance. The
     counterpart of shap's kernel explainer, for all rows at once, with pairs and standard errors.
-    Needs at least 2 M + 2 evaluations; the unbiased form needs 4.
+    Needs at least 4 evaluations. Few evaluations are spent on random orders, and the regression is
+    on differences of successive outputs: below 2 M + 2 or, with more than 30 features, until draws
+    of coalitions would cover the single features, at 8 to 15 evaluations per feature.
 
     Parameters
     ----------

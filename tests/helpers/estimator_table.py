@@ -130,7 +130,6 @@ def _shear(name, **facts):
 # A residual is divided by 1 − its leverage h, which makes its square too large by up to
 # 1/(1 − h); h averages 7/30 or less here.
 _OF_LEAST_SQUARES: dict[str, Any] = {
-    "least": lambda m: 2 * m + 2,
     "error_ratio": (0.9, 1.1 / (1 - 7 / 30)),
 }
 
@@ -161,7 +160,7 @@ ESTIMATORS = [
         core.RandomOrder,
         shap_ext.RandomOrderExplainer,
         captum_ext.RandomOrder,
-        least=lambda m: 2 * m,
+        least=_constant(4),
         is_in_matrix=True,
     ),
     Row(
@@ -171,7 +170,7 @@ ESTIMATORS = [
         captum_ext.RandomOrder,
         {"antithetic": False},
         exact_on_quadratic=False,
-        least=lambda m: m + 1,
+        least=_constant(3),
     ),
     *(
         Row(
@@ -184,6 +183,7 @@ ESTIMATORS = [
             keeps_null_players=False,
             exact_on_quadratic=paired,
             is_in_matrix=paired and sizes == "kernel",
+            least=_constant(4 if paired else 3),
             **_OF_LEAST_SQUARES,
         )
         for paired in (True, False)
@@ -201,6 +201,7 @@ ESTIMATORS = [
             keeps_null_players=False,
             exact_on_quadratic=paired,
             is_in_matrix=paired and sizes == "kernel",
+            least=_constant(4 if paired else 3),
             **_OF_LEAST_SQUARES,
         )
         for paired, sizes in ((True, "kernel"), (True, "leverage"), (False, "kernel"))

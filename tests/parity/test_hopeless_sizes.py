@@ -14,6 +14,7 @@ from shapley_adapters import memory_bounds
 from shapley_adapters.coalitions.tables import size_weights
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
 from shapley_adapters.estimators.pair_folds import pair_counts
+from shapley_adapters.estimators.protocol import DesignRequest
 from shapley_adapters.pipeline.designs import design_cache
 from tests.helpers.estimator_table import OF_CLASSES
 from tests.helpers.optional import captum_ext, torch
@@ -119,9 +120,17 @@ def test_seconds_of_our_own_work_are_not_worth_a_warning(name, much_memory):
 @pytest.mark.parametrize("options", [{}, {"replacement": False}, {"sizes": "leverage"}])
 def test_least_squares_of_more_coalitions_than_a_number_holds(options):
     """From about 1,030 players on, some sizes have more coalitions than the largest float."""
+    ends = np.array([[False], [True]]).repeat(1100, axis=1)
+    request = DesignRequest(1100, 16_800, 16_800, np.random.default_rng(0), ends)
+    design = core.LeastSquares(**options).design(request)
+    assert len(design.weights) == 8399
+    assert np.isfinite(design.weights).all()
+
+
+def test_least_squares_of_two_evaluations_for_each_of_many_players():
     weights = np.random.default_rng(0).normal(size=1100)
     explainer = shap.Explainer(
-        lambda x: x @ weights, np.zeros((1, 1100)), algorithm="leastsquares", seed=0, **options
+        lambda x: x @ weights, np.zeros((1, 1100)), algorithm="leastsquares", seed=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")

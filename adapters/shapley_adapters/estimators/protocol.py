@@ -263,7 +263,7 @@ class Estimator(Protocol[DesignT]):
 
     @property
     def is_unbiased(self) -> bool:
-        """Whether errors have mean 0 over the draws, for any game and any budget.
+        """Whether errors have mean 0 over the draws, for any game and any useful budget.
 
         The errors of rows with independent random draws then cancel in means over rows.
         """
@@ -283,6 +283,11 @@ class Estimator(Protocol[DesignT]):
 
     def useful_budget(self, n_players: int) -> int:
         """Return the evaluations below which attributions are far off; 0 if there is no bound."""
+        del n_players
+        return 0
+
+    def first_check(self, n_players: int) -> int:
+        """Return the evaluations before which a tolerance ends no row, beside four minima."""
         del n_players
         return 0
 

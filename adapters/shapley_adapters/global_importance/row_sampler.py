@@ -173,7 +173,10 @@ class RowSampler:
     @property
     def errors_cancel(self) -> bool:
         """Whether the errors of the rows are independent and have mean 0."""
-        return self.estimator.is_unbiased
+        n_players = int(self.game.active_players().sum(axis=1).max(initial=0))
+        useful = self.estimator.useful_budget(n_players)
+        budgets = [useful if rows.budget is None else rows.budget for rows in self.estimated]
+        return self.estimator.is_unbiased and min(budgets, default=useful) >= useful
 
     def draw(self, n_rows: int, budget: int | None) -> None:
         """Estimate further rows."""

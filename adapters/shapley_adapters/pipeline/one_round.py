@@ -146,7 +146,9 @@ def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) ->
         budget=settings.budget,
         check_evaluations=n_checks,
         rounding=float(getattr(game, "rounding", 0.0)),
-        errors_cancel=settings.independent_rows and estimator.is_unbiased,
+        errors_cancel=settings.independent_rows
+        and estimator.is_unbiased
+        and run.warnings.small_budget is None,
     )
 
 

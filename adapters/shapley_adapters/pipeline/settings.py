@@ -283,7 +283,8 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
         limit = max(limit, minimum)
     first_check = limit
     if has_tolerance:
-        first_check = min(limit, max(_FIRST_CHECK * minimum, 4 * n_players))
+        least = max(_FIRST_CHECK * minimum, 4 * n_players, estimator.first_check(n_players))
+        first_check = min(limit, least)
     enumerates_now = can_enumerate and n_all <= first_check
     return RowBudget(n_players, limit, minimum, first_check, can_enumerate, enumerates_now)
 

@@ -34,6 +34,7 @@ from ...coalitions.tables import (
 from ...errors import InvalidArgumentError
 from ...interactions.result import PairSolution
 from ..linear_algebra import ConstrainedFit, RidgeFit, fit_with_fixed_sum
+from ..order_designs import OrdersDesign, draw_orders, solve_orders, solve_orders_with_errors
 from ..pair_folds import CoalitionDraws, draw_by_kernel, solution_by_draws
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from ..value_errors import ValueErrors
@@ -42,6 +43,13 @@ from .pair_regression import PairFit, pair_budget, pair_memory, pair_targets
 _MANY_DRAWS = 3
 """With more drawn equations for each player than this, no ridge is needed: only few drawn equations
 let a regression follow their noise."""
+
+_MANY_PLAYERS = 30
+"""With more players than this, single players come first only where draws would cover them.
+
+Measured at 2 to 8 evaluations per player on sparse, dense, additive and saturating games, texts,
+votes and networks: orders have .1 to 1.5 times the error with 120 players, .65 times in the
+geometric mean; .9 times with 30 players, and 1.3 times with 11."""
 
 OPTIONS = """paired : bool
         Whether each coalition is evaluated with its complement; quadratic models are then exact.
@@ -100,6 +108,11 @@ class LeastSquaresDesign(Design):
             self.is_paired,
         )
 
+    @property
+    def fewest_coalitions(self) -> int:
+        """Those of single players, their complements and two draws."""
+        return int(2 * (1 + self.members.shape[1] + self.positions.shape[1]))
+
     @cached_property
     def fit(self) -> ConstrainedFit:
         """The regression without its targets."""
@@ -133,12 +146,22 @@ class LeastSquaresDesign(Design):
 
 
 @dataclass(frozen=True)
-class LeastSquares(Estimator[LeastSquaresDesign]):
+class LeastSquares(Estimator[LeastSquaresDesign | OrdersDesign]):
     """Regression of the values on the present players, weighted by the Shapley kernel.
 
     Coalition sizes are enumerated if the expected draws would cover all their coalitions, from the
     smallest and largest sizes inwards. Coalitions of the other sizes are drawn. Efficiency holds
     exactly. The estimate is consistent; its bias is proportional to the inverse of the budget.
+
+    Few values of drawn coalitions do not determine the attributions of many players, and about as
+    many values as players determine them badly. So a small budget is spent on random orders. The
+    errors of similar coalitions are much alike. The equations are therefore differences of
+    successive values, with weights 1 / number of players between them. Their solution is the mean
+    over orders, and the last order has blocks of players if the budget does not pay for all of it.
+    The solution is linear in the game and, from one order on, exact for additive games; with less
+    than an order it is biased towards the equal split. A budget is small if it does not pay for all
+    single players or, with more than 30 players, if draws by the kernel would not cover them.
+    `sizes` and `replacement` then do not matter.
 
     Parameters
     ----------
@@ -172,12 +195,18 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         return pair_memory(n_players, budget // 2 if self.paired else budget)
 
     def minimum_budget(self, n_players: int, with_errors: bool = False) -> int:
-        """Return the cost of single players, their complements, the empty and full coalition.
+        """Return that of random orders; see `RandomOrder`."""
+        if with_errors:
+            return 6 if self.paired else 2 * n_players
+        return 4 if self.paired else 3
 
-        Errors need two more draws.
-        """
-        n_drawn = 2 * (2 if self.paired else 1) if with_errors else 0
-        return 2 * n_players + 2 + n_drawn
+    def useful_budget(self, n_players: int) -> int:
+        """Return the cost of one order of all players."""
+        return (n_players - 1) * (2 if self.paired else 1) + 2
+
+    def first_check(self, n_players: int) -> int:
+        """Return four times the cost of single players, their complements and two draws."""
+        return 4 * (2 * n_players + (6 if self.paired else 4))
 
     def memory(self, n_players: int, budget: int) -> int:
         """Return the memory of the coalitions, of which more are drawn than evaluated."""
@@ -185,11 +214,24 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
 
     def operations(self, n_players: int, budget: int) -> Operations:
         """Return those of the matrix of the regression, its factor, and the influences."""
+        if self._has_few(n_players, budget):
+            return Operations()
         n_equations = budget / (2 if self.paired else 1)
         return Operations(once=3.0 * n_equations * n_players**2 + n_players**3)
 
-    def design(self, request: DesignRequest) -> LeastSquaresDesign:
-        """Enumerate some sizes, and draw coalitions of the other sizes."""
+    def _has_few(self, n_players: int, budget: int, needs_errors: bool = False) -> bool:
+        """Return whether a budget pays for orders only."""
+        n_drawn = 2 * (2 if self.paired else 1) if needs_errors else 0
+        least: float = 2 * n_players + 2 + n_drawn
+        if n_players > _MANY_PLAYERS:
+            kernel = kernel_mass(n_players)
+            least = max(least, 2 + 2 * n_players / (kernel[0] + kernel[-1]))
+        return budget < least
+
+    def design(self, request: DesignRequest) -> LeastSquaresDesign | OrdersDesign:
+        """Enumerate some sizes, and draw coalitions of the other sizes; or draw orders."""
+        if self._has_few(request.n_players, request.budget, request.needs_errors):
+            return draw_orders(request, self.paired)
         n_players = request.n_players
         unit_size = 2 if self.paired else 1
         n_planned = (request.planned - 2) // unit_size
@@ -254,8 +296,10 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
             np.repeat(n_units, counts)[order],
         )
 
-    def solve(self, design: LeastSquaresDesign, values: ValueArray) -> Solution:
+    def solve(self, design: LeastSquaresDesign | OrdersDesign, values: ValueArray) -> Solution:
         """Solve the regression; sandwich errors from the residuals of the drawn equations."""
+        if isinstance(design, OrdersDesign):
+            return solve_orders(design, values)
         empty, grand = values[:, :1], values[:, 1:2]
         if design.is_paired:
             first, second = (
@@ -278,13 +322,18 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         return Solution(attributions, errors, n_drawn - 1)
 
     def solve_with_errors(
-        self, design: LeastSquaresDesign, values: ValueArray, errors: ValueErrors
+        self,
+        design: LeastSquaresDesign | OrdersDesign,
+        values: ValueArray,
+        errors: ValueErrors,
     ) -> Solution:
         """Solve the regression; the errors of values add to those that the spread does not show.
 
         These are those of equations that are always included and, where a stratum is drawn without
         replacement, the share by which the variance of its draws is reduced.
         """
+        if isinstance(design, OrdersDesign):
+            return solve_orders_with_errors(design, values, errors)
         solution = super().solve_with_errors(design, values, errors)
         hidden = np.ones(len(design.members))
         hidden[design.is_drawn] -= _undrawn(design)
@@ -295,7 +344,7 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
 
     def pair_interactions(
         self,
-        design: LeastSquaresDesign,
+        design: LeastSquaresDesign | OrdersDesign,
         values: ValueArray,
         errors: AttributionArray,
         index: str,
@@ -307,6 +356,11 @@ class LeastSquares(Estimator[LeastSquaresDesign]):
         of each player are known.
         """
         del index, value_errors  # there is one index, and the spread holds the errors
+        if isinstance(design, OrdersDesign):
+            raise InvalidArgumentError(
+                "interactions need single players, and the design has random orders. Use a budget "
+                "of interaction_budget at least."
+            )
         attributions = self.solve(design, values).values
         targets, sums = pair_targets(design, values, attributions)
         fit = design.pair_fit

@@ -1,0 +1,137 @@
+"""Least squares and random orders with half an evaluation to ten for each of many players."""
+
+import numpy as np
+import pytest
+
+import shapley_adapters as core
+from shapley_adapters.errors import ShapleyExtWarning
+from shapley_adapters.estimators.protocol import DesignRequest
+from tests.helpers.brute_force import game_shapley_values
+from tests.helpers.reference_games import FunctionGame, TableGame, random_game
+
+FEW = "ignore:.* is little for"
+N_PLAYERS = 40
+
+
+def estimate(function, estimator, budget, seed=0, n_players=N_PLAYERS):
+    settings = core.Settings(seed=seed, budget=budget)
+    return core.estimate(FunctionGame(function, n_players), estimator, settings)
+
+
+@pytest.mark.filterwarnings(FEW)
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("budget", [5, 9, 13, 18, 19])
+def test_orders_are_the_least_squares_of_differences_of_successive_values(paired, budget):
+    """Against a regression of least norm; weights are 1 / number of players of a block."""
+    n_players = 9
+    game = random_game(n_players, n_rows=2, n_outputs=2)
+    ends = np.array([[False], [True]]).repeat(n_players, axis=1)
+    request = DesignRequest(n_players, budget, budget, np.random.default_rng(budget), ends)
+    estimator = core.LeastSquares(paired)
+    design = estimator.design(request)
+    coalitions = design.table.coalitions[0]
+    assert budget - 1 <= len(coalitions) <= budget
+    values = game.values[:, coalitions @ (1 << np.arange(n_players))]
+    equations, targets = [], []
+    for chains in [*design.chains, *design.block_chains]:
+        for chain in chains:
+            members = np.diff(coalitions[chain].astype(float), axis=0)
+            roots = np.sqrt(members.sum(axis=1))[:, None]
+            equations.append(members / roots)
+            targets.append(np.diff(values[:, chain], axis=1) / roots)
+    flat = np.concatenate(targets, axis=1).transpose(1, 0, 2).reshape(-1, 4)
+    solution = np.linalg.lstsq(np.concatenate(equations), flat, rcond=None)[0]
+    expected = solution.reshape(n_players, 2, 2).transpose(1, 0, 2)
+    np.testing.assert_allclose(estimator.solve(design, values).values, expected, atol=1e-10)
+
+
+def triples(rng):
+    """Return a game with some large main effects and as many triples as players, and its values."""
+    weights = rng.normal(size=N_PLAYERS) * rng.exponential(size=N_PLAYERS)
+    strengths, exact = rng.normal(size=N_PLAYERS) / 2, weights.copy()
+    sets = np.array([rng.choice(N_PLAYERS, 3, replace=False) for _ in range(N_PLAYERS)])
+    np.add.at(exact, sets, strengths[:, None] / 3)  # each set shares its dividend equally
+    return lambda z: z @ weights + z[:, sets].all(axis=2) @ strengths, exact
+
+
+def means(rng):
+    """Return the mean of the weights of those present, of which one alone says far too much."""
+    weights = rng.normal(size=N_PLAYERS)
+    own = (1 / np.arange(1, N_PLAYERS + 1)).mean()  # the mean of 1 / size over positions
+    others = (own - 1 / N_PLAYERS) / (N_PLAYERS - 1)
+    exact = own * weights - others * (weights.sum() - weights)
+    return lambda z: z @ weights / np.maximum(z.sum(axis=1), 1), exact
+
+
+def networks(rng):
+    """Return sums of networks of seven players each, and their values by enumeration."""
+    subsets = [rng.choice(N_PLAYERS, 7, replace=False) for _ in range(20)]
+    layers = [(rng.normal(size=(7, 5)), rng.normal(size=5)) for _ in subsets]
+    bits = np.arange(2**7)[:, None] >> np.arange(7) & 1
+    exact = np.zeros(N_PLAYERS)
+    for subset, (first, last) in zip(subsets, layers, strict=True):
+        table = np.tanh(bits @ first + 0.5) @ last
+        exact[subset] += game_shapley_values(TableGame(table[None, :, None]))[0, :, 0]
+
+    def function(z):
+        parts = zip(subsets, layers, strict=True)
+        return sum(np.tanh(z[:, s].astype(float) @ a + 0.5) @ b for s, (a, b) in parts)
+
+    return function, exact
+
+
+@pytest.mark.filterwarnings(FEW)
+@pytest.mark.parametrize("estimator", [core.LeastSquares(), core.RandomOrder()], ids=["ls", "ro"])
+@pytest.mark.parametrize(("make", "least"), [(triples, 0.2), (means, 0.65), (networks, 0.3)])
+def test_errors_fall_with_the_budget(make, least, estimator):
+    """No peak where there are about as many values as players; intervals hold."""
+    games = [make(np.random.default_rng(seed)) for seed in range(8)]
+    errors, held = [], []
+    for per_player in (0.25, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 6, 8, 9, 10):
+        of_games = []
+        for seed, (function, exact) in enumerate(games):
+            found = estimate(function, estimator, round(per_player * N_PLAYERS) + 2, seed)
+            values = found.values[0, :, 0]
+            assert values.sum() == pytest.approx(exact.sum(), abs=1e-9)
+            of_games.append(np.abs(values - exact).sum() / np.abs(exact).sum())
+            lower, upper = (ends[0, :, 0] for ends in found.interval(0.95))
+            held.append(((lower <= exact) & (exact <= upper)).mean())
+        errors.append(np.mean(of_games))
+    assert max(errors) < 1.1
+    assert (np.array(errors) < 1.05 * np.minimum.accumulate(errors) + 0.02).all()
+    assert errors[-1] < least
+    assert 0.9 < np.mean(held) < 0.995
+
+
+@pytest.mark.parametrize("per_player", [2, 2.5, 5])
+def test_one_order_is_exact_for_games_of_pairs(per_player):
+    rng = np.random.default_rng(0)
+    weights, pairs = rng.normal(size=N_PLAYERS), np.triu(rng.normal(size=(N_PLAYERS, N_PLAYERS)), 1)
+    exact = weights + (pairs + pairs.T).sum(axis=1) / 2
+    for estimator in (core.LeastSquares(), core.RandomOrder()):
+        found = estimate(
+            lambda z: z @ weights + ((z @ pairs) * z).sum(axis=1),
+            estimator,
+            round(per_player * N_PLAYERS),
+        )
+        np.testing.assert_allclose(found.values[0, :, 0], exact, atol=1e-9)
+
+
+@pytest.mark.filterwarnings(FEW)
+@pytest.mark.parametrize("budget", [20, 60, 100, 250])
+def test_few_evaluations_are_linear_in_the_game(budget):
+    first, second = (triples(np.random.default_rng(seed))[0] for seed in (1, 2))
+    for estimator in (core.LeastSquares(), core.RandomOrder()):
+        alone, other, mixed = (
+            estimate(function, estimator, budget).values
+            for function in (first, second, lambda z: 2 * first(z) - 3 * second(z))
+        )
+        np.testing.assert_allclose(mixed, 2 * alone - 3 * other, atol=1e-10)
+
+
+@pytest.mark.parametrize("estimator", [core.LeastSquares(), core.RandomOrder()], ids=["ls", "ro"])
+def test_less_than_an_order_is_warned_of(estimator):
+    weights = np.arange(40.0)
+    with pytest.warns(ShapleyExtWarning, match="budget=40 is little for 40 players: below 80"):
+        found = estimate(lambda z: z @ weights, estimator, 40)
+    assert found.prior_shares[0] == pytest.approx(20 / 39)  # 20 blocks of two players
