@@ -14,9 +14,10 @@ import numpy.typing as npt
 from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, pack
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, first_row
+from ..estimators.draws import Draws
 from ..estimators.exact import FullDesign, solve_full
 from ..estimators.protocol import Design, Estimator, Solution
-from ..estimators.value_errors import Draws, most_surprising
+from ..estimators.random_answers import most_surprising
 from ..games.drawn_values import n_backgrounds_of
 from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
@@ -25,6 +26,7 @@ from ..games.value_memory import ValueMemory
 from ..graphs.player_graph import PlayerGraph
 from ..graphs.reading import graphs_of_rows
 from ..threads.thread_limits import one_blas_thread
+from .answer_plans import repeated_drawing
 from .designs import (
     GroupDesigns,
     PendingRows,
@@ -32,7 +34,7 @@ from .designs import (
     group_rows,
     group_rows_on_graphs,
 )
-from .drawing import Drawing, budgets_of_plans, repeated_drawing
+from .drawing import Drawing, budgets_of_plans
 from .result import Estimate
 from .run_warnings import RunWarnings
 from .scoring import Scoring

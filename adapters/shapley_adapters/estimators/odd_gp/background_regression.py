@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ...array_types import BoolArray, FloatArray, IntArray, ValueArray
+from ...coalitions.complements import complements
 from ...coalitions.tables import pack, select_units, units_within
 from ...errors import InvalidArgumentError
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
-from ..value_errors import ValueErrors, complements
+from ..value_errors import ValueErrors
 from .background_process import (
     FIT_STEPS,
     MOST_INDUCING,
@@ -171,7 +172,7 @@ class BackgroundRegression(Estimator[BackgroundDesign]):
         means += gaps / shape[1]
         shares = prior_shares(means, standard_errors)
         solution = Solution(means, standard_errors, prior_shares=shares)
-        return solution.with_variances(errors.of_ends(shape[1]))
+        return solution.with_variances(errors.variances_of_ends(shape[1]))
 
 
 def _posterior(

@@ -307,7 +307,7 @@ class OddGP(Estimator[OddDesign]):
         if isinstance(design.draws, FoldedDraws) or not errors.odd.any():
             return super().solve_with_errors(design, values, errors)
         solution = self._solution(design, values, errors)
-        return solution.with_variances(errors.of_ends(design.table.coalitions.shape[2]))
+        return solution.with_variances(errors.variances_of_ends(design.table.coalitions.shape[2]))
 
     def _solution(
         self, design: OddDesign, values: ValueArray, errors: ValueErrors | None = None
