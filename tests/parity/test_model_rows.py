@@ -312,6 +312,18 @@ def test_traces_and_tolerances():
     assert traced.values.shape == (3, M)
 
 
+@pytest.mark.filterwarnings("ignore:.*tolerance")
+@pytest.mark.parametrize("algorithm", ["randomorder", "owen"])
+def test_units_that_could_end_in_an_enumeration_keep_their_draws(algorithm):
+    """The budget pays for six draws of each coalition. Errors are 21, correlated in each row."""
+    explainer = shap.Explainer(Model(), BACKGROUND, algorithm=algorithm, seed=0)
+    limit = B + 1 + 6 * (2**M - 2)
+    found = explainer(X, max_model_rows=limit, tolerance=1e-6, silent=True)
+    z = (found.values - EXACT) / explainer.last_estimate.standard_errors[..., 0]
+    assert np.sqrt(np.mean(z**2)) < 2
+    assert (explainer.last_estimate.model_rows <= limit).all()
+
+
 def test_streams_hold_the_same_values(tmp_path):
     expected = explained(seed=5)[0].values
     explainer = shap.Explainer(Model(), BACKGROUND, algorithm="oddgp", seed=5)

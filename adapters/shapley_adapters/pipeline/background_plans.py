@@ -206,6 +206,8 @@ class _Planner:
         if estimator.has_units:
             n_of_each = -(-left // (n_all - 2))
             n_inner = max(left // n_of_each, minimum - 2)
+            if self.settings.tolerance is not None:  # units end in no enumeration: it has no units
+                n_inner = min(n_inner, 2**n_players - 3)
             return DrawPlan(2 + n_inner, n_of_each, n_of_each, left)
         # The noise of background rows falls with the root of their number, what few coalitions
         # leave much faster with these: the fewer rows, the fewer coalitions are enough.
