@@ -32,12 +32,16 @@ class ValueErrors:
         Covariances of the two; for the complement, they have the other sign. 0 where None.
     freedom : float
         Degrees of freedom of the variances, of random models; infinite for background rows.
+    exponents : array, (R, 1, K), optional
+        Where squares of values are no numbers, the variances are those of the values times 2 to
+        minus these powers.
     """
 
     odd: FloatArray
     even: FloatArray
     covariances: FloatArray | None = None
     freedom: float = np.inf
+    exponents: IntArray | None = None
 
     @property
     def variances(self) -> FloatArray:
@@ -51,11 +55,18 @@ class ValueErrors:
 
     def subset_rows(self, indices: IntArray | slice) -> Self:
         """Return those of some rows."""
-        return self._changed(lambda part: part[indices])
+        exponents = None if self.exponents is None else self.exponents[indices]
+        return replace(self._changed(lambda part: part[indices]), exponents=exponents)
 
-    def times(self, factors: FloatArray) -> Self:
-        """Return the variances of values times factors, (R, 1, K)."""
-        return self._changed(lambda part: part * factors**2)
+    def at_scale(self, exponents: IntArray) -> Self:
+        """Return the variances of the values times 2 to minus these powers, (R, 1, K)."""
+        own = 0 if self.exponents is None else self.exponents
+        changed = self._changed(lambda part: np.ldexp(part, 2 * (own - exponents)))
+        return replace(changed, exponents=None)
+
+    def in_units_of_values(self, errors: FloatArray) -> FloatArray:
+        """Return standard errors, (R, n, K), that come from these variances."""
+        return errors if self.exponents is None else np.ldexp(errors, self.exponents)
 
     def _changed(self, change: Callable[[FloatArray], FloatArray]) -> Self:
         """Return the same with each array changed."""

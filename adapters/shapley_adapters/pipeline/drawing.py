@@ -19,6 +19,7 @@ from ..games.game import Game
 from .designs import RowGroup
 from .process_levels import FEWEST_PLAYERS, GameLevels
 from .settings import RowBudget, Settings, checked_budgets
+from .solutions import ValueScales
 
 MORE_FOR_SINGLES = 2
 """Single players have so many times the background rows of other coalitions: they weigh more."""
@@ -81,9 +82,15 @@ class Drawing:
 
         Those of `Draws.means`, with the draws where the estimator needs them.
         """
+        n_rows, n_coalitions, _ = values.shape
+        by_draw = values.reshape(n_rows, n_coalitions * self.draws.n_draws, -1)
+        scales = ValueScales.from_values(by_draw)
+        near_one = scales.near_one(by_draw).reshape(values.shape)
         if self.levels is None or group.n_players < FEWEST_PLAYERS:
-            return self.draws.means(values, table, drawn)
-        return self.levels.means(self.draws, group, values, table, drawn)
+            means, errors = self.draws.means(near_one, table, drawn)
+        else:
+            means, errors = self.levels.means(self.draws, group, near_one, table, drawn)
+        return scales.original(means), replace(errors, exponents=scales.exponents)
 
     def game(self, game: Game) -> SingleDraws:
         """Return the game of single draws."""

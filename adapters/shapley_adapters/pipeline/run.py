@@ -508,13 +508,13 @@ class Run:
         n_backgrounds = n_backgrounds_of(self.game)
         if drawing is None or of_values is None or drawn is None:
             result.model_rows[rows] = result.evaluations[rows] * n_backgrounds
-            if of_values is not None:
-                result.value_errors[rows] = np.sqrt(of_values.variances.mean(axis=1)[indices])
         else:
             n_draws = drawn[:, : pending.values.shape[1]].sum(axis=(1, 2))
             each = 1 if drawing.draws.is_background else n_backgrounds
             result.model_rows[rows] = each * (n_draws if len(n_draws) == 1 else n_draws[indices])
-            result.value_errors[rows] = np.sqrt(of_values.variances.mean(axis=1)[indices])
+        if of_values is not None:
+            mean_errors = np.sqrt(of_values.variances.mean(axis=1, keepdims=True))
+            result.value_errors[rows] = of_values.in_units_of_values(mean_errors)[indices, 0]
         if group.sources is not None and group.backward_passes is not None:
             result.cooperators[rows] = group.sources[indices]
             result.backward_passes[rows] = group.backward_passes[indices]

@@ -70,9 +70,11 @@ class DrawnValues(ValueErrors):
             levels=[self.levels[row] for row in np.arange(len(self.levels))[indices]],
         )
 
-    def times(self, factors: FloatArray) -> Self:
-        """Return those of values times factors, (R, 1, K)."""
-        return replace(super().times(factors), draws=self.draws * factors[:, :, None])
+    def at_scale(self, exponents: IntArray) -> Self:
+        """Return those of the values times 2 to minus these powers, (R, 1, K)."""
+        own = 0 if self.exponents is None else self.exponents
+        draws = np.ldexp(self.draws, (own - exponents)[:, :, None])
+        return replace(super().at_scale(exponents), draws=draws)
 
 
 @dataclass(frozen=True)
