@@ -8,7 +8,7 @@ with required_packages("captum_ext needs captum and torch", extra="captum"):
 
     del captum, torch
 
-from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
+from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
 
 from . import criteria
 from .aggregates.ava import AVA
@@ -62,6 +62,7 @@ __all__ = [
     "PerExample",
     "PlayerGraph",
     "RandomOrder",
+    "RemoteModel",
     "Semivalue",
     "Shared",
     "Shear",

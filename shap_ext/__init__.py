@@ -10,7 +10,7 @@ with required_packages("shap_ext needs shap", extra="shap"):
 
     del shap
 
-from shapley_adapters import Estimate, PlayerGraph, ValueFunction, draw_graph
+from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
 
 from . import criteria, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
@@ -63,6 +63,7 @@ __all__ = [
     "OwenExplainer",
     "PlayerGraph",
     "RandomOrderExplainer",
+    "RemoteModel",
     "SVARMExplainer",
     "SemivalueExplainer",
     "ShearExplainer",

@@ -36,7 +36,7 @@ NEEDS_TORCH = {
 # Folders, and modules beside them: each may import those of the floors before its own.
 FLOORS = {
     "shapley_adapters": [
-        {"array_types", "errors", "memory_bounds", "progress_bars"},
+        {"array_types", "errors", "memory_bounds", "model_usage", "progress_bars"},
         {
             "arguments",
             "coalitions",
@@ -49,7 +49,7 @@ FLOORS = {
             "torch_support",
         },
         {"games", "graphs", "workers"},
-        {"batches", "cooperators", "criteria", "interactions"},
+        {"batches", "cooperators", "criteria", "interactions", "remote"},
         {"aggregation", "estimators"},
         {"pipeline"},
         {"amortized", "global_importance", "streams"},

@@ -25,6 +25,7 @@ from .graphs.reading import read_graph
 from .pipeline.estimate import estimate
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
+from .remote.remote_model import RemoteModel
 
 __all__ = [
     "SVARM",
@@ -42,6 +43,7 @@ __all__ = [
     "Owen",
     "PlayerGraph",
     "RandomOrder",
+    "RemoteModel",
     "Semivalue",
     "Settings",
     "Shear",

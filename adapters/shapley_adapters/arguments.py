@@ -85,15 +85,18 @@ def _can_be_path(path: Path) -> bool:
     return "\0" not in str(path) and len(fsencode(path.name)) <= _LONGEST_NAME
 
 
+def checked_positive(name: str, value: Any, what: str = "a positive number") -> float:
+    """Return `value` as a float if it is a positive, finite number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidArgumentTypeError(f"{name} must be {what}; got {type(value).__name__}.")
+    if not 0 < float(value) < np.inf:
+        raise InvalidArgumentError(f"{name} must be {what}; got {value!r}.")
+    return float(value)
+
+
 def checked_seconds(name: str, value: Any) -> float:
     """Return `value` as a float if it is a positive number of seconds."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidArgumentTypeError(
-            f"{name} must be a positive number of seconds; got {type(value).__name__}."
-        )
-    if not 0 < float(value) < np.inf:
-        raise InvalidArgumentError(f"{name} must be a positive number of seconds; got {value!r}.")
-    return float(value)
+    return checked_positive(name, value, "a positive number of seconds")
 
 
 def check_unmasked(name: str, value: Any) -> None:

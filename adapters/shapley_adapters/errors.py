@@ -82,6 +82,10 @@ class FutureError(ShapleyExtError, RuntimeError):
     """A Future that the forward function returned ended with an error."""
 
 
+class RemoteCallError(ShapleyExtError, RuntimeError):
+    """A call of a remote model failed for good; no other one was started after it."""
+
+
 class CheckpointError(InvalidArgumentError):
     """Results on disk are damaged, or belong to another model, other data or another call."""
 

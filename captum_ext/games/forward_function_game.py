@@ -23,10 +23,11 @@ from shapley_adapters.errors import (
     InvalidArgumentError,
     ModelOutputError,
 )
-from shapley_adapters.games.batch_sizes import BatchBounds
+from shapley_adapters.games.batch_sizes import FIRST_ROWS, BatchBounds
 from shapley_adapters.games.evaluation import in_batches, in_double_precision, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
+from shapley_adapters.model_usage import Usage
 from shapley_adapters.torch_support.array_module import changing_layers, max_input_bytes
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
@@ -182,6 +183,11 @@ class ForwardFunctionGame:
         return bool(changing_layers(self.forward_func))
 
     @property
+    def usage(self) -> Usage | None:
+        """What a remote model was used for so far."""
+        return getattr(self.forward_func, "usage", None)
+
+    @property
     def rounding(self) -> float:
         """Relative rounding error of the output, known after the first evaluation."""
         return rounding_of(self._select.dtype)
@@ -195,6 +201,7 @@ class ForwardFunctionGame:
             self._example_bytes,
             self.baselines.n_draws,
             max_bytes=max_input_bytes(self.inputs[0].device),
+            first_rows=getattr(self.forward_func, "rows_at_once", FIRST_ROWS),
         )
 
     def active_players(self) -> BoolArray:

@@ -12,7 +12,7 @@ import shap
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.errors import InvalidArgumentTypeError
-from shapley_adapters.games.batch_sizes import BatchBounds
+from shapley_adapters.games.batch_sizes import FIRST_ROWS, BatchBounds
 from shapley_adapters.games.evaluation import OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
@@ -198,7 +198,10 @@ class TabularGame(MaskedTable):
         """Between which sizes of batches to choose."""
         row_bytes = self.rows.shape[1] * self.rows.itemsize
         return BatchBounds.from_bytes(
-            row_bytes, len(self.background), max_bytes=self.max_input_bytes
+            row_bytes,
+            len(self.background),
+            max_bytes=self.max_input_bytes,
+            first_rows=getattr(self.predict, "rows_at_once", FIRST_ROWS),
         )
 
     def active_players(self) -> BoolArray:

@@ -18,6 +18,7 @@ from shapley_adapters.array_types import FloatArray
 from shapley_adapters.errors import InvalidArgumentTypeError, ModelOutputError, warn_user
 from shapley_adapters.games.evaluation import OutputShape, in_double_precision
 from shapley_adapters.memory_bounds import MAX_INPUT_BYTES
+from shapley_adapters.model_usage import Usage
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from ..argument_types import Model, ModelOutput, Table
@@ -205,6 +206,11 @@ class GameOfModel:
     def max_input_bytes(self) -> int:
         """The bytes that the inputs of one batch may take: a share of the free memory of a GPU."""
         return int(getattr(self.predict, "max_input_bytes", MAX_INPUT_BYTES))
+
+    @property
+    def usage(self) -> Usage | None:
+        """What a remote model was used for so far."""
+        return getattr(self.predict, "usage", None)
 
     @property
     def rounding(self) -> float:

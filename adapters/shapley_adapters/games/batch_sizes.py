@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from ..memory_bounds import MAX_INPUT_BYTES
 
-_FIRST_ROWS, _MAX_ROWS = 64, 2**15
-"""Rows of the model's input in the first batch, and the most rows of a batch."""
+FIRST_ROWS, _MAX_ROWS = 64, 2**15
+"""Rows of the model's input in the first batch, and the most rows of a batch. Models that run many
+calls at once say by `rows_at_once` how many rows keep them busy."""
 
 _FIRST_EVALUATIONS = 16
 """The first batch has at least so many evaluations if memory allows it, and no smaller batch is
@@ -61,6 +62,7 @@ class BatchBounds:
         rows_each: int = 1,
         max_rows: int = _MAX_ROWS,
         max_bytes: int = MAX_INPUT_BYTES,
+        first_rows: int = FIRST_ROWS,
     ) -> BatchBounds:
         """Return the bounds for evaluations that take `rows_each` rows of the model's input.
 
@@ -74,9 +76,11 @@ class BatchBounds:
             The largest number of rows of a batch.
         max_bytes : int
             The largest memory of the inputs of a batch.
+        first_rows : int
+            The rows of the first batch.
         """
         bound = max(1, min(max_rows, max_bytes // max(1, row_bytes)) // rows_each)
-        return cls(min(max(_FIRST_EVALUATIONS, _FIRST_ROWS // rows_each), bound), bound)
+        return cls(min(max(_FIRST_EVALUATIONS, first_rows // rows_each), bound), bound)
 
 
 @dataclass

@@ -10,6 +10,8 @@ from .batch_sizes import BatchBounds
 if TYPE_CHECKING:
     import torch
 
+    from ..model_usage import Usage
+
 
 class Game(Protocol):
     """The games of all rows to explain: coalitions in, values out.
@@ -122,3 +124,8 @@ class WrappedGame:
     def rounding(self) -> float:
         """Relative rounding error of the model's output; 0 if it is unknown."""
         return float(getattr(self.game, "rounding", 0.0))
+
+    @property
+    def usage(self) -> Usage | None:
+        """What a remote model was used for so far; None for other models."""
+        return getattr(self.game, "usage", None)

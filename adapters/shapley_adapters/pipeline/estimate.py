@@ -66,18 +66,23 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     WorkerError
         If the model fails in a worker.
     """
-    if settings.max_seconds is not None:
-        settings = on_whole_background(n_backgrounds_of(game), settings, estimator)
-        return estimate_until(game, estimator, settings)
+    used = getattr(game, "usage", None)  # of a remote model
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
-    if may_choose and estimator.candidates and settings.max_model_rows is None:
-        return estimate_by_cost(game, estimator, settings)
-    if not estimator.candidates:
-        return estimate_round(game, estimator, settings)
-    if not settings.is_for_training and settings.max_model_rows is None:
-        settings = _saving_rows(game, settings)
-    return estimate_round(game, estimator.candidates[0], settings)
+    if settings.max_seconds is not None:
+        settings = on_whole_background(n_backgrounds_of(game), settings, estimator)
+        result = estimate_until(game, estimator, settings)
+    elif not estimator.candidates:
+        result = estimate_round(game, estimator, settings)
+    elif may_choose and settings.max_model_rows is None:
+        result = estimate_by_cost(game, estimator, settings)
+    else:
+        if not settings.is_for_training and settings.max_model_rows is None:
+            settings = _saving_rows(game, settings)
+        result = estimate_round(game, estimator.candidates[0], settings)
+    if used is not None:
+        result = replace(result, usage=getattr(game, "usage") - used)  # noqa: B009
+    return result
 
 
 def _saving_rows(game: Game, settings: Settings) -> Settings:

@@ -17,6 +17,7 @@ from ..estimators.protocol import Estimator
 from ..games.evaluation import Evaluator, Request
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
+from ..model_usage import Usage
 from ..progress_bars import BY_MEAN_SPEED
 from ..workers.worker_processes import jobs_of
 from .answer_plans import repeated_drawing
@@ -74,8 +75,10 @@ def estimate_round(
         disable=delay is None,
         **BY_MEAN_SPEED,
     ) as bar:
+        used = getattr(game, "usage", None)
+        advance = bar.update if used is None else partial(_advance, bar, game, used)
         evaluate = Evaluator(
-            run.evaluated_game, settings.batch_size, bar.update, is_timed=True, memory=memory
+            run.evaluated_game, settings.batch_size, advance, is_timed=True, memory=memory
         )
         if jobs.n_workers > 1:  # an error says which row it is, before the workers and in them
             name_row = partial(raise_with_row, game, n_draws=run.n_draws)
@@ -116,6 +119,12 @@ def estimate_round(
             estimate_in_workers(run, jobs, drawn_ends, evaluate, seconds, result)
         bar.total = bar.n  # designs may leave a few evaluations of the budget
     return _checked(result, run, ends, noise)
+
+
+def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
+    """Move the bar, and show what a remote model was used for."""
+    bar.set_postfix_str(str(game.usage - before), refresh=False)
+    bar.update(n_evaluations)
 
 
 def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) -> Estimate:

@@ -15,6 +15,7 @@ from ..array_types import AttributionArray, BoolArray, FloatArray, IntArray, Val
 from ..errors import FormerName, InvalidArgumentError
 from ..interactions.ranking import PairRanking, rank_pairs, rounding_of_rows
 from ..interactions.result import PairInteractions, freedom_of_pairs, interaction_values
+from ..model_usage import Usage
 from .solutions import Trace
 
 _ARRAYS = (
@@ -125,6 +126,8 @@ class Estimate:
         The relative rounding error of the model's outputs; 0 where it is unknown.
     trace : Trace, optional
         The estimates from the first evaluations, where the call asked for them.
+    usage : Usage, optional
+        Calls, repetitions, seconds and money of a `RemoteModel` in this process.
     errors_cancel : bool
         Whether the errors of different rows are independent and have mean 0, so that they cancel
         in means over rows: an unbiased estimator with independent draws.
@@ -153,6 +156,7 @@ class Estimate:
     rounding: float = 0.0
     trace: Trace | None = None
     errors_cancel: bool = False
+    usage: Usage | None = None
 
     def __repr__(self) -> str:
         """Summarize in one line; the arrays are long."""

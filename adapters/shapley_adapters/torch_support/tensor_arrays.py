@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,3 +38,15 @@ def array_of_tensor(tensor: Any) -> FloatArray:
     A copy is needed because models may reuse the memory of their output.
     """
     return np.array(array_of(tensor), dtype=np.float64)
+
+
+def joined_tensors(tensors: Sequence[Any]) -> Any:
+    """Return tensors one after the other."""
+    return sys.modules["torch"].cat(list(tensors))
+
+
+def tensor_beside(value: Any, array: Any) -> Any:
+    """Return an array as a tensor on the device of `value` if that is a tensor; else as it is."""
+    if not is_tensor(value):
+        return array
+    return sys.modules["torch"].from_numpy(array).to(value.device)

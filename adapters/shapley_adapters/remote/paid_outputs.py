@@ -1,0 +1,190 @@
+"""A file of the outputs that were paid for: atomic, for several processes, and without code.
+
+It is a database of SQLite with one table. A row's key is a digest of the name of the model and of
+the row itself, so that whatever asks for the same row finds its output: the same call after it was
+interrupted, a larger budget, another estimator, another process.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from ..errors import CheckpointError, InvalidArgumentTypeError, ModelOutputError, warn_user
+from ..games.fingerprints import fingerprint
+from ..torch_support.tensor_arrays import array_of, is_tensor
+from .model_rows import length_of
+
+_FORMAT = 0x5348_5031
+"""Marks the file as ours, with its version: `application_id` of SQLite."""
+
+_SECONDS_TO_WAIT = 60.0
+"""For another process that is writing."""
+
+_KEYS_AT_ONCE = 500
+"""SQLite takes up to 999 values in a statement."""
+
+_DROPPED = 10
+"""One in so many outputs is dropped where the file is too large."""
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS outputs (
+    number INTEGER PRIMARY KEY, key BLOB UNIQUE NOT NULL,
+    dtype TEXT NOT NULL, shape TEXT NOT NULL, numbers BLOB NOT NULL
+)
+"""
+
+
+@dataclass
+class PaidOutputs:
+    """The outputs of a model by its rows.
+
+    Attributes
+    ----------
+    path : Path
+        The file; it is made if it does not exist.
+    name : str
+        The model and its version.
+    max_bytes : int
+        The size from which on the oldest outputs are dropped.
+    """
+
+    path: Path
+    name: str
+    max_bytes: int
+    _is_warned: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the file, or refuse one of others."""
+        with self._database() as database:
+            (found,) = database.execute("PRAGMA application_id").fetchone()
+            tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if found != _FORMAT and (found or tables):
+                raise CheckpointError(
+                    f"memory={str(self.path)!r} is a database of another program or version. "
+                    "Choose another file."
+                )
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute(f"PRAGMA application_id = {_FORMAT}")
+            database.execute(_TABLE)
+
+    def keys(self, inputs: Sequence[Any], n_rows: int) -> list[bytes]:
+        """Return the key of each row."""
+        parts = [
+            _rows_of(value) if length_of(value) == n_rows else [value] * n_rows for value in inputs
+        ]
+        try:
+            return [fingerprint(self.name, *row) for row in zip(*parts, strict=True)]
+        except InvalidArgumentTypeError as error:
+            raise InvalidArgumentTypeError(
+                "memory= recognises rows by their content, which must be numbers, texts or times. "
+                "Convert the others inside call=, or leave memory= out."
+            ) from error
+
+    def find(self, keys: Sequence[bytes]) -> dict[bytes, npt.NDArray[Any]]:
+        """Return the outputs that are known."""
+        known = {}
+        unique = list(dict.fromkeys(keys))
+        with self._database() as database:
+            for start in range(0, len(unique), _KEYS_AT_ONCE):
+                some = unique[start : start + _KEYS_AT_ONCE]
+                marks = ",".join("?" * len(some))
+                query = f"SELECT key, dtype, shape, numbers FROM outputs WHERE key IN ({marks})"
+                for key, dtype, shape, numbers in database.execute(query, some):
+                    known[key] = self._read(dtype, shape, numbers)
+        return known
+
+    def keep(self, keys: Sequence[bytes], output: Any) -> npt.NDArray[Any]:
+        """Keep the outputs of some rows, and return them as an array.
+
+        If the disk is full, the outputs are returned all the same, with a warning.
+        """
+        array = np.asarray(array_of(output))
+        if array.dtype.kind not in "biuf":
+            raise ModelOutputError(
+                f"memory= keeps numbers; call returned {array.dtype} entries. Return numbers, or "
+                "leave memory= out."
+            )
+        shape = ",".join(map(str, array.shape[1:]))
+        entries = [
+            (key, array.dtype.str, shape, np.ascontiguousarray(row).tobytes())
+            for key, row in zip(keys, array, strict=True)
+        ]
+        try:
+            with self._database() as database:
+                database.executemany(
+                    "INSERT OR IGNORE INTO outputs (key, dtype, shape, numbers) "
+                    "VALUES (?, ?, ?, ?)",
+                    entries,
+                )
+                self._drop_oldest(database)
+        except CheckpointError as error:
+            if not isinstance(error.__cause__, sqlite3.OperationalError):
+                raise
+            if not self._is_warned:
+                self._is_warned = True
+                warn_user(
+                    f"{error} Outputs are used from now on without being kept, and a repeated call "
+                    "pays for them again."
+                )
+        return array
+
+    def clear(self) -> None:
+        """Forget the outputs of all models."""
+        with self._database() as database:
+            database.execute("DELETE FROM outputs")
+
+    def _drop_oldest(self, database: sqlite3.Connection) -> None:
+        pages, free, size = (
+            database.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        if (pages - free) * size > self.max_bytes:
+            database.execute(
+                "DELETE FROM outputs WHERE number IN (SELECT number FROM outputs ORDER BY number "
+                f"LIMIT 1 + (SELECT count(*) FROM outputs) / {_DROPPED})"
+            )
+
+    def _read(self, dtype: str, shape: str, numbers: bytes) -> npt.NDArray[Any]:
+        try:
+            kept = np.dtype(dtype)
+            if kept.kind not in "biuf":
+                raise ValueError(f"{dtype} is no type of numbers")
+            sizes = [int(size) for size in shape.split(",") if size]
+            return np.frombuffer(numbers, kept).reshape(sizes)
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"memory={str(self.path)!r} is damaged: {error}. Remove the file; its outputs are "
+                "asked for again."
+            ) from error
+
+    @contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """Open the file for one transaction; it takes a fifth of a millisecond."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=_SECONDS_TO_WAIT)) as database:
+                database.execute("PRAGMA synchronous = NORMAL")
+                with database:
+                    yield database
+        except sqlite3.Error as error:
+            raise CheckpointError(f"memory={str(self.path)!r} cannot be used: {error}.") from error
+
+
+def _rows_of(value: Any) -> Any:
+    """Return an argument as something whose entries are rows, with the type of its numbers."""
+    if hasattr(value, "iloc"):
+        names = list(value.columns) if hasattr(value, "columns") else []
+        return [[names, list(row)] for row in value.to_numpy(dtype=object).reshape(len(value), -1)]
+    if scipy.sparse.issparse(value):
+        value = value.toarray()
+    array = array_of(value) if is_tensor(value) else value
+    dtype = str(getattr(array, "dtype", ""))
+    return [[dtype, row] for row in array]
