@@ -168,7 +168,12 @@ def test_hyperparameters_are_fitted_to_parts_of_all_sizes(monkeypatch):
     """Two in seven pairs have a single player; of 280 parts, .03 is the standard error."""
     seen = []
     fit = BackgroundProcess.fit
-    monkeypatch.setattr(BackgroundProcess, "fit", lambda *call: seen.append(call[1]) or fit(*call))
+
+    def kept(self, parts, targets):
+        seen.append(parts)
+        fit(self, parts, targets)
+
+    monkeypatch.setattr(BackgroundProcess, "fit", kept)
     explained(2300, 0)
     sizes = seen[0].present.sum(axis=1)
     are_single = np.minimum(sizes, N_FEATURES - sizes)[sizes < N_FEATURES] == 1
