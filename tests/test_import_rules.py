@@ -79,13 +79,16 @@ FLOORS = {
 
 # Of the estimators: what more than one method uses, or can.
 SHARED_BY_ESTIMATORS = {
+    "background_means",
     "checked_results",  # of estimators of other packages
     "cross_fitting",
+    "drawn_units",
     "linear_algebra",
     "order_designs",
     "odd_gp",  # its regression, whose errors SHEAR estimates
     "pair_folds",
     "protocol",
+    "random_answers",
     "registered",
     "units",
     "value_errors",

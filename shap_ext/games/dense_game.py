@@ -107,7 +107,7 @@ class MaskedTable(GameOfModel):
     ) -> ValueArray:
         """Return the outputs, (P, K), each for one background row."""
         outputs = self._outputs(self._masked_at(rows, coalitions, backgrounds))
-        return self.average.of_single_rows(outputs, backgrounds)
+        return self.average.row_contributions(outputs, backgrounds)
 
     def _masked_at(self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray) -> Any:
         """Return the masked rows, (P, D), each by one background row."""

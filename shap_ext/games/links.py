@@ -78,7 +78,7 @@ class LinkedAverage:
             "linked outputs are averaged, or raise the budget."
         )
 
-    def of_single_rows(self, outputs: FloatArray, backgrounds: IntArray) -> FloatArray:
+    def row_contributions(self, outputs: FloatArray, backgrounds: IntArray) -> FloatArray:
         """Return what single background rows add to their average, (P, K), of outputs, (P, K)."""
         if self.link is shap.links.identity or self.weights is None:
             return outputs

@@ -89,10 +89,12 @@ def test_posteriors_equal_those_of_all_values(n_inducing, monkeypatch):
     else:
         beside, spanned = np.zeros((M, M)), prior
     gain = across @ np.linalg.inv(own + np.diag(noise))
-    means, variances = process.attributions(parts_of(chosen), targets)
+    means, variances = process.attributions(parts_of(chosen), targets, len(chosen))
     np.testing.assert_allclose(means, gain @ targets, atol=1e-9)
     expected = np.diag(spanned - gain @ across.T + beside)
     np.testing.assert_allclose(variances, expected, atol=1e-9)
+    wider = process.attributions(parts_of(chosen), 20 * targets, B)[1]
+    assert (wider > 4 * variances).all()  # later values are 20 times as far off as expected
 
 
 def test_levels_of_any_columns():
@@ -160,6 +162,22 @@ def test_a_pair_is_one_value_whichever_half_was_drawn_first(monkeypatch):
     halves = np.where(parts.present[:, :1], parts.present, ~parts.present)
     values = {(half.tobytes(), b) for half, b in zip(halves, parts.backgrounds, strict=True)}
     assert len(values) == len(parts.backgrounds)
+
+
+def test_hyperparameters_are_fitted_to_parts_of_all_sizes(monkeypatch):
+    """Two in seven pairs have a single player; of 280 parts, .03 is the standard error."""
+    seen = []
+    fit = BackgroundProcess.fit
+
+    def kept(self, parts, targets):
+        seen.append(parts)
+        fit(self, parts, targets)
+
+    monkeypatch.setattr(BackgroundProcess, "fit", kept)
+    explained(2300, 0)
+    sizes = seen[0].present.sum(axis=1)
+    are_single = np.minimum(sizes, N_FEATURES - sizes)[sizes < N_FEATURES] == 1
+    assert np.mean(are_single) == pytest.approx(2 / 7, abs=0.1)
 
 
 def test_wide_tables_have_no_process():

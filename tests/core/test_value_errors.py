@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 import shapley_adapters as core
+from shapley_adapters.coalitions.complements import complements
 from shapley_adapters.coalitions.tables import CoalitionTable
+from shapley_adapters.estimators.draws import Draws
 from shapley_adapters.estimators.exact import full_design, solve_full
 from shapley_adapters.estimators.graph.c_shapley import CShapley
 from shapley_adapters.estimators.graph.c_shapley_regression import ConnectedRegression
 from shapley_adapters.estimators.graph.l_shapley import LShapley
 from shapley_adapters.estimators.graph.myerson import Myerson
 from shapley_adapters.estimators.protocol import DesignRequest, GraphView
-from shapley_adapters.estimators.value_errors import Draws, ValueErrors, complements
+from shapley_adapters.estimators.value_errors import ValueErrors
 from shapley_adapters.graphs.reading import read_graph
 from shapley_adapters.pipeline.drawing import _decks
 from shapley_adapters.pipeline.solutions import enumerated_pairs

@@ -272,6 +272,19 @@ def test_rows_workers_and_batches_change_nothing():
     np.testing.assert_allclose(one[0], own[2], atol=1e-12)
 
 
+@pytest.mark.parametrize("limit", [300, LIMIT, 2**M * B - 1])
+@pytest.mark.parametrize("algorithm", ["oddgp", "leastsquares", "randomorder"])
+def test_values_whose_squares_are_no_numbers(algorithm, limit):
+    """Values near 1e180, by a power of two, so that all numbers are the same but for it."""
+    scale, model = 2.0**600, Model()
+    found, estimate = explained(algorithm, limit, seed=0)
+    large, of_large = explained(algorithm, limit, model=lambda x: scale * model(x), seed=0)
+    np.testing.assert_allclose(large.values / scale, found.values, rtol=1e-9)
+    for name in ("standard_errors", "value_errors"):
+        ours = getattr(of_large, name) / scale
+        np.testing.assert_allclose(ours, getattr(estimate, name), rtol=1e-6, atol=1e-12)
+
+
 def test_several_outputs_links_and_interactions():
     two, estimate = explained(model=Model(2), seed=0)
     one = explained(seed=0)[0].values
@@ -310,6 +323,18 @@ def test_traces_and_tolerances():
     assert (explainer.last_estimate.model_rows < LIMIT).all()
     assert explainer.last_estimate.standard_errors.max() <= 0.5
     assert traced.values.shape == (3, M)
+
+
+@pytest.mark.filterwarnings("ignore:.*tolerance")
+@pytest.mark.parametrize("algorithm", ["randomorder", "owen"])
+def test_units_that_could_end_in_an_enumeration_keep_their_draws(algorithm):
+    """The budget pays for six draws of each coalition. Errors are 21, correlated in each row."""
+    explainer = shap.Explainer(Model(), BACKGROUND, algorithm=algorithm, seed=0)
+    limit = B + 1 + 6 * (2**M - 2)
+    found = explainer(X, max_model_rows=limit, tolerance=1e-6, silent=True)
+    z = (found.values - EXACT) / explainer.last_estimate.standard_errors[..., 0]
+    assert np.sqrt(np.mean(z**2)) < 2
+    assert (explainer.last_estimate.model_rows <= limit).all()
 
 
 def test_streams_hold_the_same_values(tmp_path):

@@ -250,6 +250,13 @@ def test_intervals_hold_the_noise(algorithm, level):
 
 
 @pytest.mark.filterwarnings("ignore:The model is not deterministic")
+def test_intervals_of_unbiased_estimates_hold_the_noise():
+    """The spread of draws without replacement shows a quarter of it: three quarters are drawn."""
+    inside = coverage("oddgp", 1.0, n_seeds=15, options={"unbiased": True}, max_evals=200)
+    assert inside > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:The model is not deterministic")
 @pytest.mark.parametrize(
     ("algorithm", "options"),
     [

@@ -96,6 +96,32 @@ def _variances(
     return variances * (1 + SHARED / n_folds if n_folds > 1 else 1.0), freedom
 
 
+def variances_of_errors(draws: FoldedDraws, errors: FloatArray) -> FloatArray:
+    """Return the variances by errors of the values, (R, M, K), that the spread does not show.
+
+    A pair counts for the pairs of its size that it stands for. The variance of n pairs that are
+    drawn of N has the factor 1 − n / N, because the pairs that are left are fewer. Errors do not
+    fall with that: n / N of their variance is missing, and all of it in sizes that are complete.
+
+    Parameters
+    ----------
+    draws : FoldedDraws
+        The pairs.
+    errors : array, (R, n, K)
+        The variances of the errors of the odd parts of the pairs.
+    """
+    sizes, is_drawn = draws.sizes, draws.blocks >= 0
+    counts = pair_counts(draws.members.shape[1])
+    n_open = counts - np.bincount(sizes[~is_drawn], minlength=len(counts))
+    n_drawn = np.bincount(sizes[is_drawn], minlength=len(counts))
+    shares = np.divide(n_open, counts, out=np.ones_like(counts), where=np.isfinite(counts))
+    drawn_shares = np.divide(n_drawn, n_open, out=np.zeros_like(counts), where=n_open > 0)
+    of_drawn = np.divide(shares, n_drawn, out=np.zeros_like(counts), where=n_drawn > 0)
+    factors = np.where(is_drawn, of_drawn[sizes] ** 2 * drawn_shares[sizes], counts[sizes] ** -2.0)
+    variances: FloatArray = (draws.coefficients**2 * factors[:, None]).T @ errors
+    return variances
+
+
 def freedom_of_sums(variances: FloatArray, fourths: FloatArray, number: int) -> FloatArray:
     """Return the degrees of freedom of variances that are sums of squares.
 

@@ -83,4 +83,5 @@ def solve_full(
     attributions = operator.T @ values
     if errors is None:
         return Solution(attributions, np.zeros_like(attributions))
-    return Solution(attributions, np.sqrt(errors.enumeration_variances(coalitions)))
+    standard_errors = np.sqrt(errors.enumeration_variances(coalitions))
+    return Solution(attributions, errors.in_units_of_values(standard_errors))

@@ -345,7 +345,7 @@ class Estimator(Protocol[DesignT]):
         """
         solution = self.solve(design, values)
         n_players = design.table.coalitions.shape[2]
-        return solution.with_variances(errors.of_ends(n_players))
+        return solution.with_variances(errors.variances_of_ends(n_players))
 
     def shortfall(self, design: DesignT, request: DesignRequest) -> str | None:
         """Return why a design on a graph leaves out all neighbours; None if it does not."""

@@ -12,9 +12,9 @@ from ..games.drawn_values import n_backgrounds_of
 from ..games.game import Game
 from ..games.value_memory import ValueMemory
 from ..workers.worker_processes import jobs_of
+from .background_plans import on_whole_background
 from .costs import Costs, expected_error, named, warn_of_long_call
 from .deadline import estimate_until
-from .drawing import on_whole_background
 from .one_round import estimate_round
 from .result import Estimate
 from .settings import Settings, checked_budgets

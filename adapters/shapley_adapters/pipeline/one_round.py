@@ -20,8 +20,9 @@ from ..games.value_memory import ValueMemory
 from ..model_usage import Usage
 from ..progress_bars import BY_MEAN_SPEED
 from ..workers.worker_processes import jobs_of
+from .answer_plans import repeated_drawing
+from .background_plans import background_drawing
 from .costs import Costs, forecast_own_seconds
-from .drawing import background_drawing, repeated_drawing
 from .parallel_rows import estimate_in_workers, raise_with_row
 from .result import Estimate, blank_estimate
 from .run import Run, largest_magnitude
@@ -86,7 +87,7 @@ def estimate_round(
         (drawn_ends,) = evaluate([run.ends_request()])
         ends = run.means_of_ends(drawn_ends)  # (R, 2, K)
         seconds = (perf_counter() - started) / max(1, 2 * game.n_rows)
-        noise = Repetition.of_first_row(game, active, ends, settings)
+        noise = Repetition.from_first_row(game, active, ends, settings)
         if noise.is_random:
             run = run.for_random_model()
             evaluate = replace(evaluate, game=run.evaluated_game, memory=None)
@@ -172,7 +173,7 @@ class Repetition:
     n_label_repeats: int = 0
 
     @classmethod
-    def of_first_row(
+    def from_first_row(
         cls, game: Game, active: BoolArray, ends: ValueArray, settings: Settings
     ) -> Repetition:
         """Evaluate half of the players of the first row twice, if that is at most 2 % of a call.

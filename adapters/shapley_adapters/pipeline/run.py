@@ -14,9 +14,10 @@ import numpy.typing as npt
 from ..array_types import BoolArray, CoalitionArray, IntArray, ScoreArray, ValueArray
 from ..coalitions.tables import CoalitionTable, end_points, first_occurrences, pack
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, first_row
+from ..estimators.draws import Draws
 from ..estimators.exact import FullDesign, solve_full
 from ..estimators.protocol import Design, Estimator, Solution
-from ..estimators.value_errors import Draws, most_surprising
+from ..estimators.random_answers import most_surprising
 from ..games.drawn_values import n_backgrounds_of
 from ..games.evaluation import Evaluator, Request
 from ..games.fingerprints import as_words
@@ -25,6 +26,7 @@ from ..games.value_memory import ValueMemory
 from ..graphs.player_graph import PlayerGraph
 from ..graphs.reading import graphs_of_rows
 from ..threads.thread_limits import one_blas_thread
+from .answer_plans import repeated_drawing
 from .designs import (
     GroupDesigns,
     PendingRows,
@@ -32,7 +34,7 @@ from .designs import (
     group_rows,
     group_rows_on_graphs,
 )
-from .drawing import Drawing, budgets_of_plans, repeated_drawing
+from .drawing import Drawing, budgets_of_plans
 from .result import Estimate
 from .run_warnings import RunWarnings
 from .scoring import Scoring
@@ -506,13 +508,13 @@ class Run:
         n_backgrounds = n_backgrounds_of(self.game)
         if drawing is None or of_values is None or drawn is None:
             result.model_rows[rows] = result.evaluations[rows] * n_backgrounds
-            if of_values is not None:
-                result.value_errors[rows] = np.sqrt(of_values.variances.mean(axis=1)[indices])
         else:
             n_draws = drawn[:, : pending.values.shape[1]].sum(axis=(1, 2))
             each = 1 if drawing.draws.is_background else n_backgrounds
             result.model_rows[rows] = each * (n_draws if len(n_draws) == 1 else n_draws[indices])
-            result.value_errors[rows] = np.sqrt(of_values.variances.mean(axis=1)[indices])
+        if of_values is not None:
+            mean_errors = np.sqrt(of_values.variances.mean(axis=1, keepdims=True))
+            result.value_errors[rows] = of_values.in_units_of_values(mean_errors)[indices, 0]
         if group.sources is not None and group.backward_passes is not None:
             result.cooperators[rows] = group.sources[indices]
             result.backward_passes[rows] = group.backward_passes[indices]

@@ -92,7 +92,7 @@ def solve_near_one(
     if errors is None:
         solution = estimator.solve(design, values)
     else:
-        errors = errors.times(scales.near_one(np.ones((1, 1, 1)))) if is_scaled else errors
+        errors = errors.at_scale(scales.exponents)
         solution = estimator.solve_with_errors(design, values, errors)
     if not is_scaled:
         return solution
@@ -120,7 +120,7 @@ def pairs_near_one(
     if not scales.exponents.any():
         return solve(values, errors, value_errors)
     if value_errors is not None:
-        value_errors = value_errors.times(scales.near_one(np.ones((1, 1, 1))))
+        value_errors = value_errors.at_scale(scales.exponents)
     pairs = solve(scales.near_one(values), scales.near_one(errors), value_errors)
     arrays = pairs.values, pairs.standard_errors, pairs.main_errors
     return PairSolution(*map(scales.original, arrays))

@@ -19,7 +19,7 @@ from ...array_types import (
 from ...cooperators.choices import checked_prior
 from ...errors import InvalidArgumentError
 from ...interactions.result import INDICES, PairSolution
-from ..cross_fitting import cross_fitted
+from ..cross_fitting import cross_fitted, variances_of_errors
 from ..pair_folds import FOLDS, CoalitionDraws, FoldedDraws, draw_folds, select_draws
 from ..protocol import Design, DesignRequest, Estimator, Operations, Solution
 from ..value_errors import ValueErrors
@@ -304,10 +304,15 @@ class OddGP(Estimator[OddDesign]):
         self, design: OddDesign, values: ValueArray, errors: ValueErrors
     ) -> Solution:
         """Return the posterior, given values with errors, which are no part of the game."""
-        if isinstance(design.draws, FoldedDraws) or not errors.odd.any():
-            return super().solve_with_errors(design, values, errors)
+        draws = design.draws
+        if isinstance(draws, FoldedDraws) or not errors.odd.any():
+            solution = super().solve_with_errors(design, values, errors)
+            if not isinstance(draws, FoldedDraws):
+                return solution
+            of_pairs = errors.odd.take(draws.positions[:, 0], axis=1)
+            return solution.with_variances(variances_of_errors(draws, of_pairs))
         solution = self._solution(design, values, errors)
-        return solution.with_variances(errors.of_ends(design.table.coalitions.shape[2]))
+        return solution.with_variances(errors.variances_of_ends(design.table.coalitions.shape[2]))
 
     def _solution(
         self, design: OddDesign, values: ValueArray, errors: ValueErrors | None = None

@@ -24,7 +24,8 @@ from itertools import product
 import numpy as np
 
 from ...array_types import CoalitionArray, FloatArray, IntArray
-from ..value_errors import ValueErrors, complements
+from ...coalitions.complements import complements
+from ..value_errors import ValueErrors
 from .marginal_likelihood import TINY, column_by_column, whitened_by
 
 _CONSTANT = 100.0

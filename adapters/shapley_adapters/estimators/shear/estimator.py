@@ -321,7 +321,7 @@ class Shear(Estimator[ShearDesign]):
         for row in range(len(values)):
             of_row = errors.subset_rows(slice(row, row + 1))
             if self._learns:
-                of_ends = of_row.of_ends(design.shares.shape[1])
+                of_ends = of_row.variances_of_ends(design.shares.shape[1])
                 added.append(design.draws_of_row(row).added_variances(of_row.odd) + of_ends)
             else:
                 added.append(_added_variances(design, row, of_row))

@@ -1,0 +1,184 @@
+"""Means of values over a background, from a part of its rows for each coalition.
+
+Background rows differ much more in the main effects of the players than in interactions. So main
+effects of each background row are control variates: with A_b(S) = Σ_i z_i δ_ib for the odd part of
+the game v_b of row b, z_i = ±1 for the players in S and all others, and K rows evaluated of B,
+
+    v̂(S) = mean over K of [v_b(S) − A_b(S)] + mean over B of A_b(S).
+
+The δ_ib come from ridge regressions, one for each background row. Where means have to be unbiased,
+they come from coalitions alone that are evaluated on the whole background. The variance of the
+residuals among the K rows, with the factor 1 − K / B of sampling without replacement, is the
+variance of the value.
+
+A coalition and its complement are evaluated on the same rows. Their half sum and their half
+difference, the even and the odd part of the game, have errors of their own size: interactions of
+two players are even, and differ much between background rows. Shapley values need the odd part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..array_types import BoolArray, FloatArray, IntArray
+from .drawn_units import DrawnUnits
+
+_PENALTIES = (0.1, 1.0, 10.0)
+"""Penalties of the ridge regressions, among which leave-one-out residuals choose for each row."""
+
+_STEPS = 4
+"""Steps between the main effects of background rows and the means of coalitions. More change
+little."""
+
+_POOLED = 10.0
+"""A variance from few draws is shrunk to the mean variance, which counts as so many draws."""
+
+_NUMBERS = 2**22
+"""Numbers of the regressors that are in memory at a time."""
+
+_LEAST_FREEDOM = 0.3
+"""Least degrees of freedom of the residuals of a coalition that has several draws."""
+
+_LEAST_LEFT = 0.05
+"""Least share of a residual that a regression leaves, for the residual of one left out."""
+
+
+def background_means(
+    units: DrawnUnits,
+    weights: FloatArray,
+    *,
+    is_unbiased: bool,
+    is_random: bool,
+    has_controls: bool,
+) -> tuple[FloatArray, ...]:
+    """Return means over the background, the variances of both parts and their covariance.
+
+    Those of coalitions, (G, C) each. The weights are those of background rows, (D,); for the flags,
+    see `Draws`.
+    """
+    shares = units.drawn * weights
+    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)  # (U, D)
+    population = weights / weights.sum()
+    odd, even = units.parts()
+    effects = (odd[:, 0] - (odd[:, 0] @ population)[:, None])[:, None]  # (G, 1, D)
+    effects = np.broadcast_to(
+        effects / units.signs.shape[1], (len(odd), units.signs.shape[1], len(weights))
+    )
+    counts = units.drawn.sum(axis=1)
+    freedom = (counts - 1.0)[None]
+    used = counts == len(weights) if is_unbiased else counts > 0
+    if has_controls and used[1:].any():  # the first are the ends
+        effects, spent = _ridge_effects(
+            odd[:, used], units.signs[used], units.drawn[used], shares[used], population
+        )
+        if not is_unbiased:
+            freedom = np.maximum(freedom - spent, _LEAST_FREEDOM * (counts > 1))
+    controls = units.signs @ effects  # (G, U, D)
+    residuals = (odd - controls) * units.drawn
+    left = (residuals * shares).sum(axis=2)
+    odd_means = left + controls @ population
+    is_part = (counts < len(weights)) | is_random
+    of_odd = (residuals - left[..., None]) * units.drawn
+    base = even[:, :1]  # of all background rows
+    differences = (even - base) * units.drawn
+    even_left = (differences * shares).sum(axis=2)
+    even_means = even_left + base @ population
+    of_even = (differences - even_left[..., None]) * units.drawn
+    remaining = np.maximum(1 - units.drawn @ population, float(is_random))
+    # The covariance has the larger number of degrees of freedom: it may not exceed variances.
+    even_freedom = (counts - 1.0)[None]
+    errors = (
+        remaining * _variances((one * other).sum(axis=2), of_pair, shares, is_part)
+        for one, other, of_pair in (
+            (of_odd, of_odd, freedom),
+            (of_even, of_even, even_freedom),
+            (of_odd, of_even, even_freedom),
+        )
+    )
+    return units.arranged(odd_means, even_means, *errors)
+
+
+def _variances(
+    squares: FloatArray, freedom: FloatArray, shares: FloatArray, are_pooled: BoolArray
+) -> FloatArray:
+    """Return the variances of means, (G, U), from the sums of squared residuals, (G, U).
+
+    Where a unit has few degrees of freedom, (1 or G, U), the spread of those pooled counts, too.
+    """
+    of_pooled = (squares[:, are_pooled]).sum(axis=1, keepdims=True)
+    total = (freedom * are_pooled).sum(axis=1, keepdims=True)
+    pooled = of_pooled / np.where(total > 0, total, 1.0)
+    spread = (squares + _POOLED * pooled) / (freedom + _POOLED)
+    variances: FloatArray = spread * (shares**2).sum(axis=1)
+    return variances
+
+
+def _ridge_effects(
+    odd: FloatArray,
+    signs: FloatArray,
+    drawn: BoolArray,
+    shares: FloatArray,
+    population: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return how much the main effects of each background row differ from their means, (G, M, D).
+
+    And the degrees of freedom that this takes from the residuals of each unit, (G, U).
+
+    Each background row has a ridge regression of its own. Its targets are the odd parts, less the
+    means over the rows that the same coalition was drawn with, which depend on the effects: both
+    are improved in turn. The penalty of each game has the least squared residuals left out.
+    """
+    blocks = np.array_split(np.arange(drawn.shape[1]), -(-drawn.size * signs.shape[1] // _NUMBERS))
+
+    def regressors(block: IntArray) -> FloatArray:
+        of_block: FloatArray = drawn.T[block, :, None] * signs  # (D', U, M)
+        return of_block
+
+    energies, axes = np.linalg.eigh(
+        np.concatenate([regressors(block).swapaxes(1, 2) @ signs for block in blocks])
+    )
+
+    def step(effects: FloatArray, penalties: FloatArray) -> FloatArray:
+        residuals = _residuals(odd, signs @ effects, drawn, shares, population)
+        sums = (signs.T @ residuals).transpose(2, 1, 0)  # (D, M, G)
+        scaled = (axes.swapaxes(1, 2) @ sums) / (energies[..., None] + penalties)
+        new = (axes @ scaled).transpose(2, 1, 0)  # (G, M, D)
+        centred: FloatArray = new - (new @ population)[..., None]
+        return centred
+
+    start = np.zeros((len(odd), signs.shape[1], drawn.shape[1]))
+    squares = np.zeros((len(_PENALTIES), *drawn.shape))  # leverages at each penalty
+    for block in blocks:
+        rotated = (regressors(block) @ axes[block]) ** 2
+        for index, penalty in enumerate(_PENALTIES):
+            weights = 1 / (energies[block] + penalty)
+            squares[index, :, block] = (rotated @ weights[..., None])[..., 0]
+    losses, spent = [], []
+    for penalty, leverages in zip(_PENALTIES, squares, strict=True):
+        effects = step(start, np.full(len(odd), penalty))
+        # More than the leverages: effects have errors, too, beyond what they take from residuals.
+        spent.append((leverages * (2 - leverages) * drawn).sum(axis=1))
+        left = np.maximum(1 - leverages - shares, _LEAST_LEFT)
+        controls = signs @ effects
+        means = ((odd - controls) * drawn * shares).sum(axis=2, keepdims=True)
+        left_out = (odd - controls - means) * drawn / left
+        losses.append((left_out[:, 1:] ** 2).sum(axis=(1, 2)))
+    best = np.argmin(losses, axis=0)
+    penalties = np.array(_PENALTIES)[best]
+    effects = start
+    for _ in range(_STEPS):
+        effects = step(effects, penalties)
+    return effects, np.array(spent)[best]
+
+
+def _residuals(
+    odd: FloatArray,
+    controls: FloatArray,
+    drawn: BoolArray,
+    shares: FloatArray,
+    population: FloatArray,
+) -> FloatArray:
+    """Return the odd parts less the means over the background, where they are drawn, (G, U, D)."""
+    means = ((odd - controls) * drawn * shares).sum(axis=2) + controls @ population
+    residuals: FloatArray = (odd - means[..., None]) * drawn
+    return residuals

@@ -1,0 +1,137 @@
+"""Means of the answers of a random model, and the variance of an answer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
+from .drawn_units import DrawnUnits
+
+_POOLED = 10.0
+"""A variance from few draws is shrunk to the mean variance, which counts as so many draws."""
+
+_SHARE_OF_FREEDOM = 0.5
+"""Degrees of freedom of the variances of a random model's answers, for each answer beyond the first
+of a coalition, or for each label. Where noise depends on the coalition, squares differ more than
+those of equal noise: measured on noise that grows with the coalition, .3 to .5."""
+
+_LEAST_RATIO = 0.1
+"""Least variance of an answer over the mean variance, by a regression that may go below 0."""
+
+
+def repeated_means(units: DrawnUnits) -> tuple[tuple[FloatArray, ...], float]:
+    """Return the means of independent draws, the variances of both parts and their covariance.
+
+    And the degrees of freedom of these. Answers are most of all equal by chance where they are one
+    of two labels. Their variance then follows from the chance of each, which all answers tell.
+    """
+    drawn = units.drawn_coalitions
+    shares = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1)
+    means = (units.games * shares).sum(axis=2)
+    around = (units.games - means[..., None]) * drawn
+    freedom = np.maximum(drawn.sum(axis=1) - 1.0, 0.0)
+    spread = (around**2).sum(axis=2)  # (G, C)
+    expected = _variances_by_players(spread, freedom, units.coalitions)
+    n_known = np.full(len(units.games), freedom[2:].sum())
+    for game, answers in enumerate(units.games):
+        low, high = answers[drawn].min(), answers[drawn].max()
+        if low < high and np.isin(answers[drawn], (low, high)).all():
+            n_known[game] = drawn[2:].sum()
+            chances = _chances(drawn, (means[game] - low) / (high - low), units.coalitions)
+            expected[game] = (high - low) ** 2 * chances * (1 - chances)
+    pooled = np.where(np.arange(len(freedom)) < 2, 1.0, _POOLED)  # the ends have many answers
+    each = (spread + pooled * expected) / (freedom + pooled)
+    variances = each * (shares**2).sum(axis=1)
+    of_first, of_second = variances[:, units.first], variances[:, units.second]
+    is_paired = units.second >= 0
+    odd = np.where(is_paired, (of_first + of_second) / 4, of_first)
+    one, other = means[:, units.first], means[:, units.second]
+    even = np.where(is_paired, (one + other) / 2, 0.0)
+    known = max(1.0, _SHARE_OF_FREEDOM * float(n_known.min()))
+    covariances = (of_first - of_second) / 4
+    return units.arranged(one - even, even, odd, odd, covariances), known
+
+
+def _variances_by_players(
+    squares: FloatArray, freedom: FloatArray, coalitions: CoalitionArray
+) -> FloatArray:
+    """Return the variance of an answer that is expected for each coalition, (G, C).
+
+    Noise may grow with the players that are present: a ridge regression of the sums of squares,
+    (G, C), over the mean variance. The square of a normal error has a relative variance of 2, which
+    is the penalty if each of M players may change the variance by its M-th part.
+    """
+    is_inner = np.arange(len(freedom)) >= 2  # the ends have many answers, and are unlike others
+    if freedom[is_inner].any():
+        freedom = freedom * is_inner
+    mean = (squares * (freedom > 0)).sum(axis=1, keepdims=True) / max(1.0, float(freedom.sum()))
+    relative = np.divide(squares, mean, out=np.zeros_like(squares), where=mean > 0)
+    ratios = relative / np.where(freedom > 0, freedom, 1.0)
+    expected: FloatArray = mean * np.maximum(
+        1 + main_effects(ratios - 1, freedom, coalitions), _LEAST_RATIO
+    )
+    return expected
+
+
+def _chances(drawn: BoolArray, shares: FloatArray, coalitions: CoalitionArray) -> FloatArray:
+    """Return the chance of the larger of two answers that is expected for each coalition, (C,).
+
+    Answers that are equal by chance do not make it 0 or 1: each player takes one answer of those
+    that tell the chances, to which half an answer of both kinds is added.
+
+    Parameters
+    ----------
+    drawn : array, (C, D)
+        The answers of each coalition.
+    shares : array, (C,)
+        The share of the larger one among them.
+    """
+    counts = drawn.sum(axis=1).astype(float)
+    inner = counts * (np.arange(len(counts)) >= 2)
+    mean = float(inner @ shares / max(1.0, inner.sum()))
+    found = mean + main_effects((shares - mean)[None], inner, coalitions)[0]
+    number = inner.sum() / (coalitions.shape[1] + 1)
+    chances: FloatArray = (number * np.clip(found, 0.0, 1.0) + 0.5) / (number + 1)
+    return chances
+
+
+def most_surprising(values: ValueArray, coalitions: CoalitionArray, counts: IntArray) -> IntArray:
+    """Return the inner coalitions of each row, those first whose values differ most from a fit.
+
+    Parameters
+    ----------
+    values : array, (R, C, K)
+    coalitions : array, (R, C, M)
+    counts : array, (R,)
+        How many first coalitions each row has.
+
+    Returns
+    -------
+    array, (R, C')
+    """
+    order = []
+    for of_row, members, count in zip(values, coalitions, counts, strict=True):
+        inner = of_row[2:count].T  # (K, C − 2)
+        inner = inner / max(float(np.abs(inner).max(initial=0.0)), 1e-300)  # squares overflow
+        around = inner - inner.mean(axis=1, keepdims=True)
+        left = around - main_effects(around, np.ones(inner.shape[1]), members[2:count])
+        sizes = np.sqrt((around**2).mean(axis=1, keepdims=True))
+        relative = np.divide(np.abs(left), sizes, out=np.zeros_like(left), where=sizes > 0)
+        order.append(2 + np.argsort(-relative.sum(axis=0), kind="stable"))
+    n_least = min(map(len, order))
+    return np.array([of_row[:n_least] for of_row in order])
+
+
+def main_effects(
+    targets: FloatArray, weights: FloatArray, coalitions: CoalitionArray
+) -> FloatArray:
+    """Return a ridge regression of targets, (G, C), with weights, (C,), on the players present.
+
+    The penalty is for targets with a variance of 2 where their expectation is 1.
+    """
+    signs = np.where(coalitions, 1.0, -1.0)
+    n_players = signs.shape[1]
+    weighted = signs * weights[:, None]
+    moments = weighted.T @ signs + 2.0 * n_players * np.eye(n_players)
+    fitted: FloatArray = (signs @ np.linalg.solve(moments, weighted.T @ targets.T)).T
+    return fitted

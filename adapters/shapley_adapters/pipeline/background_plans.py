@@ -1,0 +1,246 @@
+"""How many coalitions, and background rows of each, a budget in rows of the model pays for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..array_types import IntArray
+from ..errors import BudgetError, InvalidArgumentError
+from ..estimators.draws import Draws
+from ..estimators.odd_gp.background_regression import BackgroundRegression
+from ..estimators.protocol import Estimator
+from ..estimators.random_order import RandomOrder
+from ..games.drawn_values import BackgroundGame, n_backgrounds_of
+from ..games.game import Game
+from .drawing import FEWEST_OF_UNBIASED, MORE_FOR_SINGLES, Drawing, DrawPlan
+from .process_levels import FEWEST_PLAYERS, levels_of_process
+from .settings import Settings, budget_for, estimation_cost
+
+_FEWEST_OF_MANY, _SHARE, _FEWEST = 25, 0.25, 5
+"""While coalitions can be added, each has a quarter of the background rows, 5 to 25. Measured on
+five fitted models with 12 features and 100 background rows: 3 to 50 differ little."""
+
+_FEWEST_PER_PLAYER = 4
+"""Coalitions per player, of which single players and their complements are two, that are drawn
+before each has more background rows than `_FEWEST`. Measured as above."""
+
+_ENOUGH_FOR_SINGLES, _MANY = 2.2, 20
+"""Rows of the model per player and background row from which on single players and complements are
+evaluated on all rows; with fewer, and this many background rows, random orders err less."""
+
+_MORE_BY_DEFAULT, _MORE_WITH_UNITS = 4, 16
+"""Coalitions at most, over those of the default budget, where only rows of the model are limited:
+all draws of a coalition are in memory. Units have one draw each, and gain most by more of them."""
+
+
+def background_drawing(
+    game: Game, n_active: IntArray, estimator: Estimator[Any], settings: Settings
+) -> tuple[Drawing | None, Settings, Estimator[Any]]:
+    """Return the draws of background rows for `max_model_rows`, and the settings without it.
+
+    None where all coalitions are evaluated on all background rows. The estimator may be another
+    one: random orders, each on one background row, where the budget does not pay for two rows of
+    the model for each player and background row.
+
+    Raises
+    ------
+    BudgetError
+        If the budget does not pay for the values of no and of all players.
+    InvalidArgumentError
+        If the mean over a part of the background would be another value.
+    """
+    sizes, n_backgrounds = np.unique(n_active).tolist(), n_backgrounds_of(game)
+    whole = replace(settings, max_model_rows=None)
+    if all(settings.model_rows(size, n_backgrounds) is None for size in sizes):
+        return None, whole, estimator
+    if n_backgrounds == 1 or not isinstance(game, BackgroundGame):
+        return None, on_whole_background(n_backgrounds, settings, estimator, sizes), estimator
+    has_one_full_value = bool(getattr(game, "has_one_full_value", False))
+    n_for_ends = n_backgrounds + (1 if has_one_full_value else n_backgrounds)
+    least = n_for_ends + _ENOUGH_FOR_SINGLES * game.n_players * n_backgrounds
+    must_be_unbiased = estimator.is_unbiased
+    has_orders = estimator.has_orders_for_few_rows and settings.interactions is None
+    levels = levels_of_process(game, estimator, settings, sizes)
+    if levels is not None and settings.max_model_rows is not None:
+        estimator = BackgroundRegression(max(0, settings.max_model_rows - n_for_ends) // 2)
+    elif has_orders and (settings.max_model_rows or least) < least and n_backgrounds >= _MANY:
+        estimator = RandomOrder(antithetic=False)
+    planner = _Planner(n_backgrounds, n_for_ends, estimator, settings)
+    plans = {size: planner.plan(size) for size in sizes}
+    if (
+        all(plan.n_of_others >= n_backgrounds for plan in plans.values())
+        and not settings.saves_rows
+    ):
+        return None, on_whole_background(n_backgrounds, settings, estimator, sizes), estimator
+    if game.sampling_obstacle and settings.saves_rows:
+        return None, whole, estimator
+    if game.sampling_obstacle:
+        raise InvalidArgumentError(
+            f"max_model_rows={settings.max_model_rows} pays for a part of the {n_backgrounds} "
+            f"background rows, and {game.sampling_obstacle}"
+        )
+    draws = Draws(
+        n_backgrounds,
+        True,
+        game.background_weights,
+        must_be_unbiased,
+        has_one_full_value=has_one_full_value,
+    )
+    if estimator.needs_graph:
+        whole = _with_coalitions(whole, settings, max(p.n_coalitions for p in plans.values()))
+    return Drawing(draws, plans, settings.seed, levels), whole, estimator
+
+
+def on_whole_background(
+    n_backgrounds: int, settings: Settings, estimator: Estimator[Any], sizes: Sequence[int] = ()
+) -> Settings:
+    """Return the settings with the budget in rows of the model as one in coalitions.
+
+    It is refused where it does not pay for an estimate of one of these numbers of players.
+    """
+    limit = settings.max_model_rows
+    if limit is None:
+        return settings
+    budget = limit // n_backgrounds
+    if settings.budget is not None:
+        budget = min(budget, settings.budget)
+    for size in sizes:
+        minimum = min(2**size, estimation_cost(size, estimator, settings))
+        if budget < minimum and not estimator.needs_graph:
+            raise _too_small(settings, n_backgrounds, minimum * n_backgrounds)
+    return _with_coalitions(settings, settings, budget)
+
+
+def _with_coalitions(changed: Settings, settings: Settings, budget: int) -> Settings:
+    """Return settings with the coalitions that a budget in rows of the model pays for."""
+    name = f"With max_model_rows={settings.max_model_rows}, {settings.budget_name}"
+    return replace(changed, budget=budget, max_model_rows=None, budget_name=name)
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """What the draws of rows depend on, beside their number of players.
+
+    Attributes
+    ----------
+    n_backgrounds, n_for_ends : int
+        The background rows, and the rows of the model for the values of no and of all players.
+    estimator : Estimator
+    settings : Settings
+    """
+
+    n_backgrounds: int
+    n_for_ends: int
+    estimator: Estimator[Any]
+    settings: Settings
+
+    def plan(self, n_players: int) -> DrawPlan:
+        """Return how many coalitions a design may have, and the background rows of each."""
+        n_all, limit = self._most_coalitions(n_players), self._limit(n_players)
+        if limit is None:
+            return self._whole(n_all)
+        if isinstance(self.estimator, BackgroundRegression) and n_players >= FEWEST_PLAYERS:
+            return self._plan_of_process(n_players, limit)
+        if n_all * self.n_backgrounds <= limit:
+            return self._whole(n_all)
+        if self.estimator.needs_graph:
+            return self._plan_on_graph(n_all, limit)
+        on_all = self._whole(min(n_all, limit // self.n_backgrounds))
+        plan = self._plan_of_part(n_players, n_all, limit)
+        return on_all if plan.n_of_others >= self.n_backgrounds else plan
+
+    def _limit(self, n_players: int) -> int | None:
+        return self.settings.model_rows(n_players, self.n_backgrounds)
+
+    def _whole(self, n_coalitions: int) -> DrawPlan:
+        """Return the plan of all background rows for each of the coalitions."""
+        return DrawPlan(n_coalitions, self.n_backgrounds, self.n_backgrounds)
+
+    def _finds_order(self) -> bool:
+        """Whether the estimator chooses the order of its neighbourhoods in a graph."""
+        return getattr(self.estimator, "order", None) == "auto"
+
+    def _most_coalitions(self, n_players: int) -> int:
+        """Return the most coalitions; more than by default, where rows of the model are limited."""
+        settings, estimator = self.settings, self.estimator
+        n_all = budget_for(n_players, estimator, settings).limit
+        if settings.budget is None and not settings.saves_rows and self._limit(n_players):
+            has_few = estimator.has_units or (estimator.needs_graph and not self._finds_order())
+            n_all *= _MORE_WITH_UNITS if has_few else _MORE_BY_DEFAULT
+        return n_all if estimator.needs_graph else min(n_all, 2**n_players)
+
+    def _plan_of_process(self, n_players: int, limit: int) -> DrawPlan:
+        """Return one draw for each pair of complements, in pairs as many as the budget pays for."""
+        if limit < self.n_for_ends + 2:
+            raise self._too_small(self.n_for_ends + 2)
+        n_most = min(self.settings.budget or 2**n_players, 2**n_players - 2)
+        return DrawPlan(min(n_most, 2 + limit - self.n_for_ends), 1, 1)
+
+    def _plan_on_graph(self, n_all: int, limit: int) -> DrawPlan:
+        """Return the most coalitions and draws where the order of neighbourhoods decides.
+
+        Each has as many background rows as the budget pays for: at least one, or a few where the
+        order is the largest that fits.
+        """
+        n_inner = limit - self.n_for_ends
+        if n_inner < 1:
+            raise self._too_small(self.n_for_ends + 1)
+        fewest = self._rows_before_others() if self._finds_order() else 1
+        return DrawPlan(min(n_all, 2 + n_inner // fewest), 1, 1, n_inner)
+
+    def _rows_before_others(self) -> int:
+        """Return the background rows of each coalition while others can be added."""
+        return int(np.clip(_SHARE * self.n_backgrounds, _FEWEST, _FEWEST_OF_MANY))
+
+    def _plan_of_part(self, n_players: int, n_all: int, limit: int) -> DrawPlan:
+        """Return the plan of a budget that does not pay for all of the coalitions and rows."""
+        n_backgrounds, estimator = self.n_backgrounds, self.estimator
+        minimum = min(n_all, estimation_cost(n_players, estimator, self.settings))
+        left = limit - self.n_for_ends
+        if left < minimum - 2:
+            raise self._too_small(self.n_for_ends + minimum - 2)
+        if estimator.has_units:
+            n_of_each = -(-left // (n_all - 2))
+            n_inner = max(left // n_of_each, minimum - 2)
+            if self.settings.tolerance is not None:  # units end in no enumeration: it has no units
+                n_inner = min(n_inner, 2**n_players - 3)
+            return DrawPlan(2 + n_inner, n_of_each, n_of_each, left)
+        # The noise of background rows falls with the root of their number, what few coalitions
+        # leave much faster with these: the fewer rows, the fewer coalitions are enough.
+        share = min(1.0, np.sqrt(n_backgrounds / _FEWEST_OF_MANY) / 2)
+        enough = int(share * estimator.enough_coalitions(n_players))
+        n_most = min(n_all, max(enough, minimum) if enough else n_all) - 2
+        n_fewest = min(max(_FEWEST_PER_PLAYER * n_players, minimum - 2), n_most)
+        target = self._rows_before_others()
+        n_single, spare = 2 * n_players, left - 2 * n_players * n_backgrounds
+        if estimator.is_unbiased and n_most > n_single and spare >= FEWEST_OF_UNBIASED * minimum:
+            # The values of single players on all background rows are no random numbers.
+            n_fewest = max(minimum - 2, min(n_fewest, spare // _FEWEST))
+            n_inner = int(np.clip(spare // target, n_fewest, n_most - n_single))
+            return DrawPlan(2 + n_single + n_inner, n_backgrounds, spare // n_inner)
+        n_inner = int(np.clip(left // target, n_fewest, n_most))
+        n_single = min(n_single, n_inner)
+        n_of_others = left // (n_inner + (MORE_FOR_SINGLES - 1) * n_single)
+        if n_of_others < 1:  # fewer rows than coalitions and one more for each single player
+            return DrawPlan(2 + min(left, n_inner), 1, 1)
+        n_of_single = min(n_backgrounds, MORE_FOR_SINGLES * n_of_others)
+        if n_of_single == n_backgrounds and n_inner > n_single:
+            n_of_others = (left - n_single * n_backgrounds) // (n_inner - n_single)
+        return DrawPlan(2 + n_inner, n_of_single, n_of_others)
+
+    def _too_small(self, minimum: int) -> BudgetError:
+        return _too_small(self.settings, self.n_backgrounds, minimum)
+
+
+def _too_small(settings: Settings, n_backgrounds: int, minimum: int) -> BudgetError:
+    """Return the error for a budget of model rows that does not pay for an estimate."""
+    return BudgetError(
+        f"max_model_rows={settings.max_model_rows} is too small: {settings.name} needs at least "
+        f"{minimum} rows of the model for each explained row. The value of no player takes "
+        f"{n_backgrounds}, as many as the background has. Pass more, or a smaller background.",
+        minimum,
+    )
