@@ -36,6 +36,7 @@ from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.graph_networks import StackedGraphs
 from .captum_tools.image_errors import visualize_image_attr_with_error
 from .captum_tools.language_models import LLMAttribution
+from .captum_tools.superpixels import superpixels
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared
 from .results.tensor_results import StreamedAttributions
@@ -76,5 +77,6 @@ __all__ = [
     "combine",
     "criteria",
     "draw_graph",
+    "superpixels",
     "visualize_image_attr_with_error",
 ]

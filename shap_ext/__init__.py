@@ -12,7 +12,7 @@ with required_packages("shap_ext needs shap", extra="shap"):
 
 from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
 
-from . import criteria, plots
+from . import criteria, maskers, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.methods import combine
 from .explainers import (
@@ -42,7 +42,6 @@ from .registration import (
     unregister_estimator,
 )
 from .reports import report
-from .results.explanations import image_explanation
 from .results.interactions import rank_interactions
 from .results.streamed_explanations import StreamedExplanations
 
@@ -77,7 +76,7 @@ __all__ = [
     "criteria",
     "draw_graph",
     "global_importance",
-    "image_explanation",
+    "maskers",
     "plots",
     "rank_interactions",
     "register",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import shap
 
 import shapley_adapters.criteria as core
@@ -35,7 +36,7 @@ from .argument_types import (
     Table,
     Values,
 )
-from .explainers.criteria_games import game_of
+from .explainers.criteria_games import rows_with_game
 from .inputs.datasets import plain_array_of
 from .inputs.models import as_outputs, prediction_function
 from .results.explanations import folded, has_outputs, with_outputs
@@ -112,8 +113,7 @@ def faithfulness(
         The explained rows; by default the data of the explanation.
     """
     return core.faithfulness(
-        _values(explanation),
-        _game(explanation, model, masker, X, link, groups),
+        *_values_and_game(explanation, model, masker, X, link, groups),
         subset_size=subset_size,
         n_subsets=n_subsets,
         seed=seed,
@@ -133,8 +133,8 @@ def monotonicity(
 
     See `shapley_adapters.criteria.monotonicity`, and `faithfulness` for the parameters.
     """
-    game = _game(explanation, model, masker, X, link, groups)
-    return core.monotonicity(_values(explanation), game)
+    values, game = _values_and_game(explanation, model, masker, X, link, groups)
+    return core.monotonicity(values, game)
 
 
 def insertion_curve(
@@ -152,8 +152,8 @@ def insertion_curve(
 
     See `shapley_adapters.criteria.insertion_curve`, and `faithfulness` for the parameters.
     """
-    game = _game(explanation, model, masker, X, link, groups)
-    return core.insertion_curve(_values(explanation), game, n_steps=n_steps, order=order)
+    values, game = _values_and_game(explanation, model, masker, X, link, groups)
+    return core.insertion_curve(values, game, n_steps=n_steps, order=order)
 
 
 def deletion_curve(
@@ -171,8 +171,8 @@ def deletion_curve(
 
     See `shapley_adapters.criteria.deletion_curve`, and `faithfulness` for the parameters.
     """
-    game = _game(explanation, model, masker, X, link, groups)
-    return core.deletion_curve(_values(explanation), game, n_steps=n_steps, order=order)
+    values, game = _values_and_game(explanation, model, masker, X, link, groups)
+    return core.deletion_curve(values, game, n_steps=n_steps, order=order)
 
 
 def masked_log_odds(
@@ -200,9 +200,9 @@ def masked_log_odds(
         The class; by default the class that the model predicts for the row.
     """
     log_probability = checked_log_probability(value_function)
-    game = _game(explanation, model, masker, X, shap.links.identity, groups)
+    values, game = _values_and_game(explanation, model, masker, X, shap.links.identity, groups)
     return core.masked_log_odds(
-        _values(explanation),
+        values,
         ValuedGame(game, log_probability, background_weights=game.background_weights),
         n_steps=n_steps,
         order=order,
@@ -287,16 +287,22 @@ def _values(explanation: Explanation | Values) -> FloatArray:
     return folded(values, with_outputs(explanation if is_explanation else values))
 
 
-def _game(
+def _values_and_game(
     explanation: Explanation | Values,
     model: Model,
     masker: Masker,
     rows: Rows | None,
     link: Link,
     groups: Groups | None,
-) -> Any:
+) -> tuple[FloatArray, Any]:
+    """Return the values of the players, (R, M) or (R, K, M), and their games."""
     if rows is None and isinstance(explanation, shap.Explanation):
         rows = explanation.data
     if rows is None:
         raise InvalidArgumentError("X is missing, and the explanation has no data. Pass X=rows.")
-    return game_of(model, masker, rows, link, groups)
+    explained = rows_with_game(model, masker, rows, link, groups)
+    (part,) = explained.parts
+    if part.segments is None or np.ndim(plain_array("explanation", explanation)) < 3:
+        return _values(explanation), explained.game
+    values = part.collect(plain_array("explanation", explanation))
+    return folded(values, values.ndim == 3), explained.game

@@ -18,7 +18,7 @@ from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
-from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
+from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance, fewer_players
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.workers.worker_processes import checked_n_jobs
 
@@ -229,6 +229,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
             name=self.get_name(),
             budget_name="n_samples",
+            fewer_players=_fewer_players(call.game),
         )
         warn_in_training_mode(self.forward_func)
         estimator = self._estimator()
@@ -575,3 +576,10 @@ class AttributeCall:
                 f"got {self.game.target!r}."
             )
         return BatchGame(self.game)
+
+
+def _fewer_players(game: ForwardFunctionGame) -> str:
+    """Return how to have fewer players: by superpixels for images (N, C, H, W) without a mask."""
+    is_image = game.groups.is_plain and game.inputs[0].ndim == 4
+    shape = tuple(game.inputs[0].shape[1:]) if is_image else ()
+    return fewer_players(game.n_players, shape, "feature_mask=captum_ext.superpixels(inputs, 50)")

@@ -1,37 +1,44 @@
-"""captum's attribution of language models, with the methods of this package."""
+"""captum's attribution of language models, in few passes, with the methods of this package."""
 
 from __future__ import annotations
 
-import copy
-import functools
 import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import captum.attr
+import torch
 from torch import Tensor
 
-from shapley_adapters.errors import InvalidArgumentError, warn_user
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
+from shapley_adapters.interactions.result import checked_index
+from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
 from ..attributions.amortized_attribution import refuse_trained
 from ..attributions.attribute_methods import NamedAttribution
 from ..attributions.coalition_attribution import CoalitionAttribution
-from ..captum_internals import SecondStep
+from ..captum_internals import DEFAULT_GEN_ARGS, readable_tokens
+from ..games.answer_scores import Answers, AnswerScores
+from ..games.language_models import AnswersPrompts, LanguageModel
+from ..games.remote_language_models import RemoteLanguageModel
+from ..inputs.prompts import answer_tokens, check_answer, check_prompt, players_of_parts, skip
+from ..results.language_model_results import LLMAttributionResult
+
+_ATTRIBUTE = inspect.signature(captum.attr.LLMAttribution.attribute)
 
 
 class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ignore[misc] # captum is untyped
-    """`captum.attr.LLMAttribution` that also accepts the methods of this package.
+    """`captum.attr.LLMAttribution` in few passes, with standard errors, for our methods, too.
 
-    Methods, inputs, arguments and results are otherwise those of captum. A method of this package
-    explains the whole target and each of its tokens with the same evaluations. An evaluation is a
-    forward pass of a single prompt, or, with captum's default `forward_in_tokens=True`, one forward
-    pass per token of the target. Pass the number of evaluations as `n_samples` to `attribute`. The
-    number that was used and the standard errors are in `attr_method.last_estimate`.
+    Inputs and arguments are those of captum. Prompts run in batches, and the whole target takes one
+    pass: the model reads it together with the prompt. Prompts of several lengths are padded, and
+    equal prompts are read once. Our methods explain the whole target and each of its tokens with
+    the same evaluations; their number is `n_samples` of `attribute`, and at most
+    `perturbations_per_eval` of them are one batch. By default the batches are timed.
 
-    By default captum runs the target token by token with the model's cache
-    (`use_cached_outputs=True`). With transformers 5 it passes all earlier tokens to the model in
-    addition to the cache, and the results are wrong. This class first checks one such step, which
-    costs a forward pass. If the step has more than the new token, no cache is used, and
-    `use_cached_outputs=True` is refused, also for captum's methods.
+    Retrieved passages or sentences are parts of a `TextTemplateInput`, whose template may be a
+    function that joins those that are left.
 
     Parameters
     ----------
@@ -39,8 +46,20 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         A method of captum or of this package, with the model as its `forward_func`.
     tokenizer : tokenizer
         The tokenizer of the model.
-    attr_target : {"log_prob", "prob"}
-        Whether log-probabilities or probabilities of the target are explained.
+    attr_target : {"log_prob", "prob"} or callable
+        Whether log-probabilities or probabilities of the target are explained. A function gets the
+        answers to P prompts and returns P numbers: `answers.logits`, (P, T, vocabulary), and
+        `answers.log_probs`, (P, T), belong to the T tokens of the target; `answers.texts` are P
+        texts that the model writes itself, as `gen_args` say.
+
+    Examples
+    --------
+    Whether the model answers yes rather than no, and whether its own answer has a word:
+
+    >>> def prefers_yes(answers):
+    ...     return answers.logits[:, 0, yes] - answers.logits[:, 0, no]
+    >>> def names_paris(answers):
+    ...     return [float("Paris" in text) for text in answers.texts]
     """
 
     SUPPORTED_METHODS = (*captum.attr.LLMAttribution.SUPPORTED_METHODS, CoalitionAttribution)
@@ -49,86 +68,208 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         CoalitionAttribution,
     )
 
-    _is_cache_asked_for = False
-    _is_cache_right: bool | None = None  # None before the check
-
-    # The arguments differ between versions of captum.
-    @functools.wraps(captum.attr.LLMAttribution.attribute)
-    def attribute(self, *args: Any, **kwargs: Any) -> Any:
-        """Attribute the probability of a target to the parts of a prompt, as captum does."""
-        bound = inspect.signature(super().attribute).bind(*args, **kwargs)
-        self._is_cache_asked_for = bound.arguments.get("use_cached_outputs", False)
-        self._is_cache_right = None
-        refuse_trained(self.attr_method, "the probability of a text")
-        if isinstance(self.attr_method, CoalitionAttribution):
-            if bound.arguments.get("num_trials", 1) > 1:
-                warn_user(
-                    f"num_trials={bound.arguments['num_trials']}: each trial starts from the same "
-                    "seed, so that trials differ only where the model or the baselines are "
-                    "random. For smaller errors raise n_samples."
-                )
-            kwargs = _single_prompt_arguments(kwargs)
-        return super().attribute(*args, **kwargs)
-
-    # captum sets this as the forward function of the method.
-    def _forward_func(
+    def __init__(
         self,
-        perturbed_tensor: Any,
+        attr_method: Any,
+        tokenizer: Any,
+        attr_target: str | Callable[[Answers], Any] = "log_prob",
+    ) -> None:
+        super().__init__(attr_method, tokenizer, "prob" if callable(attr_target) else attr_target)
+        self.attr_target = attr_target
+        refuse_trained(attr_method, "the probability of a text")
+
+    def attribute(
+        self,
         inp: Any,
-        target_tokens: Tensor,
-        use_cached_outputs: bool = False,
-        inspect_forward: Any = None,
-        *forward_in_tokens: bool,
+        target: str | Tensor | None = None,
+        *arguments: Any,
+        contrast: str | Tensor | None = None,
+        interactions: bool | str = False,
+        **options: Any,
     ) -> Any:
-        if use_cached_outputs and all(forward_in_tokens):  # else captum uses no cache
-            use_cached_outputs = self._uses_cache(perturbed_tensor, inp, target_tokens)
-        return super()._forward_func(
-            perturbed_tensor,
-            inp,
-            target_tokens,
-            use_cached_outputs,
-            inspect_forward,
-            *forward_in_tokens,
+        """Attribute the answer of the model to the parts of a prompt.
+
+        Parameters
+        ----------
+        inp : captum.attr.InterpretableInput
+            The prompt: `TextTokenInput`, `TextTemplateInput` or `ImageMaskInput`.
+        target : str or Tensor, (T,), optional
+            The answer, a text or tokens. Without it, the model writes one first, as `gen_args` say;
+            with one of our methods, sampled answers follow from the seed of the method.
+        contrast : str or Tensor, optional
+            Another answer: the log-probability (or probability) of the target less that of the
+            other is explained. Each batch then takes two passes.
+        interactions : bool or {"shapley", "shapley_taylor", "banzhaf"}
+            Whether the result holds the interactions of all pairs of parts, from the same
+            evaluations; True is "shapley". For our methods.
+        *arguments, **options
+            The other arguments of captum's `attribute`, and those of the method's, such as
+            `n_samples`, `perturbations_per_eval`, `feature_mask` and `tolerance`.
+            `use_cached_outputs` and `forward_in_tokens` have no effect, because there is one pass
+            for all tokens of the target.
+
+        Returns
+        -------
+        LLMAttributionResult
+            With captum's `seq_attr`, `token_attr` and plots; for our methods with
+            `seq_standard_error`, `token_standard_error`, `estimate` and interactions, too, and in
+            double precision if the model computes in it. There are no attributions to tokens with
+            `contrast` or with a function as `attr_target`.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError
+            Before the first pass, if the text has one token, the target has none or unknown ones,
+            or the prompt and the target need more positions than the model has.
+        """
+        given = _ATTRIBUTE.bind(self, inp, target, *arguments, **options).arguments
+        method, index = self.attr_method, checked_index("interactions", interactions)
+        is_ours = isinstance(method, CoalitionAttribution)
+        if index is not None and not is_ours:
+            raise InvalidArgumentTypeError(
+                f"interactions={interactions!r} needs a method of this package, such as OddGP; "
+                f"attr_method is {type(method).__name__}."
+            )
+        if isinstance(self.model, torch.nn.Module):
+            warn_in_training_mode(self.model)
+        with self._seeded():
+            scores = self._scores(inp, given, contrast)
+            with _explaining(method, scores, index):
+                result = self._estimated if is_ours else self._averaged
+                return result(scores, given.get("num_trials", 1), given.get("kwargs", {}))
+
+    def _estimated(
+        self, scores: AnswerScores, n_trials: int, options: dict[str, Any]
+    ) -> LLMAttributionResult:
+        """Return the result of a method of this package, with all that its estimate holds."""
+        if n_trials > 1:
+            warn_user(
+                f"num_trials={n_trials}: each trial starts from the same seed, so that one was "
+                "made. For smaller errors raise n_samples; for random answers pass repeats=."
+            )
+        inp, method = scores.inp, self.attr_method
+        method.attribute(inp.to_tensor().to(self.device), **options)
+        players = players_of_parts(inp, options.get("feature_mask"))
+        return LLMAttributionResult(
+            method.last_estimate, players, scores.dtype, self.device, **self._names(scores)
         )
 
-    def _uses_cache(self, perturbed_tensor: Any, inp: Any, target_tokens: Tensor) -> bool:
-        """Return whether to use the model's cache; refuse it if it is requested and wrong."""
-        if len(target_tokens) < 2:
-            return self._is_cache_asked_for
-        if self._is_cache_right is None:
-            probe = copy.copy(self)
-            probe.model = steps = SecondStep(self.model)
-            self._is_cache_right = steps.holds_one_token(
-                lambda: captum.attr.LLMAttribution._forward_func(
-                    probe, perturbed_tensor, inp, target_tokens[:2], True
-                )
-            )
-        if self._is_cache_asked_for and not self._is_cache_right:
+    def _averaged(self, scores: AnswerScores, n_trials: int, options: dict[str, Any]) -> Any:
+        """Return captum's result of one of its methods, the mean of some trials."""
+        inp = scores.inp
+        parts = inp.to_tensor().to(self.device)
+        trials = [self.attr_method.attribute(parts, **options) for _ in range(n_trials)]
+        # captum's methods differ in the shape of several outputs.
+        mean = torch.stack(trials).mean(dim=0).reshape(-1, inp.n_itp_features)
+        attributions = inp.format_attr(mean)
+        return captum.attr.LLMAttributionResult(
+            seq_attr=attributions[0],
+            token_attr=attributions[1:] if len(attributions) > 1 else None,
+            **self._names(scores),
+        )
+
+    def _scores(self, inp: Any, given: dict[str, Any], contrast: Any) -> AnswerScores:
+        """Return the forward function of a call, its arguments checked before the first pass."""
+        target, gen_args = given.get("target"), given.get("gen_args")
+        check_prompt(inp, self.SUPPORTED_INPUTS)
+        self._check_pass(inp, 1)
+        if contrast is not None and callable(self.attr_target):
             raise InvalidArgumentError(
-                "use_cached_outputs=True cannot be used: captum passes all earlier tokens to the "
-                "model in addition to the cache, as with transformers 5, or the model lacks the "
-                "methods for it. Leave use_cached_outputs out. In captum 0.9, "
-                "forward_in_tokens=False is faster: one forward pass for the whole target."
+                "contrast cannot be used where attr_target is a function: let it compare both."
             )
-        return self._is_cache_right
+        if gen_args is not None and target is not None and not callable(self.attr_target):
+            raise InvalidArgumentError(
+                "gen_args say how the model writes a target, but target is given. Leave one out."
+            )
+        others = None if contrast is None else self._answer("contrast", inp, contrast)
+        tokens = self._answer("target", inp, target, gen_args, given.get("skip_tokens"))
+        if others is not None and others.tolist() == tokens.tolist():
+            raise InvalidArgumentError("contrast must differ from target; both are the same.")
+        self._check_pass(inp, max(len(tokens), 0 if others is None else len(others)))
+        return AnswerScores(
+            model=self._answering_model(),
+            inp=inp,
+            target=tokens,
+            contrast=others,
+            score=self.attr_target,
+            gen_args=gen_args or DEFAULT_GEN_ARGS,
+            inspect=given.get("_inspect_forward"),
+            is_scalar=not self.include_per_token_attr,
+        )
+
+    def _check_pass(self, inp: Any, n_tokens: int) -> None:
+        """Refuse a prompt that the model cannot read, with all parts and with none."""
+        parts, model = inp.to_tensor(), self._answering_model()
+        for presence in (parts, torch.zeros_like(parts)):
+            model.check(inp.to_model_input(presence), n_tokens)
+
+    def _answer(
+        self, name: str, inp: Any, given: Any, gen_args: Any = None, skipped: Any = None
+    ) -> Tensor:
+        """Return the tokens of an answer, (T,), checked."""
+        tokens = skip(self._get_target_tokens(inp, given, gen_args), skipped, self.tokenizer)
+        vocabulary = self._answering_model().vocabulary
+        check_answer(name, given, tokens, self.tokenizer, vocabulary)
+        return tokens
+
+    def _answering_model(self) -> AnswersPrompts:
+        return LanguageModel(self.model, self.tokenizer, self.device)
+
+    # captum's RemoteLLMAttribution calls it, too.
+    def _get_target_tokens(self, inp: Any, target: Any = None, gen_args: Any = None) -> Tensor:
+        """Return the tokens of an answer, (T,), which the model writes if there is no target."""
+        if target is None:
+            model = LanguageModel(self.model, self.tokenizer, self.device)
+            return model.generated(inp.to_model_input(), gen_args or DEFAULT_GEN_ARGS)
+        return answer_tokens(target, self.tokenizer)
+
+    def _names(self, scores: AnswerScores) -> dict[str, Any]:
+        """Return what captum's results have beside attributions."""
+        names = {
+            "input_tokens": scores.inp.values,
+            "output_tokens": readable_tokens(scores.target, self.tokenizer),
+        }
+        of_captum = inspect.signature(captum.attr.LLMAttributionResult.__init__).parameters
+        return {**names, "inp": scores.inp} if "inp" in of_captum else names
+
+    @contextmanager
+    def _seeded(self) -> Iterator[None]:
+        """Let answers that are sampled follow from the seed of the method, if it has one."""
+        seed = getattr(self.attr_method, "seed", None)
+        if seed is None:
+            yield
+            return
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices):
+            torch.manual_seed(seed)
+            yield
 
 
 if hasattr(captum.attr, "RemoteLLMAttribution"):  # since captum 0.9
 
-    class RemoteLLMAttribution(LLMAttribution, captum.attr.RemoteLLMAttribution):  # type: ignore[misc]
+    class RemoteLLMAttribution(captum.attr.RemoteLLMAttribution, LLMAttribution):  # type: ignore[misc]
         """`captum.attr.RemoteLLMAttribution` that also accepts the methods of this package."""
 
+        def __init__(
+            self,
+            attr_method: Any,
+            tokenizer: Any,
+            provider: Any,
+            attr_target: str | Callable[[Answers], Any] = "log_prob",
+        ) -> None:
+            # captum's own constructor comes next.
+            super().__init__(attr_method, tokenizer, provider, attr_target)  # type: ignore[call-arg]
 
-def _single_prompt_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments for a method; captum's forward function takes one prompt at a time."""
-    if arguments.get("perturbations_per_eval", 1) not in (1, None):
-        raise InvalidArgumentError(
-            "perturbations_per_eval must be 1, because captum's LLMAttribution runs one prompt at "
-            f"a time; got {arguments['perturbations_per_eval']!r}. Leave it out."
-        )
-    if arguments.get("return_standard_error", False):
-        raise InvalidArgumentError(
-            "return_standard_error is not supported: captum's LLMAttributionResult has no standard "
-            "errors. Leave it out, and read attr_method.last_estimate.standard_errors."
-        )
-    return {**arguments, "perturbations_per_eval": 1}
+        def _answering_model(self) -> AnswersPrompts:
+            return RemoteLanguageModel(self.provider, self.tokenizer)
+
+
+@contextmanager
+def _explaining(method: Any, scores: AnswerScores, index: str | None) -> Iterator[None]:
+    """Let a method explain the scores of a call, with interactions if there is an index."""
+    model, method.forward_func = method.forward_func, scores
+    method._interaction_index = index or ""
+    try:
+        yield
+    finally:
+        method.forward_func, method._interaction_index = model, ""

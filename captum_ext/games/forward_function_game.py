@@ -189,8 +189,11 @@ class ForwardFunctionGame:
 
     @property
     def rounding(self) -> float:
-        """Relative rounding error of the output, known after the first evaluation."""
-        return rounding_of(self._select.dtype)
+        """Relative rounding error of the output, known after the first evaluation.
+
+        A forward function may have a `rounding`: it knows that its model rounds more coarsely.
+        """
+        return max(rounding_of(self._select.dtype), getattr(self.forward_func, "rounding", 0.0))
 
     @property
     def batch_bounds(self) -> BatchBounds | None:

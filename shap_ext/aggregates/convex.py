@@ -28,7 +28,7 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.frames import pandas_frame
 
 from ..argument_types import Rows, Table
-from ..explainers.criteria_games import game_of
+from ..explainers.criteria_games import rows_with_game
 from ..explainers.shared_parameters import documented
 from ..inputs.datasets import plain_array_of
 from ..inputs.models import as_outputs, prediction_function
@@ -122,7 +122,9 @@ class ConvexFitData:
     def unfaithfulness(self) -> UnfaithfulnessLoss:
         """Return the distance of combinations from the changes of output without features."""
         explainer = self.explainer
-        game = game_of(explainer.model, explainer.masker, self.rows, explainer.link, self._groups())
+        game = rows_with_game(
+            explainer.model, explainer.masker, self.rows, explainer.link, self._groups()
+        ).game
         candidates = self._per_output(self.rows)
         n_candidates, n_rows, n_outputs, n_features = candidates.shape
         if n_features != game.n_players:

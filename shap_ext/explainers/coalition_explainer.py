@@ -249,6 +249,7 @@ class CoalitionExplainer(ModelExplainer):
             progress_delay=None if silent else BAR_DELAY,
             name=self.name,
             budget_name="max_evals",
+            fewer_players=explained.fewer_players,
         )
         game = self._valued(explained)
         result = self._estimate(game, args, settings)

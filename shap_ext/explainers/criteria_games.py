@@ -5,19 +5,17 @@ from __future__ import annotations
 import shap
 
 from ..argument_types import Groups, Link, Masker, Model, Table
-from ..games.dense_game import TabularGame
-from ..games.masker_game import MaskerGame
-from ..games.sparse_game import SparseGame
+from ..games.explained_rows import ExplainedRows
 from .coalition_explainer import CoalitionExplainer
 
 
-def game_of(
+def rows_with_game(
     model: Model,
     masker: Masker,
     rows: Table,
     link: Link = shap.links.identity,
     groups: Groups | None = None,
-) -> TabularGame | SparseGame | MaskerGame:
-    """Return the games of rows, with the players that explainers of this package see."""
+) -> ExplainedRows:
+    """Return rows with their games, with the players that explainers of this package see."""
     explainer = CoalitionExplainer(model, masker, link=link, groups=groups)
-    return explainer.explained_rows((rows,)).game
+    return explainer.explained_rows((rows,))

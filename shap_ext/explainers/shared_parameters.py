@@ -26,8 +26,8 @@ _PARAMETERS = """model : callable, torch module, fitted estimator or Booster
         Seed of all random choices.
     groups : mapping of names to columns, or array of int, optional
         Columns that form one player, by name or index, such as one-hot blocks; or the label of the
-        superpixel of each pixel of an image, (H, W), or of each entry. `image_explanation` returns
-        their attributions as an image.
+        superpixel of each pixel of an image, (H, W), or of each entry, which shares its attribution
+        equally between its numbers.
     value_function : {"raw", "log_probability", "expected_log_probability", "margin"}
         The function of a classifier's outputs to explain, or a `ValueFunction` with options. It
         returns one output, and needs the identity link.

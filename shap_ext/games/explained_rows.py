@@ -10,14 +10,15 @@ import numpy as np
 
 from shapley_adapters.array_types import IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from shapley_adapters.pipeline.settings import fewer_players
 
 from ..argument_types import Groups, Masker
 from ..inputs.backgrounds import Background, bounded_background, check_masker
 from ..inputs.column_groups import ColumnGroups, PlayerLayout, make_groups, zero_background
-from ..inputs.datasets import Dataset, checked_dataset
+from ..inputs.datasets import Dataset, checked_dataset, packed
 from ..inputs.masked_rows import MaskedRow
 from ..inputs.models import inner_model, is_torch_module
-from ..results.explanations import Part, packed
+from ..results.explanations import Part
 from .dense_game import TabularGame
 from .game_choice import masker_game, tabular_game
 from .links import LinkedAverage
@@ -36,6 +37,13 @@ class ExplainedRows:
     parts: list[Part]
     groups: ColumnGroups | None
     layout: PlayerLayout
+
+    @property
+    def fewer_players(self) -> str:
+        """How to have fewer players, for errors and warnings."""
+        (part, *others), n_players = self.parts, self.layout.n_players
+        shape = () if others or part.segments is not None else part.shapes[0]
+        return fewer_players(n_players, shape, "masker=shap_ext.maskers.Superpixels(50)")
 
     def clustering(self, masker: Masker) -> Any:
         """Return the masker's clustering of the features for each row, for bar plots."""
@@ -104,7 +112,8 @@ class ExplainedRowsMaker:
             len(groups.names),
             groups.names,
         )
-        return ExplainedRows(game, _parts(datasets, shapes, groups), groups, layout)
+        parts = self._parts(datasets, shapes, groups)
+        return ExplainedRows(game, parts, groups, layout)
 
     def _from_masker(self, datasets: Sequence[Dataset]) -> ExplainedRows:
         masker, explained = with_targets(self.masker, datasets)
@@ -114,7 +123,9 @@ class ExplainedRowsMaker:
             raise InvalidArgumentError(
                 f"masker {type(self.masker).__name__} has no players; there is nothing to explain."
             )
-        if any(len(set(of_input)) > 1 for of_input in shapes) or self._are_named_by_masker(rows):
+        are_painted = any(segments is not None for segments in rows[0].segments)
+        are_ragged = any(len(set(of_input)) > 1 for of_input in shapes)
+        if are_painted or are_ragged or self._are_named_by_masker(rows):
             return self._rows_apart(explained, rows, shapes)
         names = self._column_names(explained, [of_input[0] for of_input in shapes])
         groups = make_groups(self.groups, names)
@@ -123,7 +134,7 @@ class ExplainedRowsMaker:
         layout = PlayerLayout(
             players_of_rows, shapes, rows[0].has_neighbours, len(groups.names), groups.names
         )
-        return ExplainedRows(game, _parts(explained, shapes, groups, rows), groups, layout)
+        return ExplainedRows(game, self._parts(explained, shapes, groups, rows), groups, layout)
 
     def _rows_apart(
         self,
@@ -135,7 +146,8 @@ class ExplainedRowsMaker:
         for name in ("groups", "feature_names"):
             if getattr(self, name) is not None:
                 raise InvalidArgumentError(
-                    f"{name} cannot be used: each row of X has features of its own, such as tokens."
+                    f"{name} cannot be used: each row of X has features of its own, such as tokens "
+                    "or segments."
                 )
         sizes = np.array([[int(np.prod(shape)) for shape in row.shapes] for row in rows])
         firsts = np.concatenate([[0], np.cumsum(sizes.max(axis=0))])
@@ -147,13 +159,55 @@ class ExplainedRowsMaker:
         ]
         game = self._masker_game(rows, players_of_rows, int(firsts[-1]))
         parts = [
-            Part(int(first), of_input, _plot_data(dataset, rows, index), None, _names(rows, index))
+            Part(
+                int(first),
+                of_input,
+                _plot_data(dataset, rows, index),
+                None,
+                _names(rows, index),
+                _segments(rows, index),
+            )
             for index, (dataset, of_input, first) in enumerate(
                 zip(datasets, shapes, firsts, strict=False)
             )
         ]
-        layout = PlayerLayout(players_of_rows, shapes, rows[0].has_neighbours, int(firsts[-1]))
+        places = [part.places() for part in parts]
+        layout = PlayerLayout(
+            [
+                np.concatenate([of_row.ravel() for of_row in row])
+                for row in zip(*places, strict=True)
+            ],
+            [[of_row.shape for of_row in of_input] for of_input in places],
+            rows[0].has_neighbours,
+            int(firsts[-1]),
+        )
         return ExplainedRows(game, parts, None, layout)
+
+    def _parts(
+        self,
+        datasets: Sequence[Dataset],
+        shapes: Sequence[list[tuple[int, ...]]],
+        groups: ColumnGroups,
+        rows: Sequence[MaskedRow] | None = None,
+    ) -> list[Part]:
+        if groups.any_joint:
+            if len(datasets) > 1:
+                raise InvalidArgumentError("groups needs a model with one input.")
+            data, shape = datasets[0].plot_values(), shapes[0][0]
+            of_groups = [(len(groups.names),)] * len(data)
+            if isinstance(self.groups, np.ndarray) and len(shape) > 1:  # labels of superpixels
+                segments = [groups.players.reshape(shape)] * len(data)
+                return [Part(0, of_groups, data, None, groups.names, segments)]
+            numbers, labels = groups.summarize(data.reshape(len(data), -1))
+            return [Part(0, of_groups, numbers, labels, groups.names)]
+        parts, first = [], 0
+        for index, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
+            size = int(np.prod(of_input[0]))
+            names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
+            data = dataset.plot_values() if rows is None else _plot_data(dataset, rows, index)
+            parts.append(Part(first, of_input, data, None, names))
+            first += size
+        return parts
 
     def _masker_game(
         self, rows: Sequence[MaskedRow], players_of_rows: Sequence[IntArray], n_players: int
@@ -201,35 +255,19 @@ def _joined_names(datasets: Sequence[Dataset], shapes: Sequence[tuple[int, ...]]
     return names
 
 
-def _parts(
-    datasets: Sequence[Dataset],
-    shapes: Sequence[list[tuple[int, ...]]],
-    groups: ColumnGroups,
-    rows: Sequence[MaskedRow] | None = None,
-) -> list[Part]:
-    if groups.any_joint:
-        if len(datasets) > 1:
-            raise InvalidArgumentError("groups needs a model with one input.")
-        data = datasets[0].plot_values()
-        numbers, labels = groups.summarize(data.reshape(len(data), -1))
-        of_groups = [(len(groups.names),)] * len(data)
-        return [Part(0, of_groups, numbers, labels, groups.names)]
-    parts, first = [], 0
-    for index, (dataset, of_input) in enumerate(zip(datasets, shapes, strict=True)):
-        size = int(np.prod(of_input[0]))
-        names = groups.names[first : first + size] if len(of_input[0]) == 1 else None
-        data = dataset.plot_values() if rows is None else _plot_data(dataset, rows, index)
-        parts.append(Part(first, of_input, data, None, names))
-        first += size
-    return parts
-
-
 def _plot_data(dataset: Dataset, rows: Sequence[MaskedRow], index: int) -> Any:
     """Return the data for plots: the rows, or the masker's form of them, packed as in shap."""
     plot_data = [row.plot_data[index] for row in rows]
     if any(values is None for values in plot_data):
         return dataset.plot_values()
     return tuple(packed(values) for values in plot_data)
+
+
+def _segments(rows: Sequence[MaskedRow], index: int) -> list[IntArray] | None:
+    """Return the segments of an input of each row; None where they are not painted."""
+    of_rows = [row.segments[index] for row in rows]
+    painted = [segments for segments in of_rows if segments is not None]
+    return painted or None
 
 
 def _names(rows: Sequence[MaskedRow], index: int) -> list[Any] | None:

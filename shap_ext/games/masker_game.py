@@ -20,7 +20,7 @@ from shapley_adapters.games.evaluation import OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
 
-from ..inputs.masked_rows import MaskedRow, RowWithTarget, lock_of
+from ..inputs.masked_rows import MaskedRow, RowWithTarget, as_arrays, lock_of
 from ..inputs.models import GameOfModel, as_outputs, new_shape
 from ..shap_internals import row_output_names
 from .links import LinkedAverage
@@ -57,17 +57,6 @@ class MaskedPairs:
     def n_rows_each(self) -> int:
         """Rows of the model's input for each pair."""
         return self.n_rows // len(self.pairs)
-
-    def with_one_each(self, indices: IntArray) -> MaskedPairs:
-        """Return the same pairs with one of the masked rows of each, given their indices, (P,)."""
-        rows = np.arange(len(self.pairs)) * self.n_rows_each + indices
-        parts = [
-            part
-            if len(part) != self.n_rows
-            else (part.iloc if hasattr(part, "iloc") else part)[rows]
-            for part in self.parts
-        ]
-        return MaskedPairs(self.pairs, tuple(parts))
 
 
 @dataclass
@@ -127,7 +116,7 @@ class MaskerGame(GameOfModel):
 
     def _bytes_each(self) -> int:
         """Return the memory that one masked row takes."""
-        arrays = _as_arrays(self.rows[0](np.zeros(len(self.players_of_rows[0]), dtype=bool)))
+        arrays = as_arrays(self.rows[0](np.zeros(len(self.players_of_rows[0]), dtype=bool)))
         return sum(_n_bytes(array) for array in arrays)
 
     def active_players(self) -> BoolArray:
@@ -151,7 +140,7 @@ class MaskerGame(GameOfModel):
     @cached_property
     def n_backgrounds(self) -> int:
         """Masked rows of the first row, such as one for each background row."""
-        arrays = _as_arrays(self.rows[0](np.zeros(len(self.players_of_rows[0]), dtype=bool)))
+        arrays = as_arrays(self.rows[0](np.zeros(len(self.players_of_rows[0]), dtype=bool)))
         return max(map(len, arrays))
 
     @property
@@ -165,10 +154,7 @@ class MaskerGame(GameOfModel):
         self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray
     ) -> ValueArray:
         """Return the outputs, (P, K), each for one of the masked rows of its pair."""
-        chosen = [
-            bundle.with_one_each(backgrounds[bundle.pairs])
-            for bundle in self._masked(rows, coalitions)
-        ]
+        chosen = self._masked(rows, coalitions, backgrounds)
         outputs: list[FloatArray] = []
         pairs: list[IntArray] = []
         for bundles in self._group_by_call(rows, chosen):
@@ -181,16 +167,21 @@ class MaskerGame(GameOfModel):
     def level_columns(self, row: int) -> tuple[npt.NDArray[Any], IntArray] | None:
         """Return the columns, (B + 1, D), of the row and of its masked rows, and their players.
 
-        None unless the model's only input is a table with a column for each entry of the mask.
+        None unless the model's only input is a table with a column for each entry of the mask, or
+        an image with segments.
         """
-        players = self.players_of_rows[row]
+        players, segments = self.players_of_rows[row], self.rows[row].segments[0]
         present, absent = (
-            _as_arrays(self.rows[row](np.full(len(players), is_present)))
+            as_arrays(self.rows[row](np.full(len(players), is_present)))
             for is_present in (True, False)
         )
-        if len(absent) != 1 or np.shape(absent[0])[1:] != (len(players),):
+        shape = (len(players),) if segments is None else segments.shape
+        if len(absent) != 1 or np.shape(absent[0])[1:] != shape:
             return None
-        return np.concatenate([np.asarray(present[0])[:1], np.asarray(absent[0])]), players
+        columns = np.concatenate([np.asarray(present[0])[:1], np.asarray(absent[0])])
+        if segments is None:
+            return columns, players
+        return columns.reshape(len(columns), -1), players[segments.ravel()]
 
     def reduced(self, rows: IntArray, coalitions: CoalitionArray, reduce: Reduction) -> ValueArray:
         """Return the values that `reduce` makes of the outputs for the masked rows of each pair."""
@@ -234,16 +225,22 @@ class MaskerGame(GameOfModel):
                 members = np.flatnonzero(counts == count)
                 yield pairs[members], outputs[starts[members, None] + np.arange(count)]
 
-    def _masked(self, rows: IntArray, coalitions: CoalitionArray) -> list[MaskedPairs]:
-        """Return the masked inputs of all pairs."""
+    def _masked(
+        self, rows: IntArray, coalitions: CoalitionArray, backgrounds: IntArray | None = None
+    ) -> list[MaskedPairs]:
+        """Return the masked inputs of all pairs, or one of the masked rows of each."""
         masked: list[MaskedPairs] = []
         firsts = np.flatnonzero(np.diff(rows, prepend=-1))  # of the pairs of one row in succession
         for first, last in zip(firsts, [*firsts[1:], len(rows)], strict=True):
             row, start = rows[first], first
             masks = coalitions[first:last].take(self.players_of_rows[row], axis=1)
-            for inputs in self.rows[row].masked(masks):
+            if backgrounds is None:
+                masked_row = self.rows[row].masked(masks)
+            else:
+                masked_row = self.rows[row].masked_once(masks, backgrounds[first:last])
+            for inputs in masked_row:
                 pairs = np.arange(start, start + inputs.n_masks)
-                masked.append(MaskedPairs(pairs, _as_arrays(inputs.parts)))
+                masked.append(MaskedPairs(pairs, as_arrays(inputs.parts)))
                 start += inputs.n_masks
         return masked
 
@@ -354,10 +351,6 @@ def _fixed_inputs(row: MaskedRow) -> tuple[Any, ...]:
             "shap.maskers.OutputComposite and FixedComposite do."
         )
     return row.fixed
-
-
-def _as_arrays(masked: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(part if hasattr(part, "shape") else np.asarray(part) for part in masked)
 
 
 def _n_bytes(part: npt.NDArray[Any]) -> int:

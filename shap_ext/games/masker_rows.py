@@ -24,6 +24,7 @@ from ..inputs.backgrounds import Background, model_input_maker
 from ..inputs.datasets import Dataset
 from ..inputs.imputation import ImputedRow, LinearImputer
 from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow, lock_of
+from ..maskers import Superpixels
 from ..shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
 from .game_choice import table_and_background
 
@@ -77,6 +78,9 @@ def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> 
     """Return the function that builds the masked row of an index."""
     if type(masker) is shap.maskers.Fixed:
         return lambda row: MaskedRow(_inputs(datasets, row))
+    if isinstance(masker, Superpixels):
+        images = datasets[0].values
+        return lambda row: masker.row(images[row], f"X, row {row_number(row)},")
     if type(masker) is shap.maskers.Composite:
         return _joint(masker, datasets, is_module)
     if type(masker) is shap.maskers.Impute:

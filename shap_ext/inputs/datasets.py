@@ -73,6 +73,12 @@ def ragged(rows: Sequence[Any]) -> npt.NDArray[np.object_]:
     return together
 
 
+def packed(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """Return values of rows as one array, or as an array of arrays if their shapes differ."""
+    shapes = {np.shape(value) for value in values}
+    return np.array(values) if len(shapes) == 1 else ragged(values)
+
+
 def checked_dataset(data: object, input_index: int = 0, is_table: bool = True) -> Dataset:
     """Return the rows to explain, checked.
 

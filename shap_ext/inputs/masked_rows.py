@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from shapley_adapters.array_types import BoolArray
+from shapley_adapters.array_types import BoolArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 
 from ..shap_internals import masks_entries_independently, masks_neighbours
@@ -84,6 +84,17 @@ class MaskedInputs:
     parts: tuple[Any, ...]
     n_masks: int = 1
 
+    def with_one_each(self, indices: IntArray) -> MaskedInputs:
+        """Return one of the rows of each mask, given their indices, (n_masks,)."""
+        parts = as_arrays(self.parts)
+        n_rows = max(map(len, parts))
+        rows = np.arange(self.n_masks) * (n_rows // self.n_masks) + indices
+        chosen = [
+            part if len(part) != n_rows else (part.iloc if hasattr(part, "iloc") else part)[rows]
+            for part in parts
+        ]
+        return MaskedInputs(tuple(chosen), self.n_masks)
+
 
 @dataclass
 class MaskedRow:
@@ -113,6 +124,14 @@ class MaskedRow:
         return [None for _ in self.inputs]
 
     @property
+    def segments(self) -> list[IntArray | None]:
+        """The place in its mask of each number of an input, where attributions are painted on it.
+
+        None for inputs whose attributions have the shape of their mask.
+        """
+        return [None for _ in self.inputs]
+
+    @property
     def has_neighbours(self) -> list[bool]:
         """Whether adjacent entries of each input are neighbours, like words."""
         return [False for _ in self.inputs]
@@ -133,6 +152,14 @@ class MaskedRow:
     def masked(self, masks: Mask) -> list[MaskedInputs]:
         """Return the masked inputs of masks, (n, length of a mask), in their order."""
         return [MaskedInputs(self(mask)) for mask in masks]
+
+    def masked_once(self, masks: Mask, backgrounds: IntArray) -> list[MaskedInputs]:
+        """Return one of the masked rows of each mask, given their indices, (n,)."""
+        chosen, start = [], 0
+        for inputs in self.masked(masks):
+            chosen.append(inputs.with_one_each(backgrounds[start : start + inputs.n_masks]))
+            start += inputs.n_masks
+        return chosen
 
 
 @dataclass
@@ -318,6 +345,11 @@ class JointRow(MaskedRow):
         return [data for row in self.rows for data in row.plot_data]
 
     @property
+    def segments(self) -> list[IntArray | None]:
+        """Segments of all inputs."""
+        return [segments for row in self.rows for segments in row.segments]
+
+    @property
     def has_neighbours(self) -> list[bool]:
         """Whether adjacent entries of each input are neighbours."""
         return [has for row in self.rows for has in row.has_neighbours]
@@ -368,6 +400,11 @@ class RowWithTarget(MaskedRow):
         return self.row.plot_data
 
     @property
+    def segments(self) -> list[IntArray | None]:
+        """Segments of the row."""
+        return self.row.segments
+
+    @property
     def fixed(self) -> tuple[Any, ...]:
         """The further inputs."""
         if self._companion_inputs is None:
@@ -386,6 +423,11 @@ class RowWithTarget(MaskedRow):
     def __call__(self, mask: Mask) -> tuple[Any, ...]:
         """Return the masked row and the further inputs."""
         return self.row(mask) + self.fixed
+
+
+def as_arrays(masked: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return masked inputs as objects with a shape."""
+    return tuple(part if hasattr(part, "shape") else np.asarray(part) for part in masked)
 
 
 def _copied(masked: Any) -> Any:

@@ -14,6 +14,7 @@ from .beeswarm_plot import beeswarm
 from .comparison_plot import comparison
 from .convergence_plot import convergence
 from .decision_plot import decision
+from .image_plot import image
 from .interaction_plot import heatmap, interactions
 from .scatter_plot import scatter
 from .text_plot import text
@@ -26,6 +27,7 @@ __all__ = [
     "convergence",
     "decision",
     "heatmap",
+    "image",
     "interactions",
     "scatter",
     "text",

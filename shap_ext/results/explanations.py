@@ -1,4 +1,4 @@
-"""Estimates as shap Explanations, also as images; axes of several outputs."""
+"""Estimates as shap Explanations, painted on images; axes of several outputs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy.typing as npt
 import shap
 
 from shapley_adapters import Estimate
-from shapley_adapters.array_types import FloatArray
+from shapley_adapters.array_types import FloatArray, IntArray
 from shapley_adapters.errors import InvalidArgumentError, row_number
+from shapley_adapters.superpixels import collect, paint
 
 from ..argument_types import Explanation, Outputs, Table, Values
-from ..inputs.column_groups import labels_of_entries
-from ..inputs.datasets import ragged
+from ..inputs.datasets import packed
 from ..shap_internals import chosen_by, is_op_chain, set_tables
 from .bounded_explanation import BoundedExplanation
 from .traces import store_trace
@@ -51,69 +51,6 @@ def unfolded(values: FloatArray, shape: tuple[int, ...], has_outputs: bool) -> F
     return np.moveaxis(values.reshape(len(values), shape[-1], *shape[1:-1]), 1, -1)
 
 
-def image_explanation(
-    explanation: shap.Explanation, images: npt.NDArray[Any], labels: npt.NDArray[np.integer[Any]]
-) -> shap.Explanation:
-    """Return attributions of superpixels as those of all pixels, for `shap.image_plot`.
-
-    The attribution of a superpixel is shared equally by its entries, so that those of an image
-    still sum to the model's output less the base value.
-
-    Parameters
-    ----------
-    explanation : shap.Explanation
-        The explanation of the images by an explainer with `groups=labels`: values (R, M) or
-        (R, M, K) of M superpixels.
-    images : array, (R, H, W, C) or (R, H, W)
-        The images.
-    labels : array of int, (H, W) or the shape of an image
-        The labels that `groups=` got.
-
-    Returns
-    -------
-    shap.Explanation
-        Values of the shape of the images, with an axis for the outputs where there are several.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the shapes do not belong together.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import shap
-    >>> import shap_ext
-    >>> images = np.ones((1, 4, 4, 3))
-    >>> labels = np.repeat(np.repeat([[0, 1], [2, 3]], 2, axis=0), 2, axis=1)
-    >>> model = lambda x: x.reshape(len(x), -1).sum(axis=1)
-    >>> masked = lambda mask, x: (np.where(mask.reshape(x.shape), x, 0)[None],)
-    >>> explainer = shap.Explainer(model, masked, algorithm="best", groups=labels)
-    >>> explained = shap_ext.image_explanation(explainer(images), images, labels)
-    >>> explained.values.shape, float(explained.values.sum().round(6))
-    ((1, 4, 4, 3), 48.0)
-    """
-    images, values = np.asarray(images), np.asarray(explanation.values)
-    n_entries = int(np.prod(images.shape[1:]))
-    of_entries = labels_of_entries(np.asarray(labels), n_entries)
-    # Players are in the order of their first entries.
-    found, firsts, places = np.unique(of_entries, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(firsts))[places]
-    if values.ndim < 2 or values.shape[:2] != (len(images), len(found)):
-        raise InvalidArgumentError(
-            f"explanation has values of the shape {values.shape}, but there are {len(images)} "
-            f"images with {len(found)} superpixels. Pass explainer(images) of an explainer with "
-            "groups=labels."
-        )
-    shares = values / np.bincount(rank).reshape(-1, *[1] * (values.ndim - 2))
-    return shap.Explanation(
-        shares[:, rank].reshape(*images.shape, *values.shape[2:]),
-        base_values=explanation.base_values,
-        data=images,
-        output_names=explanation.output_names,
-    )
-
-
 @dataclass(frozen=True)
 class Part:
     """The players and data of one model input.
@@ -128,6 +65,9 @@ class Part:
         The explained rows, and their data for plots.
     feature_names : list of str, list of lists of str, or None
         Names of the features, for all rows or per row.
+    segments : sequence of arrays, optional
+        For each row, the player of each number of the input, counted from `first`, if attributions
+        are painted on the input: each player shares its own equally between its numbers.
     """
 
     first: int
@@ -135,10 +75,29 @@ class Part:
     data: Any
     display_data: Any
     feature_names: list[Any] | None
+    segments: Sequence[IntArray] | None = None
+
+    def places(self) -> list[IntArray]:
+        """Return the player of each attribution of each row."""
+        if self.segments is not None:
+            return [self.first + of_row for of_row in self.segments]
+        return [
+            np.arange(self.first, self.first + int(np.prod(shape))).reshape(shape)
+            for shape in self.shapes
+        ]
+
+    def collect(self, values: FloatArray) -> FloatArray:
+        """Return attributions of the inputs, (R, *shape, …), as those of players, (R, M, …)."""
+        if self.segments is None:
+            return values
+        sizes = [int(np.prod(shape)) for shape in self.shapes]
+        rows = zip(values, self.segments, strict=True)
+        return np.stack([collect(of_row, places, max(sizes)) for of_row, places in rows])
 
     def select(self, per_player: Sequence[FloatArray] | FloatArray) -> Any:
         """Return the input's part of numbers per player, (R, M, …), in the rows' shapes."""
-        if isinstance(per_player, np.ndarray) and len(set(self.shapes)) == 1:
+        are_alike = self.segments is None and len(set(self.shapes)) == 1
+        if isinstance(per_player, np.ndarray) and are_alike:
             size = int(np.prod(self.shapes[0]))
             part_values = per_player[:, self.first : self.first + size]
             return part_values.reshape(len(part_values), *self.shapes[0], *part_values.shape[2:])
@@ -147,13 +106,9 @@ class Part:
     def _row_values(self, row: int, values: FloatArray) -> FloatArray:
         shape = self.shapes[row]
         part_values = values[self.first : self.first + int(np.prod(shape))]
+        if self.segments is not None:
+            return paint(part_values, self.segments[row])
         return part_values.reshape(*shape, *values.shape[1:])
-
-
-def packed(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Return values of rows as one array, or as an array of arrays if their shapes differ."""
-    shapes = {np.shape(value) for value in values}
-    return np.array(values) if len(shapes) == 1 else ragged(values)
 
 
 def explanations(
@@ -201,7 +156,7 @@ def explanations(
             base_values=packed(empty),
             data=part.data,
             display_data=part.display_data,
-            feature_names=part.feature_names,
+            feature_names=part.feature_names if part.segments is None else None,
             output_names=selection.names,
             lower_bounds=lower,
             upper_bounds=upper,

@@ -17,8 +17,9 @@ from shapley_adapters.interactions.result import PairInteractions, pairs_of
 from shapley_adapters.pipeline.result import quantiles
 
 from ..argument_types import Explanation, Outputs
+from ..inputs.datasets import packed
 from .bounded_explanation import BoundedExplanation
-from .explanations import OutputSelection, Part, explanation, packed
+from .explanations import OutputSelection, Part, explanation
 
 _UPPER = 0.975
 """The quantile at the upper end of a 95 % interval."""
@@ -121,6 +122,8 @@ def _joined_names(parts: Sequence[Part]) -> list[Any] | None:
 
 def _joined_data(parts: Sequence[Part]) -> Any:
     """Return the data with one axis of features; None where inputs cannot be joined."""
+    if any(part.segments is not None for part in parts):
+        return None
     if len(parts) == 1 and (len(parts[0].shapes[0]) == 1 or not _is_numeric(parts[0].data)):
         return parts[0].data
     if not all(_is_numeric(part.data) for part in parts):

@@ -29,7 +29,6 @@ from ..memory_bounds import memory_limit
 from .result import blank_estimate
 from .run import Run
 from .settings import (
-    FEWER_PLAYERS,
     RowBudget,
     Settings,
     estimation_cost,
@@ -401,7 +400,7 @@ def warn_of_long_call(costs: Costs, estimator: Estimator[Any], limit: int) -> No
     warn_user(
         f"{settings.name} computes for about {rounded_seconds(seconds)} beside the model, for "
         f"{costs.game.n_rows} rows of {costs.n_players} players and {limit} evaluations."
-        f"{remedy} {FEWER_PLAYERS}, lower {settings.budget_name}, or pass max_seconds.",
+        f"{remedy} {settings.fewer_players}, lower {settings.budget_name}, or pass max_seconds.",
         subject="own seconds",
     )
 

@@ -16,7 +16,7 @@ from ..errors import warn_user
 from ..estimators.protocol import Estimator, Solution
 from .designs import GroupDesign, RowGroup
 from .result import Estimate
-from .settings import FEWER_PLAYERS, RowBudget, Settings, Tolerance
+from .settings import RowBudget, Settings, Tolerance
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class SmallBudget:
         warn_user(
             f"{settings.budget_name}={self.limit} is little for {self.n_players} players: below "
             f"{self.useful} evaluations, {settings.name} gives attributions that are far off."
-            f"{of_prior} {remedy} {FEWER_PLAYERS} if that is too expensive."
+            f"{of_prior} {remedy} {settings.fewer_players} if that is too expensive."
         )
 
 

@@ -23,6 +23,9 @@ fewer evaluations are often too small, and a row that stops then stops too early
 
 FEWER_PLAYERS = "Group features (groups= or a coarser masker in shap, feature_mask in captum)"
 
+_MANY_NUMBERS = 1000
+"""Beyond how many numbers of an image as players superpixels are the better advice."""
+
 ENUMERATED_BY_DEFAULT = 10
 """With at most this many players, the default budget pays for all coalitions. It is the number up
 to which `shap.Explainer` enumerates by default, so that nobody loses exact values."""
@@ -146,6 +149,8 @@ class Settings:
         default budget would have.
     n_repeats : int
         The evaluations of each coalition of a random model.
+    fewer_players : str
+        How to have fewer players, for errors and warnings.
     """
 
     seed: int
@@ -166,6 +171,7 @@ class Settings:
     max_model_rows: int | None = None
     saves_rows: bool = False
     n_repeats: int = 1
+    fewer_players: str = FEWER_PLAYERS
 
     def model_rows(self, n_players: int, n_backgrounds: int) -> int | None:
         """Return the rows of the model's input for a row with so many active players, if limited.
@@ -209,6 +215,26 @@ def default_budget(n_players: int, with_tolerance: bool = False) -> int:
     """
     budget = max(500, 16 * n_players) * (20 if with_tolerance else 1)
     return max(budget, 2**n_players) if n_players <= ENUMERATED_BY_DEFAULT else budget
+
+
+def fewer_players(n_players: int, shape: tuple[int, ...], superpixels: str) -> str:
+    """Return how to have fewer players: by superpixels where the numbers of an image are players.
+
+    Parameters
+    ----------
+    n_players : int
+        The number of players.
+    shape : tuple of int
+        The shape of their input.
+    superpixels : str
+        What makes 50 superpixels in the host.
+    """
+    if n_players <= _MANY_NUMBERS or len(shape) not in (2, 3):
+        return FEWER_PLAYERS
+    return (
+        f"Explain superpixels instead of the {n_players} numbers of an image: {superpixels} takes "
+        f"{default_budget(50)} evaluations of each image by default"
+    )
 
 
 @dataclass(frozen=True)
@@ -336,7 +362,7 @@ def _check_memory(budget: RowBudget, estimator: Estimator[Any], settings: Settin
     if settings.interactions is not None:
         needed += estimator.interaction_memory(n_players, n_evaluations)
     if needed > limit:
-        remedy = f"{FEWER_PLAYERS}, or lower {settings.budget_name}."
+        remedy = f"{settings.fewer_players}, or lower {settings.budget_name}."
         if settings.interactions is not None:
             remedy += f" Without interactions, it needs about {without:.3g} GiB."
         raise BudgetError(
@@ -353,7 +379,7 @@ def memory_error(n_players: int, settings: Settings) -> BudgetError:
     return BudgetError(
         f"{cause}{settings.name} needs more than {limit / 2**30:.3g} GiB, half of the memory, for "
         f"the coalitions of {n_players} players on their graph. Lower {name} or the order, if any. "
-        f"{FEWER_PLAYERS}."
+        f"{settings.fewer_players}."
     )
 
 
@@ -375,8 +401,8 @@ def refuse_long_rows(budget: RowBudget, estimator: Estimator[Any], settings: Set
             f"{settings.name} computes about {rounded_seconds(per_row)} for each row and "
             f"{rounded_seconds(once)} once for all rows, for {budget.n_players} players and "
             f"{n_evaluations} evaluations per row (one core). At most {_MOST_SECONDS:.0f} s may "
-            f"be used for a row. Random orders take a few seconds. {FEWER_PLAYERS}, or lower "
-            f"{settings.budget_name}."
+            f"be used for a row. Random orders take a few seconds. {settings.fewer_players}, or "
+            f"lower {settings.budget_name}."
         )
 
 

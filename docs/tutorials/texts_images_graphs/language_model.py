@@ -92,8 +92,8 @@ print(f"right verb in {(said == tokens[is_test][:, verb]).float().mean():.0%} of
 
 explainer = LLMAttribution(Exact(model), tokenizer)
 prompt = TextTokenInput("the dogs near the house", tokenizer)
-result = explainer.attribute(prompt, target="are small", use_cached_outputs=False)
-print(explainer.attr_method.last_estimate)
+result = explainer.attribute(prompt, target="are small")
+print(result.estimate)
 print("attributions to the log-probability of the target:", result.seq_attr.numpy().round(2))
 
 # %%
@@ -117,9 +117,7 @@ cases = [
 ]
 table = []
 for text, right_verb in cases:
-    of_words = explainer.attribute(
-        TextTokenInput(text, tokenizer), target=right_verb, use_cached_outputs=False
-    )
+    of_words = explainer.attribute(TextTokenInput(text, tokenizer), target=right_verb)
     table.append(of_words.seq_attr.numpy())
 
 figure, axes = plt.subplots(figsize=(8, 3.4))
@@ -138,6 +136,7 @@ plt.show()
 # %%
 # What to read next
 # -----------------
-# - :doc:`/coming_from_captum`: language models, their cache, and what an evaluation costs.
+# - :doc:`answer_over_passages`: an answer from retrieved texts, with intervals.
+# - :doc:`/coming_from_captum`: language models, and what an evaluation costs.
 # - :doc:`/neighbouring_features`: long prompts, by C-Shapley.
 # - :doc:`text_through_captum`: classifiers of texts.

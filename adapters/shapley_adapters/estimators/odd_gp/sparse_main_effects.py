@@ -93,8 +93,8 @@ def _inverse(gram: FloatArray, precisions: FloatArray) -> tuple[FloatArray, floa
 
 def main_effects(
     gram: FloatArray, vector: FloatArray, squares: float, n: int, is_sparse: bool
-) -> list[tuple[float, MainEffects]]:
-    """Return the posterior of equal variances and that of a mixture, with their probabilities.
+) -> list[MainEffects]:
+    """Return the posterior of equal variances and, if there is one, that of a mixture.
 
     Parameters
     ----------
@@ -109,11 +109,7 @@ def main_effects(
     """
     n_players = len(gram)
     equal = MainEffects.given(gram, vector, squares, n, np.full(n_players, 1 / n_players))
-    if not is_sparse:
-        return [(1.0, equal)]
-    found = _mixture(gram, vector, squares, n, equal)
-    chance = float(1 / (1 + np.exp(np.clip(equal.log_evidence - found.log_evidence, -500, 500))))
-    return [(1 - chance, equal), (chance, found)]
+    return [equal, _mixture(gram, vector, squares, n, equal)] if is_sparse else [equal]
 
 
 def _mixture(

@@ -13,6 +13,7 @@ with strengths by these effects, and is kept if the evidence of all values is la
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise, starmap
@@ -39,6 +40,11 @@ _FREEDOM = 0.25
 """Degrees of freedom that each value gives the scale of the variances, less what choices of the
 prior use up. Measured on texts, digits and sums of small games with .25 to 6 values a player: 95 %
 intervals hold .90 to .98 in the mean over games."""
+
+_CONFIDENCE = 0.1
+"""The power of the evidence by which models are averaged: no model is right, and the evidence of
+many values would choose one for sure. Measured with 50 players and one value a player, errors are
+the same; 95 % intervals hold .83 and .92 on attention and texts instead of .71 and .86."""
 
 _MOST_TOGETHER = 2048
 """The values of larger blocks than this are taken for independent, given the single players."""
@@ -186,10 +192,11 @@ def _posterior_of_games(
         regression = _Regression.from_values(products, prior, factors, scaled[:, games], errors)
         for index, game in enumerate(games):
             model = _Model.fitted(products, prior, factors, regression, index, is_sparse)
+            models = [model]
             if model.has_mixture:
-                own = model.with_strengths(scaled[:, [game]], errors)
-                model = max(model, own, key=lambda fitted: fitted.log_evidence)
-            means[:, game], variances[:, game] = model.attributions()
+                models.append(model.with_strengths(scaled[:, [game]], errors))
+                model = max(models, key=lambda fitted: fitted.log_evidence)
+            means[:, game], variances[:, game] = _averaged(models)
             scales[game] = max(model.likely.scale, TINY)
             variances[:, game] *= model.growth_by_size(by_scale[game], errors)
     total = by_game[:, 1] - by_game[:, 0]
@@ -199,6 +206,16 @@ def _posterior_of_games(
     shares = np.where(sums > 0, variances / np.where(sums > 0, sums, 1.0), 1 / n_players)
     means += shares * (total - np.ascontiguousarray(means.T).sum(axis=1))
     return ValuesPosterior(means, variances, freedom, scales)
+
+
+def _averaged(models: Sequence[_Model]) -> tuple[FloatArray, FloatArray]:
+    """Return the means and variances of the attributions, (M,), over models by their evidence."""
+    choices = [choice for model in models for choice in model.attributions()]
+    logs, means, variances = (np.array(part) for part in zip(*choices, strict=True))
+    chances = np.exp(_CONFIDENCE * (logs - logs.max()))
+    chances = (chances / chances.sum())[:, None]
+    mean = (chances * means).sum(axis=0)
+    return mean, (chances * (variances + (means - mean) ** 2)).sum(axis=0)
 
 
 def memory_of_values(n_players: int, n_values: int) -> int:
@@ -229,8 +246,8 @@ class _Model:
         What it says of several games.
     index : int
         Which of them this is.
-    effects : list of (float, MainEffects)
-        The posteriors of the effects of single players, with their probabilities.
+    effects : list of MainEffects
+        The posteriors of the effects of single players: by equal variances, and by a mixture.
     """
 
     products: Products
@@ -238,7 +255,7 @@ class _Model:
     factors: SizeFactors
     regression: _Regression
     index: int
-    effects: list[tuple[float, MainEffects]]
+    effects: list[MainEffects]
 
     @classmethod
     def fitted(
@@ -259,12 +276,12 @@ class _Model:
     @property
     def likely(self) -> MainEffects:
         """The more likely of the posteriors of the effects."""
-        return max(self.effects, key=lambda choice: choice[0])[1]
+        return max(self.effects, key=lambda found: found.log_evidence)
 
     @property
     def has_mixture(self) -> bool:
         """Whether a mixture is more likely than equal variances."""
-        return self.likely is not self.effects[0][1]
+        return self.likely is not self.effects[0]
 
     @property
     def log_evidence(self) -> float:
@@ -282,24 +299,20 @@ class _Model:
         regression = _Regression.from_values(own, prior, self.factors, values, errors)
         return self.fitted(own, prior, self.factors, regression, 0, is_sparse=True)
 
-    def attributions(self) -> tuple[FloatArray, FloatArray]:
-        """Return the means and variances of the attributions, (M,), over the choices of weights.
+    def attributions(self) -> Iterator[tuple[float, FloatArray, FloatArray]]:
+        """Yield the evidence, and means and variances of the attributions, (M,), by each choice.
 
         φ = 2 c + T (v − Z c) + what remains, where T holds covariances with v times R⁻¹.
         """
-        all_means, all_variances = [], []
         regression = self.regression
         remaining = np.maximum(self.products.variances(self.prior) - regression.explained, 0.0)
         own, other = self.factors.attributions(len(remaining))
         slopes = (own - other) * np.eye(len(remaining)) + other - regression.shifts
-        for _, found in self.effects:
-            all_means.append(slopes @ found.means + regression.means[:, self.index])
+        for found in self.effects:
+            means = slopes @ found.means + regression.means[:, self.index]
             of_effects = np.einsum("ij,ij->i", slopes @ found.covariances, slopes)
-            all_variances.append(found.scale * (of_effects + remaining))
-        chances = np.array([chance for chance, _ in self.effects])[:, None]
-        mean = (chances * all_means).sum(axis=0)
-        spread = (np.array(all_means) - mean) ** 2
-        return mean, (chances * (np.array(all_variances) + spread)).sum(axis=0)
+            variances = found.scale * (of_effects + remaining)
+            yield found.log_evidence - regression.half_log_determinant, means, variances
 
     def growth_by_size(self, values: FloatArray, errors: ErrorCovariances | None) -> float:
         """Return by how much coalitions of other sizes than halves deviate more than is expected.

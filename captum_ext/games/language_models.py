@@ -1,0 +1,220 @@
+"""Language models that score and write answers to many prompts in few passes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from shapley_adapters.errors import InvalidArgumentError
+
+Prompt: TypeAlias = str | Tensor | Mapping[str, Any]
+"""What captum's inputs make of a coalition: a text, tokens (1, L), or arguments of the model."""
+
+_MOST_TOKENS, _MOST_LOGITS = 2**15, 2**28
+"""Tokens and logits of one pass at most. A device that runs out of memory says so, and the batch is
+halved; a process on the CPU is ended instead. 2^28 logits take 1 GiB in single precision."""
+
+
+class AnswersPrompts(Protocol):
+    """A language model, here or behind an interface.
+
+    Attributes
+    ----------
+    tokenizer : tokenizer
+        Its tokenizer.
+    rounding : float
+        The relative rounding error of its numbers.
+    vocabulary : int, optional
+        The number of tokens that it knows.
+    """
+
+    tokenizer: Any
+    rounding: float
+    vocabulary: int | None
+
+    def check(self, prompt: Prompt, n_tokens: int) -> None:
+        """Refuse a prompt that the model cannot read together with an answer of `n_tokens`."""
+
+    def logits(self, prompts: Sequence[Prompt], tokens: Tensor) -> Tensor:
+        """Return the logits before each token of an answer, (P, T, vocabulary)."""
+
+    def log_probs(self, prompts: Sequence[Prompt], tokens: Tensor) -> Tensor:
+        """Return the log-probability of each token of an answer, (P, T)."""
+
+    def texts(self, prompts: Sequence[Prompt], options: Mapping[str, Any]) -> list[str]:
+        """Return the answer that the model writes to each prompt."""
+
+
+@dataclass
+class LanguageModel:
+    """A causal language model with the interface of transformers.
+
+    An answer is read together with its prompt (teacher forcing), so that all its tokens take one
+    pass. Shorter prompts are padded on the right: a causal model reads from left to right, so that
+    padding changes neither positions nor what a token sees, whatever side the tokenizer pads.
+
+    Attributes
+    ----------
+    model : torch.nn.Module
+        The model.
+    tokenizer : tokenizer
+        Its tokenizer.
+    device : torch.device
+        Where the model is.
+    rounding : float
+        The relative rounding error of the coarsest of its parameters.
+    vocabulary : int, optional
+        The number of tokens that it knows.
+    """
+
+    model: Any
+    tokenizer: Any
+    device: torch.device
+    rounding: float = field(init=False)
+    vocabulary: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        types = {p.dtype for p in self.model.parameters() if p.is_floating_point()}
+        self.rounding = max((torch.finfo(dtype).eps for dtype in types), default=0.0)
+        self._parameters = inspect.signature(self.model.forward).parameters
+        config: Any = getattr(self.model, "config", None)
+        if getattr(config, "is_encoder_decoder", False):
+            raise InvalidArgumentError(
+                f"The model, {type(self.model).__name__}, reads the prompt with an encoder and "
+                "writes with a decoder. Pass a causal language model (AutoModelForCausalLM)."
+            )
+        config = config.get_text_config() if hasattr(config, "get_text_config") else config
+        self._n_positions: int | None = getattr(config, "max_position_embeddings", None)
+        self.vocabulary = getattr(config, "vocab_size", None)
+
+    def check(self, prompt: Prompt, n_tokens: int) -> None:
+        """Refuse a prompt that the model cannot read together with an answer of `n_tokens`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it has no token, or if both have more tokens than the model has positions.
+        """
+        self._check_length(self._arguments(prompt)["input_ids"].shape[1], n_tokens)
+
+    def _check_length(self, length: int, n_tokens: int) -> None:
+        if length == 0:
+            raise InvalidArgumentError(
+                "inp has no token left where its parts are absent, but a model predicts each token "
+                "from those before. Give the absent parts a text (baselines=), let the template "
+                "begin with some text, or use a tokenizer that adds a start token."
+            )
+        needed = length + max(0, n_tokens - 1)  # nothing follows the last token
+        if self._n_positions is not None and needed > self._n_positions:
+            raise InvalidArgumentError(
+                f"inp has {length} tokens and the target {n_tokens}, which need {needed} "
+                f"positions; the model has {self._n_positions} (max_position_embeddings). Shorten "
+                "the prompt or the target."
+            )
+
+    def logits(self, prompts: Sequence[Prompt], tokens: Tensor) -> Tensor:
+        """Return the logits before each token of an answer, (P, T, V), at least in float32."""
+        return torch.cat([self._pass(part, tokens) for part in self._passes(prompts, len(tokens))])
+
+    def log_probs(self, prompts: Sequence[Prompt], tokens: Tensor) -> Tensor:
+        """Return the log-probability of each token of an answer, (P, T)."""
+        parts = []
+        for part in self._passes(prompts, len(tokens)):
+            logs = torch.log_softmax(self._pass(part, tokens), dim=2)
+            at = tokens.to(logs.device).expand(len(part), -1)[..., None]
+            parts.append(logs.gather(2, at)[..., 0])
+        return torch.cat(parts)
+
+    def generated(self, prompt: Prompt, options: Mapping[str, Any]) -> Tensor:
+        """Return the tokens that the model writes after one prompt, (T,)."""
+        arguments = self._arguments(prompt)
+        return self._generate(arguments, options)[0].cpu()
+
+    def texts(self, prompts: Sequence[Prompt], options: Mapping[str, Any]) -> list[str]:
+        """Return the answer that the model writes to each prompt."""
+        texts: list[str] = []
+        for part in self._passes(prompts, int(options.get("max_new_tokens") or 1)):
+            # The new tokens of all prompts begin at the same place, so that padding comes before.
+            arguments = part[0] if len(part) == 1 else self._padded(part, side="left")
+            answers = self._generate(arguments, options)
+            texts += [self.tokenizer.decode(ids, skip_special_tokens=True) for ids in answers]
+        return texts
+
+    def _generate(self, arguments: dict[str, Any], options: Mapping[str, Any]) -> Tensor:
+        if not callable(getattr(self.model, "generate", None)):
+            raise InvalidArgumentError(
+                "target is missing: the model has no method generate that could write one. Pass "
+                "target= with a text or its tokens."
+            )
+        ids = arguments["input_ids"]
+        written = self.model.generate(
+            **{"attention_mask": torch.ones_like(ids), **arguments}, **options
+        )
+        tokens: Tensor = written[:, ids.shape[1] :]
+        return tokens
+
+    def _arguments(self, prompt: Prompt) -> dict[str, Any]:
+        """Return a prompt as arguments of the model."""
+        if isinstance(prompt, str):
+            tokens: Tensor = self.tokenizer.encode(prompt, return_tensors="pt")
+            prompt = tokens
+        if isinstance(prompt, Mapping):
+            return dict(prompt)
+        return {"input_ids": prompt.to(self.device, torch.long)}
+
+    def _passes(self, prompts: Sequence[Prompt], n_tokens: int) -> list[list[dict[str, Any]]]:
+        """Return the prompts of each pass; those with more than tokens, as images, run alone."""
+        all_arguments = [self._arguments(prompt) for prompt in prompts]
+        lengths = [arguments["input_ids"].shape[1] for arguments in all_arguments]
+        for length in set(lengths):
+            self._check_length(length, n_tokens)
+        if any(len(arguments) > 1 for arguments in all_arguments):
+            return [[arguments] for arguments in all_arguments]
+        longest = max(lengths) + n_tokens
+        n_logits = (n_tokens if "logits_to_keep" in self._parameters else longest) * (
+            self.vocabulary or 1
+        )
+        size = max(1, min(_MOST_TOKENS // longest, _MOST_LOGITS // n_logits))
+        return [all_arguments[i : i + size] for i in range(0, len(all_arguments), size)]
+
+    def _padded(self, rows: Sequence[dict[str, Any]], side: str) -> dict[str, Tensor]:
+        """Return tokens of several lengths as one tensor, with the mask of those to be read."""
+        ids = [row["input_ids"][0] for row in rows]
+        if side == "left":
+            ids = [row.flip(0) for row in ids]
+        padding = getattr(self.tokenizer, "pad_token_id", None) or 0  # never read
+        padded = pad_sequence(ids, batch_first=True, padding_value=padding)
+        lengths = torch.tensor([len(row) for row in ids], device=padded.device)
+        mask = (torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]).long()
+        if side == "left":
+            padded, mask = padded.flip(1), mask.flip(1)
+        return {"input_ids": padded, "attention_mask": mask}
+
+    def _pass(self, rows: Sequence[dict[str, Any]], tokens: Tensor) -> Tensor:
+        """Return the logits before each token of an answer, (P, T, V), by one pass."""
+        said = tokens[:-1].to(self.device)[None]  # nothing follows the last token
+        joined = [{**row, "input_ids": torch.cat([row["input_ids"], said], dim=1)} for row in rows]
+        arguments = self._padded(joined, side="right")
+        if "attention_mask" in rows[0]:  # of a processor of images: one row
+            told = rows[0]["attention_mask"]
+            arguments["attention_mask"] = torch.cat([told, torch.ones_like(said)], dim=1)
+        firsts = torch.tensor([row["input_ids"].shape[1] - 1 for row in rows], device=self.device)
+        n_read = arguments["input_ids"].shape[1]
+        n_kept = n_read - int(firsts.min())
+        if "logits_to_keep" in self._parameters:
+            arguments["logits_to_keep"] = n_kept  # type: ignore[assignment]
+        if "use_cache" in self._parameters:
+            arguments["use_cache"] = False  # type: ignore[assignment]
+        logits = self.model(**{**rows[0], **arguments}).logits
+        if logits.dim() == 4:  # with a dimension of length 1, as in Llama 4
+            logits = logits[:, 0]
+        steps = torch.arange(len(tokens), device=logits.device)
+        at = firsts.to(logits.device)[:, None] + steps - (n_read - logits.shape[1])
+        chosen: Tensor = logits[torch.arange(len(rows), device=logits.device)[:, None], at]
+        return chosen if chosen.dtype == torch.float64 else chosen.float()

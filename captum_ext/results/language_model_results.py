@@ -1,0 +1,208 @@
+"""Attributions of the answer of a language model with standard errors and interactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import captum.attr
+import numpy as np
+import torch
+from torch import Tensor
+
+from shapley_adapters import Estimate
+from shapley_adapters.arguments import checked_probability
+from shapley_adapters.array_types import FloatArray, IntArray
+from shapley_adapters.errors import InvalidArgumentError
+from shapley_adapters.pipeline.result import percent, quantiles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class LLMAttributionResult(captum.attr.LLMAttributionResult):  # type: ignore[misc] # captum is untyped
+    """`captum.attr.LLMAttributionResult` with standard errors, interactions, and both in its plots.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Attributions of the players to the score of the answer and, if there are any, of its tokens.
+    players : array, (N,)
+        The player of each part of the prompt.
+    dtype : torch.dtype
+        The type of the attributions.
+    device : torch.device
+        Their device.
+    **names : list of str
+        captum's `input_tokens`, `output_tokens` and, since captum 0.9, `inp`.
+    """
+
+    def __init__(
+        self,
+        estimate: Estimate,
+        players: IntArray,
+        dtype: torch.dtype,
+        device: torch.device,
+        **names: Any,
+    ) -> None:
+        self.estimate, self._players = estimate, players
+        self._form: Any = {"dtype": dtype, "device": device}
+        attributions = self._of_parts(estimate.values)
+        super().__init__(
+            seq_attr=attributions[0],
+            token_attr=attributions[1:] if len(attributions) > 1 else None,
+            **names,
+        )
+
+    @property
+    def seq_standard_error(self) -> Tensor:
+        """Standard errors of `seq_attr`, (N,); NaN where they are unknown."""
+        return self._of_parts(self.estimate.standard_errors)[0]
+
+    @property
+    def token_standard_error(self) -> Tensor | None:
+        """Standard errors of `token_attr`, (T, N)."""
+        errors = self._of_parts(self.estimate.standard_errors)[1:]
+        return errors if len(errors) else None
+
+    @property
+    def player_names(self) -> list[str]:
+        """The text of each player: of its part of the prompt, or of all its parts."""
+        names: list[list[str]] = [[] for _ in self.estimate.values[0]]
+        for name, player in zip(self.input_tokens, self._players, strict=True):
+            names[player].append(name)
+        return [" ".join(of_player) for of_player in names]
+
+    @property
+    def seq_interactions(self) -> Tensor:
+        """Interactions of the M players, (M, M), with main effects on the diagonal.
+
+        Both entries of a pair hold half of its interaction, so that rows sum to attributions.
+        """
+        return self._interactions()[0][0]
+
+    @property
+    def token_interactions(self) -> Tensor:
+        """Interactions for each token of the answer, (T, M, M)."""
+        return self._interactions()[0][1:]
+
+    @property
+    def seq_interactions_standard_error(self) -> Tensor:
+        """Standard errors of `seq_interactions`, (M, M)."""
+        return self._interactions()[1][0]
+
+    @property
+    def token_interactions_standard_error(self) -> Tensor:
+        """Standard errors of `token_interactions`, (T, M, M)."""
+        return self._interactions()[1][1:]
+
+    def plot_seq_attr(self, show: bool = False, level: float = 0.95) -> tuple[Figure, Axes] | None:
+        """Draw the attributions to the whole answer as captum does, with intervals.
+
+        Parameters
+        ----------
+        show : bool
+            Whether to show the figure instead of returning it.
+        level : float
+            The share of cases in which an interval shall hold the true attribution.
+
+        Returns
+        -------
+        figure, axes
+            None with `show`.
+        """
+        widths = self._widths(level)[0]
+        figure, axes = super().plot_seq_attr(show=False)
+        places, values = range(len(widths)), self.seq_attr.cpu().numpy()
+        axes.errorbar(places, values, yerr=widths, fmt="none", ecolor="black", capsize=3)
+        axes.axhline(0, color="black", linewidth=0.8)
+        axes.set_ylabel(f"Sequence Attribution, {percent(level)} intervals")
+        return _shown_or_returned(figure, axes, show)
+
+    def plot_token_attr(
+        self, show: bool = False, level: float = 0.95
+    ) -> tuple[Figure, Axes] | None:
+        """Draw the attributions to each token of the answer as captum does, with intervals.
+
+        The arguments and the result are those of `plot_seq_attr`.
+        """
+        widths = self._widths(level)[1:]
+        figure, axes = super().plot_token_attr(show=False)
+        for cell, width in zip(axes.texts, widths.ravel(), strict=True):
+            if width > 0:
+                cell.set_text(f"{cell.get_text()}\n± {width:.2g}")
+        axes.set_xlabel(f"±: {percent(level)} intervals")
+        return _shown_or_returned(figure, axes, show)
+
+    def plot_interactions(
+        self, show: bool = False, token: int | None = None
+    ) -> tuple[Figure, Axes] | None:
+        """Draw the interactions of all pairs of players, with standard errors.
+
+        Parameters
+        ----------
+        show : bool
+            Whether to show the figure instead of returning it.
+        token : int, optional
+            The token of the answer; by default the whole answer.
+
+        Returns
+        -------
+        figure, axes
+            None with `show`.
+        """
+        import matplotlib.pyplot as plt
+
+        pairs, of_pairs = self._interactions()
+        output = 0 if token is None else range(1, len(pairs))[token]
+        values, errors = pairs[output].cpu().numpy(), of_pairs[output].cpu().numpy()
+        figure, axes = plt.subplots(figsize=(2 + 1.1 * len(values), 1.5 + 0.7 * len(values)))
+        limit = float(np.abs(values).max()) or 1.0
+        image = axes.imshow(values, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
+        for (row, column), value in np.ndenumerate(values):
+            error = f"\n± {errors[row, column]:.2g}" if errors[row, column] > 0 else ""
+            colour = "white" if abs(value) > 0.6 * limit else "black"
+            axes.text(column, row, f"{value:.3f}{error}", ha="center", va="center", color=colour)
+        places = range(len(values))
+        axes.set_xticks(places, self.player_names, rotation=30, ha="right")
+        axes.set_yticks(places, self.player_names)
+        axes.set_xlabel("±: standard errors")
+        figure.colorbar(image, label="main effects, and half of each interaction")
+        figure.tight_layout()
+        return _shown_or_returned(figure, axes, show)
+
+    def _of_parts(self, of_players: FloatArray) -> Tensor:
+        """Return numbers of players, (1, M, K), for each part of the prompt, (K, N)."""
+        return torch.as_tensor(of_players[0].T[:, self._players].copy(), **self._form)
+
+    def _widths(self, level: float) -> FloatArray:
+        """Return half the width of the interval of each part of the prompt, (K, N)."""
+        estimate = self.estimate
+        checked_probability("level", level)
+        widths = quantiles(level, estimate.degrees_of_freedom) * estimate.standard_errors
+        of_parts: FloatArray = widths[0].T[:, self._players]
+        return of_parts
+
+    def _interactions(self) -> tuple[Tensor, Tensor]:
+        """Return the matrices of players, (K, M, M), and their standard errors."""
+        pairs = self.estimate.interactions
+        if pairs is None:
+            raise InvalidArgumentError(
+                "The result has no interactions. Ask for them: attribute(..., interactions=True)."
+            )
+        matrices = (pairs.matrices(self.estimate.values), pairs.error_matrices())
+        values, errors = (
+            torch.as_tensor(np.moveaxis(matrix[0], 2, 0).copy(), **self._form)
+            for matrix in matrices
+        )
+        return values, errors
+
+
+def _shown_or_returned(figure: Figure, axes: Axes, show: bool) -> tuple[Figure, Axes] | None:
+    """Show a figure, or return it, as captum's plots do."""
+    if not show:
+        return figure, axes
+    import matplotlib.pyplot as plt
+
+    plt.show()
+    return None

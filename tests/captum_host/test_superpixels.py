@@ -1,0 +1,90 @@
+"""Superpixels as feature masks: the same segments as in shap_ext, and captum's picture of them."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
+from tests.helpers.brute_force import shapley_values
+from tests.helpers.optional import captum_ext, torch
+
+IMAGES = torch.as_tensor(np.random.default_rng(0).random((2, 3, 6, 8)))
+LABELS = np.array([[7, 7, 0, 0], [7, 3, 3, 0], [5, 5, 3, 0]]).repeat(2, 0).repeat(2, 1)
+
+
+def redness(x):
+    return torch.tanh(x[:, 0].mean(dim=(1, 2)) * 5 - x[:, 1, 2:].mean(dim=(1, 2)) * 3)
+
+
+def test_a_mask_of_segments_is_exact():
+    mask = captum_ext.superpixels(IMAGES, LABELS)
+    assert mask.shape == (2, 1, 6, 8)
+    assert mask.dtype == torch.int64
+    found = captum_ext.Exact(redness).attribute(IMAGES, baselines=0.5, feature_mask=mask)
+    for image, values in zip(IMAGES, found, strict=True):
+
+        def value(coalition, image=image):
+            is_present = torch.as_tensor(np.isin(LABELS, np.array([0, 3, 5, 7])[list(coalition)]))
+            return redness(torch.where(is_present, image, 0.5)[None]).numpy()
+
+        wanted = shapley_values(4, value)[:, 0]
+        painted = np.select([label == LABELS for label in (0, 3, 5, 7)], list(wanted))
+        np.testing.assert_allclose(values, np.tile(painted, (3, 1, 1)), atol=1e-10)
+
+
+def test_both_hosts_have_the_same_segments():
+    maskers = pytest.importorskip("shap_ext").maskers
+
+    def brightness(image):
+        return (4 * image.mean(axis=-1)).astype(int)
+
+    for segments in ((2, 3), 7, LABELS, brightness):
+        mask = captum_ext.superpixels(IMAGES, segments)
+        for image, of_image in zip(IMAGES, mask, strict=True):
+            row = maskers.Superpixels(segments, 0.0).row(image.movedim(0, -1))
+            np.testing.assert_array_equal(of_image[0], row.places)
+
+
+def test_labels_of_each_image_and_windows_of_series():
+    labels = np.stack([LABELS, LABELS[::-1]])
+    mask = captum_ext.superpixels(IMAGES, torch.as_tensor(labels.copy()))
+    np.testing.assert_array_equal(mask[:, 0].argmax(dim=1).shape, (2, 8))
+    np.testing.assert_array_equal(mask[0, 0], mask[1, 0].flip(0))
+    windows = captum_ext.superpixels(IMAGES[:, 0], (3, 1))
+    assert windows.shape == (2, 6, 8)
+    np.testing.assert_array_equal(windows[0, :, 0], [0, 0, 1, 1, 2, 2])
+
+
+def test_captum_draws_them():
+    from captum.attr import visualization
+
+    mask = captum_ext.superpixels(IMAGES, (3, 4))
+    found, errors = captum_ext.OddGP(redness, seed=0).attribute(
+        IMAGES, feature_mask=mask, n_samples=100, return_standard_error=True
+    )
+    arrays = [tensor[0].permute(1, 2, 0).numpy() for tensor in (found, errors, IMAGES)]
+    figure, _ = visualization.visualize_image_attr(
+        arrays[0], arrays[2], "blended_heat_map", "all", use_pyplot=False
+    )
+    assert isinstance(figure, Figure)
+    figure, axes = captum_ext.visualize_image_attr_with_error(
+        *arrays[:2], arrays[2], "blended_heat_map", "all", use_pyplot=False
+    )
+    assert len(axes) == 2
+
+
+@pytest.mark.parametrize(
+    ("images", "segments", "message"),
+    [
+        (IMAGES, LABELS[:4], r"labels of the shape \(4, 8\).*images, number 0, has 6 x 8"),
+        (IMAGES, LABELS + np.nan, "segments holds NaN in 48 places"),
+        (IMAGES, (7, 1), "would leave segments of images, number 0, empty"),
+        (IMAGES, np.stack([LABELS] * 3), "labels of 3 images, but images holds 2"),
+        (IMAGES[0, 0], 4, r"images has the shape \(6, 8\)"),
+        (list(IMAGES), 4, "images must be a tensor.*of images of one size"),
+        (IMAGES.movedim(1, -1), 4, r"images must have their channels first"),
+    ],
+)
+def test_what_fits_no_images_is_refused(images, segments, message):
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=message):
+        captum_ext.superpixels(images, segments)

@@ -1,0 +1,323 @@
+"""Images by segments: values, backgrounds, painting, plots, bad input."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.ndimage
+import shap
+
+import shap_ext
+from shap_ext.maskers import Superpixels
+from shapley_adapters.errors import (
+    BudgetError,
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    MissingPackageError,
+    ShapleyExtWarning,
+)
+from tests.helpers.brute_force import shapley_values
+from tests.shap_host.games import ROUNDING, Seen
+
+IMAGES = np.random.default_rng(0).random((2, 6, 8, 3))
+OTHERS = np.random.default_rng(1).random((4, 6, 8, 3))
+LABELS = np.array([[7, 7, 0, 0], [7, 3, 3, 0], [5, 5, 3, 0]]).repeat(2, 0).repeat(2, 1)
+WEIGHTS = np.random.default_rng(2).normal(size=(6, 8, 3))
+
+
+def model(images):
+    weighted = images * WEIGHTS
+    left, right = weighted[:, :, :4].sum(axis=(1, 2, 3)), weighted[:, :, 4:].sum(axis=(1, 2, 3))
+    return np.stack([left * right, np.tanh(left), np.sort(images.mean((2, 3)))[:, 2]], axis=1)
+
+
+def blurred(image):
+    return scipy.ndimage.gaussian_filter(image, (1, 1, 0))  # a sixth of 6 pixels
+
+
+BACKGROUNDS = {
+    "number": (0.5, lambda image: np.full_like(image, 0.5)[None]),
+    "colour": ((0.1, 0.5, 0.9), lambda image: np.broadcast_to([0.1, 0.5, 0.9], (1, 6, 8, 3))),
+    "blur": ("blur", lambda image: blurred(image)[None]),
+    "images": (OTHERS, lambda image: OTHERS),
+    "function": (np.flipud, lambda image: image[::-1][None]),
+}
+
+
+def exact_values(image, labels, background, function=model):
+    """Return the Shapley values of segments, painted on the pixels in equal shares."""
+    names = np.unique(labels)
+
+    def value(coalition):
+        is_present = np.isin(labels, names[list(coalition)])[..., None]
+        return function(np.where(is_present, image, background)).mean(axis=0)
+
+    values = shapley_values(len(names), value)
+    shares = [
+        of_label / (3 * (labels == name).sum())
+        for of_label, name in zip(values, names, strict=True)
+    ]
+    painted = np.zeros((*labels.shape, 3, values.shape[-1]))
+    for name, share in zip(names, shares, strict=True):
+        painted[labels == name] = share
+    return painted
+
+
+@pytest.mark.parametrize("name", ["enumeration", "oddgp"])
+@pytest.mark.parametrize(("background", "images_of"), BACKGROUNDS.values(), ids=BACKGROUNDS)
+def test_segments_are_exact(name, background, images_of):
+    explainer = shap.Explainer(model, Superpixels(LABELS, background), algorithm=name, seed=0)
+    found = explainer(IMAGES, error_bounds=True)
+    assert found.values.shape == found.error_std.shape == (2, 6, 8, 3, 3)
+    for image, values in zip(IMAGES, found.values, strict=True):
+        wanted = exact_values(image, LABELS, images_of(image))
+        np.testing.assert_allclose(values, wanted, atol=1e-10)
+    np.testing.assert_array_equal(found.data, IMAGES)
+
+
+def test_inpainting_fills_absent_segments_in_from_present_ones():
+    inpaint = pytest.importorskip("skimage.restoration").inpaint_biharmonic
+    explainer = shap.Explainer(model, Superpixels(LABELS, "inpaint"), algorithm="enumeration")
+    found = explainer(IMAGES[:1])
+
+    def value(coalition):
+        is_absent = ~np.isin(LABELS, np.array([0, 3, 5, 7])[list(coalition)])
+        filled = np.broadcast_to(IMAGES[0].mean(axis=(0, 1)), IMAGES[0].shape)
+        if not is_absent.all():
+            filled = inpaint(IMAGES[0], is_absent, channel_axis=-1)
+        return model(np.where(is_absent[..., None], filled, IMAGES[0])[None])[0]
+
+    wanted = shapley_values(4, value)
+    for place, label in enumerate((0, 3, 5, 7)):
+        of_label = found.values[0][label == LABELS].sum(axis=(0, 1))
+        np.testing.assert_allclose(of_label, wanted[place], atol=1e-10)
+
+
+def test_attributions_sum_to_the_output_with_any_budget_and_segments():
+    """Grids, numbers and functions; and each image has segments of its own."""
+
+    def by_brightness(image):
+        return np.digitize(
+            image.mean(axis=2), np.quantile(image.mean(axis=2), np.arange(1, 16) / 16)
+        )
+
+    for segments in ((4, 4), 12, by_brightness):
+        masker = Superpixels(segments, OTHERS)
+        explainer = shap.Explainer(model, masker, algorithm="oddgp", seed=0)
+        found = explainer(IMAGES, max_evals=60)
+        sums = found.values.sum(axis=(1, 2, 3)) + found.base_values
+        np.testing.assert_allclose(sums, model(IMAGES), **ROUNDING)
+        np.testing.assert_allclose(found.base_values, np.tile(model(OTHERS).mean(0), (2, 1)))
+        for image, values in zip(IMAGES, found.values, strict=True):
+            labels = masker.row(image).places
+            for label in np.unique(labels):
+                assert (np.ptp(values[labels == label].reshape(-1, 3), axis=0) < 1e-15).all()
+
+
+def test_slic_follows_the_image():
+    pytest.importorskip("skimage")
+    image = np.zeros((20, 20, 3))
+    image[:, 12:] = 1.0
+    labels = Superpixels(8, method="slic").row(image).places
+    assert 2 < len(np.unique(labels)) < 16
+    assert not set(labels[:, :12].ravel()) & set(labels[:, 12:].ravel())
+    grey = Superpixels(8, method="slic").row(image[..., 0]).places
+    assert not set(grey[:, :12].ravel()) & set(grey[:, 12:].ravel())
+
+
+def test_shap_s_own_explainers_take_it():
+    masker = Superpixels(LABELS, OTHERS)
+    by_shap = shap.Explainer(model, masker, algorithm="permutation", seed=0)(IMAGES)
+    assert by_shap.feature_names[0] == ["Segment 0", "Segment 3", "Segment 5", "Segment 7"]
+    painted = masker.paint(by_shap)
+    ours = shap.Explainer(model, masker, algorithm="enumeration")(IMAGES)
+    # The first output has interactions of pairs alone: orders and their reverse are exact.
+    np.testing.assert_allclose(painted.values[..., 0], ours.values[..., 0], atol=1e-10)
+    np.testing.assert_allclose(
+        painted.values.sum(axis=(1, 2, 3)) + painted.base_values, model(IMAGES), **ROUNDING
+    )
+    with pytest.raises(InvalidArgumentError, match="those of shap_ext return images themselves"):
+        masker.paint(ours)
+
+
+def test_images_of_different_sizes():
+    images = [IMAGES[0], IMAGES[1, :4, :5]]
+
+    def mean(images):
+        return np.square(images[..., 0]).mean(axis=(1, 2))
+
+    found = shap.Explainer(mean, Superpixels((2, 2), 0.0), algorithm="enumeration")(images)
+    for image, values in zip(images, found.values, strict=True):
+        assert values.shape == image.shape
+        assert values.sum() == pytest.approx(mean(image[None])[0])
+
+
+def test_integers_stay_integers_and_equal_segments_cost_nothing():
+    image = np.full((1, 6, 8, 3), 120, dtype=np.uint8)
+    image[0, :2, :2], image[0, 4:, 6:] = 90, 250
+    seen = Seen(lambda images: images.astype(float).mean(axis=(1, 2, 3)) ** 2)
+    explainer = shap.Explainer(seen, Superpixels((3, 4), 120), algorithm="enumeration")
+    found = explainer(image)
+    assert explainer.last_estimate.evaluations.tolist() == [4]
+    assert {call.dtype for call in seen.calls} == {np.dtype(np.uint8)}
+    assert np.count_nonzero(found.values) == 2 * 12
+    shap.Explainer(seen, Superpixels((3, 4), "blur"), algorithm="enumeration")(image)
+    assert {call.dtype for call in seen.calls} == {np.dtype(np.uint8)}
+
+
+def test_each_coalition_is_evaluated_on_some_of_many_backgrounds():
+    """And the rows of the model tell something about all of them, as with a table."""
+    light = np.linspace(0, 2, 30)[:, None, None, None]
+    many = light * np.random.default_rng(4).random((30, 6, 8, 3))
+    masker, arguments = Superpixels((3, 4), many), {"max_model_rows": 400, "error_bounds": True}
+    exact = shap.Explainer(model, masker, algorithm="leastsquares", seed=0)(IMAGES, max_evals=1000)
+    explainer = shap.Explainer(model, masker, algorithm="oddgp", seed=0)
+    found = explainer(IMAGES, **arguments)
+    assert explainer.last_estimate.model_rows.max() <= 400
+    z = (found.values - exact.values) / found.error_std
+    assert np.sqrt(np.square(z[:, ::2, ::2, 0]).mean()) < 2  # 72 values of 12 segments
+    groups = masker.row(IMAGES[0]).places
+    of_table = shap.Explainer(model, many, algorithm="oddgp", seed=0, groups=groups)(
+        IMAGES, **arguments
+    )
+    np.testing.assert_allclose(found.error_std.mean(), of_table.error_std.mean(), rtol=0.2)
+
+
+def test_streams_interactions_and_copies():
+    masker = Superpixels(LABELS, OTHERS)
+    explainer = shap.Explainer(model, masker, algorithm="oddgp", seed=0)
+    wanted = explainer(IMAGES)
+    again = pickle.loads(pickle.dumps(explainer))(IMAGES)
+    np.testing.assert_array_equal(again.values, wanted.values)
+    pairs = explainer(IMAGES, interactions=True)
+    assert pairs.values.shape == (2, 4, 4, 3)
+    np.testing.assert_allclose(pairs.values.sum((1, 2)), wanted.values.sum((1, 2, 3)), **ROUNDING)
+
+
+def test_streams_hold_images(tmp_path):
+    explainer = shap.Explainer(model, Superpixels(LABELS, OTHERS), algorithm="oddgp", seed=0)
+    stream = explainer.explain_stream([IMAGES, IMAGES[:1]], tmp_path / "values.npy")
+    values = explainer(IMAGES).values
+    np.testing.assert_allclose(np.load(tmp_path / "values.npy"), values[[0, 1, 0]])
+    assert stream is not None
+
+
+def test_segments_that_touch_are_neighbours():
+    masker = Superpixels((1, 4), 0.0)
+    on_line = shap.Explainer(model, masker, algorithm="lshapley", order=1)(IMAGES)
+    columns = shap.Explainer(
+        model,
+        lambda mask, x: np.where(mask.reshape(x.shape), x, 0.0)[None],
+        algorithm="lshapley",
+        order=1,
+        graph=[(0, 1), (1, 2), (2, 3)],
+        groups=np.tile([0, 0, 1, 1, 2, 2, 3, 3], (6, 1)),
+    )(IMAGES)
+    np.testing.assert_allclose(on_line.values, columns.values, **ROUNDING)
+
+
+def test_series_by_windows():
+    series = IMAGES[..., 0]
+    found = shap.Explainer(
+        lambda x: np.square(x).sum(axis=(1, 2)), Superpixels((3, 8), 0.0), algorithm="oddgp"
+    )(series)
+    np.testing.assert_allclose(
+        found.values[:, ::2], np.square(series).reshape(2, 3, 2, 8).mean(axis=2), **ROUNDING
+    )
+
+
+def test_criteria_rank_segments():
+    masker = Superpixels(LABELS, 0.5)
+    found = shap.Explainer(model, masker, algorithm="enumeration")(IMAGES)
+    curve = shap_ext.criteria.insertion_curve(found, model, masker)
+    row = masker.row(IMAGES[0])
+    sums = [found.values[0, ..., 1][row.places == k].sum() for k in range(4)]
+    order = np.argsort(sums)[::-1]
+    masks = np.array([np.isin(np.arange(4), order[:n]) for n in range(5)])
+    outputs = [model(row(mask)[0])[0, 1] for mask in masks]
+    np.testing.assert_allclose(curve.values[0, 1], outputs, **ROUNDING)
+
+
+# --- bad input, before the model is called ---
+
+
+def must_not_be_called(*_):
+    raise AssertionError("The model must not be evaluated.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"segments": LABELS[:4]}, r"labels of the shape \(4, 8\).*X, row 0, has 6 x 8 pixels"),
+        ({"segments": np.where(LABELS == 7, np.nan, LABELS)}, "segments holds NaN in 12 places"),
+        ({"segments": LABELS / 2}, "segments must hold whole numbers"),
+        ({"segments": LABELS[:0]}, "labels of pixels.*are needed"),
+        ({"segments": (7, 2)}, "empty, which has only 6 x 8 pixels"),
+        ({"segments": (2, 0)}, "segments must be at least 1"),
+        ({"segments": 49}, "more than the 48 pixels"),
+        ({"segments": 0}, "segments must be at least 1"),
+        ({"segments": "slic"}, "segments must be a number of segments.*got str"),
+        ({"segments": lambda image: image}, "row 0, must hold whole numbers"),
+        ({"method": "quickshift"}, "method must be one of 'grid', 'slic'"),
+        ({"background": "grey"}, "background='grey' must be 'blur'"),
+        ({"background": (0.1, 0.2)}, r"background has the shape \(2,\), but X, row 0, \(6, 8, 3\)"),
+        ({"background": OTHERS[:, :5]}, r"background has the shape \(4, 5, 8, 3\)"),
+        ({"background": [np.nan]}, "background holds NaN"),
+        ({"background": [None]}, "background must hold numbers"),
+    ],
+)
+def test_what_fits_no_image_is_refused(arguments, message):
+    arguments = {"segments": LABELS, **arguments}
+    with pytest.raises((InvalidArgumentError, InvalidArgumentTypeError), match=f"(?s){message}"):
+        shap.Explainer(must_not_be_called, Superpixels(**arguments), algorithm="oddgp")(IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        ([IMAGES[0], IMAGES[1, :4]], "row 1, has 4 x 8 pixels"),
+        (IMAGES.reshape(2, -1), r"row 0, has the shape \(144,\)"),
+        (np.moveaxis(IMAGES, -1, 1), "channels first"),
+        (np.full((1, 6, 8), "a"), "an image of numbers"),
+        (
+            (10 * IMAGES).astype(np.uint8),
+            "numbers that uint8 of X, row 0, cannot hold, such as 0.5",
+        ),
+    ],
+)
+def test_what_is_no_image_is_refused(images, message):
+    explainer = shap.Explainer(must_not_be_called, Superpixels(LABELS, 0.5), algorithm="oddgp")
+    with pytest.raises(InvalidArgumentError, match=message):
+        explainer(images)
+
+
+def test_groups_and_names_of_columns_do_not_go_with_segments():
+    for option in ({"groups": LABELS}, {"feature_names": ["a"]}):
+        explainer = shap.Explainer(
+            must_not_be_called, Superpixels(LABELS), algorithm="oddgp", **option
+        )
+        with pytest.raises(InvalidArgumentError, match="cannot be used.*segments"):
+            explainer(IMAGES)
+
+
+def test_scikit_image_is_named_where_it_is_missing(monkeypatch):
+    for module in ("segmentation", "restoration"):
+        monkeypatch.setitem(__import__("sys").modules, f"skimage.{module}", None)
+    with pytest.raises(MissingPackageError, match="slic.*text-and-images"):
+        Superpixels(10, method="slic")
+    with pytest.raises(MissingPackageError, match="inpaint.*text-and-images"):
+        Superpixels(10, "inpaint")
+
+
+def test_pixels_are_told_how_to_get_superpixels():
+    remedy = r"Superpixels\(50\) takes 800 evaluations"
+    explainer = shap.Explainer(
+        must_not_be_called, np.zeros((1, 224, 224, 3)), algorithm="oddgp", seed=0
+    )
+    with pytest.raises(BudgetError, match=rf"(?s)150528 numbers.*{remedy}"):
+        explainer(np.ones((1, 224, 224, 3)))
+    small = shap.Explainer(
+        lambda x: x.sum(axis=(1, 2)), np.zeros((1, 32, 32)), algorithm="oddgp", seed=0
+    )
+    with pytest.warns(ShapleyExtWarning, match=remedy):
+        small(np.ones((1, 32, 32)), max_evals=100)
