@@ -1,37 +1,39 @@
 """Main effects of players, of which a few may be much larger than the others.
 
 The effects are coefficients c of a regression. With the Gram matrix G and the vector b of whitened
-values, their likelihood is exp(bᵀ c − cᵀ G c / 2), up to a constant. The prior of each is
-a mixture of normal distributions of mean 0, whose variances are a grid and whose proportions are
-common to all players: few players with large effects, or all alike, or anything between. The
-posterior is approximated by a normal distribution, in which a player has each component with some
-probability and 1 / w_j is the expected precision (variational Bayes). The bound of the evidence is
-the evidence itself if all players have the same component. So it decides between a mixture and
-equal variances.
+values, their likelihood is exp((bᵀ c − cᵀ G c / 2) / s), up to a constant, where s is the scale of
+all variances. The prior of each effect is a mixture of normal distributions of mean 0, whose
+variances are a grid and whose proportions are common to all players: few players with large
+effects, or all alike, or anything between.
+
+The posterior is approximated by expectation propagation (Minka, 2001). The prior of each player is
+replaced by a normal function, exp((h_j c − λ_j c² / 2) / s), which gives the same mean and variance
+as the mixture does beside all other players' functions. All covariances of the effects remain. The
+evidence that comes with it decides between the mixture and equal variances, where it is exact.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 
 from ...array_types import FloatArray
 
-_GRID = np.array([1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0])
-"""Variances of the components, over the equal variance."""
+_GRID = np.array([1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5])
+"""Variances of the components, over the equal variance. The largest are for one sentence among 50
+that decides alone what a language model writes."""
 
-STEPS = 12
-"""Number of steps from equal variances. Measured with 200 players and 400 values: with 20 steps,
-errors are .99 times as large, with 6, 1.015 times."""
+STEPS, _DAMPING = 12, 0.7
+"""Number of steps from equal variances, and the share of each step that is made. Measured with 50
+and 200 players: after 20 steps, errors are .92 to 1.03 times those after 10."""
 
-_LOG_CHANCE = 2.0
-"""What the bound of the evidence of a mixture lacks, about. Measured on sums of small games whose
-players are alike: it is less than the evidence by 1 to 3, and the errors are equal."""
-
-_LEAST_COUNT = 1e-3
-"""Number of players that each component has at least."""
+_LEAST_COUNT, _WITHOUT_EFFECT = 1e-3, 0.05
+"""Number of players that each component has at least, and the share of players without an effect
+that the proportions start from. Measured on sums of small games among a tenth of 200 players, and
+on networks with pooling: errors are .85 to .93 and 1 to 1.03 times those without this share. With a
+share of .2, .71 to .81 times on the first, but 95 % intervals of the second hold .85."""
 
 
 @dataclass(frozen=True)
@@ -64,24 +66,35 @@ class MainEffects:
 
         The scale of all variances is the mean square of the whitened values.
         """
-        roots = np.sqrt(weights)
-        matrix = roots[:, None] * gram * roots
-        matrix[np.diag_indices(len(matrix))] += 1.0
-        factor = np.linalg.cholesky(matrix)
-        inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        covariances = roots[:, None] * inverse * roots
+        covariances, half_log_determinant = _inverse(gram, 1 / weights)
         means = covariances @ vector
         scale = max(squares - float(vector @ means), 1e-12 * squares, 1e-300) / n
-        half_log_determinant = float(np.log(np.diagonal(factor)).sum())
+        half_log_determinant += float(np.log(weights).sum()) / 2
         evidence = -n / 2 * np.log(scale) - half_log_determinant
         return cls(means, covariances, scale, evidence, weights)
+
+    @property
+    def second_moments(self) -> FloatArray:
+        """Return the expected squares of the effects, for a scale of 1, (M,)."""
+        moments: FloatArray = self.means**2 / self.scale + np.diagonal(self.covariances)
+        return moments
+
+
+def _inverse(gram: FloatArray, precisions: FloatArray) -> tuple[FloatArray, float]:
+    """Return the inverse of G plus a diagonal, and half the logarithm of its determinant."""
+    matrix = gram.copy()
+    matrix[np.diag_indices(len(matrix))] += precisions
+    factor = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    half_log_determinant = float(np.log(np.diagonal(factor)).sum())
+    lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
+    lower = np.tril(lower)
+    return lower + np.tril(lower, -1).T, half_log_determinant
 
 
 def main_effects(
     gram: FloatArray, vector: FloatArray, squares: float, n: int, is_sparse: bool
-) -> list[tuple[float, MainEffects]]:
-    """Return the posterior of equal variances and that of a mixture, with their probabilities.
+) -> list[MainEffects]:
+    """Return the posterior of equal variances and, if there is one, that of a mixture.
 
     Parameters
     ----------
@@ -95,22 +108,100 @@ def main_effects(
         Whether there is a mixture.
     """
     n_players = len(gram)
-    weights = np.full(n_players, 1 / n_players)
-    equal = found = MainEffects.given(gram, vector, squares, n, weights)
-    if not is_sparse:
-        return [(1.0, equal)]
+    equal = MainEffects.given(gram, vector, squares, n, np.full(n_players, 1 / n_players))
+    return [equal, _mixture(gram, vector, squares, n, equal)] if is_sparse else [equal]
+
+
+def _mixture(
+    gram: FloatArray, vector: FloatArray, squares: float, n: int, equal: MainEffects
+) -> MainEffects:
+    """Return the posterior of a mixture, by expectation propagation from equal variances."""
+    n_players, found = len(gram), equal
     variances = _GRID / n_players
     proportions = np.full(len(variances), 1 / len(variances))
+    precisions, shifts = np.full(n_players, float(n_players)), np.zeros(n_players)
     for _ in range(STEPS):
-        second_moments = found.means**2 / found.scale + np.diagonal(found.covariances)
-        logs = np.log(proportions) - np.log(variances) / 2 - second_moments[:, None] / variances / 2
-        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        proportions = shares.sum(axis=0) + _LEAST_COUNT
+        beside = _BesideOthers.from_effects(found, precisions, shifts, proportions, variances)
+        new, new_shifts = beside.normal_functions(variances)
+        precisions = precisions ** (1 - _DAMPING) * new**_DAMPING
+        shifts = shifts + _DAMPING * (new_shifts - shifts)
+        proportions = beside.shares.sum(axis=0) + _LEAST_COUNT
+        proportions[0] += _WITHOUT_EFFECT * n_players
         proportions /= proportions.sum()
-        weights = 1 / (shares / variances).sum(axis=1)
-        found = MainEffects.given(gram, vector, squares, n, weights)
-    logs = np.log(proportions) - np.log(variances) / 2 - np.log(np.maximum(shares, 1e-300))
-    bound = found.log_evidence + float((shares * logs).sum() + np.log(weights).sum() / 2)
-    chance = float(1 / (1 + np.exp(np.clip(equal.log_evidence - bound - _LOG_CHANCE, -500, 500))))
-    return [(1 - chance, equal), (chance, found)]
+        covariances, half_log_determinant = _inverse(gram, precisions)
+        means = covariances @ (vector + shifts)
+        residual = squares - 2 * float(vector @ means) + float(means @ (gram @ means))
+        n_used = n_players - float(precisions @ np.diagonal(covariances))
+        scale = max(residual + found.scale * n_used, 1e-10 * squares, 1e-300) / n
+        found = MainEffects(means, covariances, scale, 0.0, 1 / precisions)
+    beside = _BesideOthers.from_effects(found, precisions, shifts, proportions, variances)
+    evidence = beside.log_evidence(precisions, shifts) - half_log_determinant
+    evidence += (float(means @ (vector + shifts)) - squares) / scale / 2
+    return replace(found, log_evidence=evidence - n / 2 * (np.log(scale) - 1))
+
+
+@dataclass(frozen=True)
+class _BesideOthers:
+    """The mixture of each player, given the values and the normal functions of all others.
+
+    Attributes
+    ----------
+    means, variances : arrays, (M,)
+        Of its effect without its mixture; variances are for a scale of 1.
+    shares : array, (M, K)
+        Probabilities of the components.
+    log_sums : array, (M,)
+        The logarithm of the sum of their likelihoods.
+    scale : float
+        The factor of all variances.
+    """
+
+    means: FloatArray
+    variances: FloatArray
+    shares: FloatArray
+    log_sums: FloatArray
+    scale: float
+
+    @classmethod
+    def from_effects(
+        cls,
+        found: MainEffects,
+        precisions: FloatArray,
+        shifts: FloatArray,
+        proportions: FloatArray,
+        components: FloatArray,
+    ) -> _BesideOthers:
+        """Take each player's own function, exp((h c − λ c² / 2) / s), out of the posterior."""
+        own = np.diagonal(found.covariances)
+        variances = 1 / np.maximum(1 / own - precisions, 1e-9 / own)
+        means = variances * (found.means / own - shifts)
+        totals = variances[:, None] + components
+        logs = np.log(proportions) - np.log(totals) / 2
+        logs -= means[:, None] ** 2 / totals / found.scale / 2
+        largest = logs.max(axis=1, keepdims=True)
+        shares = np.exp(logs - largest)
+        sums = shares.sum(axis=1, keepdims=True)
+        log_sums = (largest + np.log(sums))[:, 0]
+        return cls(means, variances, shares / sums, log_sums, found.scale)
+
+    def normal_functions(self, components: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return λ and h, (M,) each, with the mean and the variance that the mixtures give."""
+        shrunk = components / (self.variances[:, None] + components)
+        of_components = shrunk * self.means[:, None]
+        means = (self.shares * of_components).sum(axis=1)
+        deviations = (of_components - means[:, None]) ** 2 / self.scale
+        variances = (self.shares * (shrunk * self.variances[:, None] + deviations)).sum(axis=1)
+        # An effect that is either large or none may vary more than without its mixture. No normal
+        # function does that. The expected variance of its components is the limit.
+        least, most = 1 / (self.shares @ components), 1 / components[0]
+        precisions = np.clip(1 / variances - 1 / self.variances, least, most)
+        shifts = means * (precisions + 1 / self.variances) - self.means / self.variances
+        return precisions, shifts
+
+    def log_evidence(self, precisions: FloatArray, shifts: FloatArray) -> float:
+        """Return the sum of the logarithms of what mixtures explain over what functions do."""
+        without = 1 / self.variances
+        energies = without * self.means**2
+        energies -= (without * self.means + shifts) ** 2 / (without + precisions)
+        logs = self.log_sums + np.log1p(precisions * self.variances) / 2 + energies / self.scale / 2
+        return float(logs.sum())

@@ -4,12 +4,12 @@ With z = ±1 for the members of a coalition and all other players,
 
     v(z) = c₀ + Σ_j c_j z_j + Σ over larger sets T of c_T Π_{j∈T} z_j,
 
-where all coefficients are independent. Those of single players have variances w_j, those of sets of
-d players share a variance. The sum of the products of d players over all sets is a Krawtchouk
-polynomial of the number of players in which two coalitions differ. So the kernel of all but the
-single players takes one look-up for each pair of coalitions. Sets of more than three players are
-noise to the eye: two coalitions have hardly any of it in common. But they are a part of the game,
-and count in the variances of
+where all coefficients are independent. Those of single players have variances w_j. Those of sets of
+d players share a variance, by the products of the players' strengths: players with large effects
+interact, and others hardly do. The sum of the products of d players over all sets is a polynomial
+of the sums of their powers. Sets of more than three players are noise to the eye where all players
+are alike: two coalitions have hardly any of it in common. But they are a part of the game, and
+count in the variances of
 
     φ_i = Σ over sets T with i and an odd number of players of 2 c_T / |T|.
 """
@@ -18,15 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from ...array_types import CoalitionArray, FloatArray, IntArray
 from ...coalitions.complements import complements
 from ..value_errors import ValueErrors
-from .marginal_likelihood import TINY, column_by_column, whitened_by
 
 _CONSTANT = 100.0
 """Variance of the constant, where that of all values is 1: large, because it is of no interest."""
@@ -43,12 +42,14 @@ coalition, over that of single players. The marginal likelihood chooses one of e
 _LARGER_SIZES = (4, 5, 6, 7)
 """Numbers of players of larger interactions, which have equal shares."""
 
-_TILTS, _CURVATURES = (-1.0, -0.5, 0.5, 1.0), (-0.3, 1.0, 4.0)
-"""How effects of single players may change with the size of the coalition; see `SizeFactors`."""
+_MOST = max(_LARGER_SIZES)
 
-_CHOSEN_FROM, _FACTORS_FROM = 256, 1024
-"""The variances are chosen by the first values, at most so many, and the factors of the sizes, of
-which there are fewer, by more."""
+_LEAST_STRENGTH, _LARGEST_SHARE = 0.05, 1 / 8
+"""The least strength, over the mean, and the largest share that a player has of all strengths: sets
+of seven players need more than that. Errors are equal for least strengths of .02 to .2."""
+
+_BLOCK_NUMBERS = 16_000
+"""Numbers of a kernel that are computed together, so that they stay in the cache."""
 
 _ROUNDING = 1e-8
 """Share of the variance that is added to the diagonal of a kernel, against rounding."""
@@ -78,35 +79,74 @@ class Products:
     ----------
     signs : array, (n, M)
         1 for members, −1 for other players.
-    of_all, of_others : arrays, (D + 1, M + 1) and (D + 1, M)
-        The mean product of d out of M players, or out of the M − 1 others, of whom h have −1.
+    strengths : array, (M,)
+        How much each player takes part in interactions, 1 in the mean.
     """
 
     signs: FloatArray
-    of_all: FloatArray
-    of_others: FloatArray
+    strengths: FloatArray
 
     @classmethod
-    def from_signs(cls, signs: FloatArray) -> Products:
+    def from_signs(cls, signs: FloatArray, strengths: FloatArray | None = None) -> Products:
         """Return those of coalitions, (n, M)."""
-        n_players, most = signs.shape[1], max(_LARGER_SIZES)
-        return cls(signs, mean_products(n_players, most), mean_products(n_players - 1, most))
+        if strengths is None:
+            strengths = np.ones(signs.shape[1])
+        return cls(signs, strengths)
 
     def subset_values(self, values: slice) -> Products:
         """Return those of some of the coalitions."""
-        return Products(self.signs[values], self.of_all, self.of_others)
+        return Products(self.signs[values], self.strengths)
 
-    def distances(self) -> IntArray:
-        """Return the numbers of players in which coalitions differ, (n, n)."""
-        n_players = self.signs.shape[1]
-        distances: IntArray = np.rint((n_players - self.signs @ self.signs.T) / 2).astype(np.intp)
-        return distances
+    def with_strengths(self, variances: FloatArray) -> Products:
+        """Return those where players interact by the variances of their main effects, (M,).
 
-    def kernel(self, prior: Variances, distances: IntArray | None = None) -> FloatArray:
+        Strengths are rounded to powers of two: players of the same strength take one product.
+        """
+        n_players = len(variances)
+        strengths = variances / variances.mean()
+        strengths += _LEAST_STRENGTH * (1 - strengths)
+        for _ in range(20):  # what is above the largest share goes to the others
+            strengths = np.minimum(strengths, _LARGEST_SHARE * n_players)
+            strengths *= n_players / strengths.sum()
+        strengths = 2.0 ** np.round(np.log2(strengths))
+        return replace(self, strengths=strengths * (n_players / strengths.sum()))
+
+    def shares(self) -> FloatArray:
+        """Return the kernels of interactions of 2, 3 and more players, (3, n, n)."""
+        signs, (n, n_players) = self.signs, self.signs.shape
+        levels, level = np.unique(self.strengths, return_inverse=True)
+        if len(levels) == 1:
+            table = self._shares_at(levels, np.arange(n_players, -n_players - 1.0, -2.0)[None])
+            differences = np.rint((n_players - signs @ signs.T) / 2).astype(np.intp)
+            of_one: FloatArray = table[:, differences]
+            return of_one
+        shares = np.empty((3, n, n))
+        rows = max(1, _BLOCK_NUMBERS // n)
+        numbers = range(len(levels))
+        by_level = [np.ascontiguousarray(signs[:, level == number].T) for number in numbers]
+        for start in range(0, n, rows):
+            stop = min(n, start + rows)
+            common = np.array([own[:, start:stop].T @ own[:, :stop] for own in by_level])
+            shares[:, start:stop, :stop] = self._shares_at(levels, common)
+            shares[:, :start, start:stop] = shares[:, start:stop, :start].swapaxes(1, 2)
+        return shares
+
+    def _shares_at(self, levels: FloatArray, common: FloatArray) -> FloatArray:
+        """Return the kernels, (3, ...), for sums (L, ...) of products of signs at each strength."""
+        powers = [(self.strengths**size).sum() for size in range(1, _MOST + 1)]
+        norms = sums_over_sets(powers)
+        for size in range(1, _MOST + 1, 2):  # even powers do not depend on signs
+            of_levels = zip(levels**size, common, strict=True)
+            powers[size - 1] = sum(power * at for power, at in of_levels)
+        sums = sums_over_sets(powers)
+        larger = sum(sums[size] / norms[size] for size in _LARGER_SIZES) / len(_LARGER_SIZES)
+        return np.array([sums[2] / norms[2], sums[3] / norms[3], larger])
+
+    def kernel(self, prior: Variances, shares: FloatArray | None = None) -> FloatArray:
         """Return the covariances of the values without single players, (n, n)."""
-        by_distance = _CONSTANT + prior.pairs * self.of_all[2] + prior.triples * self.of_all[3]
-        by_distance += prior.larger * self.of_all[list(_LARGER_SIZES)].mean(axis=0)
-        kernel: FloatArray = by_distance[self.distances() if distances is None else distances]
+        pairs, triples, larger = self.shares() if shares is None else shares
+        kernel: FloatArray = prior.pairs * pairs + prior.triples * triples + prior.larger * larger
+        kernel += _CONSTANT
         functions = self.functions_of_size()
         if prior.sizes:
             kernel += prior.sizes * functions @ functions.T
@@ -114,9 +154,12 @@ class Products:
         return kernel
 
     def functions_of_size(self) -> FloatArray:
-        """Return the sum of the signs and its square, (n, 2), of mean 0 and variance 1."""
+        """Return a sum of the signs and its square, (n, 2), of mean 0 and variance about 1.
+
+        The signs are weighted by the roots of the strengths.
+        """
         n_players = self.signs.shape[1]
-        sums = self.signs.sum(axis=1) / np.sqrt(n_players)
+        sums = self.signs @ np.sqrt(self.strengths / n_players)
         return np.stack([sums, (sums**2 - 1) / np.sqrt(2)], axis=1)
 
     def features(self, factors: SizeFactors) -> FloatArray:
@@ -127,21 +170,33 @@ class Products:
 
     def covariances(self, prior: Variances) -> FloatArray:
         """Return those of values and attributions, without single players, (n, M)."""
-        signs, n_players = self.signs, self.signs.shape[1]
-        absent = (signs < 0).sum(axis=1)[:, None] - (signs < 0)
-        by_absent = np.zeros(n_players)
-        for size, variance in _odd_sizes(prior):
-            by_absent += 2 / n_players * variance * self.of_others[size - 1]
-        covariances: FloatArray = signs * by_absent[absent]
-        of_sums = 2 / np.sqrt(n_players) * prior.sizes
+        covariances = self._of_odd_sets(self.strengths * self.signs, prior, 1)
+        n_players = self.signs.shape[1]
+        of_sums = 2 / np.sqrt(n_players) * prior.sizes * np.sqrt(self.strengths)
         covariances += of_sums * self.functions_of_size()[:, :1]
         return covariances
 
-    def variance(self, prior: Variances) -> float:
-        """Return the variance of an attribution without its single player."""
-        n_players = self.signs.shape[1]
-        of_sets = sum(4 * variance / size / n_players for size, variance in _odd_sizes(prior))
-        return float(of_sets + 4 * prior.sizes / n_players)
+    def variances(self, prior: Variances) -> FloatArray:
+        """Return those of the attributions without their single players, (M,)."""
+        of_sets: FloatArray = self._of_odd_sets(self.strengths[None], prior, 2)[0]
+        return of_sets + 4 * prior.sizes * self.strengths / len(self.strengths)
+
+    def _of_odd_sets(self, x: FloatArray, prior: Variances, power: int) -> FloatArray:
+        """Return sums over odd sets with a player of (2 / d)^power V_d times products of x, (n, M).
+
+        V_d is the variance of sets of d players, and x, (n, M), a number of each player.
+        """
+        norms = sums_over_sets([(self.strengths**k).sum() for k in range(1, _MOST + 1)])
+        sums = sums_over_sets([(x**k).sum(axis=1)[:, None] for k in range(1, _MOST + 1)])
+        found = np.zeros_like(x)
+        variances = dict(_odd_sizes(prior))
+        without: Any = 1.0
+        for size in range(1, _MOST):
+            without = sums[size] - x * without  # of sets of others
+            if size + 1 in variances:
+                of_size = (2 / (size + 1)) ** power * variances[size + 1] / norms[size + 1]
+                found += of_size * without
+        return found * x
 
 
 @dataclass(frozen=True)
@@ -180,20 +235,16 @@ def _odd_sizes(prior: Variances) -> list[tuple[int, float]]:
     return [(3, prior.triples), *((size, share) for size in _LARGER_SIZES if size % 2)]
 
 
-def mean_products(n_players: int, most: int) -> FloatArray:
-    """Return the mean over all sets of d players of the product of their signs, (D + 1, M + 1).
+def sums_over_sets(powers: list[Any]) -> list[Any]:
+    """Return the sums over all sets of 0, 1, ... numbers of their products.
 
-    It depends on the number h of players with −1. The recurrence is that of Krawtchouk polynomials
-    over their values at 0. It is 0 for more players than there are.
+    By the sums of the numbers' first, second, ... powers (Newton's identities).
     """
-    absent = np.arange(n_players + 1.0)
-    means = np.zeros((most + 1, n_players + 1))
-    means[0] = 1.0
-    for size in range(min(most, n_players)):
-        before = means[size - 1] if size else 0.0
-        means[size + 1] = (n_players - 2 * absent) * means[size] - size * before
-        means[size + 1] /= n_players - size
-    return means
+    sums: list[Any] = [1.0]
+    for size in range(1, len(powers) + 1):
+        terms = [(-1) ** (k - 1) * sums[size - k] * powers[k - 1] for k in range(1, size + 1)]
+        sums.append(sum(terms) / size)
+    return sums
 
 
 @dataclass(frozen=True)
@@ -250,43 +301,3 @@ class ErrorCovariances:
         first, second = first[is_in], second[is_in]
         matrix[first, second] = matrix[second, first] = self.of_pairs[:, is_in].mean(axis=0)
         return matrix
-
-
-def games_by_prior(
-    products: Products, targets: FloatArray, errors: ErrorCovariances | None
-) -> dict[tuple[Variances, SizeFactors], IntArray]:
-    """Return the games, by the prior that explains their first values best.
-
-    The variances are chosen first, then the tilt, then the curvature.
-    """
-
-    def best_of(
-        candidates: list[tuple[Variances, SizeFactors]], games: IntArray, most_values: int
-    ) -> Iterator[tuple[Variances, SizeFactors, IntArray]]:
-        first, scores = slice(0, min(most_values, len(targets))), []
-        part, values = products.subset_values(first), targets[first][:, games]
-        n, distances = len(values), part.distances()
-        for prior, factors in candidates:
-            features = part.features(factors)
-            kernel = part.kernel(prior, distances) + features @ features.T / features.shape[1]
-            if errors is not None:
-                kernel += errors.matrix(first)
-            factor: FloatArray = np.linalg.cholesky(kernel).astype(np.float64, copy=False)
-            whitened = column_by_column(partial(whitened_by, factor), values)
-            squares = (np.ascontiguousarray(whitened.T) ** 2).sum(axis=1)
-            scores.append(
-                -n / 2 * np.log(np.maximum(squares, TINY)) - np.log(np.diagonal(factor)).sum()
-            )
-        best = np.argmax(scores, axis=0)
-        for index in np.unique(best).tolist():
-            yield *candidates[index], games[best == index]
-
-    found, most = {}, _FACTORS_FROM
-    all_variances = [(prior, SizeFactors()) for prior in Variances.candidates()]
-    for prior, flat, games in best_of(all_variances, np.arange(targets.shape[1]), _CHOSEN_FROM):
-        tilted = [(prior, SizeFactors(tilt)) for tilt in _TILTS]
-        for _, tilt, of_tilt in best_of([(prior, flat), *tilted], games, most):
-            curved = [(prior, SizeFactors(tilt.tilt, curvature)) for curvature in _CURVATURES]
-            for _, factors, of_factors in best_of([(prior, tilt), *curved], of_tilt, most):
-                found[prior, factors] = of_factors
-    return found

@@ -1,0 +1,108 @@
+"""The prior of values without complements that explains the first values best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ...array_types import FloatArray, IntArray
+from .marginal_likelihood import TINY, column_by_column, whitened_by
+from .values_prior import ErrorCovariances, Products, SizeFactors, Variances
+
+_TILTS, _CURVATURES = (-1.0, -0.5, 0.5, 1.0), (-0.3, 1.0, 4.0)
+"""How effects of single players may change with the size of the coalition; see `SizeFactors`."""
+
+_CHOSEN_FROM, _FACTORS_FROM = 256, 1024
+"""The variances are chosen by the first values, at most so many, and the factors of the sizes, of
+which there are fewer, by more."""
+
+
+def games_by_prior(
+    products: Products, targets: FloatArray, errors: ErrorCovariances | None
+) -> dict[tuple[Variances, SizeFactors], IntArray]:
+    """Return the games, by the prior that explains their first values best.
+
+    The variances are chosen first, then the tilt, then the curvature.
+    """
+    evidence = _Evidence.from_values(products, targets, errors, _FACTORS_FROM)
+    weights = np.full(products.signs.shape[1], 1 / products.signs.shape[1])
+    found = {}
+    all_variances = [(prior, SizeFactors()) for prior in Variances.candidates()]
+    games = np.arange(targets.shape[1])
+    of_first = evidence.best_of(all_variances, games, weights, _CHOSEN_FROM)
+    for prior, flat, of_prior in of_first:
+        tilted = [(prior, SizeFactors(tilt)) for tilt in _TILTS]
+        for _, tilt, of_tilt in evidence.best_of([(prior, flat), *tilted], of_prior, weights):
+            curved = [(prior, SizeFactors(tilt.tilt, curvature)) for curvature in _CURVATURES]
+            for _, factors, of_factors in evidence.best_of(
+                [(prior, tilt), *curved], of_tilt, weights
+            ):
+                found[prior, factors] = of_factors
+    return found
+
+
+def variances_given_effects(
+    products: Products,
+    targets: FloatArray,
+    errors: ErrorCovariances | None,
+    factors: SizeFactors,
+    weights: FloatArray,
+) -> Variances:
+    """Return the variances that explain the first values of a game, (n, 1), best.
+
+    Single players have the variances `weights`, (M,).
+    """
+    evidence = _Evidence.from_values(products, targets, errors, _CHOSEN_FROM)
+    candidates = [(prior, factors) for prior in Variances.candidates()]
+    ((prior, _, _),) = evidence.best_of(candidates, np.arange(1), weights)
+    return prior
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """The first values of some games, (n, B), and the kernels of interactions, (3, n, n)."""
+
+    products: Products
+    targets: FloatArray
+    errors: ErrorCovariances | None
+    shares: FloatArray
+
+    @classmethod
+    def from_values(
+        cls, products: Products, targets: FloatArray, errors: ErrorCovariances | None, most: int
+    ) -> _Evidence:
+        """Return that of at most so many values."""
+        part = products.subset_values(slice(0, most))
+        return cls(part, targets[:most], errors, part.shares())
+
+    def best_of(
+        self,
+        candidates: list[tuple[Variances, SizeFactors]],
+        games: IntArray,
+        weights: FloatArray,
+        most: int = _FACTORS_FROM,
+    ) -> Iterator[tuple[Variances, SizeFactors, IntArray]]:
+        """Yield the candidates that explain at most so many values of some games best."""
+        values = self.targets[:most][:, games]
+        n, scores, of_others, before = len(values), [], np.empty(0), None
+        first = slice(0, n)
+        part, shares = self.products.subset_values(first), self.shares[:, first, first]
+        for prior, factors in candidates:
+            if prior is not before:
+                of_others, before = part.kernel(prior, shares), prior
+                if self.errors is not None:
+                    of_others += self.errors.matrix(first)
+            features = part.features(factors)
+            kernel = of_others + (features * weights) @ features.T
+            factor: FloatArray = np.linalg.cholesky(kernel).astype(np.float64, copy=False)
+            whitened = column_by_column(partial(whitened_by, factor), values)
+            squares = (np.ascontiguousarray(whitened.T) ** 2).sum(axis=1)
+            scores.append(
+                -n / 2 * np.log(np.maximum(squares, TINY)) - np.log(np.diagonal(factor)).sum()
+            )
+        best = np.argmax(scores, axis=0)
+        for index in np.unique(best).tolist():
+            yield *candidates[index], games[best == index]
