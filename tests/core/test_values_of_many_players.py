@@ -12,7 +12,7 @@ from shapley_adapters.estimators.odd_gp.sparse_main_effects import (
     _BesideOthers,
     main_effects,
 )
-from shapley_adapters.estimators.odd_gp.values_design import spread_values
+from shapley_adapters.estimators.odd_gp.values_design import pairs_after_singles, spread_values
 from shapley_adapters.estimators.odd_gp.values_posterior import (
     _Model,
     _Regression,
@@ -347,6 +347,17 @@ def test_single_players_come_only_where_they_say_much():
     assert not crowded[1].draws.is_paired
     # Single players are left out, but for those that are drawn among all sizes.
     assert np.count_nonzero(crowded[1].draws.members.sum(axis=1) == 1) < 4
+
+
+@pytest.mark.parametrize("n_pairs", [50, 300])
+def test_pairs_of_many_players_begin_with_single_players(n_pairs):
+    pairs = pairs_after_singles(100, n_pairs, np.random.default_rng(0))
+    assert pairs.shape == (n_pairs, 100)
+    assert (pairs[:100].sum(axis=1) == 1).all()
+    assert len(np.unique(np.concatenate([pairs, ~pairs]), axis=0)) == 2 * n_pairs
+    sizes = pairs[100:].sum(axis=1)
+    is_half = np.abs(sizes - 50) < 20
+    assert n_pairs == 50 or 0.5 < is_half.mean() < 0.9
 
 
 def test_interactions_keep_pairs():

@@ -139,7 +139,7 @@ def pairs_for_smooth_games(pairs: CoalitionArray, n_first: int) -> CoalitionArra
     """Return pairs, (n, M), with all coalitions of two players after the first ones."""
     twos = _twos(pairs.shape[1], pairs.shape[1])
     ordered = np.concatenate([pairs[:n_first], twos, pairs[n_first:]])
-    return ordered[_first_of_each_pair(ordered)][: len(pairs)]
+    return ordered[first_of_each_pair(ordered)][: len(pairs)]
 
 
 def _most_spread(n_players: int) -> int:
@@ -277,7 +277,7 @@ def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
     singles = np.eye(n_players, dtype=bool)
     if n_players <= _LISTED_PLAYERS:
         candidates = np.concatenate([singles, _all_pairs(n_players)])
-        return candidates[_first_of_each_pair(candidates)]
+        return candidates[first_of_each_pair(candidates)]
     small = np.concatenate([singles, _twos(n_players, min(n_players, 32))])
     # The seed is fixed: the candidates are part of the method, not of a run.
     rng = np.random.default_rng(n_players)
@@ -323,7 +323,7 @@ def _topped_up(
         n_more = 2 * (n_pairs - len(distinct)) + 8
         sizes = rng.integers(lowest, n_players // 2 + 1, size=n_more)
         shuffled = np.concatenate([distinct, random_subsets(sizes, n_players, rng)])
-        distinct = shuffled[_first_of_each_pair(shuffled)]
+        distinct = shuffled[first_of_each_pair(shuffled)]
     return distinct[:n_pairs]
 
 
@@ -348,10 +348,10 @@ def _with_all_sizes(
 def _with_all_pairs(pairs: CoalitionArray, rng: np.random.Generator) -> CoalitionArray:
     """Return pairs, and all others in random order."""
     shuffled = np.concatenate([pairs, rng.permutation(_all_pairs(pairs.shape[1]), axis=0)])
-    return shuffled[_first_of_each_pair(shuffled)]
+    return shuffled[first_of_each_pair(shuffled)]
 
 
-def _first_of_each_pair(coalitions: CoalitionArray) -> IntArray:
+def first_of_each_pair(coalitions: CoalitionArray) -> IntArray:
     """Return the index of the first coalition of each distinct pair of complements, in order."""
     same_side = coalitions ^ coalitions[:, :1]
     first = first_occurrences(pack(same_side)[None])[0]

@@ -43,6 +43,7 @@ from .values_design import (
     N_SINGLES,
     are_few,
     n_before_singles,
+    pairs_after_singles,
     singles_say_much,
     spread_values,
     with_singles,
@@ -544,7 +545,7 @@ def _design_of_values(request: DesignRequest, n_before: int) -> OddDesign:
     n_known = int(draws.positions[:n_first].max()) + 1
     after = replace(request, known=draws.table.coalitions[0, :n_known])
     n_pairs = (request.budget - n_known) // 2 + N_SINGLES
-    pairs = select_draws(after, spread_pairs(n_players, n_pairs, rng), paired=True)
+    pairs = select_draws(after, pairs_after_singles(n_players, n_pairs, rng), paired=True)
     return OddDesign(draws.table, draws, None, pairs, n_first)
 
 
