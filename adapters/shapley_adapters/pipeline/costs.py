@@ -166,9 +166,12 @@ class Costs:
         """Estimate the first rows with most players by some budget, and store what it took.
 
         One row first: what it takes beside the later ones is a design, and what a design needs
-        once. The values stay in memory, so that a later round does not pay for them again.
+        once. The values stay in memory, so that a later round does not pay for them again. A call
+        for one row needs no more than that.
         """
         once = self._estimated(self._widest[:1], estimator, budget)
+        if self.game.n_rows == 1:
+            return
         rows = self._widest[: n_rows or self._n_measured]
         self._estimated(rows, estimator, budget, once.row)
 
@@ -393,7 +396,8 @@ def warn_of_long_call(costs: Costs, estimator: Estimator[Any], limit: int) -> No
     remedy = ""
     if not isinstance(estimator, LeastSquares) and limit >= cheaper.minimum_budget(costs.n_players):
         costs.measure(cheaper, limit, n_rows=1)
-        costs.measure_several(cheaper, limit)
+        if costs.game.n_rows >= _FEW_ROWS:
+            costs.measure_several(cheaper, limit)
         fewer = costs.own_seconds(cheaper, limit)
         if fewer < seconds / 2:
             remedy = f" Least squares would take {rounded_seconds(fewer)}, with larger errors."
