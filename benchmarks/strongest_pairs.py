@@ -27,12 +27,17 @@ from shapiq_contenders import Approximator, ShapiqWorker, UnusableBudgetError
 import shapley_adapters as core
 
 OURS, _COUNTED = "oddgp", 10
-PEERS = {
-    kind: Approximator(kind, lambda n_players, budget, more=more: {**_PAIRS, **more})
-    for kind, more in (("ProxySPEX", {"hpo": False, "pairing_trick": True}), ("SPEX", {}))
-}
-_PAIRS = {"index": "SII", "max_order": 2}
-"""ProxySPEX without the search of hyperparameters, which takes minutes."""
+
+
+def _options(**more: object) -> Callable[[int, int], dict[str, object]]:
+    return lambda n_players, budget: {"index": "SII", "max_order": 2, **more}
+
+
+PEERS = (
+    # Without the search of hyperparameters, which takes minutes.
+    Approximator("ProxySPEX", _options(hpo=False, pairing_trick=True)),
+    Approximator("SPEX", _options()),
+)
 
 
 def conjunctions(n_players: int, seed: int) -> tuple[Callable[[BoolArray], FloatArray], FloatArray]:
@@ -74,12 +79,14 @@ def measured(
     estimate = core.estimate(game, core.OddGP(), settings)
     assert estimate.interactions is not None
     found[OURS] = estimate.interactions.values[0, :, 0], time.process_time() - started
-    for kind, peer in PEERS.items() if worker else ():
+    for peer in PEERS:
+        if worker is None:
+            break
         try:
             pairs, _, seconds = worker.explain(peer, values, n_players, budget, seed, of_pairs=True)
         except UnusableBudgetError:
             continue
-        found[kind] = pairs, seconds
+        found[peer.kind] = pairs, seconds
     cell = {"players": n_players, "per player": per_player}
     return [
         {**cell, "method": method, "recall": recall(pairs, exact), "seconds": seconds}
