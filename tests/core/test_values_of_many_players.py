@@ -124,8 +124,7 @@ def test_the_posterior_is_that_of_the_prior_written_out(factors, strengths):
     regression = _Regression.from_values(products, prior, factors, values[:, None])
     vector, squares = regression.vectors[:, 0], float(regression.squares[0])
     effects = MainEffects.given(regression.gram, vector, squares, len(chosen), weights)
-    (found,) = _Model(products, prior, factors, regression, 0, [effects]).attributions()
-    found = found[1:]  # without its evidence
+    ((_, *found),) = _Model(products, prior, factors, regression, 0, [effects]).attributions()
     np.testing.assert_allclose(found[0], means, atol=1e-8)
     np.testing.assert_allclose(found[1], scale * (to_values**2 @ variances - explained), atol=1e-8)
     log_determinant = (
@@ -231,7 +230,7 @@ def test_the_posterior_of_a_mixture_is_that_by_enumeration():
     gram, vector = features.T @ features, features.T @ values
     precisions, shifts = np.full(n_players, 1.0), np.zeros(n_players)
     for _ in range(50):
-        covariances = np.linalg.inv(gram + np.diag(precisions))
+        covariances = np.linalg.inv(gram + np.diag(precisions)).astype(np.float64)
         found = MainEffects(
             covariances @ (vector + shifts), covariances, scale, 0.0, 1 / precisions
         )

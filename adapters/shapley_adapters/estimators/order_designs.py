@@ -135,7 +135,7 @@ def solve_orders_with_errors(
         solution = solve_orders(design, values)
         return with_errors_of_answers(solution, partial(solve_orders, design), errors)
     n_players, n_coalitions = design.ranks.shape[1], values.shape[1]
-    solution = solve_orders(design, values).with_variances(errors.of_ends(n_players))
+    solution = solve_orders(design, values).with_variances(errors.variances_of_ends(n_players))
     n_units, n_each = design.chains.shape[:2]
     ranks = design.ranks[:, None].repeat(n_each, axis=1)
     if n_each == 2:
