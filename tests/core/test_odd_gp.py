@@ -806,6 +806,23 @@ def test_rules_of_whole_numbers_are_exact():
         assert found.standard_errors.max() < 1e-13
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_explanations_that_cannot_be_told_apart_are_not_certain(seed):
+    """At some designs of six players, two sets of three have the same products of signs."""
+
+    def value(coalitions):
+        weights = np.pi * np.array([1.0, -2, 0.5, 0.3, 2, 1])
+        return coalitions @ weights + np.e * coalitions[:, [2, 3, 4]].all(axis=1)
+
+    game = FunctionGame(value, 6)
+    exact = np.pi * np.array([1.0, -2, 0.5, 0.3, 2, 1])
+    exact[2:5] += np.e / 3
+    for budget in (30, 50):
+        found = run(game, budget, seed=seed, tolerance=core.Tolerance(1e-3))
+        off = np.abs(found.values[0, :, 0] - exact)[None, :, None]
+        assert (off <= 4 * found.standard_errors + 1e-12).all()
+
+
 def test_the_variance_of_jumps_is_a_sum_over_pairs_not_evaluated():
     """Of labels and of means of labels, but not of sums of players and of many numbers."""
     signs = one_of_each_pair(6)

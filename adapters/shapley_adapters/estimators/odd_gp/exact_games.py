@@ -12,6 +12,7 @@ of the game. They give its exact Shapley values.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -376,7 +377,8 @@ def _exact_values(
     for least in _LEAST_COEFFICIENTS:
         n_before, n_terms = n_terms, int(np.count_nonzero(sizes > least * sizes.max()))
         if n_before < n_terms <= limit:
-            exact = _fitted(signs, target, _largest_sets(coefficients, order[:n_terms]))
+            sets = _largest_sets(coefficients, order[:n_terms])
+            exact = _fitted(signs, target, sets, coefficients)
             if exact is not None:
                 return exact
     return None
@@ -394,17 +396,54 @@ def _largest_sets(coefficients: Coefficients, indices: IntArray) -> list[IntArra
 
 
 def _fitted(
-    signs: FloatArray, target: FloatArray, sets: list[IntArray]
+    signs: FloatArray, target: FloatArray, sets: list[IntArray], coefficients: Coefficients
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return Shapley values and variances by least squares, if the remainder is rounding."""
+    """Return Shapley values and variances by least squares, if the remainder is rounding.
+
+    Where other sets explain the values as well, the values are the mean over all explanations.
+    """
+    found = _explained(signs, target, sets)
+    if found is None:
+        return None
+    fits = [found]
+    for others in _alike(signs, found[0].basis, sets, coefficients):
+        fit = _explained(signs, target, others)
+        fits += [] if fit is None else [fit]
+    means = np.array([fit.means[:, 0] for _, fit in fits])
+    return means.mean(axis=0), found[1].variances[:, 0] + means.var(axis=0)
+
+
+def _explained(
+    signs: FloatArray, target: FloatArray, sets: list[IntArray]
+) -> tuple[Terms, ExactFit] | None:
+    """Return single players and larger sets as terms, and the fit, if its remainder is rounding."""
     n_players = signs.shape[1]
     all_sets = [np.arange(n_players)[:, None], *sets]
     features = np.concatenate([_features(signs, of_size) for of_size in all_sets], axis=1)
     if _leaves_remainder(features, target):
         return None
     maps = np.concatenate([_maps(n_players, of_size) for of_size in all_sets])
-    fit = Terms.from_features(features, maps).fit(target[:, None])
-    return (fit.means[:, 0], fit.variances[:, 0]) if fit.is_exact[0] else None
+    terms = Terms.from_features(features, maps)
+    fit = terms.fit(target[:, None])
+    return (terms, fit) if fit.is_exact[0] else None
+
+
+def _alike(
+    signs: FloatArray, basis: FloatArray, sets: list[IntArray], coefficients: Coefficients
+) -> Iterator[list[IntArray]]:
+    """Yield the sets with one replaced by another one that is a combination of the terms.
+
+    With six players, two sets of three may have the same products of signs, but for single players,
+    at all of 15 pairs. Then no value says which of them interacts.
+    """
+    chosen = [tuple(one) for of_size in sets for one in of_size.tolist()]
+    for candidates, _ in coefficients:
+        features = _features(signs, candidates)
+        remainder = mean_squares(features - basis @ (basis.T @ features))
+        for other in sorted(set(map(tuple, candidates[remainder < _DEPENDENT_PIVOT**2].tolist()))):
+            for index in range(len(chosen)) if other not in chosen else ():
+                replaced = [*chosen[:index], other, *chosen[index + 1 :]]
+                yield [np.array(one)[None] for one in sorted(replaced)]
 
 
 def _leaves_remainder(features: FloatArray, target: FloatArray) -> bool:
