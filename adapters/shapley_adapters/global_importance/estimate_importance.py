@@ -302,16 +302,27 @@ class ImportanceRun:
         if self.budget is not None:
             return self.budget, self.budget
         least = self._least_budget()
-        with_errors = self.estimator.minimum_budget(self.n_players, True)
-        larger = max(2 * least, with_errors)
+        larger = max(2 * least, self._least_with_errors())
         n_all = self._n_all()
         return int(min(least, n_all)), int(min(larger, n_all))
 
     def _least_budget(self) -> int:
         """Return the smallest budget to consider: a coalition for each second player at least."""
-        least = self.estimator.minimum_budget(self.n_players, self.settings.with_errors)
+        least = self.estimator.minimum_budget(self.n_players)
+        if self.settings.with_errors:
+            least = self._least_with_errors()
         useful = max(self.estimator.useful_budget(self.n_players), self.n_players // 2 * 2)
         return int(min(max(least, useful), self._n_all()))
+
+    def _least_with_errors(self) -> int:
+        """Return the smallest budget whose errors may be subtracted from squares.
+
+        One order of players has errors, too, but only the spread of two is unbiased.
+        """
+        least = self.estimator.minimum_budget(self.n_players, True)
+        if not self.estimator.is_unbiased:
+            return least
+        return max(least, 2 * self.estimator.useful_budget(self.n_players) - 2)
 
     def _choices(self) -> list[int]:
         if self.budget is not None:
