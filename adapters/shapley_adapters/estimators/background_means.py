@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..array_types import BoolArray, FloatArray, IntArray
-from .drawn_units import DrawnUnits
+from .drawn_units import POOLED, DrawnUnits
 
 _PENALTIES = (0.1, 1.0, 10.0)
 """Penalties of the ridge regressions, among which leave-one-out residuals choose for each row."""
@@ -29,9 +29,6 @@ _PENALTIES = (0.1, 1.0, 10.0)
 _STEPS = 4
 """Steps between the main effects of background rows and the means of coalitions. More change
 little."""
-
-_POOLED = 10.0
-"""A variance from few draws is shrunk to the mean variance, which counts as so many draws."""
 
 _NUMBERS = 2**22
 """Numbers of the regressors that are in memory at a time."""
@@ -108,7 +105,7 @@ def _variances(
     of_pooled = (squares[:, are_pooled]).sum(axis=1, keepdims=True)
     total = (freedom * are_pooled).sum(axis=1, keepdims=True)
     pooled = of_pooled / np.where(total > 0, total, 1.0)
-    spread = (squares + _POOLED * pooled) / (freedom + _POOLED)
+    spread = (squares + POOLED * pooled) / (freedom + POOLED)
     variances: FloatArray = spread * (shares**2).sum(axis=1)
     return variances
 

@@ -8,6 +8,9 @@ import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray
 
+POOLED = 10.0
+"""A variance from few draws is shrunk to the mean variance, which counts as so many draws."""
+
 
 @dataclass(frozen=True)
 class DrawnUnits:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
-from .drawn_units import DrawnUnits
-
-_POOLED = 10.0
-"""A variance from few draws is shrunk to the mean variance, which counts as so many draws."""
+from .drawn_units import POOLED, DrawnUnits
 
 _SHARE_OF_FREEDOM = 0.5
 """Degrees of freedom of the variances of a random model's answers, for each answer beyond the first
@@ -39,7 +36,7 @@ def repeated_means(units: DrawnUnits) -> tuple[tuple[FloatArray, ...], float]:
             n_known[game] = drawn[2:].sum()
             chances = _chances(drawn, (means[game] - low) / (high - low), units.coalitions)
             expected[game] = (high - low) ** 2 * chances * (1 - chances)
-    pooled = np.where(np.arange(len(freedom)) < 2, 1.0, _POOLED)  # the ends have many answers
+    pooled = np.where(np.arange(len(freedom)) < 2, 1.0, POOLED)  # the ends have many answers
     each = (spread + pooled * expected) / (freedom + pooled)
     variances = each * (shares**2).sum(axis=1)
     of_first, of_second = variances[:, units.first], variances[:, units.second]
