@@ -147,8 +147,8 @@ def test_errors_are_small_and_intervals_hold():
     assert np.mean(errors) < 0.6 * np.mean(of_orders)
 
 
-def test_a_pair_is_one_value_whichever_half_was_drawn_first(monkeypatch):
-    """With eight features, most coalitions are drawn, and many of their complements, too."""
+def fitted_parts(monkeypatch, budget):
+    """Return the parts that the process of one row is fitted to."""
     seen = []
     fit = BackgroundProcess.fit
 
@@ -157,8 +157,14 @@ def test_a_pair_is_one_value_whichever_half_was_drawn_first(monkeypatch):
         fit(self, parts, targets)
 
     monkeypatch.setattr(BackgroundProcess, "fit", kept)
-    explained(400, 0)
+    explained(budget, 0)
     (parts,) = seen
+    return parts
+
+
+def test_a_pair_is_one_value_whichever_half_was_drawn_first(monkeypatch):
+    """With eight features, most coalitions are drawn, and many of their complements, too."""
+    parts = fitted_parts(monkeypatch, 400)
     halves = np.where(parts.present[:, :1], parts.present, ~parts.present)
     values = {(half.tobytes(), b) for half, b in zip(halves, parts.backgrounds, strict=True)}
     assert len(values) == len(parts.backgrounds)
@@ -166,16 +172,7 @@ def test_a_pair_is_one_value_whichever_half_was_drawn_first(monkeypatch):
 
 def test_hyperparameters_are_fitted_to_parts_of_all_sizes(monkeypatch):
     """Two in seven pairs have a single player; of 280 parts, .03 is the standard error."""
-    seen = []
-    fit = BackgroundProcess.fit
-
-    def kept(self, parts, targets):
-        seen.append(parts)
-        fit(self, parts, targets)
-
-    monkeypatch.setattr(BackgroundProcess, "fit", kept)
-    explained(2300, 0)
-    sizes = seen[0].present.sum(axis=1)
+    sizes = fitted_parts(monkeypatch, 2300).present.sum(axis=1)
     are_single = np.minimum(sizes, N_FEATURES - sizes)[sizes < N_FEATURES] == 1
     assert np.mean(are_single) == pytest.approx(2 / 7, abs=0.1)
 
