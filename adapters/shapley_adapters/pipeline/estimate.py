@@ -81,7 +81,7 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
             settings = _saving_rows(game, settings)
         result = estimate_round(game, estimator.candidates[0], settings)
     if used is not None:
-        result = replace(result, usage=getattr(game, "usage") - used)  # noqa: B009
+        result = replace(result, usage=getattr(game, "usage", used) - used)
     return result
 
 

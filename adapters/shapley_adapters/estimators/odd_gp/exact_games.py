@@ -440,8 +440,9 @@ def _alike(
     for candidates, _ in coefficients:
         features = _features(signs, candidates)
         remainder = mean_squares(features - basis @ (basis.T @ features))
-        for other in sorted(set(map(tuple, candidates[remainder < _DEPENDENT_PIVOT**2].tolist()))):
-            for index in range(len(chosen)) if other not in chosen else ():
+        explained = set(map(tuple, candidates[remainder < _DEPENDENT_PIVOT**2].tolist()))
+        for other in sorted(explained.difference(chosen)):
+            for index in range(len(chosen)):
                 replaced = [*chosen[:index], other, *chosen[index + 1 :]]
                 yield [np.array(one)[None] for one in sorted(replaced)]
 
