@@ -949,6 +949,21 @@ def test_pairs_differ_also_where_the_first_leave_nothing_open(n_players, n_pairs
     assert len({frozenset([one.tobytes(), (~one).tobytes()]) for one in members}) == n_pairs
 
 
+@pytest.mark.parametrize("n_players", [9, 16])
+def test_rounding_does_not_choose_the_pairs(n_players, monkeypatch):
+    chosen = design._chosen.__wrapped__(n_players, 8 * n_players, True)
+    add, rng = design._Search.add, np.random.default_rng(0)
+
+    def add_with_other_rounding(search, best, step):
+        add(search, best, step)
+        search.squares *= 1 + 1e-14 * rng.standard_normal(search.squares.shape)
+
+    monkeypatch.setattr(design._Search, "add", add_with_other_rounding)
+    np.testing.assert_array_equal(
+        design._chosen.__wrapped__(n_players, 8 * n_players, True), chosen
+    )
+
+
 def test_pairs_are_of_all_sizes():
     """Those that are chosen, and those beyond, of which no more than 64 are single players."""
     members = spread_pairs(64, 1500, np.random.default_rng(0))

@@ -67,6 +67,10 @@ _FEW = 6
 _NOTHING = 1e-9
 """A posterior variance below this is rounding, where the prior variance of degree 1 is 1."""
 
+_EQUAL = 1e-6
+"""Gains closer than this, relatively, are equal. Many are, by symmetry, and rounding makes another
+one of them the largest on another machine."""
+
 _WATCHED = 128
 """The choice lowers the variances of at most so many players."""
 
@@ -237,7 +241,7 @@ class _Search:
         """Return the candidate that lowers the variances of the Shapley values most."""
         gains = self.squares / np.maximum(self.variances, _NOTHING)
         gains[order] = -1.0
-        return int(gains.argmax())
+        return int(np.argmax(gains >= (1 - _EQUAL) * gains.max()))
 
     def add(self, best: int, step: int) -> None:
         """Add a candidate to the choices."""
@@ -274,13 +278,15 @@ def _candidates(n_players: int, n_pairs: int) -> CoalitionArray:
     If only some are candidates, these are coalitions of two players, halves of all players, and
     coalitions of all sizes alike.
     """
+    # The seed is fixed: the candidates are part of the method, not of a run. Their order is random,
+    # because the first one is taken where several gain the same.
+    rng = np.random.default_rng(n_players)
     singles = np.eye(n_players, dtype=bool)
     if n_players <= _LISTED_PLAYERS:
-        candidates = np.concatenate([singles, _all_pairs(n_players)])
+        others = rng.permutation(_all_pairs(n_players), axis=0)
+        candidates = np.concatenate([singles, others])
         return candidates[first_of_each_pair(candidates)]
     small = np.concatenate([singles, _twos(n_players, min(n_players, 32))])
-    # The seed is fixed: the candidates are part of the method, not of a run.
-    rng = np.random.default_rng(n_players)
     n_drawn = max(_DRAWN_CANDIDATES, int(_DRAWN_PER_CHOICE * n_pairs))
     candidates = _with_halves(small, len(small) + n_drawn, rng)
     return _topped_up(candidates, len(candidates) + n_drawn, rng, 1)
