@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -436,6 +437,7 @@ def check_result(call, found):
         np.testing.assert_allclose(check_shape(call, errors, expected), 0.0, atol=scale)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=600,
     deadline=None,

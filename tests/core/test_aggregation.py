@@ -390,6 +390,7 @@ def test_losses_say_what_the_criteria_say():
     )
 
 
+@pytest.mark.slow
 def test_the_trade_off_goes_one_way():
     """Less complexity at the price of sensitivity, and its ends are the minima of either."""
     simple, candidates = complexity_against_sensitivity()

@@ -177,6 +177,7 @@ def test_hyperparameters_are_fitted_to_parts_of_all_sizes(monkeypatch):
     assert np.mean(are_single) == pytest.approx(2 / 7, abs=0.1)
 
 
+@pytest.mark.slow
 def test_wide_tables_have_no_process():
     """From 1,024 players on, 2^M is no floating-point number."""
     weights, rows = np.random.default_rng(0).normal(size=1030), np.ones((1, 1030))

@@ -240,6 +240,7 @@ def test_few_evaluations_do_not_look_sure(n_players, budget):
     assert np.concatenate(freedom).max() <= budget / 2 - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_players", "budget"), [(5, 14), (6, 20), (7, 30), (8, 34)])
 def test_pairs_that_do_not_separate_players_do_not_look_sure(n_players, budget):
     """Additive games are predicted without error then, but not how players share."""

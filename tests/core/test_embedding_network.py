@@ -131,6 +131,7 @@ def test_batches_do_not_matter():
     np.testing.assert_allclose(explained(amortized, game, batch_size=7), whole, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_steps_are_learned_better_than_by_dense_layers():
     game, new = Steps(), Steps(60, seed=1)
     exact = game_shapley_values(new)

@@ -631,6 +631,7 @@ def star_game(n_leaves=199):
     return FunctionGame(lambda z: z[:, 0] * z[:, 1:].sum(1), n_leaves + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [core.LShapley(), core.CShapley(), core.CShapley(marginals="components"), core.CShapley(1)],

@@ -87,6 +87,7 @@ def test_with_hundreds_of_players_the_weights_of_pairs_are_finite():
     assert found.factors.min() >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [190, 240])
 def test_errors_are_honest_and_small_with_most_coalitions_evaluated(budget):
     """On independent values, where a regression learns nothing. 256 coalitions."""

@@ -395,6 +395,7 @@ def test_known_numbers():
     assert np.bincount(sizes)[1:].tolist() == [1, 2 * 2, 3 * 6, 4 * 19, 5 * 63]
 
 
+@pytest.mark.slow
 def test_the_lower_bound_on_the_number_of_sets():
     """Exact on trees; never too high, with null players neither."""
     rng = np.random.default_rng(0)

@@ -25,9 +25,8 @@ DRAWN = [
 ]
 
 
-@pytest.mark.parametrize("kind", GAMES)
+@pytest.mark.parametrize(("kind", "budget"), [("smooth", 110), ("random", 190)])
 @pytest.mark.parametrize("row", DRAWN, ids=lambda row: row.id)
-@pytest.mark.parametrize("budget", [110, 190])
 @pytest.mark.slow
 def test_standard_errors_estimate_the_spread_over_seeds(row, kind, budget):
     game = GAMES[kind](N_PLAYERS, n_rows=4, seed=3)

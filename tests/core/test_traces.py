@@ -35,6 +35,7 @@ def test_a_trace_ends_at_the_estimate_and_changes_nothing(row):
     assert np.isnan(at_points[~is_known]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", SAMPLERS, ids=lambda row: row.id)
 def test_early_points_are_as_good_as_runs_of_their_own(row):
     """Mean errors over 12 seeds; halves of a design may be somewhat worse than a design of half.

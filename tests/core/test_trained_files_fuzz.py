@@ -213,6 +213,7 @@ def changed_at(value, path, new):
     return copy
 
 
+@pytest.mark.slow
 @each_kind
 @BOUNDED
 @given(data=st.data())
@@ -347,6 +348,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is in other units elsewhere")
 def test_no_file_takes_much_memory(files, tmp_path):
     paths = [tmp_path / "whole"]

@@ -305,6 +305,7 @@ def test_values_in_blocks_are_almost_as_good(monkeypatch):
     assert error_of(found, exact) < 1.8 * whole  # 60 players have more of them than 100 values
 
 
+@pytest.mark.slow
 def test_errors_fall_with_the_budget_and_intervals_hold():
     """No jump where complements come, and where the values choose other coalitions, at 7."""
     n_players, games = 40, [small_games(40, seed) for seed in range(8)]

@@ -66,6 +66,7 @@ def authors_form(forward, seed):
     return Shear(forward, seed=seed, complement="uniform", efficient=False)
 
 
+@pytest.mark.slow
 def test_unbiased_shear_has_at_most_six_tenths_of_the_error_of_the_authors_form(census):
     n_samples = 64 * 13 + 2
     ours = errors(census, lambda forward, seed: Shear(forward, seed=seed), n_samples)

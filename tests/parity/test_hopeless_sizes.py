@@ -54,6 +54,7 @@ def test_a_mask_of_superpixels_makes_it_possible():
     assert made.shape == x.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator", [core.RandomOrder(), core.Shear(cooperators="random"), core.SimSemivalue()]
 )
@@ -69,6 +70,7 @@ def test_three_thousand_players_are_possible(estimator):
         np.testing.assert_allclose(values[0, :, 0], weights, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_oddgp_through_its_first_values_of_more_players_than_a_power_of_two_has(monkeypatch):
     """2^(M − 1) is no floating-point number from 1,025 players on."""
     module = "shapley_adapters.estimators.odd_gp.posteriors_of_rows"

@@ -89,6 +89,7 @@ def test_the_budget_is_kept_and_rows_are_counted(algorithm):
     assert (estimate.evaluations * B > estimate.model_rows).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ESTIMATORS)
 def test_intervals_hold_and_sums_are_exact(algorithm):
     inside, ends = [], Model()(X) - Model()(BACKGROUND).mean()

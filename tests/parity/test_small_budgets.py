@@ -74,6 +74,7 @@ def relative_error(values, exact):
     return np.sqrt((((values - exact) ** 2).sum(axis=1) / spread).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_player", [1, 2])
 @pytest.mark.parametrize("game", [additive, pairwise, sparse, triples])
 def test_the_share_of_the_prior_predicts_the_error(game, per_player):
@@ -93,6 +94,7 @@ def test_the_share_of_the_prior_predicts_the_error(game, per_player):
     assert error >= (0.2 if per_player == 2 else 0.7) * expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_player", [1, 2])
 @GAMES
 def test_intervals_hold_at_least_what_they_say(game, per_player):

@@ -30,6 +30,7 @@ def oddgp(model):
     return shap.Explainer(model, BACKGROUND, algorithm="oddgp", seed=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "build", "call", "n_built", "n_called"),
     [

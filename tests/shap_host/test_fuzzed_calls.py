@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 import scipy.sparse
 import shap
 from hypothesis import HealthCheck, event, given, settings
@@ -400,6 +401,7 @@ def answer(call):
         return None, str(error)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=400,
     deadline=None,
