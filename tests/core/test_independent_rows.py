@@ -77,7 +77,7 @@ def test_errors_of_rows_are_uncorrelated(row):
             row.estimate(
                 rows_of_one_game(names), BUDGET, seed=seed, independent_rows=independent
             ).values[:, :, 0]
-            for seed in range(40)
+            for seed in range(row.n_seeds(40))
         ]
         of_rows, of_means = np.var(found, axis=0).mean(axis=0), np.var(np.mean(found, axis=1), 0)
         return len(names) * of_means.sum() / of_rows.sum()
@@ -97,7 +97,7 @@ def test_errors_of_many_rows_are_uncorrelated(row):
     exact = game_shapley_values(smooth_game(N_PLAYERS))[0, :, 0]
     budget = max(24, row.least(N_PLAYERS))
     squares, of_rows = [], []
-    for seed in range(12):
+    for seed in range(row.n_seeds(12)):
         values = row.estimate(rows_of_one_game(names), budget, seed, independent_rows=True).values
         squares.append((values[:, :, 0].mean(axis=0) - exact) ** 2)
         of_rows.append(values[:, :, 0].var(axis=0))
@@ -117,7 +117,7 @@ def test_the_estimator_says_that_it_is_biased(row):
 @over([row for row in DRAWN if row.is_unbiased])
 @pytest.mark.slow
 def test_unbiased_over_rows(row):
-    names = [f"row {number}" for number in range(600)]
+    names = [f"row {number}" for number in range(row.n_seeds(600))]
     game = rows_of_one_game(names)
     found = row.estimate(game, BUDGET, independent_rows=True).values[:, :, 0]
     exact = game_shapley_values(smooth_game(N_PLAYERS))[0, :, 0]

@@ -136,7 +136,7 @@ def hotelling(off):
 def test_estimates_are_unbiased_and_intervals_hold(make):
     game = make(6)
     exact = game_shapley_values(game)
-    values, errors = estimates(game, 300, 34)
+    values, errors = estimates(game, 150, 34)
     off = (values - exact)[:, 0, :, 0]
     assert hotelling(off[:, :-1]) > 1e-3
     ratio = (errors**2).mean(axis=0).sum() / off.var(axis=0).sum()

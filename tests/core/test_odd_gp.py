@@ -292,7 +292,7 @@ def test_learning_comes_close_to_the_best_there_is():
     """Beside a general optimiser of the same evidence and priors, from the same start."""
     import scipy.optimize
 
-    game = smooth_game(8, n_rows=3, seed=2)
+    game = smooth_game(8, seed=2)
     pairs = spread_pairs(8, 50, np.random.default_rng(0))
     signs = np.where(np.concatenate([np.ones((1, 8), bool), pairs]), 1.0, -1.0)
     places = (signs > 0) @ (1 << np.arange(8))
@@ -305,20 +305,19 @@ def test_learning_comes_close_to_the_best_there_is():
         density = log_prior(prior) - 0.5 * deviations @ deviations
         return -evidence_of(covariance_of(signs, prior), target) - density
 
-    for row in range(3):
-        values = game.values[row, :, 0]
-        target = (values[places] - values[255 - places]) / 2
-        target /= np.sqrt((target**2).mean())
-        (start,) = best_of_grid(signs, target[:, None])
-        first = np.log([*start.strengths, start.interactions, start.noise])
-        best = scipy.optimize.minimize(loss, first, args=(target,), method="L-BFGS-B")
-        prior = fit_priors(
-            signs, target[None], Prior.stack([start]), strength_prior(None, (1, 8))
-        ).subset_games(0)
-        at = np.log([*prior.strengths, prior.interactions, prior.noise])
-        reached = loss(at, target)
-        gained, possible = loss(first, target) - reached, loss(first, target) - best.fun
-        assert gained > 0.8 * possible > 0
+    values = game.values[0, :, 0]
+    target = (values[places] - values[255 - places]) / 2
+    target /= np.sqrt((target**2).mean())
+    (start,) = best_of_grid(signs, target[:, None])
+    first = np.log([*start.strengths, start.interactions, start.noise])
+    best = scipy.optimize.minimize(loss, first, args=(target,), method="L-BFGS-B")
+    prior = fit_priors(
+        signs, target[None], Prior.stack([start]), strength_prior(None, (1, 8))
+    ).subset_games(0)
+    at = np.log([*prior.strengths, prior.interactions, prior.noise])
+    reached = loss(at, target)
+    gained, possible = loss(first, target) - reached, loss(first, target) - best.fun
+    assert gained > 0.8 * possible > 0
 
 
 def test_games_that_start_alike_share_the_first_step(monkeypatch):

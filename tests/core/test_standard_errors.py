@@ -31,7 +31,8 @@ DRAWN = [
 def test_standard_errors_estimate_the_spread_over_seeds(row, kind, budget):
     game = GAMES[kind](N_PLAYERS, n_rows=4, seed=3)
     results = [
-        row.estimate(game, budget=budget, seed=seed, with_errors=True) for seed in range(N_SEEDS)
+        row.estimate(game, budget=budget, seed=seed, with_errors=True)
+        for seed in range(row.n_seeds(N_SEEDS))
     ]
     squares = np.mean([result.standard_errors**2 for result in results], axis=0)
     variance = np.var([result.values for result in results], axis=0, ddof=1)

@@ -43,6 +43,9 @@ class Row:
         The least that this ratio may be for a single player, whose variance is known to 7 %.
     is_in_matrix : bool
         Whether it is tried on every kind of input and model.
+    fits_folds : bool
+        Whether an estimate fits a process to each of several folds, which takes forty times as long
+        as other estimates. Tests over seeds have a third of the seeds then.
     """
 
     id: str
@@ -63,6 +66,7 @@ class Row:
     error_ratio: tuple[float, float] = (0.9, 1.1)
     least_error_ratio: float = 0.65
     is_in_matrix: bool = False
+    fits_folds: bool = False
 
     @property
     def algorithm(self):
@@ -89,6 +93,10 @@ class Row:
             return 2**n_players
         least = self.least(n_players)
         return usual if least <= usual else min(2 * least, 2**n_players - 1)
+
+    def n_seeds(self, usual):
+        """Return over how many seeds a test repeats its estimates."""
+        return usual // 3 if self.fits_folds else usual
 
     def build(self):
         """Return the core's estimator."""
@@ -275,6 +283,7 @@ ESTIMATORS = [
         shap_ext.OddGPExplainer,
         captum_ext.OddGP,
         {"weights": "equal", "unbiased": True},
+        fits_folds=True,
         keeps_null_players=False,
         is_linear=False,
         rounding=1e-8,  # small ridges keep its matrices invertible
@@ -368,6 +377,7 @@ ESTIMATORS = [
         shap_ext.ShearExplainer,
         captum_ext.Shear,
         {"cooperators": "learned"},
+        fits_folds=True,
         keeps_null_players=False,
         is_linear=False,
         rounding=1e-6,  # noise of a kernel keeps its matrices invertible

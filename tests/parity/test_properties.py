@@ -156,12 +156,13 @@ def test_relabelled_players_take_their_values_with_them(row):
         values_of(row, game, budget=FULL)[:, order],
         atol=1e-12,
     )
-    before = np.array([values_of(row, game, seed=s)[:, order] for s in range(N_SEEDS)])
-    after = np.array([values_of(row, relabelled, seed=s + N_SEEDS) for s in range(N_SEEDS)])
+    n = row.n_seeds(N_SEEDS)
+    before = np.array([values_of(row, game, seed=s)[:, order] for s in range(n)])
+    after = np.array([values_of(row, relabelled, seed=s + n) for s in range(n)])
     for moment in (1, 2):
         first, second = before**moment, after**moment
         difference = first.mean(axis=0) - second.mean(axis=0)
-        spread = np.sqrt((first.var(axis=0) + second.var(axis=0)) / N_SEEDS)
+        spread = np.sqrt((first.var(axis=0) + second.var(axis=0)) / n)
         assert (np.abs(difference) < 4 * spread + 1e-10).all()
 
 
@@ -185,9 +186,10 @@ def test_players_that_play_alike_get_alike_where_all_is_enumerated(row):
 def test_players_that_play_alike_get_alike_on_average(row):
     """|z| > 4 of 2 means is no chance."""
     game = game_of_players_that_play_alike()
-    drawn = np.array([values_of(row, game, seed=s)[0, :, 0] for s in range(N_SEEDS)])
+    seeds = range(row.n_seeds(N_SEEDS))
+    drawn = np.array([values_of(row, game, seed=s)[0, :, 0] for s in seeds])
     gap = drawn[:, 1] - drawn[:, 4]
-    assert abs(gap.mean()) < 4 * gap.std() / np.sqrt(N_SEEDS) + 1e-12
+    assert abs(gap.mean()) < 4 * gap.std() / np.sqrt(len(seeds)) + 1e-12
 
 
 @over([row for row in RANDOM if row.is_unbiased or row in IS_SHEAR])
@@ -198,8 +200,8 @@ def test_unbiased_where_promised(row):
     |z| > 4.5 happens once in 2000 runs of an unbiased estimator; the biased forms of SHEAR are
     farther out than 10.
     """
-    game = random_game(M, n_rows=8, seed=6)
-    drawn = np.array([values_of(row, game, seed=s, budget=70) for s in range(2 * N_SEEDS)])
+    game, seeds = random_game(M, n_rows=8, seed=6), range(row.n_seeds(2 * N_SEEDS))
+    drawn = np.array([values_of(row, game, seed=s, budget=70) for s in seeds])
     spread = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
     z = (drawn.mean(axis=0) - game_shapley_values(game)) / np.maximum(spread, 1e-12)
     if row.is_unbiased:
