@@ -28,6 +28,7 @@ NEEDS_TORCH = {
     "autograd_torch",
     "derivatives_torch",
     "device_memory",
+    "stand_in_module",
     "surrogate_network",
     "surrogate_training",
     "value_functions_torch",

@@ -23,6 +23,7 @@ from .graphs.drawing import draw_graph
 from .graphs.player_graph import PlayerGraph
 from .graphs.reading import read_graph
 from .pipeline.estimate import estimate
+from .pipeline.plan import Plan
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
 from .remote.remote_model import RemoteModel
@@ -41,6 +42,7 @@ __all__ = [
     "Myerson",
     "OddGP",
     "Owen",
+    "Plan",
     "PlayerGraph",
     "RandomOrder",
     "RemoteModel",

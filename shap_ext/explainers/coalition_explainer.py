@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import field
@@ -31,6 +32,7 @@ from shapley_adapters.games.value_functions import (
     checked_value_function,
 )
 from shapley_adapters.interactions.result import checked_index
+from shapley_adapters.pipeline.plan import Plan, plan_call
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
 from shapley_adapters.workers.worker_processes import checked_n_jobs
 
@@ -40,7 +42,7 @@ from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import PlayerLayout, checked_groups
 from ..inputs.datasets import table_of_row
-from ..inputs.models import inner_model, prediction_function, warn_of_classes
+from ..inputs.models import inner_model, is_torch_module, prediction_function, warn_of_classes
 from ..results.bounded_explanation import with_record
 from ..results.explanations import explanations
 from ..results.interactions import interaction_explanation
@@ -76,6 +78,7 @@ class CoalitionExplainer(ModelExplainer):
     name = "coalitions"
     independent_rows = False
     has_graph = False
+    _evaluates_coalitions = True
 
     groups: Groups | None = None
     value_function: ValueFunctionOrName = "raw"
@@ -283,6 +286,89 @@ class CoalitionExplainer(ModelExplainer):
             compute_time=time.time() - started,
         )
         return with_record(results if row is None else results[0], self, started, result)
+
+    def plan(
+        self,
+        *args: Rows,
+        measure: bool = False,
+        max_evals: int | str = "auto",
+        error_bounds: bool = False,
+        batch_size: int | str = "auto",
+        tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
+        interactions: bool | str = False,
+    ) -> Plan:
+        """Return what a call would cost, without calling the model.
+
+        Evaluations, rows of the model, calls, seconds and money are those of the call with the same
+        arguments, which runs with a stand-in for the model. What the `memory` of a `RemoteModel`
+        holds already is not counted as new.
+
+        Parameters
+        ----------
+        *args : array, DataFrame or tensor, (R, …)
+            The rows, as in a call of the explainer.
+        measure : bool
+            Whether to call the model once: `rows_per_call` rows of a `RemoteModel`, which its
+            memory keeps, or the first batch of another model. The plan then has seconds and money.
+            Those of a `RemoteModel` that was called before are known without. A value function
+            needs it, for the number of classes.
+        max_evals, error_bounds, batch_size, tolerance, max_model_rows, repeats, interactions
+            As in a call of the explainer. With a tolerance, the plan holds the most that a call
+            may take.
+
+        Returns
+        -------
+        Plan
+            The counts. `print` states them in a line.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError, BudgetError
+            If the call would refuse an argument; if a network explains, whose cost is not known.
+
+        Examples
+        --------
+        >>> import numpy as np, shap_ext
+        >>> explainer = shap_ext.OddGPExplainer(lambda x: x[:, 0] ** 2, np.zeros((10, 20)))
+        >>> print(explainer.plan(np.ones((3, 20)), max_evals=100))
+        3 rows, 100 evaluations each; 3,020 rows of the model
+        """
+        if not self._evaluates_coalitions:
+            raise InvalidArgumentError(
+                f"{type(self).__name__} explains by a network, which is trained first. plan() is "
+                "for the methods that evaluate coalitions of each row, such as oddgp."
+            )
+        checked_flag("measure", measure)
+        if not checked_value_function(self.value_function).is_raw and not measure:
+            raise InvalidArgumentError(
+                f"value_function={self.value_function!r} needs the number of classes: pass "
+                "measure=True, by which the model is called once."
+            )
+        twin = copy.copy(self)
+        twin.n_jobs, twin.output_names = 1, None  # one process counts; made-up outputs have no name
+
+        def call(stand_in: Any) -> Estimate | None:
+            twin.model = stand_in
+            twin(
+                *args,
+                max_evals=max_evals,
+                error_bounds=error_bounds,
+                batch_size=batch_size,
+                silent=True,
+                tolerance=tolerance,
+                max_model_rows=max_model_rows,
+                repeats=repeats,
+                interactions=interactions,
+            )
+            return twin.last_estimate
+
+        model = inner_model(self.model)
+        if not is_torch_module(model):
+            model = prediction_function(model)
+        has_batch_size = batch_size != "auto"
+        return plan_call(model, call, is_measured=measure, has_batch_size=has_batch_size)
 
     def shap_interaction_values(
         self,

@@ -278,8 +278,9 @@ class Evaluator:
         bounds: BatchBounds | None = None
         if self.is_timed and self.batch_size is None:
             bounds = getattr(self.game, "batch_bounds", None)
-        if bounds is None:
-            fixed = FixedBatchSize(self.batch_size or self.game.evaluations_per_batch)
+        if bounds is None or bounds.first == bounds.largest:
+            size = self.game.evaluations_per_batch if bounds is None else bounds.largest
+            fixed = FixedBatchSize(self.batch_size or size)
             return lambda _: fixed
         return partial(self._timed_size, requests, ends, bounds)
 

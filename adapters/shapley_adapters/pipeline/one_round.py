@@ -98,6 +98,7 @@ def estimate_round(
         budget = run.budgets[max(run.budgets)]
         entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
         is_whole = memory is None and first_row() is None and not settings.is_for_training
+        is_whole = is_whole and not settings.is_planned
         if (
             entries > MANY_ENTRIES
             and run.drawing is None

@@ -373,7 +373,9 @@ class Run:
                 for unfinished in self._finish_round(part, new[:, :0], record, evaluate)
             ]
         with_means = self._with_means(pending)
-        if isinstance(design, FullDesign):
+        if self.settings.is_planned:
+            solution = _unsolved(with_means)
+        elif isinstance(design, FullDesign):
             solution = solve_full(design, with_means.values, with_means.errors)
         else:
             design = design if is_last else design.within(pending.round_end)
@@ -520,7 +522,7 @@ class Run:
             result.backward_passes[rows] = group.backward_passes[indices]
         if result.trace is not None and len(group.rows[indices]):
             self._record_trace(result.trace, first_row, pending, indices, solution)
-        if result.interactions is not None:
+        if result.interactions is not None and not self.settings.is_planned:
             pairs = result.interactions
             record_pairs(self.estimator, pairs, first_row, pending, indices, solution)
 
@@ -541,6 +543,14 @@ class Run:
         )
         minimum = self.budgets[pending.group.n_players].minimum
         trace.record(first_row, self.estimator, pending, last, minimum)
+
+
+def _unsolved(pending: PendingRows) -> Solution:
+    """Return zeros of unknown errors, which meet no tolerance."""
+    group, n_outputs = pending.group, pending.values.shape[2]
+    n_players = group.n_players if group.graph is None else group.n_game_players
+    zeros = np.zeros((len(group.rows), n_players, n_outputs))
+    return Solution(zeros, np.full(zeros.shape, np.nan))
 
 
 def largest_magnitude(values: ValueArray) -> float:

@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from ..errors import CheckpointError, InvalidArgumentTypeError, ModelOutputError, warn_user
-from ..games.fingerprints import fingerprint
-from ..torch_support.tensor_arrays import array_of, is_tensor
-from .model_rows import length_of
+from ..torch_support.tensor_arrays import array_of
+from .model_rows import keys_of_rows
 
 _FORMAT = 0x5348_5031
 """Marks the file as ours, with its version: `application_id` of SQLite."""
@@ -78,11 +76,8 @@ class PaidOutputs:
 
     def keys(self, inputs: Sequence[Any], n_rows: int) -> list[bytes]:
         """Return the key of each row."""
-        parts = [
-            _rows_of(value) if length_of(value) == n_rows else [value] * n_rows for value in inputs
-        ]
         try:
-            return [fingerprint(self.name, *row) for row in zip(*parts, strict=True)]
+            return keys_of_rows(self.name, inputs, n_rows)
         except InvalidArgumentTypeError as error:
             raise InvalidArgumentTypeError(
                 "memory= recognises rows by their content, which must be numbers, texts or times. "
@@ -176,15 +171,3 @@ class PaidOutputs:
                     yield database
         except sqlite3.Error as error:
             raise CheckpointError(f"memory={str(self.path)!r} cannot be used: {error}.") from error
-
-
-def _rows_of(value: Any) -> Any:
-    """Return an argument as something whose entries are rows, with the type of its numbers."""
-    if hasattr(value, "iloc"):
-        names = list(value.columns) if hasattr(value, "columns") else []
-        return [[names, list(row)] for row in value.to_numpy(dtype=object).reshape(len(value), -1)]
-    if scipy.sparse.issparse(value):
-        value = value.toarray()
-    array = array_of(value) if is_tensor(value) else value
-    dtype = str(getattr(array, "dtype", ""))
-    return [[dtype, row] for row in array]
