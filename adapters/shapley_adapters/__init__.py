@@ -23,6 +23,7 @@ from .graphs.drawing import draw_graph
 from .graphs.player_graph import PlayerGraph
 from .graphs.reading import read_graph
 from .pipeline.estimate import estimate
+from .pipeline.partial import Partial
 from .pipeline.plan import Plan
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
@@ -42,6 +43,7 @@ __all__ = [
     "Myerson",
     "OddGP",
     "Owen",
+    "Partial",
     "Plan",
     "PlayerGraph",
     "RandomOrder",

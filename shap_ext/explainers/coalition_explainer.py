@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from shapley_adapters.games.value_functions import (
     checked_value_function,
 )
 from shapley_adapters.interactions.result import checked_index
+from shapley_adapters.pipeline.partial import Partial, complete_partial
 from shapley_adapters.pipeline.plan import Plan, plan_call
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
 from shapley_adapters.workers.worker_processes import checked_n_jobs
@@ -73,6 +75,9 @@ class CoalitionExplainer(ModelExplainer):
         starts from it, so that equal calls give equal explanations.
     last_estimate : Estimate or None
         The estimate of the latest call and its number of evaluations.
+    last_partial : Partial or None
+        What the latest call that an error or Ctrl-C ended had computed: an Explanation of the
+        finished rows.
     """
 
     name = "coalitions"
@@ -84,6 +89,7 @@ class CoalitionExplainer(ModelExplainer):
     value_function: ValueFunctionOrName = "raw"
     n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
+    last_partial: Partial | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,8 +109,8 @@ class CoalitionExplainer(ModelExplainer):
         return estimate(game, self._estimator(), settings)
 
     def _graph(self, layout: PlayerLayout) -> PlayerGraph | list[PlayerGraph] | None:
-        """Return the graph of the players, for explainers that have one as an option."""
-        return layout.graph(getattr(self, "graph", None)) if self.has_graph else None
+        """Return the graph of the players, of explainers that have one as an option."""
+        return layout.graph(getattr(self, "graph", None))
 
     def __call__(
         self,
@@ -239,7 +245,7 @@ class CoalitionExplainer(ModelExplainer):
             seed=checked_seed(self.seed),
             budget=budget,
             batch_size=chosen_batch_size,
-            graph=self._graph(explained.layout),
+            graph=self._graph(explained.layout) if self.has_graph else None,
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
             max_model_rows=checked_rows(max_model_rows),
@@ -255,10 +261,34 @@ class CoalitionExplainer(ModelExplainer):
             fewer_players=explained.fewer_players,
         )
         game = self._valued(explained)
-        result = self._estimate(game, args, settings)
+        form = partial(self._explanation, game=game, explained=explained, outputs=outputs)
+        try:
+            result = self._estimate(game, args, settings)
+        except BaseException as error:  # Ctrl-C, too
+
+            def result_of(estimate: Estimate, rows: IntArray) -> Any:
+                results = form(estimate, started, error_bounds=True)
+                return [one[rows] for one in results] if len(args) > 1 else results[rows]
+
+            complete_partial(error, self, result_of)
+            raise
         self.last_estimate = result
         if check_additivity:
             self._check_sums(result)
+        results = form(result, started, error_bounds=error_bounds)
+        return results if row is None else results[0]
+
+    def _explanation(
+        self,
+        result: Estimate,
+        started: float,
+        *,
+        game: Game,
+        explained: ExplainedRows,
+        outputs: Outputs,
+        error_bounds: bool,
+    ) -> Any:
+        """Return the Explanation of an estimate, or one for each input of the model."""
         n_outputs = result.values.shape[2]
         if outputs is not None and not is_op_chain(outputs):
             check_range(outputs, n_outputs)
@@ -275,7 +305,7 @@ class CoalitionExplainer(ModelExplainer):
                 output_names=output_names,
                 compute_time=time.time() - started,
             )
-            return with_record(results if row is None else results[0], self, started, result)
+            return with_record(results, self, started, result)
         results = explanations(
             result,
             explained.parts,
@@ -285,7 +315,7 @@ class CoalitionExplainer(ModelExplainer):
             clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
-        return with_record(results if row is None else results[0], self, started, result)
+        return with_record(results, self, started, result)
 
     def plan(
         self,
