@@ -45,6 +45,7 @@ FLOORS = {
             "errors_of_means",
             "frames",
             "hatching",
+            "ownership",
             "reports",
             "threads",
             "torch_support",
