@@ -23,6 +23,8 @@ from .graphs.drawing import draw_graph
 from .graphs.player_graph import PlayerGraph
 from .graphs.reading import read_graph
 from .pipeline.estimate import estimate
+from .pipeline.partial import Partial
+from .pipeline.plan import Plan
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
 from .remote.remote_model import RemoteModel
@@ -41,6 +43,8 @@ __all__ = [
     "Myerson",
     "OddGP",
     "Owen",
+    "Partial",
+    "Plan",
     "PlayerGraph",
     "RandomOrder",
     "RemoteModel",

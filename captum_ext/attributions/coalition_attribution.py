@@ -13,11 +13,13 @@ from torch import Tensor
 
 from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
-from shapley_adapters.array_types import AttributionArray
+from shapley_adapters.array_types import AttributionArray, IntArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
+from shapley_adapters.pipeline.partial import Partial, complete_partial
+from shapley_adapters.pipeline.plan import Plan, plan_call
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance, fewer_players
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.workers.worker_processes import checked_n_jobs
@@ -53,6 +55,9 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         of `attribute` starts from it, so that equal calls give equal attributions.
     last_estimate : Estimate or None
         The estimate of the latest call of `attribute`, per player, and its number of evaluations.
+    last_partial : Partial or None
+        What the latest call that an error or Ctrl-C ended had computed: the attributions of the
+        finished examples with their standard errors.
     """
 
     independent_rows = False
@@ -67,6 +72,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
     value_function: ValueFunctionOrName = "raw"
     n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
+    last_partial: Partial | None = field(default=None, init=False)
     _drawn_seed: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -90,8 +96,8 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         raise NotImplementedError
 
     def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph] | None:
-        """Return the graph of the players, for methods that have one as an option."""
-        return graph_of_inputs(getattr(self, "graph", None), game) if self.has_graph else None
+        """Return the graph of the players, of methods that have one as an option."""
+        return graph_of_inputs(getattr(self, "graph", None), game)
 
     @attribute_method
     def attribute(
@@ -217,7 +223,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             seed=checked_seed(self.seed),
             budget=None if n_samples is None else checked_count("n_samples", n_samples),
             batch_size=None if perturbations_per_eval is None else call.game.evaluations_per_batch,
-            graph=self._graph(call.game),
+            graph=self._graph(call.game) if self.has_graph else None,
             with_errors=return_standard_error,
             tolerance=None if tolerance is None else checked_tolerance(tolerance),
             max_model_rows=checked_rows(max_model_rows),
@@ -235,10 +241,23 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         estimator = self._estimator()
         game: _AnyGame = call.game if call.valued is None else call.valued
         try:
-            result = estimate(game, estimator, settings)
-        except OneValueForBatchError:
-            game = call.batch_game()
-            result = estimate(game, estimator, settings)
+            try:
+                result = estimate(game, estimator, settings)
+            except OneValueForBatchError:
+                game = call.batch_game()
+                result = estimate(game, estimator, settings)
+        except BaseException as error:  # Ctrl-C, too
+
+            def result_of(estimate: Estimate, rows: IntArray) -> Any:
+                both = (estimate.values, estimate.standard_errors)
+                results = [call.formatted(game, one, return_input_shape) for one in both]
+                return tuple(
+                    tuple(tensor[rows] for tensor in one) if isinstance(one, tuple) else one[rows]
+                    for one in results
+                )
+
+            complete_partial(error, self, result_of)
+            raise
         self.last_estimate = result
         attributions = call.formatted(game, result.values, return_input_shape)
         if not return_standard_error:
@@ -246,6 +265,95 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         return attributions, call.formatted(game, result.standard_errors, return_input_shape)
 
     attribute_future = future_method(attribute)
+
+    def plan(
+        self,
+        inputs: TensorOrTupleOfTensorsGeneric,
+        baselines: BaselineType = None,
+        target: TargetType = None,
+        additional_forward_args: object = None,
+        feature_mask: TensorOrTupleOfTensorsGeneric | None = None,
+        n_samples: int | None = None,
+        perturbations_per_eval: int | None = None,
+        *,
+        measure: bool = False,
+        return_standard_error: bool = False,
+        tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
+    ) -> Plan:
+        """Return what a call of `attribute` would cost, without calling the forward function.
+
+        Evaluations, rows of the forward function, calls, seconds and money are those of the call
+        with the same arguments, which runs with a stand-in for the forward function. What the
+        `memory` of a `RemoteModel` holds already is not counted as new. The forward function must
+        return an output for each example.
+
+        Parameters
+        ----------
+        inputs, baselines, target, additional_forward_args, feature_mask, n_samples
+            As in `attribute`.
+        perturbations_per_eval, return_standard_error, tolerance, max_model_rows, repeats
+            As in `attribute`. With a tolerance, the plan holds the most that a call may take.
+        measure : bool
+            Whether to call the forward function once: `rows_per_call` rows of a `RemoteModel`,
+            which its memory keeps, or the first batch of another one. The plan then has seconds and
+            money. Those of a `RemoteModel` that was called before are known without. A value
+            function needs it, for the number of classes.
+
+        Returns
+        -------
+        Plan
+            The counts. `print` states them in a line.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError, BudgetError
+            If the call would refuse an argument; if a network explains, whose cost is not known.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from captum_ext import OddGP
+        >>> method = OddGP(lambda x: x[:, 0] ** 2)
+        >>> print(method.plan(torch.ones(3, 20), n_samples=100))
+        3 rows, 100 evaluations each; 302 rows of the model
+        """
+        if not self._evaluates_coalitions:
+            raise InvalidArgumentError(
+                f"{self.get_name()} explains by a network, which is trained first. plan() is for "
+                "the methods that evaluate coalitions of each example, such as OddGP."
+            )
+        checked_flag("measure", measure)
+        if not measure and not checked_value_function(self.value_function).is_raw:
+            raise InvalidArgumentError(
+                f"value_function={self.value_function!r} needs the number of classes: pass "
+                "measure=True, by which the forward function is called once."
+            )
+        twin = copy.copy(self)
+        twin.n_jobs = 1  # one process counts
+
+        def call(stand_in: Any) -> Estimate | None:
+            twin.forward_func = stand_in
+            twin.attribute(
+                inputs,
+                baselines,
+                target if measure else None,  # made-up outputs are one for each example
+                additional_forward_args,
+                feature_mask,
+                n_samples,
+                perturbations_per_eval,
+                return_standard_error=return_standard_error,
+                tolerance=tolerance,
+                max_model_rows=max_model_rows,
+                repeats=repeats,
+            )
+            return twin.last_estimate
+
+        has_batch_size = perturbations_per_eval is not None
+        return plan_call(
+            self.forward_func, call, is_measured=measure, has_batch_size=has_batch_size
+        )
 
     def batch_function(
         self,

@@ -23,7 +23,7 @@ from shapley_adapters.errors import (
     InvalidArgumentError,
     ModelOutputError,
 )
-from shapley_adapters.games.batch_sizes import FIRST_ROWS, BatchBounds
+from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import in_batches, in_double_precision, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
@@ -204,7 +204,7 @@ class ForwardFunctionGame:
             self._example_bytes,
             self.baselines.n_draws,
             max_bytes=max_input_bytes(self.inputs[0].device),
-            first_rows=getattr(self.forward_func, "rows_at_once", FIRST_ROWS),
+            rows_at_once=getattr(self.forward_func, "rows_at_once", None),
         )
 
     def active_players(self) -> BoolArray:
@@ -378,7 +378,9 @@ class ForwardFunctionGame:
 
     @property
     def derivative_obstacle(self) -> str | None:
-        """Inputs of whole numbers have no derivative."""
+        """Inputs of whole numbers have no derivative, and remote models return none."""
+        if hasattr(self.forward_func, "rows_at_once"):
+            return "the model is a RemoteModel"
         for index, tensor in enumerate(self.inputs):
             if not tensor.is_floating_point():
                 return f"inputs[{index}] holds whole numbers ({tensor.dtype})"

@@ -61,7 +61,7 @@ def global_importance(
         seed=checked_seed(method.seed),
         budget=None if n_samples is None else checked_count("n_samples", n_samples),
         batch_size=None if perturbations_per_eval is None else call.game.evaluations_per_batch,
-        graph=method._graph(call.game),
+        graph=method._graph(call.game) if method.has_graph else None,
         n_jobs=method.n_jobs,
         progress_delay=0.0 if checked_flag("show_progress", show_progress) else None,
         name=method.get_name(),

@@ -64,6 +64,7 @@ class AmortizedExplainer(CoalitionExplainer):
         than on held-out rows. The call warns of them; none where `efficient=False`.
     """
 
+    _evaluates_coalitions = False
     _choices: ClassVar[tuple[str, ...]] = ()
     _presets: ClassVar[Presets] = {}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,8 @@ from shapley_adapters.games.value_functions import (
     checked_value_function,
 )
 from shapley_adapters.interactions.result import checked_index
+from shapley_adapters.pipeline.partial import Partial, complete_partial
+from shapley_adapters.pipeline.plan import Plan, plan_call
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
 from shapley_adapters.workers.worker_processes import checked_n_jobs
 
@@ -40,7 +44,7 @@ from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
 from ..inputs.column_groups import PlayerLayout, checked_groups
 from ..inputs.datasets import table_of_row
-from ..inputs.models import inner_model, prediction_function, warn_of_classes
+from ..inputs.models import inner_model, is_torch_module, prediction_function, warn_of_classes
 from ..results.bounded_explanation import with_record
 from ..results.explanations import explanations
 from ..results.interactions import interaction_explanation
@@ -71,16 +75,21 @@ class CoalitionExplainer(ModelExplainer):
         starts from it, so that equal calls give equal explanations.
     last_estimate : Estimate or None
         The estimate of the latest call and its number of evaluations.
+    last_partial : Partial or None
+        What the latest call that an error or Ctrl-C ended had computed: an Explanation of the
+        finished rows.
     """
 
     name = "coalitions"
     independent_rows = False
     has_graph = False
+    _evaluates_coalitions = True
 
     groups: Groups | None = None
     value_function: ValueFunctionOrName = "raw"
     n_jobs: int | None = None
     last_estimate: Estimate | None = field(default=None, init=False)
+    last_partial: Partial | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,8 +109,8 @@ class CoalitionExplainer(ModelExplainer):
         return estimate(game, self._estimator(), settings)
 
     def _graph(self, layout: PlayerLayout) -> PlayerGraph | list[PlayerGraph] | None:
-        """Return the graph of the players, for explainers that have one as an option."""
-        return layout.graph(getattr(self, "graph", None)) if self.has_graph else None
+        """Return the graph of the players, of explainers that have one as an option."""
+        return layout.graph(getattr(self, "graph", None))
 
     def __call__(
         self,
@@ -236,7 +245,7 @@ class CoalitionExplainer(ModelExplainer):
             seed=checked_seed(self.seed),
             budget=budget,
             batch_size=chosen_batch_size,
-            graph=self._graph(explained.layout),
+            graph=self._graph(explained.layout) if self.has_graph else None,
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
             max_model_rows=checked_rows(max_model_rows),
@@ -252,10 +261,34 @@ class CoalitionExplainer(ModelExplainer):
             fewer_players=explained.fewer_players,
         )
         game = self._valued(explained)
-        result = self._estimate(game, args, settings)
+        form = partial(self._explanation, game=game, explained=explained, outputs=outputs)
+        try:
+            result = self._estimate(game, args, settings)
+        except BaseException as error:  # Ctrl-C, too
+
+            def result_of(estimate: Estimate, rows: IntArray) -> Any:
+                results = form(estimate, started, error_bounds=True)
+                return [one[rows] for one in results] if len(args) > 1 else results[rows]
+
+            complete_partial(error, self, result_of)
+            raise
         self.last_estimate = result
         if check_additivity:
             self._check_sums(result)
+        results = form(result, started, error_bounds=error_bounds)
+        return results if row is None else results[0]
+
+    def _explanation(
+        self,
+        result: Estimate,
+        started: float,
+        *,
+        game: Game,
+        explained: ExplainedRows,
+        outputs: Outputs,
+        error_bounds: bool,
+    ) -> Any:
+        """Return the Explanation of an estimate, or one for each input of the model."""
         n_outputs = result.values.shape[2]
         if outputs is not None and not is_op_chain(outputs):
             check_range(outputs, n_outputs)
@@ -272,7 +305,7 @@ class CoalitionExplainer(ModelExplainer):
                 output_names=output_names,
                 compute_time=time.time() - started,
             )
-            return with_record(results if row is None else results[0], self, started, result)
+            return with_record(results, self, started, result)
         results = explanations(
             result,
             explained.parts,
@@ -282,7 +315,90 @@ class CoalitionExplainer(ModelExplainer):
             clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
-        return with_record(results if row is None else results[0], self, started, result)
+        return with_record(results, self, started, result)
+
+    def plan(
+        self,
+        *args: Rows,
+        measure: bool = False,
+        max_evals: int | str = "auto",
+        error_bounds: bool = False,
+        batch_size: int | str = "auto",
+        tolerance: float | str | None = None,
+        max_model_rows: int | None = None,
+        repeats: int = 1,
+        interactions: bool | str = False,
+    ) -> Plan:
+        """Return what a call would cost, without calling the model.
+
+        Evaluations, rows of the model, calls, seconds and money are those of the call with the same
+        arguments, which runs with a stand-in for the model. What the `memory` of a `RemoteModel`
+        holds already is not counted as new.
+
+        Parameters
+        ----------
+        *args : array, DataFrame or tensor, (R, …)
+            The rows, as in a call of the explainer.
+        measure : bool
+            Whether to call the model once: `rows_per_call` rows of a `RemoteModel`, which its
+            memory keeps, or the first batch of another model. The plan then has seconds and money.
+            Those of a `RemoteModel` that was called before are known without. A value function
+            needs it, for the number of classes.
+        max_evals, error_bounds, batch_size, tolerance, max_model_rows, repeats, interactions
+            As in a call of the explainer. With a tolerance, the plan holds the most that a call
+            may take.
+
+        Returns
+        -------
+        Plan
+            The counts. `print` states them in a line.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError, BudgetError
+            If the call would refuse an argument; if a network explains, whose cost is not known.
+
+        Examples
+        --------
+        >>> import numpy as np, shap_ext
+        >>> explainer = shap_ext.OddGPExplainer(lambda x: x[:, 0] ** 2, np.zeros((10, 20)))
+        >>> print(explainer.plan(np.ones((3, 20)), max_evals=100))
+        3 rows, 100 evaluations each; 3,020 rows of the model
+        """
+        if not self._evaluates_coalitions:
+            raise InvalidArgumentError(
+                f"{type(self).__name__} explains by a network, which is trained first. plan() is "
+                "for the methods that evaluate coalitions of each row, such as oddgp."
+            )
+        checked_flag("measure", measure)
+        if not checked_value_function(self.value_function).is_raw and not measure:
+            raise InvalidArgumentError(
+                f"value_function={self.value_function!r} needs the number of classes: pass "
+                "measure=True, by which the model is called once."
+            )
+        twin = copy.copy(self)
+        twin.n_jobs, twin.output_names = 1, None  # one process counts; made-up outputs have no name
+
+        def call(stand_in: Any) -> Estimate | None:
+            twin.model = stand_in
+            twin(
+                *args,
+                max_evals=max_evals,
+                error_bounds=error_bounds,
+                batch_size=batch_size,
+                silent=True,
+                tolerance=tolerance,
+                max_model_rows=max_model_rows,
+                repeats=repeats,
+                interactions=interactions,
+            )
+            return twin.last_estimate
+
+        model = inner_model(self.model)
+        if not is_torch_module(model):
+            model = prediction_function(model)
+        has_batch_size = batch_size != "auto"
+        return plan_call(model, call, is_measured=measure, has_batch_size=has_batch_size)
 
     def shap_interaction_values(
         self,

@@ -12,7 +12,7 @@ import shap
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.errors import InvalidArgumentTypeError
-from shapley_adapters.games.batch_sizes import FIRST_ROWS, BatchBounds
+from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
@@ -201,7 +201,7 @@ class TabularGame(MaskedTable):
             row_bytes,
             len(self.background),
             max_bytes=self.max_input_bytes,
-            first_rows=getattr(self.predict, "rows_at_once", FIRST_ROWS),
+            rows_at_once=getattr(self.predict, "rows_at_once", None),
         )
 
     def active_players(self) -> BoolArray:

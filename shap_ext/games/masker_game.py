@@ -15,7 +15,7 @@ import shap
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, FloatArray, IntArray, ValueArray
 from shapley_adapters.errors import InvalidArgumentError, row_number
-from shapley_adapters.games.batch_sizes import FIRST_ROWS, BatchBounds
+from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import OutputShape, rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 from shapley_adapters.games.value_functions import Reduction
@@ -111,7 +111,7 @@ class MaskerGame(GameOfModel):
             self._bytes_each(),
             max_rows=_MAX_EVALUATIONS,
             max_bytes=self.max_input_bytes,
-            first_rows=getattr(self.predict, "rows_at_once", FIRST_ROWS),
+            rows_at_once=getattr(self.predict, "rows_at_once", None),
         )
 
     def _bytes_each(self) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from shapley_adapters.array_types import BoolArray, CoalitionArray, IntArray
-from shapley_adapters.games.batch_sizes import FIRST_ROWS, BatchBounds
+from shapley_adapters.games.batch_sizes import BatchBounds
 from shapley_adapters.games.evaluation import rows_per_batch
 from shapley_adapters.games.fingerprints import fingerprint
 
@@ -50,7 +50,7 @@ class SparseGame(MaskedTable):
             self._row_bytes,
             int(self.background.shape[0]),
             max_bytes=self.max_input_bytes,
-            first_rows=getattr(self.predict, "rows_at_once", FIRST_ROWS),
+            rows_at_once=getattr(self.predict, "rows_at_once", None),
         )
 
     @property

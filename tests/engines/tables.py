@@ -1,6 +1,7 @@
 """A table and a model for the tests of engines, in a module that workers import."""
 
 import os
+import signal
 
 import numpy as np
 import pandas as pd
@@ -33,6 +34,21 @@ class LoadedModel:
         self.__dict__.update(state)
         with open(os.path.join(self.folder, str(os.getpid())), "a") as file:
             file.write("loaded\n")
+
+
+class EndsOneProcess(LoadedModel):
+    """A model that kills the first process of its folder that asks it, but that of the test."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.process = os.getpid()
+
+    def __call__(self, x):
+        killed = os.path.join(self.folder, "killed")
+        if os.getpid() != self.process and not os.path.exists(killed):
+            open(killed, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(x)
 
 
 def explainer(folder, **options):

@@ -6,6 +6,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import shap
 
 from tests.engines import tables
 
@@ -43,3 +44,19 @@ def test_workers_of_ray_share_the_rows_of_a_call(tmp_path):
         found = tables.estimate_by_jobs(tmp_path, None)
     tables.assert_loaded_once_per_process(tmp_path)
     np.testing.assert_array_equal(found.values, wanted.values)
+
+
+def test_rows_of_a_killed_worker_are_explained_again(tmp_path):
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    rows, background = tables.table()[tables.COLUMNS].to_numpy(), np.zeros((1, 4))
+    model = tables.EndsOneProcess(tmp_path)
+    explainer = shap.Explainer(model, background, algorithm="leastsquares", seed=0)
+    wanted = explainer(rows).values
+    with (
+        joblib.parallel_config(backend="ray", n_jobs=2),
+        pytest.warns(UserWarning, match="A worker process ended before"),
+    ):
+        found = explainer(rows).values
+    np.testing.assert_array_equal(found, wanted)

@@ -3,6 +3,7 @@
 import _thread
 import dataclasses
 import os
+import re
 import signal
 import threading
 import time
@@ -387,10 +388,51 @@ class EndsItsProcess:
 def test_a_worker_that_ended_is_an_error_that_says_what_to_do():
     with joblib.parallel_config(backend="loky"):
         explainer = shap.Explainer(EndsItsProcess(), BACKGROUND, algorithm="oddgp", n_jobs=2)
-        with pytest.raises(WorkerError, match=r"(?s)process ended.*memory.*n_jobs=.*'threading'"):
+        with (
+            pytest.warns(UserWarning, match=r"explained again, from row 0 on"),
+            pytest.raises(WorkerError, match=r"(?s)ended twice.*rows 0 to \d+\..*'threading'"),
+        ):
             explainer(X, max_evals=40)
         explainer = shap.Explainer(smooth, BACKGROUND, algorithm="oddgp", n_jobs=2)
         assert explainer(X, max_evals=40).shape == X.shape  # workers are started again
+
+
+class EndsOneProcess(EndsItsProcess):
+    """A model that ends the process that reaches a row, as often as a folder has no more files."""
+
+    def __init__(self, row, folder, n_times):
+        super().__init__()
+        self.row, self.folder, self.n_times = row, folder, n_times
+
+    def __call__(self, x):
+        is_reached = ((x == self.row).sum(axis=1) == 1).any()  # no other row has its numbers
+        n_before = len(list(self.folder.iterdir()))
+        if os.getpid() != self.process and is_reached and n_before < self.n_times:
+            (self.folder / str(n_before)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return smooth(x)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kills a process by a signal")
+@pytest.mark.filterwarnings("ignore:A worker process ended before")
+def test_rows_of_a_killed_worker_are_explained_again(tmp_path):
+    many = numbers(400, N_PLAYERS, seed=2)
+    call = {"max_evals": 40}
+    wanted = explained(1, smooth, BACKGROUND[:1], many, seed=0, call=call)[0].values
+    options = {"algorithm": "leastsquares", "seed": 0, "n_jobs": 2}
+    with joblib.parallel_config(backend="loky"):
+        once = shap.Explainer(EndsOneProcess(many[300], tmp_path, 1), BACKGROUND[:1], **options)
+        with pytest.warns(UserWarning, match="explained again"):
+            values = once(many, **call).values
+        np.testing.assert_array_equal(values, wanted)
+        always = shap.Explainer(EndsOneProcess(many[300], tmp_path, 99), BACKGROUND[:1], **options)
+        with pytest.raises(WorkerError, match="ended twice") as lost:
+            always(many, **call)
+    first, last = map(int, re.findall(r"rows (\d+) to (\d+)", str(lost.value))[0])
+    assert first <= 300 <= last < first + 200
+    np.testing.assert_array_equal(always.last_partial.rows, range(first))
+    np.testing.assert_array_equal(always.last_partial.result.values, wanted[:first])
 
 
 class Locked:

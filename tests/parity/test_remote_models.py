@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 import shap_ext
 from shapley_adapters.pipeline import one_round
+from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.optional import HAS_TORCH
 
 ROWS = np.random.default_rng(0).normal(size=(6, 12))
@@ -48,6 +49,26 @@ def test_other_numbers_of_evaluations_pay_for_what_is_new(tmp_path):
     larger = explained(shap_ext.RemoteModel(call, **arguments), max_evals=300)
     np.testing.assert_array_equal(larger.values, explained(model, max_evals=300).values)
     assert len(set(asked)) == len(asked)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ESTIMATORS if not row.is_exact], ids=lambda row: row.id
+)
+def test_a_larger_budget_equals_the_larger_call(row, tmp_path):
+    def explainer(**arguments):
+        remote = shap_ext.RemoteModel(model, rows_per_call=200, **arguments)
+        return row.explainer(remote, np.zeros((1, 12)), seed=0, **row.options)
+
+    paid = explainer(memory=tmp_path / "paid.db", name="a")
+    paid(ROWS[:2], max_evals=200)
+    larger = paid(ROWS[:2], max_evals=400)
+    plain = explainer()
+    np.testing.assert_array_equal(larger.values, plain(ROWS[:2], max_evals=400).values)
+    n_new, n_all = paid.last_estimate.usage.rows, plain.last_estimate.usage.rows
+    assert n_new < n_all
+    # Designs that begin with those of a smaller budget pay for the difference alone.
+    if row.id.startswith("random order") or row.id == "odd GP, equal weights":
+        assert n_new <= 0.53 * n_all
 
 
 @pytest.mark.parametrize("n_rows", [1, 6])

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from ..memory_bounds import MAX_INPUT_BYTES
 
-FIRST_ROWS, _MAX_ROWS = 64, 2**15
-"""Rows of the model's input in the first batch, and the most rows of a batch. Models that run many
-calls at once say by `rows_at_once` how many rows keep them busy."""
+_FIRST_ROWS, _MAX_ROWS = 64, 2**15
+"""Rows of the model's input in the first batch, and the most rows of a batch."""
 
 _FIRST_EVALUATIONS = 16
 """The first batch has at least so many evaluations if memory allows it, and no smaller batch is
@@ -62,7 +61,7 @@ class BatchBounds:
         rows_each: int = 1,
         max_rows: int = _MAX_ROWS,
         max_bytes: int = MAX_INPUT_BYTES,
-        first_rows: int = FIRST_ROWS,
+        rows_at_once: int | None = None,
     ) -> BatchBounds:
         """Return the bounds for evaluations that take `rows_each` rows of the model's input.
 
@@ -76,11 +75,13 @@ class BatchBounds:
             The largest number of rows of a batch.
         max_bytes : int
             The largest memory of the inputs of a batch.
-        first_rows : int
-            The rows of the first batch.
+        rows_at_once : int, optional
+            The rows that keep a model busy which runs many calls at once. All batches then have
+            this size: their times say nothing, and the number of calls is known beforehand.
         """
         bound = max(1, min(max_rows, max_bytes // max(1, row_bytes)) // rows_each)
-        return cls(min(max(_FIRST_EVALUATIONS, first_rows // rows_each), bound), bound)
+        first = min(max(_FIRST_EVALUATIONS, (rows_at_once or _FIRST_ROWS) // rows_each), bound)
+        return cls(first, first if rows_at_once else bound)
 
 
 @dataclass

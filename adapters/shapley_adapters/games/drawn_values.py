@@ -123,6 +123,11 @@ class DrawnRequest(Request):
         """The number of requested draws."""
         return len(self._indices[0])
 
+    @property
+    def pairs_of_rows(self) -> IntArray:
+        """The number of requested draws of each row, (R,)."""
+        return np.bincount(self._indices[0], minlength=len(self.rows))
+
     def values(self, flat: ValueArray) -> ValueArray:
         """Arrange the values of all draws as (R, C, D · K), with zeros for the others."""
         shape = len(self.rows), *self.drawn.shape[1:], flat.shape[1]

@@ -65,6 +65,11 @@ class Request:
             return int(self.table.counts[0]) * len(self.rows)
         return int(self.table.counts.sum())
 
+    @property
+    def pairs_of_rows(self) -> IntArray:
+        """The number of requested values of each row, (R,)."""
+        return np.broadcast_to(self.table.counts, len(self.rows))
+
     def values(self, flat: ValueArray) -> ValueArray:
         """Arrange the values of all pairs as (R, C, K), padded with zeros."""
         n_rows, n_coalitions = len(self.rows), self.table.coalitions.shape[1]
@@ -220,14 +225,19 @@ class Evaluator:
     memory: ValueMemory | None = None
     _timed_sizes: dict[int, TimedBatchSize] = field(default_factory=dict, init=False, repr=False)
 
-    def __call__(self, requests: Sequence[Request]) -> list[ValueArray]:
-        """Return the values of each request, (R, C, K), evaluated together."""
+    def __call__(
+        self, requests: Sequence[Request], arrived: list[ValueArray] | None = None
+    ) -> list[ValueArray]:
+        """Return the values of each request, (R, C, K), evaluated together.
+
+        Values are added to `arrived` batch by batch, so that an error loses none before it.
+        """
         counts = [request.n_pairs for request in requests]
         ends = np.cumsum(counts)
         starts = ends - counts
         if sum(counts) == 0:
             return [np.zeros((len(request.rows), 0, 0)) for request in requests]
-        flat: list[ValueArray] = []
+        flat: list[ValueArray] = [] if arrived is None else arrived
         batches = Batches(int(ends[-1]), self._size_at(requests, ends))
         for start, stop in batches:
             pieces = [
@@ -278,8 +288,9 @@ class Evaluator:
         bounds: BatchBounds | None = None
         if self.is_timed and self.batch_size is None:
             bounds = getattr(self.game, "batch_bounds", None)
-        if bounds is None:
-            fixed = FixedBatchSize(self.batch_size or self.game.evaluations_per_batch)
+        if bounds is None or bounds.first == bounds.largest:
+            size = self.game.evaluations_per_batch if bounds is None else bounds.largest
+            fixed = FixedBatchSize(self.batch_size or size)
             return lambda _: fixed
         return partial(self._timed_size, requests, ends, bounds)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from ..cooperators.choices import LEARNED
 from ..errors import first_row
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator
@@ -16,6 +18,7 @@ from .background_plans import on_whole_background
 from .costs import Costs, expected_error, named, warn_of_long_call
 from .deadline import estimate_until
 from .one_round import estimate_round
+from .plan import planning
 from .result import Estimate
 from .settings import Settings, checked_budgets
 
@@ -66,6 +69,8 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
     WorkerError
         If the model fails in a worker.
     """
+    if planning.get():
+        settings = replace(settings, is_planned=True)
     used = getattr(game, "usage", None)  # of a remote model
     # A part of the user's rows must be explained as all others are, whatever the clock says.
     may_choose = first_row() is None and not settings.is_for_training
@@ -80,9 +85,22 @@ def estimate(game: Game, estimator: Estimator[Any], settings: Settings) -> Estim
         if not settings.is_for_training and settings.max_model_rows is None:
             settings = _saving_rows(game, settings)
         result = estimate_round(game, estimator.candidates[0], settings)
+    if settings.is_planned:
+        result = replace(result, choice=" ".join(_caveats(result.choice, estimator, settings)))
     if used is not None:
         result = replace(result, usage=getattr(game, "usage", used) - used)
     return result
+
+
+def _caveats(choice: str, estimator: Estimator[Any], settings: Settings) -> Iterator[str]:
+    """Yield how the call may differ from its plan."""
+    if choice:
+        yield choice
+    if settings.tolerance is not None:
+        yield "At most: rows that reach the tolerance stop."
+    source = estimator.score_source
+    if isinstance(source, str) and source not in ("random", LEARNED):
+        yield "Coalitions depend on the model's interactions, and a few may coincide."
 
 
 def _saving_rows(game: Game, settings: Settings) -> Settings:
@@ -129,6 +147,13 @@ def estimate_by_cost(game: Game, estimator: Estimator[Any], settings: Settings) 
         reason = f"{named(first)}: our own work takes at most seconds"
         saving = _saving_rows(game, settings)
         return replace(estimate_round(game, first, saving), choice=reason)
+    if settings.is_planned:
+        choice = (
+            f"By measured times, the call may take another candidate than {named(first)}"
+            + (f", or all 2^{n_players} coalitions" if may_enumerate else "")
+            + "; the measurements take a few evaluations more."
+        )
+        return replace(estimate_round(game, first, _saving_rows(game, settings)), choice=choice)
     chosen, new_budget, reason = first, settings.budget, ""
     for part in _MEASURED_PARTS:
         measured = max(budget.minimum, budget.limit // part)

@@ -24,6 +24,7 @@ from .answer_plans import repeated_drawing
 from .background_plans import background_drawing
 from .costs import Costs, forecast_own_seconds
 from .parallel_rows import estimate_in_workers, raise_with_row
+from .partial import attach_partial
 from .result import Estimate, blank_estimate
 from .run import Run, largest_magnitude
 from .settings import MANY_ENTRIES, Settings
@@ -98,27 +99,40 @@ def estimate_round(
         budget = run.budgets[max(run.budgets)]
         entries = game.n_rows * budget.n_players * budget.limit * ends.shape[2]
         is_whole = memory is None and first_row() is None and not settings.is_for_training
+        is_whole = is_whole and not settings.is_planned
         if (
             entries > MANY_ENTRIES
             and run.drawing is None
             and is_whole
             and not (estimator.needs_graph or budget.enumerates_now)
         ):
-            run.memory = ValueMemory()
-            costs = Costs(game, settings, active, run.memory, jobs.n_workers)
-            forecast_own_seconds(costs, estimator, budget)
-            evaluate = replace(evaluate, memory=run.memory)
-            run.memory.is_recording = False
-        method = type(estimator).__name__
-        index, limit = settings.interactions, run.traced_limit
-        result = blank_estimate(ends, game.n_players, settings.seed, method, index, limit)
-        if jobs.n_workers == 1:
-            for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
-                run.estimate_block(rows, drawn_ends[rows], evaluate, result)
-        else:
-            estimate_in_workers(run, jobs, drawn_ends, evaluate, seconds, result)
+            evaluate = _forecast(run, evaluate, jobs.n_workers)
+        method, index = type(estimator).__name__, settings.interactions
+        result = blank_estimate(
+            ends, game.n_players, settings.seed, method, index, run.traced_limit
+        )
+        try:
+            if jobs.n_workers == 1:
+                for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
+                    run.estimate_block(rows, drawn_ends[rows], evaluate, result)
+            else:
+                estimate_in_workers(run, jobs, drawn_ends, evaluate, seconds, result)
+        except BaseException as error:  # Ctrl-C, too
+            if used is not None:
+                result = replace(result, usage=getattr(game, "usage", used) - used)
+            attach_partial(error, result, run.are_known, run.are_finished)
+            raise
         bar.total = bar.n  # designs may leave a few evaluations of the budget
     return _checked(result, run, ends, noise)
+
+
+def _forecast(run: Run, evaluate: Evaluator, n_workers: int) -> Evaluator:
+    """Warn if our own work takes minutes; return the evaluator with the values that this took."""
+    memory = run.memory = ValueMemory()
+    costs = Costs(run.game, run.settings, run.active, memory, n_workers)
+    forecast_own_seconds(costs, run.estimator, run.budgets[max(run.budgets)])
+    memory.is_recording = False
+    return replace(evaluate, memory=memory)
 
 
 def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:

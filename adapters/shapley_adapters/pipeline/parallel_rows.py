@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, SupportsInt
+from typing import Any, SupportsInt, TypeAlias
 from uuid import uuid4
 
 import joblib
@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..array_types import CoalitionArray, IntArray, ValueArray
-from ..errors import ShapleyExtError, WorkerError, first_row, row_number, rows_counted_from
+from ..errors import (
+    ShapleyExtError,
+    WorkerError,
+    first_row,
+    row_number,
+    rows_counted_from,
+    warn_user,
+)
 from ..games.evaluation import Evaluator, ran_out_of_memory
 from ..games.game import Game
 from ..workers.pickles import Pickled, load
@@ -35,6 +42,12 @@ _ADVICE = (
     "Define functions and classes in a module or a script, without locks, open files and "
     "generators; or use threads, by joblib.parallel_config(backend='threading')."
 )
+
+_LOSSES = ("RayActorError", "WorkerCrashedError", "KilledWorker")
+"""Names of the errors of Ray and Dask for a worker that ended; they need not be installed."""
+
+Chunks: TypeAlias = Sequence[tuple[int, int]]
+"""The first row of each chunk, and the row after its last."""
 
 _thread = threading.local()
 """The run of each thread, and the evaluator, which has found batch sizes."""
@@ -120,16 +133,22 @@ def estimate_in_workers(
     )
     stop = threading.Event()
     estimate_chunk = _chunk_function(run, jobs, stop)
-    tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in chunks)
     # joblib 1.3 takes None for 1, whatever is configured; workers without a chunk cost time, too.
     n_workers = min(jobs.n_workers, len(chunks))
-    parallel = joblib.Parallel(n_jobs=n_workers, batch_size=1, return_as=jobs.return_as)
+
+    def results(waiting: Chunks) -> Iterable[ChunkResult | None]:
+        tasks = (estimate_chunk(settings, chunk, ends[slice(*chunk)]) for chunk in waiting)
+        parallel = joblib.Parallel(n_jobs=n_workers, batch_size=1, return_as=jobs.return_as)
+        found: Iterable[ChunkResult | None] = parallel(tasks)
+        return found
+
     reported: set[RecordedWarning] = set()
     try:
-        for rows, of_chunk in zip(chunks, _completed(parallel(tasks)), strict=True):
+        for rows, of_chunk in _completed(chunks, results, n_workers):
             if of_chunk is None:  # stopped by the error of another chunk, which joblib raises
                 continue
             result.set_rows(*rows, of_chunk.estimate)
+            run.are_known[slice(*rows)] = run.are_finished[slice(*rows)] = True
             run.warnings.add(of_chunk.warnings)
             run.largest = max(run.largest, of_chunk.largest)
             evaluate.on_progress(of_chunk.n_evaluations)
@@ -141,16 +160,46 @@ def estimate_in_workers(
         stop.set()  # threads would go on after an interrupt
 
 
-def _completed(results: Iterable[ChunkResult | None]) -> Iterator[ChunkResult | None]:
-    """Yield the results of the chunks; say what to do where a process ended before its result."""
-    try:
-        yield from results
-    except BrokenExecutor as error:
-        raise WorkerError(
-            "A worker process ended before its rows were explained. Often memory ran out, or the "
-            "model's own libraries ended it. Pass a smaller n_jobs= or smaller batches, or use "
-            "threads, by joblib.parallel_config(backend='threading')."
-        ) from error
+def _completed(
+    chunks: Chunks, results: Callable[[Chunks], Iterable[ChunkResult | None]], n_workers: int
+) -> Iterator[tuple[tuple[int, int], ChunkResult | None]]:
+    """Yield the chunks with their results, by new workers where a process ended before its result.
+
+    Twice without any result in between, it is an error, which names the rows of these workers.
+    """
+    waiting, was_lost = chunks, False
+    while waiting:
+        n_done = 0
+        try:
+            for chunk, result in zip(waiting, results(waiting), strict=True):
+                yield chunk, result
+                n_done += 1
+            return
+        except Exception as error:
+            if not _is_loss(error):
+                raise
+            if was_lost and not n_done:
+                last = waiting[: max(1, n_workers)][-1][1] - 1
+                raise WorkerError(
+                    f"A worker process ended twice before it had explained its rows, one of rows "
+                    f"{row_number(waiting[0][0])} to {row_number(last)}. Often memory ran out, or "
+                    "the model's own libraries ended it. Pass a smaller n_jobs= or smaller "
+                    "batches, or use threads, by joblib.parallel_config(backend='threading')."
+                ) from error
+        waiting, was_lost = waiting[n_done:], True
+        warn_user(
+            "A worker process ended before it had explained its rows. They are explained again, "
+            f"from row {row_number(waiting[0][0])} on; finished rows are kept.",
+            subject="lost worker",
+        )
+
+
+def _is_loss(error: Exception) -> bool:
+    """Return whether an error says that a worker ended, of joblib or of an engine behind it."""
+    return isinstance(error, BrokenExecutor) or any(
+        kind.__module__.partition(".")[0] in ("ray", "distributed") and kind.__name__ in _LOSSES
+        for kind in type(error).__mro__
+    )
 
 
 def _chunk_function(run: Run, jobs: Jobs, stop: threading.Event) -> Callable[..., Any]:

@@ -166,7 +166,8 @@ class Estimate:
             for count, noun in ((n_rows, "row"), (n_players, "player"), (n_outputs, "output"))
         )
         return (
-            f"Estimate({self._methods()}: {sizes}; {_range(self.evaluations)} evaluations per row"
+            f"Estimate({self._methods()}: {sizes}; "
+            f"{evaluations_text(self.evaluations)} evaluations per row"
             f"; {self._error_summary()}; seed {self.seed}{self._choice_summary()})"
         )
 
@@ -325,7 +326,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _range(counts: IntArray) -> str:
+def evaluations_text(counts: IntArray) -> str:
     """Return the smallest and the largest of some counts, once if they are the same."""
     if not counts.size:
         return "0"

@@ -35,6 +35,7 @@ from .designs import (
     group_rows_on_graphs,
 )
 from .drawing import Drawing, budgets_of_plans
+from .partial import record_arrived
 from .result import Estimate
 from .run_warnings import RunWarnings
 from .scoring import Scoring
@@ -87,6 +88,8 @@ class Run:
         The draws whose means are the values; None where the game has the values themselves.
     n_label_repeats : int
         How many values of each row are evaluated again, where labels may be random.
+    are_known, are_finished : arrays, (R,)
+        The rows that have an estimate, and those whose evaluations have ended.
     """
 
     game: Game
@@ -94,6 +97,8 @@ class Run:
     settings: Settings
     active: BoolArray
     n_active: IntArray = field(init=False)
+    are_known: BoolArray = field(init=False)
+    are_finished: BoolArray = field(init=False)
     budgets: dict[int, RowBudget] = field(init=False)
     traced_limit: int | None = field(default=None, init=False)
     warnings: RunWarnings = field(default_factory=RunWarnings, init=False)
@@ -108,6 +113,7 @@ class Run:
         """Check the arguments before anything is evaluated."""
         settings = self.settings
         self.n_active = self.active.sum(axis=1)
+        self.are_known, self.are_finished = self.n_active == 0, self.n_active == 0
         if settings.independent_rows:
             self._own_words = as_words(_fingerprints(self.game))
         if self.estimator.needs_graph or self.estimator.score_source is not None:
@@ -195,6 +201,7 @@ class Run:
         """Return a copy for another thread: it shares the games, and counts by itself."""
         twin = copy.copy(self)
         twin.warnings, twin.largest = RunWarnings(), 0.0
+        twin.are_known, twin.are_finished = self.are_known.copy(), self.are_finished.copy()
         twin._designs = self._designs.copy()
         return twin
 
@@ -242,7 +249,12 @@ class Run:
             pending = [of_group for group in groups for of_group in self._start(group)]
         while pending:
             # All groups in one go, so that batches are full although a group has few rows.
-            values = evaluate([of_group.request() for of_group in pending])
+            arrived: list[ValueArray] = []
+            try:
+                values = evaluate([of_group.request() for of_group in pending], arrived)
+            except BaseException:
+                record_arrived(self, pending, arrived, record, evaluate)
+                raise
             if self.drawing is None:
                 self.largest = max([self.largest, *map(largest_magnitude, values)])
             with one_blas_thread():
@@ -373,7 +385,9 @@ class Run:
                 for unfinished in self._finish_round(part, new[:, :0], record, evaluate)
             ]
         with_means = self._with_means(pending)
-        if isinstance(design, FullDesign):
+        if self.settings.is_planned:
+            solution = _unsolved(with_means)
+        elif isinstance(design, FullDesign):
             solution = solve_full(design, with_means.values, with_means.errors)
         else:
             design = design if is_last else design.within(pending.round_end)
@@ -488,6 +502,7 @@ class Run:
         The result is that of the rows from `first_row` on.
         """
         group, design = pending.group, pending.design
+        self.are_known[group.rows[indices]] = self.are_finished[group.rows[indices]] = True
         rows = group.rows[indices] - first_row
         # A solution on a graph has values for all its nodes, any other one for the active players.
         players = group.players[indices] if group.graph is None else slice(None)
@@ -520,7 +535,7 @@ class Run:
             result.backward_passes[rows] = group.backward_passes[indices]
         if result.trace is not None and len(group.rows[indices]):
             self._record_trace(result.trace, first_row, pending, indices, solution)
-        if result.interactions is not None:
+        if result.interactions is not None and not self.settings.is_planned:
             pairs = result.interactions
             record_pairs(self.estimator, pairs, first_row, pending, indices, solution)
 
@@ -541,6 +556,14 @@ class Run:
         )
         minimum = self.budgets[pending.group.n_players].minimum
         trace.record(first_row, self.estimator, pending, last, minimum)
+
+
+def _unsolved(pending: PendingRows) -> Solution:
+    """Return zeros of unknown errors, which meet no tolerance."""
+    group, n_outputs = pending.group, pending.values.shape[2]
+    n_players = group.n_players if group.graph is None else group.n_game_players
+    zeros = np.zeros((len(group.rows), n_players, n_outputs))
+    return Solution(zeros, np.full(zeros.shape, np.nan))
 
 
 def largest_magnitude(values: ValueArray) -> float:

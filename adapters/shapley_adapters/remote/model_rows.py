@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse
 
 from ..array_types import IntArray
 from ..errors import InvalidArgumentTypeError
-from ..torch_support.tensor_arrays import is_tensor, joined_tensors
+from ..games.fingerprints import fingerprint
+from ..torch_support.tensor_arrays import array_of, is_tensor, joined_tensors
 
 
 def length_of(value: Any) -> int | None:
@@ -43,6 +45,37 @@ def _entries(value: Any, rows: IntArray) -> Any:
     if hasattr(value, "iloc"):
         return value.iloc[rows]
     return value[rows]  # arrays, sparse matrices and tensors
+
+
+def keys_of_rows(name: str, inputs: Sequence[Any], n_rows: int) -> list[bytes]:
+    """Return a digest of each row, with the types of its numbers, and of a name."""
+    parts = [
+        _typed_rows(value) if length_of(value) == n_rows else [value] * n_rows for value in inputs
+    ]
+    return [fingerprint(name, *row) for row in zip(*parts, strict=True)]
+
+
+def new_rows(keys: Sequence[bytes], known: Container[bytes]) -> IntArray:
+    """Return the rows to ask for: the first of each key that is not known."""
+    first = {key: row for row, key in reversed(list(enumerate(keys)))}
+    return np.sort([row for key, row in first.items() if key not in known]).astype(np.intp)
+
+
+def parts_of(rows: IntArray, size: int) -> list[IntArray]:
+    """Return rows in parts of a size, one for each call."""
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+def _typed_rows(value: Any) -> Any:
+    """Return an argument as something whose entries are rows, with the type of its numbers."""
+    if hasattr(value, "iloc"):
+        names = list(value.columns) if hasattr(value, "columns") else []
+        return [[names, list(row)] for row in value.to_numpy(dtype=object).reshape(len(value), -1)]
+    if scipy.sparse.issparse(value):
+        value = value.toarray()
+    array = array_of(value) if is_tensor(value) else value
+    dtype = str(getattr(array, "dtype", ""))
+    return [[dtype, row] for row in array]
 
 
 def joined(outputs: Sequence[Any]) -> Any:

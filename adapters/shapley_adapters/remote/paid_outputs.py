@@ -1,6 +1,6 @@
 """A file of the outputs that were paid for: atomic, for several processes, and without code.
 
-It is a database of SQLite with one table. A row's key is a digest of the name of the model and of
+It is a database of SQLite. A row's key is a digest of the name of the model and of
 the row itself, so that whatever asks for the same row finds its output: the same call after it was
 interrupted, a larger budget, another estimator, another process.
 """
@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager, suppress
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from ..errors import CheckpointError, InvalidArgumentTypeError, ModelOutputError, warn_user
-from ..games.fingerprints import fingerprint
-from ..torch_support.tensor_arrays import array_of, is_tensor
-from .model_rows import length_of
+from ..ownership import Owner
+from ..torch_support.tensor_arrays import array_of
+from .model_rows import keys_of_rows
 
 _FORMAT = 0x5348_5031
 """Marks the file as ours, with its version: `application_id` of SQLite."""
@@ -35,11 +34,14 @@ _KEYS_AT_ONCE = 500
 _DROPPED = 10
 """One in so many outputs is dropped where the file is too large."""
 
-_TABLE = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS outputs (
     number INTEGER PRIMARY KEY, key BLOB UNIQUE NOT NULL,
     dtype TEXT NOT NULL, shape TEXT NOT NULL, numbers BLOB NOT NULL
-)
+);
+CREATE TABLE IF NOT EXISTS users (
+    process INTEGER, host TEXT, user TEXT, since TEXT, PRIMARY KEY (process, host)
+);
 """
 
 
@@ -74,15 +76,20 @@ class PaidOutputs:
                 )
             database.execute("PRAGMA journal_mode = WAL")
             database.execute(f"PRAGMA application_id = {_FORMAT}")
-            database.execute(_TABLE)
+            database.executescript(_TABLES)
+            ended = [user for user in _users_in(database) if not user.may_live]
+            for user in ended:
+                database.execute(
+                    "DELETE FROM users WHERE process = ? AND host = ?", (user.process, user.host)
+                )
+            database.execute(
+                "INSERT OR REPLACE INTO users VALUES (?, ?, ?, ?)", astuple(Owner.current())
+            )
 
     def keys(self, inputs: Sequence[Any], n_rows: int) -> list[bytes]:
         """Return the key of each row."""
-        parts = [
-            _rows_of(value) if length_of(value) == n_rows else [value] * n_rows for value in inputs
-        ]
         try:
-            return [fingerprint(self.name, *row) for row in zip(*parts, strict=True)]
+            return keys_of_rows(self.name, inputs, n_rows)
         except InvalidArgumentTypeError as error:
             raise InvalidArgumentTypeError(
                 "memory= recognises rows by their content, which must be numbers, texts or times. "
@@ -175,16 +182,21 @@ class PaidOutputs:
                 with database:
                     yield database
         except sqlite3.Error as error:
-            raise CheckpointError(f"memory={str(self.path)!r} cannot be used: {error}.") from error
+            others = self._other_users() if "locked" in str(error) else ""
+            raise CheckpointError(
+                f"memory={str(self.path)!r} cannot be used: {error}.{others}"
+            ) from error
+
+    def _other_users(self) -> str:
+        """Name the processes that may hold the lock, which they do for a moment only."""
+        with suppress(sqlite3.Error), closing(sqlite3.connect(self.path, timeout=0)) as database:
+            users = [user for user in _users_in(database) if user.may_live and not user.is_current]
+            if users:
+                return f" It is used by {'; '.join(map(str, users))}. Is one of them stopped?"
+        return ""
 
 
-def _rows_of(value: Any) -> Any:
-    """Return an argument as something whose entries are rows, with the type of its numbers."""
-    if hasattr(value, "iloc"):
-        names = list(value.columns) if hasattr(value, "columns") else []
-        return [[names, list(row)] for row in value.to_numpy(dtype=object).reshape(len(value), -1)]
-    if scipy.sparse.issparse(value):
-        value = value.toarray()
-    array = array_of(value) if is_tensor(value) else value
-    dtype = str(getattr(array, "dtype", ""))
-    return [[dtype, row] for row in array]
+def _users_in(database: sqlite3.Connection) -> list[Owner]:
+    """Return the processes that have opened the file."""
+    rows = database.execute("SELECT process, host, user, since FROM users ORDER BY since")
+    return [Owner(*row) for row in rows]

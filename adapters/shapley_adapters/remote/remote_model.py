@@ -28,7 +28,7 @@ from ..errors import (
 )
 from ..model_usage import Usage
 from ..torch_support.tensor_arrays import tensor_beside
-from .model_rows import joined, n_rows_of, rows_at
+from .model_rows import joined, n_rows_of, new_rows, parts_of, rows_at
 from .paid_outputs import PaidOutputs
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 30.0
@@ -179,13 +179,12 @@ class RemoteModel:
             The first has a row for each output.
         """
         n_rows = n_rows_of(inputs)
-        rows = np.arange(n_rows)
         if self.memory is None:
-            return joined([output for _, output in self._answers(inputs, n_rows, rows)])
+            answers = self._answers(inputs, n_rows, np.arange(n_rows))
+            return joined([output for _, output in answers])
         keys = self.memory.keys(inputs, n_rows)
         known = self.memory.find(keys)
-        new = {key: row for row, key in zip(reversed(rows), reversed(keys), strict=True)}
-        asked = np.sort([row for key, row in new.items() if key not in known]).astype(int)
+        asked = new_rows(keys, known)
         self._count(remembered_rows=n_rows - len(asked))
         for part, output in self._answers(inputs, n_rows, asked, keys):
             known.update(zip((keys[row] for row in part), np.asarray(output), strict=True))
@@ -197,8 +196,7 @@ class RemoteModel:
     ) -> list[tuple[IntArray, Any]]:
         """Return the parts of some rows and their outputs, which are kept under their keys."""
         stop = threading.Event()
-        steps = range(0, len(rows), self.rows_per_call)
-        parts = [rows[start : start + self.rows_per_call] for start in steps]
+        parts = parts_of(rows, self.rows_per_call)
 
         def answer(part: IntArray) -> Any:
             try:

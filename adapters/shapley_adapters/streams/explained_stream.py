@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 
 from ..arguments import checked_count, checked_flag
 from ..errors import CheckpointError, InvalidArgumentError, rows_counted_from, warnings_once
+from ..ownership import only_owner
 from ..pipeline.run_warnings import RunWarnings, collected_run_warnings
 from ..progress_bars import BY_MEAN_SPEED
 from .files import (
@@ -22,7 +23,6 @@ from .files import (
     check_results,
     checked_out,
     journal_path,
-    only_writer,
     result_files,
 )
 from .journal import ChunkRecord, Journal, JournalHeader, ResultArray, check_same, digest
@@ -140,7 +140,7 @@ def explain_stream(call: StreamCall) -> Journal:
     checked_flag("checkpoint", call.checkpoint)
     if call.chunk_size is not None:
         checked_count("chunk_size", call.chunk_size)
-    with only_writer(out):
+    with only_owner(out, "out"):
         journal = _earlier_journal(call, out)
         if journal is not None:
             call.take_seed(int(journal.header.about["seed"]))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -13,10 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from filelock import FileLock, Timeout
 
 from ..arguments import checked_path
-from ..errors import CheckpointError, InvalidArgumentError
+from ..errors import InvalidArgumentError
 from .journal import ChunkRecord, ResultArray, damaged, flush_folder, flush_to_disk
 from .sources import FORMATS, pyarrow_module
 
@@ -26,33 +24,6 @@ _HEADER_BYTES = 512
 """The size of the header of our .npy files, in which any number of rows fits."""
 
 _READ_BYTES = 2**22
-
-
-@contextmanager
-def only_writer(out: Path) -> Iterator[None]:
-    """Hold the lock of the results; the system opens it when the process ends, however it ends.
-
-    Raises
-    ------
-    CheckpointError
-        If another call holds it.
-    """
-    path = out.with_name(out.name + ".lock")
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise CheckpointError(
-            f"out={str(out)!r}: another call is writing there, in this process or another. Wait "
-            "until it has ended, or choose another out=."
-        ) from None
-    try:
-        yield
-    finally:
-        # While it is held: FileLock takes no lock whose file is gone. Windows removes it itself.
-        with suppress(OSError):
-            path.unlink()
-        lock.release()
 
 
 class ResultFiles(Protocol):
