@@ -35,7 +35,7 @@ from .attributions.surrogate import Surrogate
 from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.graph_networks import StackedGraphs
 from .captum_tools.image_errors import visualize_image_attr_with_error
-from .captum_tools.language_models import LLMAttribution
+from .captum_tools.language_models import LLMAttribution, RemoteLLMAttribution
 from .captum_tools.superpixels import superpixels
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared
@@ -63,6 +63,7 @@ __all__ = [
     "PerExample",
     "PlayerGraph",
     "RandomOrder",
+    "RemoteLLMAttribution",
     "RemoteModel",
     "Semivalue",
     "Shared",

@@ -10,13 +10,13 @@ import torch
 from captum.attr import FeatureAblation, TextTemplateInput, TextTokenInput
 
 from captum_ext import Exact, LLMAttribution, OddGP, RandomOrder
-from captum_ext.games import language_models as passes
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ModelOutputError,
     ShapleyExtWarning,
 )
+from shapley_adapters.language_models import causal_model
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.interaction_oracles import matrix_of, pair_interactions
 from tests.helpers.language_models import (
@@ -133,7 +133,7 @@ def test_half_precision(kind, dtype):
 def test_passes_are_split_where_logits_would_fill_the_memory(monkeypatch):
     model, tokenizer = transformer("gpt2"), fast_tokenizer()
     whole = LLMAttribution(Exact(model), tokenizer).attribute(passages(), TARGET)
-    monkeypatch.setattr(passes, "_MOST_LOGITS", 2 * len(WORDS) * len(TARGET.split()))
+    monkeypatch.setattr(causal_model, "_MOST_LOGITS", 2 * len(WORDS) * len(TARGET.split()))
     sizes = prompts_of_passes(model)
     split = LLMAttribution(Exact(model), tokenizer).attribute(passages(), TARGET)
     assert max(sizes) <= 2  # without logits_to_keep, all tokens have logits
@@ -413,7 +413,7 @@ def test_dropout_is_warned_of():
 
 @pytest.mark.skipif(not hasattr(captum.attr, "RemoteLLMAttribution"), reason="new in captum 0.9")
 def test_models_behind_an_interface_give_no_logits():
-    from captum_ext.captum_tools.language_models import RemoteLLMAttribution
+    from captum_ext import RemoteLLMAttribution
 
     class Provider:
         def get_logprobs(self, input_prompt, target_str, tokenizer=None):
