@@ -12,7 +12,7 @@ with required_packages("shap_ext needs shap", extra="shap"):
 
 from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
 
-from . import criteria, maskers, plots
+from . import criteria, maskers, models, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.methods import combine
 from .explainers import (
@@ -77,6 +77,7 @@ __all__ = [
     "draw_graph",
     "global_importance",
     "maskers",
+    "models",
     "plots",
     "rank_interactions",
     "register",

@@ -22,7 +22,7 @@ from .inputs.datasets import packed
 from .inputs.image_backgrounds import check_background, fill_in, images_of_background
 from .inputs.masked_rows import Mask, MaskedInputs, MaskedRow, MaskerRow, same
 from .inputs.text_segments import TextSegmentation
-from .shap_internals import Deserializer, Serializer
+from .shap_internals import SavedByArguments
 
 __all__ = ["Superpixels", "TextSegments"]
 
@@ -245,7 +245,7 @@ def _painted(values: Any, rows: Sequence[SuperpixelRow]) -> npt.NDArray[Any]:
     return packed(images)
 
 
-class TextSegments(shap.maskers.Text):  # type: ignore[misc] # shap is untyped
+class TextSegments(SavedByArguments, shap.maskers.Text):  # type: ignore[misc] # shap is untyped
     """Masks texts by words, sentences or paragraphs: the segments are the players, not tokens.
 
     A word has one attribution, of however many tokens it is for the model. No tokenizer is needed:
@@ -261,10 +261,6 @@ class TextSegments(shap.maskers.Text):  # type: ignore[misc] # shap is untyped
         What stands for an absent segment, such as `tokenizer.mask_token`; "" leaves it out.
     collapse_mask_token : bool
         Whether one `mask_token` stands for several absent segments in a row.
-    template : str or function, optional
-        What is around the masked text: a text with one `{}`, or a function from the masked text to
-        the input of the model. Nothing of it is a player, for example the question to a language
-        model whose context is explained.
 
     Raises
     ------
@@ -283,26 +279,21 @@ class TextSegments(shap.maskers.Text):  # type: ignore[misc] # shap is untyped
     {'It': 0.0, 'is': 0.0, 'not': 0.5, 'good.': 0.5}
     """
 
+    saved_arguments = ("segments", "mask_token", "collapse_mask_token")
+
     def __init__(
         self,
         segments: str | Callable[[str], Iterable[str]] = "words",
         mask_token: str = "...",
         collapse_mask_token: bool = True,
-        template: str | Callable[[str], str] | None = None,
     ) -> None:
         if not isinstance(mask_token, str):
             raise InvalidArgumentTypeError(
                 f"mask_token must be a text; got {type(mask_token).__name__}. A tokenizer has its "
                 'own as tokenizer.mask_token; "" leaves absent segments out.'
             )
-        if isinstance(template, str) and template.count("{}") != 1:
-            raise InvalidArgumentError(
-                f"template must have one {{}}, where the masked text stands; {template!r} has "
-                f"{template.count('{}')}."
-            )
         super().__init__(TextSegmentation(segments), mask_token or "...", collapse_mask_token)
-        self.mask_token = mask_token
-        self.template = template
+        self.mask_token, self.segments = mask_token, segments
 
     def row(self, text: str, name: str = "the text") -> MaskerRow:
         """Return a text with a copy of the masker, which stores the latest text."""
@@ -313,7 +304,7 @@ class TextSegments(shap.maskers.Text):  # type: ignore[misc] # shap is untyped
             )
         if not self.tokenizer.spans(text):
             raise InvalidArgumentError(
-                f"{name} is {str(text)!r}, which has no {_kind(self.tokenizer.segments)} to "
+                f"{name} is {str(text)!r}, which has no {_kind(self.segments)} to "
                 "explain. Leave it out."
             )
         own = copy.copy(self)
@@ -328,7 +319,7 @@ class TextSegments(shap.maskers.Text):  # type: ignore[misc] # shap is untyped
         return around, [s[start:end] for start, end in spans]
 
     def __call__(self, mask: Mask | bool, s: str) -> tuple[npt.NDArray[Any]]:
-        """Return the text with its absent segments masked, in its template, (1,)."""
+        """Return the text with its absent segments masked, (1,)."""
         is_present = self._standardize_mask(mask, s)
         self._update_s_cache(s)
         pieces: list[tuple[str, str]] = []  # each with the space behind it
@@ -347,31 +338,7 @@ class TextSegments(shap.maskers.Text):  # type: ignore[misc] # shap is untyped
         if pieces:
             pieces[-1] = (pieces[-1][0], end)
         masked = begin + "".join(piece + space for piece, space in pieces)
-        return (np.array([self._in_template(masked)]),)
-
-    def _in_template(self, text: str) -> str:
-        if callable(self.template):
-            return self.template(text)
-        return text if self.template is None else self.template.replace("{}", text)
-
-    def save(self, out_file: Any) -> None:
-        """Write the masker to a file."""
-        shap.maskers.Masker.save(self, out_file)
-        with Serializer(out_file, "shap_ext.maskers.TextSegments", version=0) as stream:
-            stream.save("segments", self.tokenizer.segments)
-            stream.save("mask_token", self.mask_token)
-            stream.save("collapse_mask_token", self.collapse_mask_token)
-            stream.save("template", self.template)
-
-    @classmethod
-    def load(cls, in_file: Any, instantiate: bool = True) -> Any:
-        """Read a masker, or its arguments, from a file."""
-        if instantiate:
-            return cls._instantiated_load(in_file)
-        names = ("segments", "mask_token", "collapse_mask_token", "template")
-        block = ("shap_ext.maskers.TextSegments", 0, 0)
-        with Deserializer(in_file, *block) as stream:
-            return {name: stream.load(name) for name in names}
+        return (np.array([masked]),)
 
 
 def _kind(segments: str | Callable[..., Any]) -> str:

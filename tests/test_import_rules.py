@@ -60,7 +60,7 @@ FLOORS = {
         {"argument_types", "global_generator"},
         {"shap_internals"},
         {"inputs"},
-        {"maskers", "results"},
+        {"maskers", "models", "results"},
         {"games", "many_rows"},
         {"explainers"},
         {"aggregates", "plots"},

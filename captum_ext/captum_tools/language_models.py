@@ -18,8 +18,13 @@ from shapley_adapters.language_models.answers import (
     AnswerScorer,
     answer_tokens,
     check_answer,
+    checked_answer,
 )
-from shapley_adapters.language_models.causal_model import AnswersPrompts, LanguageModel
+from shapley_adapters.language_models.causal_model import (
+    AnswersPrompts,
+    CausalLanguageModel,
+    seeded,
+)
 from shapley_adapters.language_models.remote_language_model import RemoteLanguageModel
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
@@ -138,7 +143,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             )
         if isinstance(self.model, torch.nn.Module):
             warn_in_training_mode(self.model)
-        with self._seeded():
+        with seeded(getattr(method, "seed", None), self.device):
             scores = self._scores(inp, given, contrast)
             with _explaining(method, scores, index):
                 result = self._estimated if is_ours else self._averaged
@@ -188,16 +193,13 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             )
         model, gen_args = self._answering_model(), gen_args or DEFAULT_GEN_ARGS
         _check_pass(model, inp, 1)
-        others = None
-        if contrast is not None:
-            others = _answer("contrast", contrast, answer_tokens(contrast, self.tokenizer), model)
+        others = None if contrast is None else checked_answer("contrast", contrast, model)
         if target is None:
             tokens = model.generated(inp.to_model_input(), gen_args)
         else:
             tokens = answer_tokens(target, self.tokenizer)
-        tokens = _answer(
-            "target", target, skip(tokens, given.get("skip_tokens"), self.tokenizer), model
-        )
+        tokens = skip(tokens, given.get("skip_tokens"), self.tokenizer)
+        check_answer("target", target, tokens, model)
         if others is not None and others.tolist() == tokens.tolist():
             raise InvalidArgumentError("contrast must differ from target; both are the same.")
         _check_pass(model, inp, max(len(tokens), 0 if others is None else len(others)))
@@ -209,7 +211,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         )
 
     def _answering_model(self) -> AnswersPrompts:
-        return LanguageModel(self.model, self.tokenizer, self.device)
+        return CausalLanguageModel(self.model, self.tokenizer, self.device)
 
     def _names(self, scores: AnswerScores) -> dict[str, Any]:
         """Return what captum's results have beside attributions."""
@@ -219,18 +221,6 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         }
         of_captum = inspect.signature(captum.attr.LLMAttributionResult.__init__).parameters
         return {**names, "inp": scores.inp} if "inp" in of_captum else names
-
-    @contextmanager
-    def _seeded(self) -> Iterator[None]:
-        """Let answers that are sampled follow from the seed of the method, if it has one."""
-        seed = getattr(self.attr_method, "seed", None)
-        if seed is None:
-            yield
-            return
-        devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices):
-            torch.manual_seed(seed)
-            yield
 
 
 _REMOTE: Any = tuple(filter(None, [getattr(captum.attr, "RemoteLLMAttribution", None)]))
@@ -283,12 +273,6 @@ def _check_pass(model: AnswersPrompts, inp: Any, n_tokens: int) -> None:
     parts = inp.to_tensor()
     for presence in (parts, torch.zeros_like(parts)):
         model.check(inp.to_model_input(presence), n_tokens)
-
-
-def _answer(name: str, given: Any, tokens: Tensor, model: AnswersPrompts) -> Tensor:
-    """Return the tokens of an answer, (T,), checked."""
-    check_answer(name, given, tokens, model.tokenizer, model.vocabulary)
-    return tokens
 
 
 @contextmanager

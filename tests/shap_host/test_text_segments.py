@@ -44,9 +44,9 @@ def test_words_have_their_shapley_values(mask_token, collapse):
             was_masked = place not in coalition
         # The text begins with two spaces and ends with two, if any of it is left.
         text = f"  {''.join(kept).strip()}  " if kept else "  "
-        return model([f"Q: \n{{{text}}}"])[0]
+        return model([text])[0]
 
-    masker = shap_ext.maskers.TextSegments("words", mask_token, collapse, "Q: \n{{}}")
+    masker = shap_ext.maskers.TextSegments("words", mask_token, collapse)
     sv = explain(masker, TEXT)
     wanted = shapley_values(len(WORDS), value)
     np.testing.assert_allclose(sv.values[0], wanted, rtol=0, atol=1e-10)
@@ -96,12 +96,12 @@ def test_plots_show_each_word_with_its_interval():
 
 def test_maskers_are_saved():
     stored = io.BytesIO()
-    shap_ext.maskers.TextSegments("sentences", "", False, "Q: {}").save(stored)
+    shap_ext.maskers.TextSegments("sentences", "", False).save(stored)
     stored.seek(0)
     masker = shap.maskers.Masker.load(stored)
     assert masker.mask_token == "" and not masker.collapse_mask_token
     mask = np.array([False, True])
-    assert masker(mask, "One. Two.")[0].tolist() == ["Q: Two."]
+    assert masker(mask, "One. Two.")[0].tolist() == ["Two."]
 
 
 def refused(texts):
@@ -113,7 +113,6 @@ def refused(texts):
     [
         ({"segments": "letters"}, "a", "'words', 'sentences', 'paragraphs'"),
         ({"mask_token": None}, "a", "mask_token must be a text"),
-        ({"template": "no place"}, "a", "must have one {}.*has 0"),
         ({}, "a", None),
         ({}, " \n", "X, row 0, is ' .n', which has no words"),
         ({"segments": lambda text: []}, "a", "X, row 0, .* no segments"),

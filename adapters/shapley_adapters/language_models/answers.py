@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from ..array_types import IntArray
 from ..errors import InvalidArgumentError, InvalidArgumentTypeError, ModelOutputError
 from .causal_model import AnswersPrompts, Prompt
 
@@ -91,8 +93,17 @@ class AnswerScorer:
         return scores.exp() if self.score == "prob" else scores
 
 
-def answer_tokens(answer: str | Tensor, tokenizer: Any) -> Tensor:
+def checked_answer(name: str, given: str | Tensor | IntArray, model: AnswersPrompts) -> Tensor:
+    """Return the tokens of an answer of the user, (T,), after the checks of `check_answer`."""
+    tokens = answer_tokens(given, model.tokenizer)
+    check_answer(name, given, tokens, model)
+    return tokens
+
+
+def answer_tokens(answer: str | Tensor | IntArray, tokenizer: Any) -> Tensor:
     """Return the tokens of an answer, (T,), without those that start or end a text."""
+    if isinstance(answer, np.ndarray):
+        answer = torch.from_numpy(answer)
     if isinstance(answer, str):
         return torch.tensor(tokenizer.encode(answer, add_special_tokens=False), dtype=torch.long)
     if isinstance(answer, Tensor) and answer.dim() == 1 and not answer.is_floating_point():
@@ -103,23 +114,19 @@ def answer_tokens(answer: str | Tensor, tokenizer: Any) -> Tensor:
     )
 
 
-def check_answer(
-    name: str, given: Any, tokens: Tensor, tokenizer: Any, vocabulary: int | None
-) -> None:
+def check_answer(name: str, given: Any, tokens: Tensor, model: AnswersPrompts) -> None:
     """Refuse an answer without tokens, or with tokens that the model does not know.
 
     Parameters
     ----------
     name : str
         The name of the argument.
-    given : str, Tensor or None
+    given : str, Tensor, array or None
         What the user passed; None where the model wrote the answer.
     tokens : Tensor, (T,)
         The tokens of the answer.
-    tokenizer : tokenizer
-        The tokenizer.
-    vocabulary : int, optional
-        The number of tokens that the model knows.
+    model : AnswersPrompts
+        The model.
 
     Raises
     ------
@@ -129,6 +136,7 @@ def check_answer(
     if len(tokens) == 0:
         came = "the model wrote nothing" if given is None else f"got {given!r}"
         raise InvalidArgumentError(f"{name} has no token: {came}. Pass at least one token.")
+    tokenizer, vocabulary = model.tokenizer, model.vocabulary
     ids, unknown = tokens.tolist(), getattr(tokenizer, "unk_token_id", None)
     if isinstance(given, str) and unknown in ids and str(tokenizer.unk_token) not in given:
         raise InvalidArgumentError(
