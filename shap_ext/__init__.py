@@ -10,7 +10,14 @@ with required_packages("shap_ext needs shap", extra="shap"):
 
     del shap
 
-from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
+from shapley_adapters import (
+    Estimate,
+    PlayerGraph,
+    RemoteModel,
+    ValueFunction,
+    draw_graph,
+    windows,
+)
 
 from . import criteria, maskers, models, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
@@ -85,6 +92,7 @@ __all__ = [
     "report",
     "unregister",
     "unregister_estimator",
+    "windows",
 ]
 
 register()

@@ -60,7 +60,8 @@ class Superpixels:
     Notes
     -----
     Images have their channels last, (H, W, C), or none, (H, W); so a series (times, channels) can
-    be explained by windows. Images of one call may have different sizes and numbers of segments.
+    be explained by windows, `Superpixels(shap_ext.windows(...))`. Images of one call may have
+    different sizes and numbers of segments.
 
     Examples
     --------

@@ -26,6 +26,7 @@ from .pipeline.estimate import estimate
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
 from .remote.remote_model import RemoteModel
+from .series_windows import windows
 
 __all__ = [
     "SVARM",
@@ -57,4 +58,5 @@ __all__ = [
     "estimate",
     "least_squares",
     "read_graph",
+    "windows",
 ]

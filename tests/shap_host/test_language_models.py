@@ -193,9 +193,13 @@ def test_sampled_answers_follow_from_the_seed_and_repeats_reduce_their_errors():
     ]
     assert said[0].tolist() == said[1].tolist()
     assert len({str(ids) for ids in said}) > 1
+    options = {"score": names_a_cat, "gen_args": gen_args}
+    model = wrapped(network, WordTokenizer(), seed=0, **options)
+    many = np.array([CONTEXT] * 40), np.array(["a"] * 40)
+    assert (model(*many) != model(*many)).any()  # batches are drawn apart
     errors, values = [], []
     for repeats in (10, 160, 10):
-        model = wrapped(network, WordTokenizer(), score=names_a_cat, gen_args=gen_args, seed=0)
+        model = wrapped(network, WordTokenizer(), seed=0, **options)
         sv, _ = explained(
             model,
             [CONTEXT],
