@@ -76,9 +76,10 @@ def long_prompt():
 # The numbers
 
 
-@each_kind
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("per_pass", [None, 3])
+@pytest.mark.parametrize(
+    ("kind", "side", "per_pass"),
+    [("gpt2", "left", None), ("gpt2", "right", 3), ("llama", "left", 3), ("llama", "right", None)],
+)
 def test_prompts_of_several_lengths_are_read_as_if_alone(kind, side, per_pass):
     model = transformer(kind)
     sizes = prompts_of_passes(model)
@@ -114,8 +115,9 @@ def test_two_hundred_prompts_take_at_most_thirty_passes():
         assert_equal(other.token_attr, results[0].token_attr.double())
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@each_kind
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("gpt2", torch.float16), ("llama", torch.bfloat16)], ids=str
+)
 def test_half_precision(kind, dtype):
     model, tokenizer = transformer(kind).to(dtype), fast_tokenizer()
     result = LLMAttribution(Exact(model), tokenizer).attribute(passages(), TARGET)

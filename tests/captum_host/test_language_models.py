@@ -350,8 +350,7 @@ def test_results_can_be_drawn():
 # Models of transformers
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-@pytest.mark.parametrize("target", ["mat", TARGET])
+@pytest.mark.parametrize(("kind", "target"), [("gpt2", TARGET), ("llama", "mat")])
 @pytest.mark.parametrize("method", [Exact, RandomOrder, Shear, ShapleyValues])
 def test_models_of_transformers_as_documented(kind, target, method):
     """With captum's defaults, through its own methods, too: its cache would be wrong."""
