@@ -8,7 +8,14 @@ with required_packages("captum_ext needs captum and torch", extra="captum"):
 
     del captum, torch
 
-from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
+from shapley_adapters import (
+    Estimate,
+    PlayerGraph,
+    RemoteModel,
+    ValueFunction,
+    draw_graph,
+    windows,
+)
 
 from . import criteria
 from .aggregates.ava import AVA
@@ -35,7 +42,8 @@ from .attributions.surrogate import Surrogate
 from .captum_tools.data_loaders import DataLoaderAttribution
 from .captum_tools.graph_networks import StackedGraphs
 from .captum_tools.image_errors import visualize_image_attr_with_error
-from .captum_tools.language_models import LLMAttribution
+from .captum_tools.language_models import LLMAttribution, RemoteLLMAttribution
+from .captum_tools.series_errors import visualize_timeseries_attr_with_error
 from .captum_tools.superpixels import superpixels
 from .inputs.baselines import BaselineDistribution
 from .inputs.forward_arguments import PerExample, Shared
@@ -63,6 +71,7 @@ __all__ = [
     "PerExample",
     "PlayerGraph",
     "RandomOrder",
+    "RemoteLLMAttribution",
     "RemoteModel",
     "Semivalue",
     "Shared",
@@ -79,4 +88,6 @@ __all__ = [
     "draw_graph",
     "superpixels",
     "visualize_image_attr_with_error",
+    "visualize_timeseries_attr_with_error",
+    "windows",
 ]

@@ -10,9 +10,16 @@ with required_packages("shap_ext needs shap", extra="shap"):
 
     del shap
 
-from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
+from shapley_adapters import (
+    Estimate,
+    PlayerGraph,
+    RemoteModel,
+    ValueFunction,
+    draw_graph,
+    windows,
+)
 
-from . import criteria, maskers, plots
+from . import criteria, maskers, models, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
 from .aggregates.methods import combine
 from .explainers import (
@@ -77,6 +84,7 @@ __all__ = [
     "draw_graph",
     "global_importance",
     "maskers",
+    "models",
     "plots",
     "rank_interactions",
     "register",
@@ -84,6 +92,7 @@ __all__ = [
     "report",
     "unregister",
     "unregister_estimator",
+    "windows",
 ]
 
 register()

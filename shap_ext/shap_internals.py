@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 import shap
-from shap._serializable import Deserializer, Serializer
+from shap._serializable import Deserializer, Serializable, Serializer
 from shap.utils import OpChain
 from shap.utils._exceptions import InvalidAlgorithmError
 from shap.utils._legacy import DenseData, SparseData
@@ -28,6 +28,7 @@ __all__ = [
     "DenseData",
     "Deserializer",
     "InvalidAlgorithmError",
+    "SavedByArguments",
     "Serializer",
     "SparseData",
     "arguments_of",
@@ -218,6 +219,30 @@ def saver_of(value: object, saver: str | Callable[..., Any]) -> Any:
     shap 0.46 assumes that it has one.
     """
     return "auto" if saver == ".save" and not hasattr(value, "save") else saver
+
+
+class SavedByArguments:
+    """Saves and loads the arguments of a constructor, in the form of shap's `save` and `load`.
+
+    Comes before a masker or model of shap among the bases of a class.
+    """
+
+    saved_arguments: tuple[str, ...] = ()
+
+    def save(self, out_file: Any) -> None:
+        """Write the arguments of the constructor to a file."""
+        Serializable.save(self, out_file)
+        with Serializer(out_file, type(self).__qualname__, version=0) as stream:
+            for name in self.saved_arguments:
+                stream.save(name, getattr(self, name))
+
+    @classmethod
+    def load(cls, in_file: Any, instantiate: bool = True) -> Any:
+        """Read an object, or the arguments of its constructor, from a file."""
+        if instantiate:
+            return cls._instantiated_load(in_file)  # type: ignore[attr-defined] # of shap's class
+        with Deserializer(in_file, cls.__qualname__, min_version=0, max_version=0) as stream:
+            return {name: stream.load(name) for name in cls.saved_arguments}
 
 
 def operations_of(explanation: Explanation) -> list[str]:

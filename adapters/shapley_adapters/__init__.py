@@ -28,6 +28,7 @@ from .pipeline.plan import Plan
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
 from .remote.remote_model import RemoteModel
+from .series_windows import windows
 
 __all__ = [
     "SVARM",
@@ -61,4 +62,5 @@ __all__ = [
     "estimate",
     "least_squares",
     "read_graph",
+    "windows",
 ]

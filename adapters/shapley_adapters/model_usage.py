@@ -32,6 +32,11 @@ class Usage:
     seconds: float = 0.0
     money: float = 0.0
 
+    def __add__(self, other: Usage) -> Usage:
+        """Return what two models were used for."""
+        counts = {name: getattr(self, name) + value for name, value in vars(other).items()}
+        return Usage(**counts)
+
     def __sub__(self, other: Usage) -> Usage:
         """Return what was used after another time."""
         counts = {name: getattr(self, name) - value for name, value in vars(other).items()}

@@ -13,16 +13,27 @@ from torch import Tensor
 
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError, warn_user
 from shapley_adapters.interactions.result import checked_index
+from shapley_adapters.language_models.answers import (
+    Answers,
+    AnswerScorer,
+    answer_tokens,
+    check_answer,
+    checked_answer,
+)
+from shapley_adapters.language_models.causal_model import (
+    AnswersPrompts,
+    CausalLanguageModel,
+    seeded,
+)
+from shapley_adapters.language_models.remote_language_model import RemoteLanguageModel
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 
 from ..attributions.amortized_attribution import refuse_trained
 from ..attributions.attribute_methods import NamedAttribution
 from ..attributions.coalition_attribution import CoalitionAttribution
 from ..captum_internals import DEFAULT_GEN_ARGS, readable_tokens
-from ..games.answer_scores import Answers, AnswerScores
-from ..games.language_models import AnswersPrompts, LanguageModel
-from ..games.remote_language_models import RemoteLanguageModel
-from ..inputs.prompts import answer_tokens, check_answer, check_prompt, players_of_parts, skip
+from ..games.answer_scores import AnswerScores
+from ..inputs.prompts import check_prompt, players_of_parts, skip
 from ..results.language_model_results import LLMAttributionResult
 
 _ATTRIBUTE = inspect.signature(captum.attr.LLMAttribution.attribute)
@@ -132,7 +143,7 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             )
         if isinstance(self.model, torch.nn.Module):
             warn_in_training_mode(self.model)
-        with self._seeded():
+        with seeded(getattr(method, "seed", None), self.device):
             scores = self._scores(inp, given, contrast)
             with _explaining(method, scores, index):
                 result = self._estimated if is_ours else self._averaged
@@ -172,7 +183,6 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
         """Return the forward function of a call, its arguments checked before the first pass."""
         target, gen_args = given.get("target"), given.get("gen_args")
         check_prompt(inp, self.SUPPORTED_INPUTS)
-        self._check_pass(inp, 1)
         if contrast is not None and callable(self.attr_target):
             raise InvalidArgumentError(
                 "contrast cannot be used where attr_target is a function: let it compare both."
@@ -181,87 +191,88 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             raise InvalidArgumentError(
                 "gen_args say how the model writes a target, but target is given. Leave one out."
             )
-        others = None if contrast is None else self._answer("contrast", inp, contrast)
-        tokens = self._answer("target", inp, target, gen_args, given.get("skip_tokens"))
+        model, gen_args = self._answering_model(), gen_args or DEFAULT_GEN_ARGS
+        _check_pass(model, inp, 1)
+        others = None if contrast is None else checked_answer("contrast", contrast, model)
+        if target is None:
+            tokens = model.generated(inp.to_model_input(), gen_args)
+        else:
+            tokens = answer_tokens(target, self.tokenizer)
+        tokens = skip(tokens, given.get("skip_tokens"), self.tokenizer)
+        check_answer("target", target, tokens, model)
         if others is not None and others.tolist() == tokens.tolist():
             raise InvalidArgumentError("contrast must differ from target; both are the same.")
-        self._check_pass(inp, max(len(tokens), 0 if others is None else len(others)))
+        _check_pass(model, inp, max(len(tokens), 0 if others is None else len(others)))
         return AnswerScores(
-            model=self._answering_model(),
+            scorer=AnswerScorer(model, tokens, others, self.attr_target, gen_args),
             inp=inp,
-            target=tokens,
-            contrast=others,
-            score=self.attr_target,
-            gen_args=gen_args or DEFAULT_GEN_ARGS,
             inspect=given.get("_inspect_forward"),
             is_scalar=not self.include_per_token_attr,
         )
 
-    def _check_pass(self, inp: Any, n_tokens: int) -> None:
-        """Refuse a prompt that the model cannot read, with all parts and with none."""
-        parts, model = inp.to_tensor(), self._answering_model()
-        for presence in (parts, torch.zeros_like(parts)):
-            model.check(inp.to_model_input(presence), n_tokens)
-
-    def _answer(
-        self, name: str, inp: Any, given: Any, gen_args: Any = None, skipped: Any = None
-    ) -> Tensor:
-        """Return the tokens of an answer, (T,), checked."""
-        tokens = skip(self._get_target_tokens(inp, given, gen_args), skipped, self.tokenizer)
-        vocabulary = self._answering_model().vocabulary
-        check_answer(name, given, tokens, self.tokenizer, vocabulary)
-        return tokens
-
     def _answering_model(self) -> AnswersPrompts:
-        return LanguageModel(self.model, self.tokenizer, self.device)
-
-    # captum's RemoteLLMAttribution calls it, too.
-    def _get_target_tokens(self, inp: Any, target: Any = None, gen_args: Any = None) -> Tensor:
-        """Return the tokens of an answer, (T,), which the model writes if there is no target."""
-        if target is None:
-            model = LanguageModel(self.model, self.tokenizer, self.device)
-            return model.generated(inp.to_model_input(), gen_args or DEFAULT_GEN_ARGS)
-        return answer_tokens(target, self.tokenizer)
+        return CausalLanguageModel(self.model, self.tokenizer, self.device)
 
     def _names(self, scores: AnswerScores) -> dict[str, Any]:
         """Return what captum's results have beside attributions."""
         names = {
             "input_tokens": scores.inp.values,
-            "output_tokens": readable_tokens(scores.target, self.tokenizer),
+            "output_tokens": readable_tokens(scores.scorer.target, self.tokenizer),
         }
         of_captum = inspect.signature(captum.attr.LLMAttributionResult.__init__).parameters
         return {**names, "inp": scores.inp} if "inp" in of_captum else names
 
-    @contextmanager
-    def _seeded(self) -> Iterator[None]:
-        """Let answers that are sampled follow from the seed of the method, if it has one."""
-        seed = getattr(self.attr_method, "seed", None)
-        if seed is None:
-            yield
-            return
-        devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices):
-            torch.manual_seed(seed)
-            yield
+
+_REMOTE: Any = tuple(filter(None, [getattr(captum.attr, "RemoteLLMAttribution", None)]))
+"""captum's own class, which is new in captum 0.9."""
 
 
-if hasattr(captum.attr, "RemoteLLMAttribution"):  # since captum 0.9
+class RemoteLLMAttribution(*_REMOTE, LLMAttribution):  # type: ignore[misc] # captum is untyped
+    """`captum.attr.RemoteLLMAttribution` with many calls at once, repeated after errors.
 
-    class RemoteLLMAttribution(captum.attr.RemoteLLMAttribution, LLMAttribution):  # type: ignore[misc]
-        """`captum.attr.RemoteLLMAttribution` that also accepts the methods of this package."""
+    It takes the methods of this package, too, and explains what `LLMAttribution` explains, but
+    for logits. The provider gets one prompt in a call.
 
-        def __init__(
-            self,
-            attr_method: Any,
-            tokenizer: Any,
-            provider: Any,
-            attr_target: str | Callable[[Answers], Any] = "log_prob",
-        ) -> None:
-            # captum's own constructor comes next.
-            super().__init__(attr_method, tokenizer, provider, attr_target)  # type: ignore[call-arg]
+    Parameters
+    ----------
+    attr_method : PerturbationAttribution
+        A method of captum or of this package, of `RemoteLLMAttribution.placeholder_model`.
+    tokenizer : tokenizer
+        The tokenizer of the model.
+    provider : captum.attr.RemoteLLMProvider
+        The interface: `get_logprobs(input_prompt, target_str, tokenizer)` returns the
+        log-probability of each token of the target, and `generate(prompt, **gen_args)` a text.
+    attr_target : {"log_prob", "prob"} or callable
+        As in `LLMAttribution`.
+    **remote_options
+        Options of `RemoteModel`: `concurrency`, which is 16 by default (1 for a provider that
+        is not thread-safe), `retries`, `retry_on`, `rate`, `timeout`, `cost`, and `memory` and
+        `name`, by which nothing is paid for twice. `estimate.usage` of the result counts calls.
+    """
 
-        def _answering_model(self) -> AnswersPrompts:
-            return RemoteLanguageModel(self.provider, self.tokenizer)
+    def __init__(
+        self,
+        attr_method: Any,
+        tokenizer: Any,
+        provider: Any,
+        attr_target: str | Callable[[Answers], Any] = "log_prob",
+        **remote_options: Any,
+    ) -> None:
+        if not _REMOTE:
+            raise InvalidArgumentError("RemoteLLMAttribution needs captum 0.9 or later.")
+        # captum's own constructor comes next.
+        super().__init__(attr_method, tokenizer, provider, attr_target)  # type: ignore[call-arg]
+        self._remote = RemoteLanguageModel(provider, tokenizer, remote_options)
+
+    def _answering_model(self) -> AnswersPrompts:
+        return self._remote
+
+
+def _check_pass(model: AnswersPrompts, inp: Any, n_tokens: int) -> None:
+    """Refuse a prompt that the model cannot read, with all parts and with none."""
+    parts = inp.to_tensor()
+    for presence in (parts, torch.zeros_like(parts)):
+        model.check(inp.to_model_input(presence), n_tokens)
 
 
 @contextmanager

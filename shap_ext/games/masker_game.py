@@ -22,6 +22,7 @@ from shapley_adapters.games.value_functions import Reduction
 
 from ..inputs.masked_rows import MaskedRow, RowWithTarget, as_arrays, lock_of
 from ..inputs.models import GameOfModel, as_outputs, new_shape
+from ..models import LanguageModel
 from ..shap_internals import row_output_names
 from .links import LinkedAverage
 
@@ -285,18 +286,10 @@ class TargetedTextGame(MaskerGame):
 
     def __post_init__(self) -> None:
         self._models = [copy.copy(self.predict) for _ in self.rows]
+        self.output_names = []
         with lock_of(self.predict):  # the copies share tokenizers, whose settings they change
-            self.output_names = [
-                row_output_names(model, _fixed_inputs(row)[-1])
-                for model, row in zip(self._models, self.rows, strict=True)
-            ]
-        for row, names in enumerate(self.output_names):
-            if not names:
-                raise InvalidArgumentError(
-                    f"X, row {row_number(row)}: the model generates no text, so that there "
-                    "is no output to explain. Leave the row out, or pass target texts as second "
-                    "argument."
-                )
+            for index, (model, row) in enumerate(zip(self._models, self.rows, strict=True)):
+                self.output_names.append(_checked_names(model, row, index))
 
     @property
     def n_outputs(self) -> int:
@@ -342,6 +335,23 @@ class TargetedTextGame(MaskerGame):
             outputs = as_outputs(self._models[row](*inputs), len(inputs[0]))
         missing = self.n_outputs - outputs.shape[1]
         return np.pad(outputs, ((0, 0), (0, missing)))
+
+
+def _checked_names(model: Any, row: MaskedRow, index: int) -> list[str]:
+    """Pass its row to a model that stores one; return the names of its outputs."""
+    try:
+        names = row_output_names(model, _fixed_inputs(row)[-1])
+        if isinstance(model, LanguageModel):
+            for is_present in (True, False):
+                model.check_prompt(row(np.full(row.n_entries, is_present))[0][0])
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"X, row {row_number(index)}: {error}") from error
+    if not names:
+        raise InvalidArgumentError(
+            f"X, row {row_number(index)}: the model generates no text, so that there is no output "
+            "to explain. Leave the row out, or pass target texts as second argument."
+        )
+    return names
 
 
 def _fixed_inputs(row: MaskedRow) -> tuple[Any, ...]:

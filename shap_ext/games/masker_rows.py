@@ -24,7 +24,7 @@ from ..inputs.backgrounds import Background, model_input_maker
 from ..inputs.datasets import Dataset
 from ..inputs.imputation import ImputedRow, LinearImputer
 from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow, lock_of
-from ..maskers import Superpixels
+from ..maskers import Superpixels, TextSegments
 from ..shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
 from .game_choice import table_and_background
 
@@ -78,9 +78,9 @@ def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> 
     """Return the function that builds the masked row of an index."""
     if type(masker) is shap.maskers.Fixed:
         return lambda row: MaskedRow(_inputs(datasets, row))
-    if isinstance(masker, Superpixels):
-        images = datasets[0].values
-        return lambda row: masker.row(images[row], f"X, row {row_number(row)},")
+    if isinstance(masker, (Superpixels, TextSegments)):
+        values = datasets[0].values
+        return lambda row: masker.row(values[row], f"X, row {row_number(row)},")
     if type(masker) is shap.maskers.Composite:
         return _joint(masker, datasets, is_module)
     if type(masker) is shap.maskers.Impute:
@@ -217,9 +217,15 @@ def _check_readable(row: MaskedRow, index: int) -> None:
     except Exception as error:
         if isinstance(row, MaskerRow) and not row.is_own:
             raise
+        remedy = "An empty text has no tokens to explain."
+        if error.args == ("offset_mapping",):  # a KeyError of slow tokenizers of transformers 5
+            remedy = (
+                "shap's Text masker needs a tokenizer that returns where tokens are in the text, a "
+                "fast one in transformers. shap_ext.maskers.TextSegments needs none."
+            )
         raise InvalidArgumentError(
             f"X, row {row_number(index)}: the masker cannot read {_brief(row.inputs)} "
-            f"({type(error).__name__}: {error}). An empty text has no tokens to explain."
+            f"({type(error).__name__}: {error}). {remedy}"
         ) from error
 
 

@@ -1,8 +1,8 @@
 """shap's plots with error bars, for Explanations that have bounds.
 
 A function with the name of a plot of shap takes its arguments, calls it, and draws the intervals on
-its axes. `interactions`, `comparison` and `convergence` are plots of our own. The Explanation needs
-bounds: `explainer(X, error_bounds=True)`.
+its axes. `interactions`, `comparison`, `convergence` and `series` are plots of our own. The
+Explanation needs bounds: `explainer(X, error_bounds=True)`.
 
 An Explanation has an interval for each attribution, but not how their errors correlate. Sums over
 features, and means over rows, have the largest error that any correlation allows: the sum, or
@@ -17,6 +17,7 @@ from .decision_plot import decision
 from .image_plot import image
 from .interaction_plot import heatmap, interactions
 from .scatter_plot import scatter
+from .series_plot import series
 from .text_plot import text
 from .waterfall_plot import waterfall
 
@@ -30,6 +31,7 @@ __all__ = [
     "image",
     "interactions",
     "scatter",
+    "series",
     "text",
     "waterfall",
 ]

@@ -10,13 +10,13 @@ import torch
 from captum.attr import FeatureAblation, TextTemplateInput, TextTokenInput
 
 from captum_ext import Exact, LLMAttribution, OddGP, RandomOrder
-from captum_ext.games import language_models as passes
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ModelOutputError,
     ShapleyExtWarning,
 )
+from shapley_adapters.language_models import causal_model
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.interaction_oracles import matrix_of, pair_interactions
 from tests.helpers.language_models import (
@@ -76,9 +76,10 @@ def long_prompt():
 # The numbers
 
 
-@each_kind
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("per_pass", [None, 3])
+@pytest.mark.parametrize(
+    ("kind", "side", "per_pass"),
+    [("gpt2", "left", None), ("gpt2", "right", 3), ("llama", "left", 3), ("llama", "right", None)],
+)
 def test_prompts_of_several_lengths_are_read_as_if_alone(kind, side, per_pass):
     model = transformer(kind)
     sizes = prompts_of_passes(model)
@@ -114,8 +115,9 @@ def test_two_hundred_prompts_take_at_most_thirty_passes():
         assert_equal(other.token_attr, results[0].token_attr.double())
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@each_kind
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("gpt2", torch.float16), ("llama", torch.bfloat16)], ids=str
+)
 def test_half_precision(kind, dtype):
     model, tokenizer = transformer(kind).to(dtype), fast_tokenizer()
     result = LLMAttribution(Exact(model), tokenizer).attribute(passages(), TARGET)
@@ -133,7 +135,7 @@ def test_half_precision(kind, dtype):
 def test_passes_are_split_where_logits_would_fill_the_memory(monkeypatch):
     model, tokenizer = transformer("gpt2"), fast_tokenizer()
     whole = LLMAttribution(Exact(model), tokenizer).attribute(passages(), TARGET)
-    monkeypatch.setattr(passes, "_MOST_LOGITS", 2 * len(WORDS) * len(TARGET.split()))
+    monkeypatch.setattr(causal_model, "_MOST_LOGITS", 2 * len(WORDS) * len(TARGET.split()))
     sizes = prompts_of_passes(model)
     split = LLMAttribution(Exact(model), tokenizer).attribute(passages(), TARGET)
     assert max(sizes) <= 2  # without logits_to_keep, all tokens have logits
@@ -413,7 +415,7 @@ def test_dropout_is_warned_of():
 
 @pytest.mark.skipif(not hasattr(captum.attr, "RemoteLLMAttribution"), reason="new in captum 0.9")
 def test_models_behind_an_interface_give_no_logits():
-    from captum_ext.captum_tools.language_models import RemoteLLMAttribution
+    from captum_ext import RemoteLLMAttribution
 
     class Provider:
         def get_logprobs(self, input_prompt, target_str, tokenizer=None):

@@ -16,9 +16,9 @@ from captum.attr import (
 )
 from captum.attr import TextTokenInput as _TextTokenInput
 
-from captum_ext import Exact, LLMAttribution, RandomOrder, Shear, SimShap
-from captum_ext.captum_tools import language_models
+from captum_ext import Exact, LLMAttribution, RandomOrder, RemoteLLMAttribution, Shear, SimShap
 from shapley_adapters.errors import BudgetError, InvalidArgumentError, ShapleyExtWarning
+from shapley_adapters.remote import remote_model
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.estimator_table import ESTIMATORS
 from tests.helpers.language_models import (
@@ -279,21 +279,64 @@ def test_trials_that_would_be_equal_are_warned_of():
     torch.testing.assert_close(twice.seq_attr, once.seq_attr, **EXACT)
 
 
-@pytest.mark.skipif(not hasattr(captum.attr, "RemoteLLMAttribution"), reason="new in captum 0.9")
-def test_models_behind_an_interface():
-    class Provider:
-        def get_logprobs(self, input_prompt, target_str, tokenizer=None):
-            ids = TOKENIZER.encode(input_prompt, add_special_tokens=False)
-            return log_probabilities(ids, target_str)[1:].tolist()
+class Provider:
+    """A model behind an interface whose first calls fail."""
 
-    theirs = captum.attr.RemoteLLMAttribution
-    explainer = language_models.RemoteLLMAttribution(
-        Exact(theirs.placeholder_model), TOKENIZER, Provider()
-    )
-    assert isinstance(explainer, theirs)
+    def __init__(self, n_failures=0):
+        self.n_failures, self.n_calls = n_failures, 0
+
+    def get_logprobs(self, input_prompt, target_str, tokenizer=None):
+        self.n_calls += 1
+        if self.n_calls <= self.n_failures:
+            raise ConnectionError("lost")
+        ids = TOKENIZER.encode(input_prompt, add_special_tokens=False)
+        return log_probabilities(ids, target_str)[1:].tolist()
+
+
+class Writer(Provider):
+    def generate(self, prompt, max_new_tokens=3, **_):
+        return " ".join(TARGET.split()[:max_new_tokens])
+
+
+of_remote_models = pytest.mark.skipif(
+    not hasattr(captum.attr, "RemoteLLMAttribution"), reason="new in captum 0.9"
+)
+
+
+def remote(provider, kind=RemoteLLMAttribution, method: Any = Exact, **options):
+    placeholder: Any = captum.attr.RemoteLLMAttribution.placeholder_model
+    return kind(method(placeholder), TOKENIZER, provider, **options)
+
+
+@of_remote_models
+def test_models_behind_an_interface(monkeypatch, tmp_path):
+    monkeypatch.setattr(remote_model, "_FIRST_WAIT", 1e-3)
+    provider = Provider(n_failures=2)
+    memory = {"memory": tmp_path / "paid", "name": "tiny"}
+    explainer = remote(provider, concurrency=2, cost=0.5, **memory)
+    assert isinstance(explainer, captum.attr.RemoteLLMAttribution)
     result = explainer.attribute(text_tokens(), TARGET)
-    wanted = by_hand()
-    torch.testing.assert_close(result.token_attr, wanted[1:], **EXACT)
+    torch.testing.assert_close(result.token_attr, by_hand()[1:], **EXACT)
+    usage = result.estimate.usage
+    assert usage.retries == 2 and usage.calls == provider.n_calls
+    assert usage.money == 0.5 * usage.rows == 0.5 * 2**4
+    again = remote(provider, **memory).attribute(text_tokens(), TARGET)
+    assert torch.equal(again.token_attr, result.token_attr)
+    assert again.estimate.usage.calls == 0
+    theirs = remote(Provider(), captum.attr.RemoteLLMAttribution, ShapleyValues).attribute(
+        text_tokens(), TARGET
+    )
+    torch.testing.assert_close(result.token_attr.float(), theirs.token_attr, rtol=0, atol=1e-5)
+
+
+@of_remote_models
+def test_remote_models_write_a_target_where_none_is_given():
+    result = remote(Writer()).attribute(text_tokens(), gen_args={"max_new_tokens": 2})
+    torch.testing.assert_close(result.token_attr, by_hand(target="a mat")[1:], **EXACT)
+    with pytest.raises(InvalidArgumentError, match=r"no method generate.*target="):
+        remote(Provider()).attribute(text_tokens())
+    with pytest.raises(TypeError, match="concurency"):
+        remote(Provider(), concurency=2)
 
 
 def test_results_can_be_drawn():
@@ -307,8 +350,7 @@ def test_results_can_be_drawn():
 # Models of transformers
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-@pytest.mark.parametrize("target", ["mat", TARGET])
+@pytest.mark.parametrize(("kind", "target"), [("gpt2", TARGET), ("llama", "mat")])
 @pytest.mark.parametrize("method", [Exact, RandomOrder, Shear, ShapleyValues])
 def test_models_of_transformers_as_documented(kind, target, method):
     """With captum's defaults, through its own methods, too: its cache would be wrong."""

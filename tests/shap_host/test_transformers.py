@@ -8,6 +8,8 @@ import pytest
 import shap
 
 import shap_ext  # it makes shap know the algorithms
+from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
+from tests.helpers.brute_force import shapley_values
 from tests.helpers.tolerances import Tolerances
 from tests.shap_host.test_text import values_by_oracle
 
@@ -61,7 +63,38 @@ def tokenizer(*, with_special_tokens=True):
     )
 
 
-def classifier():
+PIECES = [*WORDS[:5], "un", "##hap", "##py", "film", "##s", "is", "not", "go", "##od", "."]
+
+
+def word_pieces():
+    """Return a tokenizer of WordPiece with offsets, in the style of BERT."""
+    inner = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({w: i for i, w in enumerate(PIECES)}, unk_token="[UNK]")
+    )
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    inner.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="[PAD]", unk_token="[UNK]", **names
+    )
+
+
+def byte_pairs():
+    """Return a tokenizer of byte pairs, in the style of GPT-2."""
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE())
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=275,
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    inner.train_from_iterator(["unhappy films is not good ."] * 3, trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
+
+
+def classifier(*, top_k=None, **options):
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=len(WORDS),
@@ -72,10 +105,11 @@ def classifier():
         initializer_range=1.0,
         id2label={0: "neg", 1: "neu", 2: "pos"},
         label2id={"neg": 0, "neu": 1, "pos": 2},
+        max_position_embeddings=16,
     )
     network = transformers.BertForSequenceClassification(config).eval().double()
     return transformers.pipeline(
-        "text-classification", model=network, tokenizer=tokenizer(), top_k=None
+        "text-classification", model=network, tokenizer=tokenizer(), top_k=top_k, **options
     )
 
 
@@ -257,3 +291,97 @@ def test_pipelines_equal_the_networks_they_wrap():
     own = shap.Explainer(by_hand, pipeline.tokenizer, algorithm="shear", seed=0)(TEXTS)
     for one, other in zip(sv.values, own.values, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
+# Tokenizers of transformers, and how absent tokens are masked
+
+
+def score(texts):
+    """Return a score of texts in which their pieces interact."""
+    return np.array([len(text) + 2.0 * text.count("[MASK]") * ("hap" in text) for text in texts])
+
+
+@pytest.mark.parametrize("mask_token", [None, "...", "[MASK]"])
+@pytest.mark.parametrize("collapse", [True, False, "auto"])
+@pytest.mark.parametrize("build", [word_pieces, byte_pairs])
+def test_tokens_are_masked_as_written_here(build, collapse, mask_token):
+    """Pieces by the offsets of the tokenizer; absent ones, or runs of them, by the mask token."""
+    text, words = "unhappy films is not good", build()
+    offsets = words(text, return_offsets_mapping=True)["offset_mapping"]
+    spans = [span for span in offsets if span[0] < span[1]]  # without [CLS] and [SEP]
+    ends = [*(start for start, _ in spans[1:]), len(text)]
+    pieces = [text[start : max(own, end)] for (start, own), end in zip(spans, ends, strict=True)]
+    mark = mask_token or ("[MASK]" if build is word_pieces else "...")
+    joins = collapse is True or (collapse == "auto" and (mask_token or build is byte_pairs))
+
+    def value(coalition):
+        parts, was_masked = [], False
+        for place, piece in enumerate(pieces):
+            if place in coalition:
+                parts.append(piece)
+            elif not (joins and was_masked):
+                parts.append(f" {mark}")
+            was_masked = place not in coalition
+        return score([" ".join("".join(parts).split())])[0]
+
+    masker = shap.maskers.Text(words, mask_token=mask_token, collapse_mask_token=collapse)
+    sv = shap.Explainer(score, masker, algorithm="enumeration")([text])
+    inside = slice(1, -1) if build is word_pieces else slice(None)
+    wanted = shapley_values(len(pieces), value)
+    np.testing.assert_allclose(sv.values[0][inside], wanted, rtol=0, atol=1e-10)
+    assert list(sv.data[0])[inside] == pieces
+
+
+def test_slow_tokenizers_without_offsets_are_refused():
+    class Slow(transformers.PreTrainedTokenizer):  # type: ignore[name-defined]
+        def __init__(self):
+            self.words = {word: i for i, word in enumerate(WORDS)}
+            super().__init__(mask_token="[MASK]", unk_token="[UNK]")
+
+        vocab_size = len(WORDS)
+
+        def get_vocab(self):
+            return dict(self.words)
+
+        def _tokenize(self, text, **_):
+            return text.split()
+
+        def _convert_token_to_id(self, token):
+            return self.words[token]
+
+        def _convert_id_to_token(self, index):
+            return WORDS[index]
+
+    masker = shap.maskers.Text(Slow())
+    if int(transformers.__version__.split(".")[0]) >= 5:
+        with pytest.raises(InvalidArgumentError, match=r"X, row 0: .*TextSegments needs none"):
+            shap.Explainer(score, masker, algorithm="enumeration")(TEXTS)
+        return
+    sv = shap.Explainer(score, masker, algorithm="enumeration")(TEXTS)
+    wanted = values_by_oracle(masker, score, TEXTS[0])
+    np.testing.assert_allclose(sv.values[0], wanted, rtol=0, atol=1e-10)
+
+
+# What is known of pipelines before they are called
+
+
+def test_texts_longer_than_the_model_are_refused():
+    long = " ".join(["film"] * 15)  # and [CLS] and [SEP]
+    pipeline = classifier()
+    explainer = shap.Explainer(pipeline, algorithm="oddgp", seed=0)
+    with pytest.raises(InvalidArgumentError, match=r"row 1: the text has 17 tokens.* reads 16"):
+        explainer([TEXTS[0], long])
+    masker = shap.maskers.Text(pipeline.tokenizer, mask_token="... ...", collapse_mask_token=False)
+    explainer = shap.Explainer(pipeline, masker, algorithm="oddgp", seed=0)
+    with pytest.raises(InvalidArgumentError, match=r"masked text has 18 .*collapse_mask_token"):
+        explainer([" ".join(["film"] * 8)])
+    cut = shap.Explainer(classifier(truncation=True, max_length=8), algorithm="oddgp", seed=0)
+    sv = cut([" ".join(["film", "not"] * 4), long], max_evals=200)
+    assert np.abs(sv.values[1][7:]).max() < 1e-6
+    assert np.abs(sv.values[1][1:7]).max() > 1e-3
+
+
+def test_pipelines_that_leave_labels_out_are_warned_of():
+    explainer = shap.Explainer(classifier(top_k=1), algorithm="enumeration")
+    with pytest.warns(ShapleyExtWarning, match=r"1 of its 3 labels.*top_k=None"):
+        explainer(TEXTS[1:2])

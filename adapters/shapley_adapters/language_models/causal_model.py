@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -11,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from shapley_adapters.errors import InvalidArgumentError
+from ..errors import InvalidArgumentError
 
 Prompt: TypeAlias = str | Tensor | Mapping[str, Any]
-"""What captum's inputs make of a coalition: a text, tokens (1, L), or arguments of the model."""
+"""What a coalition becomes: a text, tokens (1, L), or arguments of the model."""
 
 _MOST_TOKENS, _MOST_LOGITS = 2**15, 2**28
 """Tokens and logits of one pass at most. A device that runs out of memory says so, and the batch is
@@ -47,12 +48,15 @@ class AnswersPrompts(Protocol):
     def log_probs(self, prompts: Sequence[Prompt], tokens: Tensor) -> Tensor:
         """Return the log-probability of each token of an answer, (P, T)."""
 
+    def generated(self, prompt: Prompt, options: Mapping[str, Any]) -> Tensor:
+        """Return the tokens that the model writes after one prompt, (T,)."""
+
     def texts(self, prompts: Sequence[Prompt], options: Mapping[str, Any]) -> list[str]:
         """Return the answer that the model writes to each prompt."""
 
 
 @dataclass
-class LanguageModel:
+class CausalLanguageModel:
     """A causal language model with the interface of transformers.
 
     An answer is read together with its prompt (teacher forcing), so that all its tokens take one
@@ -106,14 +110,15 @@ class LanguageModel:
     def _check_length(self, length: int, n_tokens: int) -> None:
         if length == 0:
             raise InvalidArgumentError(
-                "inp has no token left where its parts are absent, but a model predicts each token "
-                "from those before. Give the absent parts a text (baselines=), let the template "
-                "begin with some text, or use a tokenizer that adds a start token."
+                "The prompt has no token left where its parts are absent, but a model predicts "
+                "each token from those before. Let a text stand for absent parts (baselines= in "
+                "captum, mask_token= in shap) or around them (template=), or use a tokenizer that "
+                "adds a start token."
             )
         needed = length + max(0, n_tokens - 1)  # nothing follows the last token
         if self._n_positions is not None and needed > self._n_positions:
             raise InvalidArgumentError(
-                f"inp has {length} tokens and the target {n_tokens}, which need {needed} "
+                f"The prompt has {length} tokens and the target {n_tokens}, which need {needed} "
                 f"positions; the model has {self._n_positions} (max_position_embeddings). Shorten "
                 "the prompt or the target."
             )
@@ -218,3 +223,14 @@ class LanguageModel:
         at = firsts.to(logits.device)[:, None] + steps - (n_read - logits.shape[1])
         chosen: Tensor = logits[torch.arange(len(rows), device=logits.device)[:, None], at]
         return chosen if chosen.dtype == torch.float64 else chosen.float()
+
+
+@contextmanager
+def seeded(seed: int | None, device: torch.device | None) -> Iterator[None]:
+    """Let answers that are sampled on a device follow from a seed, if there is one."""
+    if seed is None:
+        yield
+        return
+    with torch.random.fork_rng([device] if device is not None and device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,1 @@
+"""Language models that answer prompts: their passes, and scores of their answers."""

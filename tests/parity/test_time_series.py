@@ -1,0 +1,199 @@
+"""Time series by windows and channels, in both hosts: labels, numbers by hand, and plots."""
+
+import numpy as np
+import pytest
+
+from shapley_adapters import windows
+from shapley_adapters.errors import InvalidArgumentError
+from tests.helpers.brute_force import shapley_values
+from tests.helpers.optional import HAS_TORCH
+
+shap = pytest.importorskip("shap")
+import shap_ext  # noqa: E402
+
+SERIES = np.random.default_rng(0).normal(size=(9, 2))
+MEAN = np.array([[0.5, -1.0]])
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "wanted"),
+    [
+        ((5, 2), {"width": 2}, [[0, 1], [0, 1], [2, 3], [2, 3], [4, 5]]),
+        ((4, 2), {"width": 3, "offset": 2}, [[0, 1], [0, 1], [2, 3], [2, 3]]),
+        ((3, 2), {}, [[0, 1]] * 3),
+        ((5,), {"width": 2, "offset": 1}, [0, 1, 1, 2, 2]),
+        ((5,), {"change_points": [1, 4]}, [0, 1, 1, 1, 2]),
+        ((2, 3), {"width": 2, "channels_last": False}, [[0, 0, 2], [1, 1, 3]]),
+        ((2, 3), {"width": 1, "channels": "together"}, [[0, 0, 0], [1, 1, 1]]),
+        ((2, 3), {"width": 1, "channels": ["acc", "gyro", "acc"]}, [[0, 1, 0], [2, 3, 2]]),
+    ],
+)
+def test_labels(shape, options, wanted):
+    assert windows(shape, **options).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "message"),
+    [
+        ((1, 5, 2), {}, r"x.shape\[1:\]"),
+        ((5,), {"width": 6}, "width may be up to 5"),
+        ((5,), {"width": 2, "offset": 2}, "offset must be less"),
+        ((5,), {"width": 0}, "width"),
+        ((5,), {"change_points": [2, 2]}, "rise, from 1 to 4.*empty"),
+        ((5,), {"change_points": [5]}, "rise, from 1 to 4"),
+        ((5,), {"change_points": [0.5]}, "whole numbers"),
+        ((5,), {"change_points": [2], "width": 2}, "leave width and offset out"),
+        ((5, 2), {"channels": ["a"]}, "1 names, but the series has 2"),
+        ((5, 2), {"channels": "joint"}, "'apart', 'together'"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(shape, options, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        windows(shape, **options)
+
+
+def model(x):
+    """Return a score of series, (N, times, channels), in which windows and channels interact."""
+    first = np.tanh(x[..., 0] @ np.linspace(-1, 1, 9))
+    return first * np.cos(x[..., 1].sum(axis=1)) + x[:, -1, 0] ** 2 + x[:, 4, 1]
+
+
+def by_hand(labels):
+    """Return the Shapley value of each label."""
+
+    def value(coalition):
+        present = np.isin(labels, list(coalition))
+        return model(np.where(present, SERIES, MEAN)[None])[0]
+
+    return shapley_values(labels.max() + 1, value)
+
+
+LABELS = {
+    "fixed": windows(SERIES.shape, 4),
+    "change points": windows(SERIES.shape, change_points=[2, 7], channels="together"),
+    "channels": windows(SERIES.shape),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_windows_through_shap(labels):
+    background = np.broadcast_to(MEAN, SERIES.shape)
+    masker = shap_ext.maskers.Superpixels(labels, background)
+    sv = shap.Explainer(model, masker, algorithm="enumeration")(SERIES[None])
+    sums = np.bincount(labels.ravel(), sv.values[0].ravel())
+    np.testing.assert_allclose(sums, by_hand(labels), rtol=0, atol=1e-10)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_windows_through_captum(labels):
+    torch, captum_ext = pytest.importorskip("torch"), pytest.importorskip("captum_ext")
+    attributions = captum_ext.Exact(lambda x: torch.from_numpy(model(x.numpy()))).attribute(
+        torch.from_numpy(SERIES[None]),
+        baselines=torch.from_numpy(np.broadcast_to(MEAN, SERIES.shape).copy())[None],
+        feature_mask=torch.as_tensor(labels)[None],
+    )
+    np.testing.assert_allclose(attributions[0], by_hand(labels)[labels], rtol=0, atol=1e-10)
+
+
+def test_sliding_windows_are_means_over_offsets():
+    explanations = []
+    for offset in range(3):
+        labels = windows(SERIES.shape, 3, offset=offset, channels="together")
+        masker = shap_ext.maskers.Superpixels(labels, 0.0)
+        explainer = shap.Explainer(model, masker, algorithm="randomorder", seed=offset)
+        explanations.append(explainer(SERIES[None], max_evals=12, error_bounds=True))
+    mean = sum(explanations[1:], explanations[0]) / 3
+    ends = model(SERIES[None]) - model(0 * SERIES[None])
+    assert mean.values.sum() == pytest.approx(ends[0], abs=1e-10)
+    errors = [explanation.error_std for explanation in explanations]
+    np.testing.assert_allclose(mean.error_std, np.sqrt(np.sum(np.square(errors), axis=0)) / 3)
+
+
+# Plots
+
+
+def bars_of(axes):
+    """Return the heights, widths and ends of the error bars of each panel."""
+    _, bars = axes.containers  # the first ones are the error bars
+    segments = bars.errorbar.lines[2][0].get_segments()
+    heights = [patch.get_height() for patch in bars]
+    widths = [patch.get_width() for patch in bars]
+    return heights, widths, np.array(segments)[:, :, 1]
+
+
+def explained(labels, **options):
+    masker = shap_ext.maskers.Superpixels(labels, 0.0)
+    explainer = shap.Explainer(model, masker, algorithm="randomorder", seed=0)
+    return explainer(SERIES[None], max_evals=20, error_bounds=True, **options), explainer
+
+
+def test_plots_of_shap_have_a_bar_for_each_window():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    labels = windows(SERIES.shape, 4)
+    sv, explainer = explained(labels)
+    estimate = explainer.last_estimate
+    lower, upper = estimate.interval(0.9)
+    figure = shap_ext.plots.series(
+        sv[0], labels, x_values=np.arange(9) / 2, channel_labels=["a", "b"], level=0.9, show=False
+    )
+    for channel in range(2):
+        heights, widths, ends = bars_of(figure.axes[channel])
+        players = [channel, 2 + channel, 4 + channel]
+        np.testing.assert_allclose(heights, estimate.values[0, players, 0], atol=1e-12)
+        np.testing.assert_allclose(widths, [2, 2, 0.5])
+        np.testing.assert_allclose(ends[:, 0], lower[0, players, 0], atol=1e-12)
+        np.testing.assert_allclose(ends[:, 1], upper[0, players, 0], atol=1e-12)
+    assert [axes.get_ylabel() for axes in figure.axes[2:]] == ["a", "b"]
+    plt.close(figure)
+    figure = shap_ext.plots.series(sv[0], show=False)
+    heights, widths, _ = bars_of(figure.axes[0])  # without labels: of each time
+    np.testing.assert_allclose(heights, estimate.values[0, [0, 2, 4], 0] / [4, 4, 1], atol=1e-12)
+    assert widths == [4, 4, 1]
+    plt.close(figure)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_plots_of_captum_have_a_bar_for_each_window(channels_last):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    torch, captum_ext = pytest.importorskip("torch"), pytest.importorskip("captum_ext")
+    series = torch.from_numpy(SERIES if channels_last else SERIES.T.copy())[None]
+
+    def forward(x):
+        return torch.from_numpy(model(x.numpy() if channels_last else x.mT.numpy()))
+
+    labels = windows(series.shape[1:], 4, channels_last=channels_last)
+    method = captum_ext.RandomOrder(forward, seed=0)
+    attributions, errors = method.attribute(
+        series,
+        feature_mask=torch.as_tensor(labels)[None],
+        n_samples=20,
+        return_standard_error=True,
+    )
+    options = {"channels_last": channels_last, "title": "a", "use_pyplot": False}
+    figure, axes = captum_ext.visualize_timeseries_attr_with_error(
+        attributions[0], errors[0], series[0], **options
+    )
+    for channel, panel in enumerate(axes):
+        heights, widths, ends = bars_of(panel)
+        values = method.last_estimate.values[0, [channel, 2 + channel, 4 + channel], 0]
+        np.testing.assert_allclose(heights, values, atol=1e-12)
+        np.testing.assert_allclose(widths, [4, 4, 1])
+        np.testing.assert_allclose(ends.mean(axis=1), values, atol=1e-12)
+        assert (ends[:, 1] > ends[:, 0]).all()
+    plt.close(figure)
+
+
+def test_plots_refuse_what_is_no_series():
+    sv, _ = explained(windows(SERIES.shape, 4))
+    for options, message in (
+        ({"x_values": np.zeros(9)}, "9 numbers that rise"),
+        ({"channel_labels": ["a"]}, "1 names for 2 channels"),
+        ({"labels": np.zeros((9, 1), dtype=int)}, r"shape of the series, \(9, 2\)"),
+        ({"axes": [None]}, "one of the axes for each of the 2 channels"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            shap_ext.plots.series(sv[0], show=False, **options)
+    with pytest.raises(InvalidArgumentError, match=r"explanation\[0\]"):
+        shap_ext.plots.series(sv, show=False)
