@@ -168,7 +168,7 @@ def test_a_batch_that_failed_has_the_answers_before_the_failure(has_memory, tmp_
     """All evaluations of the row are one batch."""
     stops = Ends(2 * 5 + 300, ValueError("quota"))
     arguments = {"memory": tmp_path / "paid.db", "name": "a"} if has_memory else {}
-    model = shap_ext.RemoteModel(stops, rows_per_call=4, concurrency=3, **arguments)
+    model = shap_ext.RemoteModel(stops, rows_per_call=4, concurrency=32, **arguments)
     explainer = shap_ext.RandomOrderExplainer(model, BACKGROUND, seed=0)
     partial = ended(explainer, ROWS[:1], error=RemoteCallError, max_evals=180)
     n = int(partial.estimate.evaluations[0])
