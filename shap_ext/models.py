@@ -11,7 +11,6 @@ import shap
 
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.errors import InvalidArgumentError
-from shapley_adapters.games.batch_sizes import FIRST_ROWS
 from shapley_adapters.model_usage import Usage
 
 from .shap_internals import SavedByArguments
@@ -135,9 +134,9 @@ class LanguageModel(SavedByArguments, shap.models.TeacherForcing):  # type: igno
         return getattr(self._model, "usage", None)
 
     @property
-    def rows_at_once(self) -> int:
-        """The prompts of a first batch."""
-        return int(getattr(self._model, "rows_at_once", FIRST_ROWS))
+    def rows_at_once(self) -> int | None:
+        """The prompts that keep a model behind an interface busy; None for others."""
+        return getattr(self._model, "rows_at_once", None)
 
     def text_generate(self, text: str) -> npt.NDArray[np.intp]:
         """Return the tokens that the model writes after a prompt, (1, T)."""

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shapley_adapters.games.batch_sizes import FIRST_ROWS
 from shapley_adapters.language_models.answers import AnswerScorer
 from shapley_adapters.language_models.causal_model import Prompt
 from shapley_adapters.model_usage import Usage
@@ -56,9 +55,9 @@ class AnswerScores:
         return getattr(self.scorer.model, "usage", None)
 
     @property
-    def rows_at_once(self) -> int:
-        """The prompts of a first batch."""
-        return int(getattr(self.scorer.model, "rows_at_once", FIRST_ROWS))
+    def rows_at_once(self) -> int | None:
+        """The prompts that keep a model behind an interface busy; None for others."""
+        return getattr(self.scorer.model, "rows_at_once", None)
 
     @torch.no_grad()
     def __call__(self, presence: Tensor) -> Tensor:

@@ -163,6 +163,26 @@ def test_remote_models_leave_what_came_before():
     assert partial.estimate.usage.calls > 100
 
 
+@pytest.mark.parametrize("has_memory", [False, True])
+def test_a_batch_that_failed_has_the_answers_before_the_failure(has_memory, tmp_path):
+    """All evaluations of the row are one batch."""
+    stops = Ends(2 * 5 + 300, ValueError("quota"))
+    arguments = {"memory": tmp_path / "paid.db", "name": "a"} if has_memory else {}
+    model = shap_ext.RemoteModel(stops, rows_per_call=4, concurrency=32, **arguments)
+    explainer = shap_ext.RandomOrderExplainer(model, BACKGROUND, seed=0)
+    partial = ended(explainer, ROWS[:1], error=RemoteCallError, max_evals=180)
+    n = int(partial.estimate.evaluations[0])
+    assert 40 <= n <= 62  # five rows of the model each, in whole orders
+    n_calls = model.usage.calls
+    whole = shap_ext.RandomOrderExplainer(curved, BACKGROUND, seed=0)
+    whole(ROWS[:1], max_evals=n)
+    np.testing.assert_allclose(
+        partial.estimate.values, whole.last_estimate.values, rtol=0, atol=1e-12
+    )
+    assert model.usage.calls == n_calls
+    assert partial.result.error_std is not None
+
+
 def test_workers_leave_the_rows_of_finished_chunks():
     many = np.random.default_rng(1).normal(size=(400, 9))
 

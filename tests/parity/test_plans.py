@@ -163,6 +163,10 @@ def test_what_best_may_choose_is_said():
     assert "may take another candidate" in plan.note
     assert "all 2^11 coalitions" in plan.note
     assert plan.evaluations.tolist() == [500, 2**10, 500]
+    model = shap_ext.RemoteModel(never)
+    on_part = shap_ext.BestExplainer(model, BACKGROUND, seed=0).plan(ROWS)
+    assert "may take another candidate" in on_part.note
+    assert (on_part.model_rows[[0, 2]] <= 500 * len(BACKGROUND) / 2).all()
 
 
 def test_a_memory_makes_the_plan_cheaper(tmp_path):

@@ -230,7 +230,8 @@ class Evaluator:
     ) -> list[ValueArray]:
         """Return the values of each request, (R, C, K), evaluated together.
 
-        Values are added to `arrived` batch by batch, so that an error loses none before it.
+        Values are added to `arrived` batch by batch, so that an error loses none before it. Those
+        that it holds already are the first ones, and are not evaluated again.
         """
         counts = [request.n_pairs for request in requests]
         ends = np.cumsum(counts)
@@ -238,7 +239,8 @@ class Evaluator:
         if sum(counts) == 0:
             return [np.zeros((len(request.rows), 0, 0)) for request in requests]
         flat: list[ValueArray] = [] if arrived is None else arrived
-        batches = Batches(int(ends[-1]), self._size_at(requests, ends))
+        n_arrived = sum(map(len, flat))
+        batches = Batches(int(ends[-1]), self._size_at(requests, ends), n_arrived)
         for start, stop in batches:
             pieces = [
                 request.pairs(int(max(start, first) - first), int(min(stop, end) - first))
@@ -335,19 +337,20 @@ class Evaluator:
 
 @dataclass
 class Batches:
-    """The first and the last index of each batch over `total` items, of the size at its start.
+    """The first and the last index of each batch from `first` to `total`, of the size at its start.
 
     If memory runs out, the batch is halved and repeated; later batches have the smaller size, too.
     """
 
     total: int
     size_at: SizeAt
+    first: int = 0
     _n_of_batch: int = field(default=0, init=False)
     _smaller: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Yield the batches; the time until the next one is asked for is that of the batch."""
-        start = 0
+        start = self.first
         while start < self.total:
             size = self.size_at(start)
             self._n_of_batch, self._smaller = size.next_size(self.total - start), 0

@@ -13,7 +13,8 @@ from ..array_types import BoolArray, IntArray, ValueArray
 from ..errors import ShapleyExtError
 from ..estimators.exact import FullDesign
 from ..estimators.protocol import Solution
-from ..games.evaluation import Evaluator
+from ..games.evaluation import Evaluator, Request
+from ..remote.remote_model import answered_only
 from .designs import PendingRows
 from .result import Estimate
 from .settings import estimation_cost
@@ -21,6 +22,9 @@ from .solutions import solve_near_one
 
 if TYPE_CHECKING:
     from .run import Run
+
+_FEW_EVALUATIONS = 4
+"""Values that are looked up at a time among the answers of a remote model."""
 
 _NUMBERS = ("values", "standard_errors", "degrees_of_freedom", "value_errors")
 """Fields of an estimate that are NaN for rows without one."""
@@ -102,7 +106,7 @@ def complete_partial(
 def record_arrived(
     run: Run,
     pending: Sequence[PendingRows],
-    arrived: Sequence[ValueArray],
+    arrived: list[ValueArray],
     record: Callable[[PendingRows, IntArray | slice, Solution], None],
     evaluate: Evaluator,
 ) -> None:
@@ -111,9 +115,11 @@ def record_arrived(
     A row whose design is cut short has the estimate of the smaller design, as in a trace.
     """
     run.n_label_repeats = 0  # they would ask the model
+    requests = [of_group.request() for of_group in pending]
+    if getattr(run.game, "usage", None) is not None:
+        _add_answered(run, requests, arrived)
     flat = np.concatenate(arrived) if arrived else np.zeros((0, 1))
-    for of_group in pending:
-        request = of_group.request()
+    for of_group, request in zip(pending, requests, strict=True):
         counts = request.pairs_of_rows
         own = flat[: counts.sum()]
         flat = flat[len(own) :]
@@ -137,6 +143,17 @@ def record_arrived(
         for part in begun:
             with suppress(ShapleyExtError, ArithmeticError, np.linalg.LinAlgError):  # too few
                 _record_begun(run, part, record)
+
+
+def _add_answered(run: Run, requests: Sequence[Request], arrived: list[ValueArray]) -> None:
+    """Add the values of the batch that failed, as far as a remote model has answered its rows."""
+    evaluate = Evaluator(run.evaluated_game, batch_size=_FEW_EVALUATIONS)
+    token = answered_only.set(True)
+    try:
+        with suppress(ShapleyExtError):  # it ends at the first row without an answer
+            evaluate(requests, arrived)
+    finally:
+        answered_only.reset(token)
 
 
 def _record_begun(
