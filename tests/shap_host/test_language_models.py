@@ -253,6 +253,7 @@ def test_models_are_saved():
         ({}, ["cat"], "", "row 0: The answer has no token"),
         ({"template": None}, ["cat"], "a", "no token left where its parts are absent.*mask_token"),
         ({"contrast": "zebra"}, ["cat"], "a", "contrast has words"),
+        ({"contrast": "a"}, ["cat"], "a", "row 0: contrast must differ"),
     ],
 )
 def test_bad_input_is_refused_before_the_first_pass(options, texts, target, message):
