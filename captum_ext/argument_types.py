@@ -23,9 +23,10 @@ Baselines: TypeAlias = "Tensor | float | tuple[Tensor | float, ...] | Callable[.
 """Values of absent features, or a function that returns them."""
 
 Target: TypeAlias = (
-    "int | tuple[int, ...] | Tensor | Sequence[int] | Sequence[tuple[int, ...]] | None"
+    "int | tuple[int, ...] | Tensor | Sequence[int] | Sequence[tuple[int, ...]] | "
+    "Callable[[Tensor], Tensor] | None"
 )
-"""Which output is explained, for all examples or for each."""
+"""Which output is explained, for all examples or for each; or a function of the outputs."""
 
 FeatureMask: TypeAlias = "Tensor | tuple[Tensor, ...] | None"
 """Whole numbers that say which features form a group."""

@@ -427,7 +427,7 @@ class AmortizedAttribution(CoalitionAttribution):
         """
         tensors = checked_inputs(inputs)
         fitted = self._fitted()
-        target = checked_target(target, len(tensors[0]))
+        target = checked_target(target, len(tensors[0]), may_be_function=False)
         warn_in_training_mode(self.forward_func)
         call = self.checked_call(
             inputs, baselines, None, additional_forward_args, feature_mask, None

@@ -133,9 +133,11 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
             `BaselineDistribution`. For a distribution, the output is averaged over its rows, and an
             evaluation runs the forward function once per row. A callable is called once, with the
             inputs if it takes an argument, and may return any of these. Zero by default.
-        target : int, tuple, Tensor or list, optional
-            The output to explain, in any of captum's forms. Without it, all outputs are explained
-            at once.
+        target : int, tuple, Tensor, list or function, optional
+            The output to explain, in any of captum's forms. A function gets the outputs, (P, …),
+            of P rows, and returns what is explained, (P,) or (P, …), such as a difference of two
+            classes: `lambda outputs: outputs[:, 3] - outputs[:, 5]`. Without a target, all outputs
+            are explained at once.
         additional_forward_args : any, optional
             Further arguments of the forward function. Tensors whose first dimension is B have one
             entry per example. All others are passed unchanged, and so are arguments marked by

@@ -200,8 +200,6 @@ class LLMAttribution(NamedAttribution, captum.attr.LLMAttribution):  # type: ign
             tokens = answer_tokens(target, self.tokenizer)
         tokens = skip(tokens, given.get("skip_tokens"), self.tokenizer)
         check_answer("target", target, tokens, model)
-        if others is not None and others.tolist() == tokens.tolist():
-            raise InvalidArgumentError("contrast must differ from target; both are the same.")
         _check_pass(model, inp, max(len(tokens), 0 if others is None else len(others)))
         return AnswerScores(
             scorer=AnswerScorer(model, tokens, others, self.attr_target, gen_args),

@@ -39,7 +39,7 @@ class OutputSelection:
     Attributes
     ----------
     target
-        As captum takes it.
+        As captum takes it, or a function of the outputs.
     n_examples : int
         Number of examples.
     may_be_one_for_all : bool
@@ -99,11 +99,24 @@ class OutputSelection:
 
     def _target_of(self, output: Tensor, rows: IntArray) -> Tensor:
         target = self.target
+        if callable(target):
+            return _checked_result(target(output), len(rows))
         if isinstance(target, list):
             target = [target[r] for r in rows]
         elif isinstance(target, Tensor) and target.numel() > 1:
             target = target.to(output.device)[rows]
         return selected_targets(output, target, self.target)
+
+
+def _checked_result(result: object, n_rows: int) -> Tensor:
+    """Return the result of a user's function of the outputs."""
+    if isinstance(result, Tensor) and result.shape[:1] == (n_rows,):
+        return result
+    shape = f" {tuple(result.shape)}" if isinstance(result, Tensor) else ""
+    raise ModelOutputError(
+        f"target(outputs) must return a tensor with one entry for each of the {n_rows} rows of the "
+        f"outputs; it returned a {type(result).__name__}{shape}."
+    )
 
 
 def selected_targets(output: Tensor, target: Target, user_target: Target) -> Tensor:

@@ -174,11 +174,14 @@ def _are_finite(tensor: Tensor) -> Tensor:
     return at_least_half(tensor).isfinite().cpu()
 
 
-def checked_target(target: object, n_examples: int) -> Any:
+def checked_target(target: object, n_examples: int, *, may_be_function: bool = True) -> Any:
     """Return `target` if it has one of captum's forms and fits the number of examples.
 
-    NumPy's whole numbers become ints and its arrays become tensors, as captum's selection needs.
+    It may also be a function of the outputs. NumPy's whole numbers become ints and its arrays
+    become tensors, as captum's selection needs.
     """
+    if may_be_function and callable(target) and not isinstance(target, Tensor):
+        return target
     for entry in target if isinstance(target, (list, tuple)) else [target]:
         check_unmasked("target", entry)
     target = _without_numpy(target)
@@ -196,7 +199,8 @@ def checked_target(target: object, n_examples: int) -> Any:
             return target
     else:
         raise InvalidArgumentTypeError(
-            "target must be None, an int, a tuple, a list or a tensor of whole numbers; got "
+            "target must be None, an int, a tuple, a list or a tensor of whole numbers"
+            f"{', or a function of the outputs' if may_be_function else ''}; got "
             f"{type(target).__name__}."
         )
     raise InvalidArgumentError(

@@ -25,7 +25,7 @@ def check_pipeline(model: object, rows: Sequence[MaskedRow]) -> None:
         return
     pipeline = model.inner_model
     _warn_of_missing_labels(pipeline)
-    n_positions = _n_positions(pipeline)
+    n_positions = _n_positions(pipeline.model)
     if n_positions is None or getattr(pipeline, "_preprocess_params", {}).get("truncation"):
         return
     for index, row in enumerate(rows):
@@ -41,13 +41,24 @@ def check_pipeline(model: object, rows: Sequence[MaskedRow]) -> None:
                 )
 
 
-def _n_positions(pipeline: Any) -> int | None:
-    """Return how many tokens the model of a pipeline reads; None if it does not say."""
-    limits = (
-        getattr(pipeline.model.config, "max_position_embeddings", None),
-        getattr(pipeline.tokenizer, "model_max_length", None),  # some models keep positions
-    )
-    return min((int(limit) for limit in limits if limit is not None), default=None)
+def _n_positions(network: Any) -> int | None:
+    """Return how many tokens fit the table of positions of a network; None if it has none.
+
+    Networks with relative or rotary positions read longer texts, whatever their configuration says.
+    """
+    modules = network.named_modules() if hasattr(network, "named_modules") else ()
+    tables = [
+        module
+        for name, module in modules
+        if name.endswith(("position_embeddings", "embed_positions", "wpe"))
+        and hasattr(module, "weight")
+    ]
+    counts = []
+    for table in tables:
+        padding = getattr(table, "padding_idx", None)  # positions begin behind it, as in RoBERTa
+        first = getattr(table, "offset", 0 if padding is None else padding + 1)
+        counts.append(len(table.weight) - first)
+    return min(counts, default=None)
 
 
 def _warn_of_missing_labels(pipeline: Any) -> None:

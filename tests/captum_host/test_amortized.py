@@ -81,6 +81,8 @@ def test_baselines_that_differ_by_example_may_be_others(net):
 def test_targets_that_are_no_outputs_are_named(fitted):
     with pytest.raises(InvalidArgumentError, match=r"target=7 does not select.*\(3,\)"):
         fitted.attribute(examples(2, N), target=7)
+    with pytest.raises(InvalidArgumentTypeError, match="whole numbers; got function"):
+        fitted.attribute(examples(2, N), target=lambda outputs: outputs[:, 0])
 
 
 def test_attributions_sum_to_the_difference_of_the_outputs(net, fitted):

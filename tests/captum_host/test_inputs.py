@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from captum_ext import Exact, LeastSquares, RandomOrder, Shear
+from shapley_adapters.errors import ModelOutputError
 from tests.captum_host.networks import Recorder, examples, network, oracle
 from tests.helpers.tolerances import Tolerances
 
@@ -563,6 +564,36 @@ def test_targets_of_outputs_of_several_dimensions(method, name):
     (wanted,) = oracle(forward, (x,), (0 * x,))
     rows = torch.stack([wanted[i, a, b] for i, (a, b) in enumerate(chosen)])
     torch.testing.assert_close(made, rows, **EXACT)
+
+
+def log_odds(outputs):
+    """Return the log-odds of the second class, and a difference of two outputs."""
+    chances = outputs.softmax(dim=1)[:, 1]
+    return torch.stack([chances.logit(), outputs[:, 0] - outputs[:, 2]], dim=1)
+
+
+@every_method
+@pytest.mark.parametrize("per_eval", [None, 2])
+def test_functions_of_the_outputs_as_targets(method, per_eval):
+    net, x = network(4, 3), examples(3, 4)
+    options = {"method": method, "perturbations_per_eval": per_eval}
+    made = attributed(net, x, target=log_odds, **options)
+    (wanted,) = oracle(lambda z: log_odds(net(z)), (x,), (0 * x,))
+    torch.testing.assert_close(made, wanted, **EXACT)
+    made = attributed(net, x, target=lambda outputs: outputs[:, 0] - outputs[:, 2], **options)
+    torch.testing.assert_close(made, wanted[:, 1], **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (lambda outputs: outputs.mean(), r"one entry for each of the 2 rows.*a Tensor \(\)"),
+        (lambda outputs: 0.5, "one entry for each of the 2 rows.*float"),
+    ],
+)
+def test_functions_that_return_no_entry_for_each_row_are_refused(target, message):
+    with pytest.raises(ModelOutputError, match=message):
+        attributed(network(4, 3), examples(2, 4), method=Exact, target=target)
 
 
 @every_method

@@ -160,7 +160,8 @@ def test_feature_masks_join_tokens():
 
 
 @pytest.mark.skipif(not hasattr(captum.attr, "ImageMaskInput"), reason="new in captum 0.9")
-def test_images():
+@pytest.mark.parametrize("overlaps", [False, True])
+def test_images(overlaps):
     image_of = pytest.importorskip("PIL.Image").fromarray
     pixels = np.zeros((2, 3, 3), dtype=np.uint8)
     pixels[..., 0] = [[2, 4, 6], [3, 5, 7]]
@@ -169,9 +170,11 @@ def test_images():
         red = torch.as_tensor(np.array(image)[..., 0].astype(np.int64)).reshape(1, -1)
         return {"input_ids": red % len(WORDS)}
 
+    labels = torch.tensor([[0, 0, 1], [2, 2, 1]])
+    parts = [labels == 0, labels == 1, labels > 0]
     inp = captum.attr.ImageMaskInput(
         image_of(pixels),
-        mask=torch.tensor([[0, 0, 1], [2, 2, 1]]),
+        **({"mask_list": parts} if overlaps else {"mask": labels}),
         baseline=(0, 0, 0),
         processor_fn=to_ids,
     )

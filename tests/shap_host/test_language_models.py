@@ -1,6 +1,7 @@
 """Answers of language models through shap: the numbers by hand, the passes, chance, bad input."""
 
 import io
+import pickle
 import runpy
 from pathlib import Path
 from typing import Any
@@ -242,7 +243,9 @@ def test_models_are_saved():
     loaded: Any = shap.models.Model.load(stored)
     assert (loaded.template, loaded.seed) == ("the {}", 3)
     texts, answer = np.array(["cat sat", "dog"]), np.array(["on", "on"])
-    np.testing.assert_array_equal(loaded(texts, answer), model(texts, answer))
+    pickled = pickle.loads(pickle.dumps(model))
+    for other in (loaded, pickled):
+        np.testing.assert_array_equal(other(texts, answer), model(texts, answer))
 
 
 @pytest.mark.parametrize(
@@ -253,6 +256,7 @@ def test_models_are_saved():
         ({}, ["cat"], "", "row 0: The answer has no token"),
         ({"template": None}, ["cat"], "a", "no token left where its parts are absent.*mask_token"),
         ({"contrast": "zebra"}, ["cat"], "a", "contrast has words"),
+        ({"contrast": "a"}, ["cat"], "a", "row 0: contrast must differ"),
     ],
 )
 def test_bad_input_is_refused_before_the_first_pass(options, texts, target, message):

@@ -8,6 +8,7 @@ import pytest
 import shap
 
 import shap_ext  # it makes shap know the algorithms
+from shap_ext.inputs.pipelines import _n_positions
 from shapley_adapters.errors import InvalidArgumentError, ShapleyExtWarning
 from tests.helpers.brute_force import shapley_values
 from tests.helpers.tolerances import Tolerances
@@ -379,6 +380,32 @@ def test_texts_longer_than_the_model_are_refused():
     sv = cut([" ".join(["film", "not"] * 4), long], max_evals=200)
     assert np.abs(sv.values[1][7:]).max() < 1e-6
     assert np.abs(sv.values[1][1:7]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "n_positions"),
+    [
+        ("Roberta", {"max_position_embeddings": 14, "pad_token_id": 1}, 12),
+        ("Bart", {"max_position_embeddings": 12, "d_model": 16, "decoder_layers": 1}, 12),
+        ("DebertaV2", {"max_position_embeddings": 12, "position_biased_input": False}, None),
+    ],
+)
+def test_positions_are_counted_as_the_network_counts_them(kind, options, n_positions):
+    """Up to so many tokens run, and one more does not."""
+    sizes = {"vocab_size": len(WORDS), "hidden_size": 16, "intermediate_size": 16}
+    sizes |= {"num_hidden_layers": 1, "num_attention_heads": 2, "encoder_layers": 1}
+    config = getattr(transformers, f"{kind}Config")(**{**sizes, "eos_token_id": 3, **options})
+    network = getattr(transformers, f"{kind}ForSequenceClassification")(config).eval()
+    assert _n_positions(network) == n_positions
+    ids = torch.full((1, 13), 6)
+    ids[0, -1] = ids[0, 11] = 3
+    with torch.no_grad():
+        network(input_ids=ids[:, :12])
+        if n_positions is None:
+            network(input_ids=ids)
+        else:
+            with pytest.raises((IndexError, RuntimeError)):
+                network(input_ids=ids)
 
 
 def test_pipelines_that_leave_labels_out_are_warned_of():

@@ -67,6 +67,11 @@ class AnswerScorer:
         returns one number for each prompt.
     gen_args : dict
         How the model writes answers.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If both answers are the same.
     """
 
     model: AnswersPrompts
@@ -74,6 +79,10 @@ class AnswerScorer:
     contrast: Tensor | None
     score: Score
     gen_args: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        if self.contrast is not None and self.contrast.tolist() == self.target.tolist():
+            raise InvalidArgumentError("contrast must differ from target; both are the same.")
 
     @torch.no_grad()
     def __call__(self, prompts: Sequence[Prompt]) -> Tensor:

@@ -86,7 +86,7 @@ class CausalLanguageModel:
     def __post_init__(self) -> None:
         types = {p.dtype for p in self.model.parameters() if p.is_floating_point()}
         self.rounding = max((torch.finfo(dtype).eps for dtype in types), default=0.0)
-        self._parameters = inspect.signature(self.model.forward).parameters
+        self._parameters = frozenset(inspect.signature(self.model.forward).parameters)
         config: Any = getattr(self.model, "config", None)
         if getattr(config, "is_encoder_decoder", False):
             raise InvalidArgumentError(
