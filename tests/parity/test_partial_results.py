@@ -46,6 +46,8 @@ def ended(explainer, *args, error=KeyboardInterrupt, **options):
     with pytest.raises(error) as raised:
         explainer(*args, silent=True, **options)
     assert raised.value.partial is explainer.last_partial
+    if explainer.last_partial.result is not None and hasattr(raised.value, "add_note"):
+        assert "rows are finished" in raised.value.__notes__[-1]
     assert explainer.last_estimate is None
     return explainer.last_partial
 

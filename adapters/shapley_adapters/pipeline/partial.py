@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _FEW_EVALUATIONS = 4
 """Values that are looked up at a time among the answers of a remote model."""
 
+_UNSOLVED = (ShapleyExtError, ArithmeticError, np.linalg.LinAlgError)
+"""Errors of an estimate from the values so far. The user must see the error that ended the call."""
+
 _NUMBERS = ("values", "standard_errors", "degrees_of_freedom", "value_errors")
 """Fields of an estimate that are NaN for rows without one."""
 
@@ -128,11 +131,12 @@ def record_arrived(
         padded[: len(own)] = own
         values = request.values(padded)
         are_complete = n_arrived == counts
-        begun = []
+        begun: list[PendingRows] = []
         if are_complete.any():
             rows = np.flatnonzero(are_complete)
             complete = of_group.subset_rows(rows)
-            begun += run._finish_round(complete, values[rows], record, evaluate)
+            with suppress(*_UNSOLVED):
+                begun += run._finish_round(complete, values[rows], record, evaluate)
         for n_values in np.unique(n_arrived[~are_complete]).tolist():
             rows = np.flatnonzero(~are_complete & (n_arrived == n_values))
             part, new = of_group.subset_rows(rows), values[rows]
@@ -141,7 +145,7 @@ def record_arrived(
                 part = replace(part, values=known)
             begun.append(part)
         for part in begun:
-            with suppress(ShapleyExtError, ArithmeticError, np.linalg.LinAlgError):  # too few
+            with suppress(*_UNSOLVED):
                 _record_begun(run, part, record)
 
 
@@ -150,7 +154,7 @@ def _add_answered(run: Run, requests: Sequence[Request], arrived: list[ValueArra
     evaluate = Evaluator(run.evaluated_game, batch_size=_FEW_EVALUATIONS)
     token = answered_only.set(True)
     try:
-        with suppress(ShapleyExtError):  # it ends at the first row without an answer
+        with suppress(Exception):  # it ends at the first row without an answer
             evaluate(requests, arrived)
     finally:
         answered_only.reset(token)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..array_types import FloatArray, IntArray
-from ..errors import InvalidArgumentTypeError
+from ..errors import InvalidArgumentTypeError, ModelOutputError
 from ..model_usage import Usage
 from ..torch_support.tensor_arrays import array_of, is_tensor, tensor_beside
 from .model_rows import keys_of_rows, n_rows_of, new_rows, parts_of, rows_at
@@ -131,7 +131,13 @@ class StandIn:
         started = perf_counter()
         output = self.model(*rows_at(inputs, n_rows, asked))
         self._seconds_of_row = (perf_counter() - started) / len(asked)
-        self._shape = np.shape(array_of(output))[1:]
+        shape = np.shape(array_of(output))
+        if shape[:1] != (len(asked),):
+            raise ModelOutputError(
+                f"plan() needs a model that returns one entry for each row; for {len(asked)} rows, "
+                f"its output has shape {shape}."
+            )
+        self._shape = shape[1:]
 
     def _made_up(self, keys: list[bytes]) -> Any:
         words = np.frombuffer(b"".join(keys), dtype="<u8").reshape(len(keys), -1)[:, :1]
