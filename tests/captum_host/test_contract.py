@@ -131,6 +131,7 @@ def test_names_read_well():
         "LowComplexity": "Low Complexity",
         "OddGP": "Odd GP",
         "RandomOrder": "Random Order",
+        "RemoteLLMAttribution": "Remote LLM Attribution",
         "Shear": "SHEAR",
         "SimSemivalue": "Sim-Semivalue",
         "SimShap": "SimSHAP",

@@ -42,7 +42,7 @@ X = examples(3, N_FEATURES, dtype=torch.float32)
 DATA = examples(40, N_FEATURES, dtype=torch.float32, seed=9)
 
 # They wrap another attribution, and have tests of their own.
-WRAPPERS = {"LLMAttribution", "DataLoaderAttribution"}
+WRAPPERS = {"LLMAttribution", "RemoteLLMAttribution", "DataLoaderAttribution"}
 
 
 def of_two_inputs(a, b):

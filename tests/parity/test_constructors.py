@@ -15,7 +15,8 @@ import shap
 import shap_ext
 from tests.helpers.optional import HAS_TORCH, captum_ext
 
-CAPTUMS_OWN = {"DataLoaderAttribution", "LLMAttribution"}  # captum writes their constructors
+# captum writes their constructors
+CAPTUMS_OWN = {"DataLoaderAttribution", "LLMAttribution", "RemoteLLMAttribution"}
 WITHOUT_DRAWS = {
     *("EnumerationExplainer", "FastShapExplainer", "SimShapExplainer"),
     *("Exact", "FastShap", "SimShap"),
