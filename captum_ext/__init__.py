@@ -10,7 +10,7 @@ with required_packages("captum_ext needs captum and torch", extra="captum"):
 
 from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
 
-from . import criteria
+from . import conditional, criteria
 from .aggregates.ava import AVA
 from .aggregates.convex import Convex
 from .aggregates.methods import Centroid, LowComplexity, combine
@@ -75,6 +75,7 @@ __all__ = [
     "ValueFunction",
     "attribution_class",
     "combine",
+    "conditional",
     "criteria",
     "draw_graph",
     "superpixels",

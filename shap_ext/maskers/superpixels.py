@@ -1,4 +1,4 @@
-"""Maskers beside those of shap: images by superpixels."""
+"""Images masked by superpixels."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.superpixels import Segmentation, Segments, paint
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
-from .argument_types import Explanation
-from .inputs.datasets import packed
-from .inputs.image_backgrounds import check_background, fill_in, images_of_background
-from .inputs.masked_rows import Mask, MaskedInputs, MaskedRow, same
-
-__all__ = ["Superpixels"]
+from ..argument_types import Explanation
+from ..inputs.datasets import packed
+from ..inputs.image_backgrounds import check_background, fill_in, images_of_background
+from ..inputs.masked_rows import Mask, MaskedInputs, MaskedRow, same
 
 
 @dataclass(eq=False)
