@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
 from torch import Tensor
 
-from shapley_adapters.conditional.columns import checked_numbers
+from shapley_adapters.conditional import distributions as core
 from shapley_adapters.conditional.draws import (
     ConditionalDistribution,
     ConditionalDraws,
     checked_draws,
 )
-from shapley_adapters.conditional.gaussian import Gaussian as GaussianDistribution
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.torch_support.tensor_arrays import array_of
 
 from .inputs.baselines import Baselines
 from .inputs.checks import check_plain
 
-__all__ = ["ConditionalBaselines", "Gaussian"]
+__all__ = [
+    "Categorical",
+    "ConditionalBaselines",
+    "Copula",
+    "Empirical",
+    "Gaussian",
+    "Sampled",
+]
 
 
 class ConditionalBaselines:
@@ -37,13 +45,28 @@ class ConditionalBaselines:
     shape: tuple[int, ...]
     draws: ConditionalDraws
 
-    def _set(
+    are_rounded = True
+    """Whether whole numbers would round draws, because they are not all values of the data."""
+
+    def _fit(
         self,
         data: Tensor,
-        distribution: ConditionalDistribution,
+        fitted: Callable[[npt.NDArray[Any]], ConditionalDistribution],
         draws: int,
         seed: int | None,
     ) -> None:
+        """Fit a distribution to examples, flattened."""
+        if not isinstance(data, Tensor):
+            raise InvalidArgumentTypeError(
+                f"data must be a tensor of examples; got {type(data).__name__}. Convert it with "
+                "torch.as_tensor."
+            )
+        check_plain("data", data)
+        if data.dim() < 2 or len(data) == 0:
+            raise InvalidArgumentError(
+                f"data has shape {tuple(data.shape)}; a tensor of examples (N, …) is needed."
+            )
+        distribution = fitted(array_of(data).reshape(len(data), -1))
         self.shape = tuple(data.shape[1:])
         self.draws = checked_draws(distribution, data[0].numel(), draws, seed)
 
@@ -61,7 +84,7 @@ class ConditionalBaselines:
                 f"baselines, {type(self).__name__}, draws examples of the shape {self.shape}; "
                 f"inputs have the shape {shapes}. Pass one tensor of such examples."
             )
-        if not inputs[0].is_floating_point():
+        if self.are_rounded and not inputs[0].is_floating_point():
             raise InvalidArgumentTypeError(
                 f"inputs hold {inputs[0].dtype} numbers, to which draws would be rounded. Pass "
                 "inputs.float()."
@@ -110,21 +133,103 @@ class Gaussian(ConditionalBaselines):
     """
 
     def __init__(self, data: Tensor, draws: int = 16, seed: int | None = 0) -> None:
-        table = checked_numbers(_table(data), None)
-        self._set(data, GaussianDistribution.fitted(table), draws, seed)
+        self._fit(data, core.Gaussian.fitted, draws, seed)
 
 
-def _table(data: Tensor) -> npt.NDArray[Any]:
-    """Return examples as a table, with a row for each."""
-    if not isinstance(data, Tensor):
-        raise InvalidArgumentTypeError(
-            f"data must be a tensor of examples; got {type(data).__name__}. Convert it with "
-            "torch.as_tensor."
-        )
-    check_plain("data", data)
-    if data.dim() < 2:
-        raise InvalidArgumentError(
-            f"data has shape {tuple(data.shape)}; a tensor of examples (N, …) is needed."
-        )
-    table: npt.NDArray[Any] = array_of(data).reshape(len(data), -1)
-    return table
+class Copula(ConditionalBaselines):
+    """Draws absent features given the present ones: any margins, which depend like normal ones.
+
+    See `shap_ext.maskers.Copula`, which gives the same numbers.
+
+    Parameters
+    ----------
+    data : Tensor, (N, *shape of an example)
+        More examples than features.
+    draws : int
+        Rows of the forward function for each coalition.
+    seed : int, optional
+        Seed of the draws. None draws one.
+    """
+
+    def __init__(self, data: Tensor, draws: int = 16, seed: int | None = 0) -> None:
+        self._fit(data, core.Copula.fitted, draws, seed)
+
+
+class Empirical(ConditionalBaselines):
+    """Draws the absent features of examples in the data that are near to the present ones.
+
+    See `shap_ext.maskers.Empirical`, which gives the same numbers.
+
+    Parameters
+    ----------
+    data : Tensor, (N, *shape of an example)
+        More examples than features.
+    draws : int
+        Rows of the forward function for each coalition.
+    seed : int, optional
+        Seed of the draws. None draws one.
+    sigma, eta : float
+        Width of the kernel, and the share of the weights that is kept.
+    """
+
+    def __init__(
+        self,
+        data: Tensor,
+        draws: int = 16,
+        seed: int | None = 0,
+        *,
+        sigma: float = 0.1,
+        eta: float = 0.95,
+    ) -> None:
+        fitted = partial(core.Empirical.fitted, names=None, sigma=sigma, eta=eta)
+        self._fit(data, fitted, draws, seed)
+
+
+class Categorical(ConditionalBaselines):
+    """Draws the absent features of examples in the data that have the same present values.
+
+    See `shap_ext.maskers.Categorical`, which gives the same numbers.
+
+    Parameters
+    ----------
+    data : Tensor, (N, *shape of an example)
+        Examples whose numbers stand for categories.
+    draws : int
+        Rows of the forward function for each coalition.
+    seed : int, optional
+        Seed of the draws. None draws one.
+    """
+
+    are_rounded = False
+
+    def __init__(self, data: Tensor, draws: int = 16, seed: int | None = 0) -> None:
+        fitted = partial(core.Categorical.fitted, names=None)
+        self._fit(data, fitted, draws, seed)
+
+
+class Sampled(ConditionalBaselines):
+    """Draws absent features by a function of yours, such as a generative model.
+
+    Parameters
+    ----------
+    function : callable
+        `function(mask, row, n, rng)` returns `n` rows, (n, D), whose absent values, where `mask` is
+        False, are drawn given the present values of `row`. Examples are flattened, as arrays. All
+        random numbers must come from `rng`, a NumPy Generator.
+    data : Tensor, (N, *shape of an example)
+        Any examples, for their shape.
+    draws : int
+        Rows of the forward function for each coalition.
+    seed : int, optional
+        Seed of the generators. None draws one.
+    """
+
+    def __init__(
+        self,
+        function: core.SamplingFunction,
+        data: Tensor,
+        draws: int = 16,
+        seed: int | None = 0,
+    ) -> None:
+        sampled = core.Sampled.checked(function)
+        self._fit(data, lambda _: sampled, draws, seed)

@@ -178,7 +178,6 @@ def _drawn(masker: ConditionalMasker, datasets: Sequence[Dataset], is_module: bo
     _check_one_table(datasets)
     (dataset,) = datasets
     rows, _, row_shape = table_and_background(dataset, masker.background)
-    rows = rows.astype(masker.background.values.dtype, copy=False)
     to_model_input = model_input_maker(masker.background, dataset, row_shape, is_module)
     return lambda row: DrawnRow(
         _inputs(datasets, row), masker.draws.of_row(rows[row]), to_model_input

@@ -1,6 +1,14 @@
 """Maskers beside those of shap: distributions of absent features, and images by superpixels."""
 
-from .conditional import ConditionalMasker, Gaussian
+from .conditional import Categorical, ConditionalMasker, Copula, Empirical, Gaussian, Sampled
 from .superpixels import Superpixels
 
-__all__ = ["ConditionalMasker", "Gaussian", "Superpixels"]
+__all__ = [
+    "Categorical",
+    "ConditionalMasker",
+    "Copula",
+    "Empirical",
+    "Gaussian",
+    "Sampled",
+    "Superpixels",
+]

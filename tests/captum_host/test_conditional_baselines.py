@@ -29,18 +29,22 @@ def test_values_of_a_normal_distribution():
     assert errors.max() < 0.01 * np.abs(exact).mean()
 
 
+@pytest.mark.parametrize("name", ["Gaussian", "Copula", "Empirical", "Categorical", "Sampled"])
 @pytest.mark.parametrize(
     ("method", "algorithm", "budget"),
     [("Exact", "enumeration", None), ("LeastSquares", "leastsquares", 50)],
 )
-def test_both_hosts_give_the_same_numbers(method, algorithm, budget):
+def test_both_hosts_give_the_same_numbers(method, algorithm, budget, name):
     shap = pytest.importorskip("shap")
     shap_ext = pytest.importorskip("shap_ext")
+    first = (lambda mask, row, n, rng: rng.normal(size=(n, 6)),) if name == "Sampled" else ()
+    data = DATA.round() if name == "Categorical" else DATA
+    baselines = getattr(captum_ext.conditional, name)(*first, torch.as_tensor(data), draws=8)
+    masker = getattr(shap_ext.maskers, name)(*first, data, draws=8)
     made = getattr(captum_ext, method)(forward, seed=0)
-    found = made.attribute(X, baselines=Gaussian(TENSOR, draws=8), n_samples=budget)
-    masker = shap_ext.maskers.Gaussian(DATA, draws=8)
+    found = made.attribute(torch.as_tensor(data[:3]), baselines=baselines, n_samples=budget)
     explainer = shap.Explainer(MODEL, masker, algorithm=algorithm, seed=0)
-    other = explainer(DATA[:3], max_evals=budget or "auto", silent=True)
+    other = explainer(data[:3], max_evals=budget or "auto", silent=True)
     np.testing.assert_allclose(found.numpy(), other.values, rtol=1e-9, atol=1e-12)
 
 

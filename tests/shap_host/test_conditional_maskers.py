@@ -8,13 +8,14 @@ import pytest
 import shap
 
 import shap_ext
-from shap_ext.maskers import Gaussian
+from shap_ext.maskers import Categorical, Copula, Empirical, Gaussian, Sampled
+from shapley_adapters.conditional.draws import RowDraws
 from shapley_adapters.errors import (
     InvalidArgumentError,
     InvalidArgumentTypeError,
     ShapleyExtWarning,
 )
-from tests.helpers.brute_force import shapley_values
+from tests.helpers.brute_force import conditional_values, shapley_values
 from tests.helpers.conditional_games import (
     Quadratic,
     correlated_rows,
@@ -184,6 +185,8 @@ def test_bad_input():
         Gaussian(with_missing)
     with pytest.raises(InvalidArgumentError, match=r"a table of rows is needed"):
         Gaussian(DATA[0])
+    with pytest.raises(InvalidArgumentError, match="sigma must be positive; got 0"):
+        Empirical(DATA, sigma=0)
     with pytest.raises(InvalidArgumentError, match="draws must be at least 1; got 0"):
         Gaussian(DATA, draws=0)
     with pytest.raises(InvalidArgumentError, match="X has 5 columns"):
@@ -197,6 +200,161 @@ def test_model_rows_as_a_budget():
     _, estimate = explained(Gaussian(DATA, draws=8), "leastsquares", max_model_rows=50 * 8)
     assert (estimate.model_rows <= 50 * 8).all()
     assert (estimate.model_rows > 35 * 8).all()
+
+
+def test_copula_of_skewed_margins():
+    """Two log-normal features: E[x₀ | x₁] = exp(ρ z₁ + (1 − ρ²) / 2), but for the fit to 20,000."""
+    rng, rho = np.random.default_rng(0), 0.7
+    normal = rng.normal(size=(20_000, 2))
+    normal[:, 1] = rho * normal[:, 0] + np.sqrt(1 - rho**2) * normal[:, 1]
+    for value in (-1.0, 0.5, 1.5):
+        row = np.exp(np.array([[0.0, value]]))
+        masker = Copula(np.exp(normal), draws=1024)
+        drawn = masker(np.array([False, True]), row[0])
+        expected = np.exp(rho * value + (1 - rho**2) / 2)
+        np.testing.assert_allclose(drawn[:, 0].mean(), expected, rtol=0.04)
+        assert (drawn[:, 1] == row[0, 1]).all()
+
+
+def test_copula_does_not_depend_on_monotone_changes_of_columns():
+    """With the same points, draws have the same ranks, but for the values between neighbours."""
+    masks = np.random.default_rng(0).random((5, N_FEATURES)) < 0.5
+    plain = Copula(DATA, draws=8).draws
+    shift = plain.points.row_shift(DATA[0])
+    drawn = RowDraws(plain, DATA[0], shift)(masks)
+    changed = RowDraws(Copula(DATA**3, draws=8).draws, DATA[0] ** 3, shift)(masks)
+    for column, values in enumerate(np.sort(DATA, axis=0).T):
+        places = np.searchsorted(values, drawn[..., column])
+        assert np.abs(places - np.searchsorted(values**3, changed[..., column])).max() <= 1
+
+
+def nearest_rows_game(row, data, sigma, eta):
+    """The weights of Aas, Jullum and Løland (2021), section 3.3, one coalition at a time."""
+
+    def value(coalition):
+        present = sorted(coalition)
+        weights = np.ones(len(data))
+        if present:
+            inverse = np.linalg.inv(np.cov(data.T)[np.ix_(present, present)])
+            for place, other in enumerate(data):
+                difference = (other - row)[present]
+                distance = difference @ inverse @ difference / len(present)
+                weights[place] = np.exp(-distance / (2 * sigma**2))
+        order = sorted(range(len(data)), key=lambda place: -weights[place])
+        kept = 0.0
+        total = weights.sum()
+        for place in order:
+            kept, weights[place] = (
+                kept + weights[place],
+                weights[place] if kept < eta * total else 0.0,
+            )
+        masked = data.copy()
+        masked[:, present] = row[present]
+        return np.average(MODEL(masked), weights=weights)
+
+    return value
+
+
+@pytest.mark.parametrize(("sigma", "eta"), [(0.4, 0.95), (1.0, 0.5)])
+def test_weights_of_near_rows(sigma, eta):
+    """Draws of one coordinate: 1,024 of them leave an error of a thousandth of the spread."""
+    data = DATA[:60]
+    masker = Empirical(data, draws=1024, sigma=sigma, eta=eta)
+    found, _ = explained(masker, rows=DATA[60:61])
+    game = nearest_rows_game(DATA[60], data, sigma, eta)
+    np.testing.assert_allclose(
+        found.values[0], shapley_values(N_FEATURES, game), atol=0.005 * np.std(MODEL(data))
+    )
+
+
+def test_rows_far_from_the_data():
+    masker = Empirical(DATA)
+    assert np.isfinite(masker(np.ones(N_FEATURES) > 2, DATA[0] + 100)).all()
+    with pytest.warns(ShapleyExtWarning, match=r"(?s)far from all rows.*sigma=0.1"):
+        drawn = masker(np.arange(N_FEATURES) == 0, DATA[0] + 100)
+    nearest = np.argmin(np.abs(DATA[:, 0] - DATA[0, 0] - 100))
+    assert (drawn[:, 1:] == DATA[nearest, 1:]).all()
+
+
+def categories(n_rows):
+    rng = np.random.default_rng(3)
+    sky = rng.choice(["blue", "grey", "black"], n_rows)
+    rain = np.where(sky == "blue", "no", rng.choice(["no", "yes"], n_rows))
+    level = np.where(rain == "yes", 2, rng.integers(1, 3, n_rows))
+    wind = rng.choice([0.0, 1.0, np.nan], n_rows)
+    frame = pd.DataFrame({"sky": sky, "rain": rain, "level": level, "wind": wind})
+    return frame.astype({"sky": "category"})
+
+
+def wetness(frame):
+    wind = frame["wind"].fillna(-1).to_numpy(dtype=float)
+    return (frame["rain"] == "yes") * 1.0 * frame["level"].to_numpy(dtype=float) + wind
+
+
+def test_categories_follow_the_rows_that_have_the_present_values():
+    data = categories(200)
+    rows = data[:4]
+    found, _ = explained(Categorical(data, draws=1024), model=wetness, rows=rows)
+    codes = np.column_stack([pd.factorize(data[column])[0] for column in data])
+    outputs = wetness(data)
+    for place, values in enumerate(found.values):
+        game = conditional_values(lambda _: outputs, codes[place], codes)
+        exact = shapley_values(4, lambda s, game=game: float(game(s)))
+        np.testing.assert_allclose(values, exact, atol=0.005)
+
+
+def test_frames_keep_their_types_where_rows_are_drawn():
+    data, kinds = categories(200), []
+
+    def model(frame):
+        kinds.append(frame.dtypes)
+        return wetness(frame)
+
+    explained(Categorical(data, draws=4), model=model, rows=data[:2])
+    for of_table in kinds:
+        assert of_table["sky"] == data["sky"].dtype
+        assert of_table["level"] == data["level"].dtype
+
+
+def test_values_that_no_row_has():
+    data = categories(200)
+    row = data[:1].copy()
+    row["level"] = 9
+    with pytest.warns(ShapleyExtWarning, match="rows with most of them are taken"):
+        found, _ = explained(Categorical(data), model=wetness, rows=row)
+    assert np.isfinite(found.values).all()
+    with pytest.raises(InvalidArgumentError, match=r"500 different values in 500 rows of column 0"):
+        Categorical(DATA)
+
+
+def test_a_function_of_the_user():
+    """A function with the draws of a normal distribution; its calls have seeds of their own."""
+    mean, covariance, seeds = DATA.mean(axis=0), np.cov(DATA.T), []
+
+    def function(mask, row, n, rng):
+        seeds.append(rng.bit_generator.state["state"]["state"])
+        drawn = np.tile(row, (n, 1))
+        if mask.any():
+            across = covariance[~mask][:, mask] @ np.linalg.inv(covariance[mask][:, mask])
+            center = mean[~mask] + across @ (row - mean)[mask]
+            spread = covariance[~mask][:, ~mask] - across @ covariance[mask][:, ~mask]
+        else:
+            center, spread = mean, covariance
+        drawn[:, ~mask] = rng.multivariate_normal(center, spread, size=n)
+        return drawn
+
+    masker = Sampled(function, DATA, draws=256)
+    found, estimate = explained(masker, rows=ROWS[:2])
+    exact = exact_values(MODEL, rows=ROWS[:2])
+    off = (found.values - exact) / estimate.standard_errors[..., 0]
+    assert np.abs(off).max() < 4
+    assert len(set(seeds)) > 0.9 * len(seeds)
+    again, _ = explained(masker, rows=ROWS[:2])
+    np.testing.assert_array_equal(again.values, found.values)
+    with pytest.raises(InvalidArgumentError, match=r"shape \(256, 6\); it returned shape \(1, 6\)"):
+        explained(Sampled(lambda mask, row, n, rng: row[None], DATA, draws=256))
+    with pytest.raises(InvalidArgumentTypeError, match="function must be callable"):
+        Sampled(DATA, DATA)
 
 
 @pytest.mark.slow

@@ -29,19 +29,20 @@ def checked_numbers(values: npt.NDArray[Any], names: Sequence[Any] | None) -> Fl
         except (TypeError, ValueError) as error:
             raise InvalidArgumentTypeError(
                 f"data holds values that are not numbers, such as {column.flat[0]!r} in "
-                f"{_named(place, names)}. A normal distribution has no categories; pass data of "
-                "numbers only, or another masker for mixed columns."
+                f"{named_column(place, names)}. Categorical takes categories; the other "
+                "distributions need data of numbers only."
             ) from error
     numbers = np.array(values, dtype=np.float64)
     bad = np.argwhere(~np.isfinite(numbers))
     if len(bad):
         row, column = bad[0]
         raise InvalidArgumentError(
-            f"data holds {numbers[row, column]} in row {row}, {_named(column, names)}. The "
+            f"data holds {numbers[row, column]} in row {row}, {named_column(column, names)}. The "
             "distribution is fitted to complete rows: drop the others, or fill them in."
         )
     return numbers
 
 
-def _named(column: int, names: Sequence[Any] | None) -> str:
+def named_column(column: int, names: Sequence[Any] | None) -> str:
+    """Return a column for messages: by its name, or by its index."""
     return f"column {column}" if names is None else f"column {names[column]!r}"

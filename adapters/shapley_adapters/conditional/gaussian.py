@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..array_types import BoolArray, FloatArray
 from ..errors import InvalidArgumentError, warn_user
 from ..threads.thread_limits import one_blas_thread
 from .coalition_cache import CoalitionCache
+from .columns import checked_numbers
 
 _LEAST_EIGENVALUE = 1e-8
 """Correlation matrices with less than that are taken for singular."""
@@ -48,14 +50,16 @@ class Gaussian:
 
     @classmethod
     @one_blas_thread()
-    def fitted(cls, data: FloatArray) -> Gaussian:
+    def fitted(cls, data: npt.NDArray[Any], names: Sequence[Any] | None = None) -> Gaussian:
         """Return the distribution with the mean and the covariance of rows, (N, D).
 
         Raises
         ------
-        InvalidArgumentError
-            If there are too few rows for a covariance.
+        InvalidArgumentError, InvalidArgumentTypeError
+            If the rows are not finite numbers, or too few for a covariance. The error names the
+            column, by `names` if they are given.
         """
+        data = checked_numbers(data, names)
         n_rows, n_columns = data.shape
         if n_rows <= n_columns:
             raise InvalidArgumentError(

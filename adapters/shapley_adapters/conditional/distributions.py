@@ -1,0 +1,8 @@
+"""All distributions of absent features given the present ones."""
+
+from .copula import Copula
+from .gaussian import Gaussian
+from .sampler import Sampled, SamplingFunction
+from .weighted_rows import Categorical, Empirical
+
+__all__ = ["Categorical", "Copula", "Empirical", "Gaussian", "Sampled", "SamplingFunction"]
