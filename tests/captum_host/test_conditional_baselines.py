@@ -87,3 +87,11 @@ def test_bad_input():
         method.attribute(X.long(), baselines=baselines)
     with pytest.raises(InvalidArgumentError, match="one value for the whole batch"):
         captum_ext.Exact(lambda x: forward(x).sum(), seed=0).attribute(X, baselines=baselines)
+
+
+def test_mse_v_of_both_hosts():
+    criteria = pytest.importorskip("shap_ext").criteria
+    maskers = pytest.importorskip("shap_ext").maskers
+    found = captum_ext.criteria.mse_v(forward, X, baselines=Gaussian(TENSOR, draws=8))
+    other = criteria.mse_v(MODEL, maskers.Gaussian(DATA, draws=8), DATA[:3])
+    np.testing.assert_allclose(found.of_rows, other.of_rows, rtol=1e-9)
