@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..array_types import BoolArray, FloatArray
+from ..array_types import BoolArray
 
 _CACHE_BYTES = 2**27
 
@@ -27,10 +27,10 @@ class CoalitionCache:
         Returns the arrays, (n, …), of keys, (n, D). That of a key must not depend on the others.
     """
 
-    compute: Callable[[npt.NDArray[Any]], FloatArray]
-    _known: dict[bytes, FloatArray] = field(default_factory=dict, init=False, repr=False)
+    compute: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    _known: dict[bytes, npt.NDArray[Any]] = field(default_factory=dict, init=False, repr=False)
 
-    def __call__(self, keys: BoolArray | npt.NDArray[np.int64]) -> FloatArray:
+    def __call__(self, keys: BoolArray | npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Return the arrays of keys, (P, …)."""
         names = [key.tobytes() for key in keys]
         known = self._known

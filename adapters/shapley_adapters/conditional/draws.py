@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..arguments import checked_count, checked_seed
 from ..array_types import BoolArray, FloatArray
-from .points import ShiftedPoints
+from .points import ShiftedPoints, Words
 
 Row = npt.NDArray[Any]
 """(D,): the values of a row, of any type that the distribution takes."""
@@ -63,7 +63,7 @@ class RowDraws:
     draws : ConditionalDraws
     row : array, (D,)
         Present values.
-    shift : array, (D,)
+    shift : array of words, (D,)
         The row's part of the shifts of its points.
     repeat : int
         The repetition: those of another one are independent.
@@ -71,7 +71,7 @@ class RowDraws:
 
     draws: ConditionalDraws
     row: Row
-    shift: FloatArray
+    shift: Words
     repeat: int = 0
 
     def __call__(self, masks: BoolArray) -> npt.NDArray[Any]:

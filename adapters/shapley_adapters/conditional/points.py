@@ -12,19 +12,25 @@ from ..array_types import BoolArray, FloatArray
 from ..games.fingerprints import as_words, fingerprint
 from .coalition_cache import CoalitionCache
 
-_LEAST = 2.0**-54
-"""Points are at least this large: a quantile at 0 may be infinite."""
+_BITS = 32
+
+Words = npt.NDArray[np.uint32]
+"""Coordinates of points, as multiples of 2⁻³²."""
 
 
 @dataclass
 class ShiftedPoints:
-    """Sobol points in the unit cube with a random shift for each row, coalition and repetition.
+    """Scrambled Sobol points with a random digital shift for each row, coalition and repetition.
 
-    A mean over shifted points is unbiased, and its error is much smaller than that of independent
-    points (Cranley and Patterson, 1976). Shifts depend on the contents of the row and on the
-    coalition, not on the order in which they are asked for. The shift is the sum, modulo 1, of one
-    of the row and one of the coalition, so that those of two rows or of two coalitions are
-    independent. Without present features, all rows share the points, and have the same value.
+    The bits of all points are changed alike at random (L'Ecuyer and Lemieux, 2002). A mean over the
+    points is then unbiased, and its error is smaller than that of independent points: measured on
+    conditional normal distributions of 6 and 13 features, .2 to .5 of it at 16 points, .06 to .4 at
+    64. Without the scrambling, or with shifts modulo 1, it is half as large again.
+
+    Shifts depend on the contents of the row and on the coalition, not on the order in which they
+    are asked for. Those of a row and of a coalition are combined by exclusive or, so that the
+    points of two rows or of two coalitions are independent. Without present features, all rows
+    share the points, and have the same value.
 
     Attributes
     ----------
@@ -39,21 +45,21 @@ class ShiftedPoints:
     n_draws: int
     n_features: int
     seed: int
-    _sobol: FloatArray = field(init=False, repr=False)
+    _points: Words = field(init=False, repr=False)
     _shifts: CoalitionCache = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        scrambled = qmc.Sobol(self.n_features, seed=np.random.default_rng([self.seed, 2]))
         n_all = 1 << (self.n_draws - 1).bit_length()  # SciPy warns of other numbers
-        points = qmc.Sobol(self.n_features, scramble=False).random(n_all)[: self.n_draws]
-        self._sobol = points
+        points = scrambled.random(n_all)[: self.n_draws]
+        self._points = np.floor(points * 2.0**_BITS).astype(np.uint32)
         self._shifts = CoalitionCache(self._drawn_shifts)
 
-    def row_shift(self, row: npt.NDArray[np.generic]) -> FloatArray:
+    def row_shift(self, row: npt.NDArray[np.generic]) -> Words:
         """Return the shift, (D,), of a row, from a digest of its contents."""
-        words = as_words([fingerprint(row)])[0].tolist()
-        return np.random.default_rng([self.seed, 1, *words]).random(self.n_features)
+        return self._shift(1, *as_words([fingerprint(row)])[0].tolist())
 
-    def __call__(self, masks: BoolArray, row_shift: FloatArray, repeat: int) -> FloatArray:
+    def __call__(self, masks: BoolArray, row_shift: Words, repeat: int) -> FloatArray:
         """Return the points of coalitions of a row, (P, K, D), each coordinate uniform in (0, 1).
 
         The first coordinates of the Sobol sequence, which are spread best, go to the first absent
@@ -70,23 +76,22 @@ class ShiftedPoints:
         """
         keys = np.concatenate([np.full((len(masks), 1), repeat), masks], axis=1)
         shifts = self._shifts(keys.astype(np.int64))
-        shifts = shifts + np.where(masks.any(axis=1, keepdims=True), row_shift, 0.0)
+        shifts = np.where(masks.any(axis=1, keepdims=True), shifts ^ row_shift, shifts)
         dimensions = np.maximum(np.cumsum(~masks, axis=1) - 1, 0)  # (P, D)
-        points: FloatArray = self._sobol.T[dimensions].swapaxes(1, 2) + shifts[:, None]
-        points -= np.floor(points)
-        return np.clip(points, _LEAST, 1 - _LEAST, out=points)
+        words = self._points.T[dimensions].swapaxes(1, 2) ^ shifts[:, None]
+        points: FloatArray = (words + 0.5) * 2.0**-_BITS  # the middle of their cells: never 0 or 1
+        return points
 
-    def _drawn_shifts(self, keys: npt.NDArray[np.int64]) -> FloatArray:
+    def _drawn_shifts(self, keys: npt.NDArray[np.int64]) -> Words:
         """Return the shifts of repetitions and coalitions, (n, D)."""
+        bits = np.packbits(keys[:, 1:] == 1, axis=1)
         return np.array(
             [
-                np.random.default_rng([self.seed, 0, *_words(key)]).random(self.n_features)
-                for key in keys
+                self._shift(0, repeat, *of_coalition)
+                for repeat, of_coalition in zip(keys[:, 0].tolist(), bits.tolist(), strict=True)
             ]
         )
 
-
-def _words(key: npt.NDArray[np.int64]) -> list[int]:
-    """Return a repetition and a coalition as whole numbers for a seed."""
-    repeat, *present = key.tolist()
-    return [repeat, *np.packbits(np.array(present, dtype=bool)).tolist()]
+    def _shift(self, *words: int) -> Words:
+        rng = np.random.default_rng([self.seed, *words])
+        return rng.integers(2**_BITS, size=self.n_features, dtype=np.uint32)
