@@ -26,6 +26,7 @@ __all__ = [
     "ConditionalBaselines",
     "Copula",
     "Empirical",
+    "Forest",
     "Gaussian",
     "Sampled",
 ]
@@ -205,6 +206,25 @@ class Categorical(ConditionalBaselines):
     def __init__(self, data: Tensor, draws: int = 16, seed: int | None = 0) -> None:
         fitted = partial(core.Categorical.fitted, names=None)
         self._fit(data, fitted, draws, seed)
+
+
+class Forest(ConditionalBaselines):
+    """Draws the absent features of examples that share leaves of a forest with the present ones.
+
+    See `shap_ext.maskers.Forest`, which gives the same numbers.
+
+    Parameters
+    ----------
+    data : Tensor, (N, *shape of an example)
+        At least 10 examples.
+    draws : int
+        Rows of the forward function for each coalition.
+    seed : int, optional
+        Seed of the draws. None draws one.
+    """
+
+    def __init__(self, data: Tensor, draws: int = 16, seed: int | None = 0) -> None:
+        self._fit(data, core.Forest.fitted, draws, seed)
 
 
 class Sampled(ConditionalBaselines):

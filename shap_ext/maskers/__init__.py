@@ -1,6 +1,14 @@
 """Maskers beside those of shap: distributions of absent features, and images by superpixels."""
 
-from .conditional import Categorical, ConditionalMasker, Copula, Empirical, Gaussian, Sampled
+from .conditional import (
+    Categorical,
+    ConditionalMasker,
+    Copula,
+    Empirical,
+    Forest,
+    Gaussian,
+    Sampled,
+)
 from .superpixels import Superpixels
 
 __all__ = [
@@ -8,6 +16,7 @@ __all__ = [
     "ConditionalMasker",
     "Copula",
     "Empirical",
+    "Forest",
     "Gaussian",
     "Sampled",
     "Superpixels",

@@ -255,14 +255,47 @@ class Categorical(ConditionalMasker):
     >>> import shap_ext
     >>> X = pd.DataFrame({"sky": ["blue", "grey"] * 50, "rain": ["no", "yes"] * 50})
     >>> masker = shap_ext.maskers.Categorical(X)
-    >>> model = lambda frame: (frame["rain"] == "yes") * 1.0
+    >>> model = lambda frame: (frame["rain"] == "yes") * 4.0
     >>> explainer = shap.Explainer(model, masker, algorithm="enumeration", seed=0)
-    >>> explainer(X[1:2]).values  # the sky tells the rain
-    array([[0.25, 0.25]])
+    >>> explainer(X[1:2]).values.round()  # the sky tells the rain
+    array([[1., 1.]])
     """
 
     def __init__(self, data: Rows, draws: int = 16, seed: int | None = 0) -> None:
         self._fit(data, core.Categorical.fitted, draws, seed, are_rows_drawn=True)
+
+
+class Forest(ConditionalMasker):
+    """Draws the absent features of rows that share leaves of a forest with the present ones.
+
+    For tables of numbers and categories, with or without missing values, whatever depends on what.
+    Absent features come together from one row. For each coalition, 20 trees
+    predict the absent features from the present ones: fitting takes some 20 ms for each coalition
+    and 1,000 rows, once for all explained rows, and .2 ms for each coalition of a row.
+
+    Parameters
+    ----------
+    data : array or DataFrame, (N, D)
+        Rows of numbers, texts or types of pandas. Columns that hold a text, or cannot be converted
+        to numbers, are categories. Missing values are a value of their own.
+    draws : int
+        Rows of the model for each coalition.
+    seed : int, optional
+        Seed of the draws. None draws one. Trees depend on the coalition only.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there are fewer than 10 rows.
+
+    References
+    ----------
+    Meinshausen (2006), Quantile regression forests, Journal of Machine Learning Research 7. With
+    trees in place of the conditional inference trees of Redelmeier, Jullum and Aas (2020).
+    """
+
+    def __init__(self, data: Rows, draws: int = 16, seed: int | None = 0) -> None:
+        self._fit(data, core.Forest.fitted, draws, seed, are_rows_drawn=True)
 
 
 class Sampled(ConditionalMasker):

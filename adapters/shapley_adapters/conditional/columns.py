@@ -29,8 +29,8 @@ def checked_numbers(values: npt.NDArray[Any], names: Sequence[Any] | None) -> Fl
         except (TypeError, ValueError) as error:
             raise InvalidArgumentTypeError(
                 f"data holds values that are not numbers, such as {column.flat[0]!r} in "
-                f"{named_column(place, names)}. Categorical takes categories; the other "
-                "distributions need data of numbers only."
+                f"{named_column(place, names)}. Categorical and Forest take categories; the "
+                "other distributions need data of numbers only."
             ) from error
     numbers = np.array(values, dtype=np.float64)
     bad = np.argwhere(~np.isfinite(numbers))

@@ -1,8 +1,17 @@
 """All distributions of absent features given the present ones."""
 
 from .copula import Copula
+from .forest import Forest
 from .gaussian import Gaussian
 from .sampler import Sampled, SamplingFunction
 from .weighted_rows import Categorical, Empirical
 
-__all__ = ["Categorical", "Copula", "Empirical", "Gaussian", "Sampled", "SamplingFunction"]
+__all__ = [
+    "Categorical",
+    "Copula",
+    "Empirical",
+    "Forest",
+    "Gaussian",
+    "Sampled",
+    "SamplingFunction",
+]

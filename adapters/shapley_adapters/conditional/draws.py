@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from ..arguments import checked_count, checked_seed
@@ -28,7 +29,7 @@ class ConditionalDistribution(Protocol):
         row : array, (D,)
             Present values.
         masks : array, (P, D)
-            True where the feature is present.
+            True where the feature is present; in each, some are absent.
         points : array, (P, K, D)
             Numbers between 0 and 1 whose coordinates are uniform and independent.
         """
@@ -75,7 +76,14 @@ class RowDraws:
     repeat: int = 0
 
     def __call__(self, masks: BoolArray) -> npt.NDArray[Any]:
-        """Return the draws of coalitions, (P, D), as rows, (P, K, D)."""
+        """Return the draws of coalitions, (P, D), as rows, (P, K, D); whole rows are not drawn."""
+        is_drawn = ~masks.all(axis=1)
+        if not is_drawn.all():
+            drawn = self(masks[is_drawn]) if is_drawn.any() else self.row[None, None]
+            shape = len(masks), self.draws.points.n_draws, len(self.row)
+            table = np.empty(shape, dtype=drawn.dtype)
+            table[:], table[is_drawn] = self.row, drawn
+            return table
         points = self.draws.points(masks, self.shift, self.repeat)
         return self.draws.distribution.fill(self.row, masks, points)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -187,8 +188,7 @@ class Categorical(WeightedRows):
 
     def weights(self, row: npt.NDArray[Any], masks: BoolArray) -> FloatArray:
         """Return 1 for rows with most of the present values, else 0, (P, N)."""
-        cells = zip(row, self.values, strict=True)
-        own = [-1 if pd.isna(cell) else _place(cell, different) for cell, different in cells]
+        own = codes_of(row, self.values)
         n_same = masks.astype(np.float64) @ (self.codes == own).T
         most = n_same.max(axis=1, keepdims=True)
         lacking = np.flatnonzero(most[:, 0] < masks.sum(axis=1))
@@ -202,7 +202,13 @@ class Categorical(WeightedRows):
         return np.asarray(n_same == most, dtype=np.float64)
 
 
-def _place(cell: object, different: Any) -> int:
-    """Return the code of a value; −2 if the data do not have it."""
-    found = different.get_indexer([cell])[0]
-    return int(found) if found >= 0 else -2
+def codes_of(cells: Iterable[object], values: Iterable[pd.Index[Any]]) -> list[int]:
+    """Return the places of cells among the values of their columns.
+
+    −1 where they are missing, as `pandas.factorize` has it, and −2 where the data do not have them.
+    """
+    codes = []
+    for cell, different in zip(cells, values, strict=True):
+        place = -1 if pd.isna(cell) else int(different.get_indexer([cell])[0])
+        codes.append(-2 if place < 0 and not pd.isna(cell) else place)
+    return codes
