@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from .inputs.checks import check_plain
 
 __all__ = [
     "Categorical",
+    "Causal",
     "ConditionalBaselines",
     "Copula",
     "Empirical",
@@ -135,6 +136,37 @@ class Gaussian(ConditionalBaselines):
 
     def __init__(self, data: Tensor, draws: int = 16, seed: int | None = 0) -> None:
         self._fit(data, core.Gaussian.fitted, draws, seed)
+
+
+class Causal(ConditionalBaselines):
+    """Draws absent features as they would be if the present ones were set by an intervention.
+
+    See `shap_ext.maskers.Causal`, which gives the same numbers.
+
+    Parameters
+    ----------
+    data : Tensor, (N, *shape of an example)
+        More examples than features.
+    order : list of indices, or of lists of indices
+        Causes before effects; features of flattened examples, each once.
+    confounded : bool, or list of bool
+        Whether features in one list are related by common causes that are not observed.
+    draws : int
+        Rows of the forward function for each coalition.
+    seed : int, optional
+        Seed of the draws. None draws one.
+    """
+
+    def __init__(
+        self,
+        data: Tensor,
+        order: core.CausalOrder,
+        confounded: bool | Sequence[bool] = False,
+        draws: int = 16,
+        seed: int | None = 0,
+    ) -> None:
+        fit = core.CausalGaussian.fitted_in_order
+        self._fit(data, partial(fit, order=order, confounded=confounded), draws, seed)
 
 
 class Copula(ConditionalBaselines):

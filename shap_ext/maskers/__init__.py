@@ -2,6 +2,7 @@
 
 from .conditional import (
     Categorical,
+    Causal,
     ConditionalMasker,
     Copula,
     Empirical,
@@ -13,6 +14,7 @@ from .superpixels import Superpixels
 
 __all__ = [
     "Categorical",
+    "Causal",
     "ConditionalMasker",
     "Copula",
     "Empirical",

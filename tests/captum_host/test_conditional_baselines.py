@@ -35,7 +35,15 @@ def test_values_of_a_normal_distribution():
         ("Gaussian", "LeastSquares", "leastsquares", 50),
         *(
             (name, "Exact", "enumeration", None)
-            for name in ("Gaussian", "Copula", "Empirical", "Categorical", "Forest", "Sampled")
+            for name in (
+                "Gaussian",
+                "Causal",
+                "Copula",
+                "Empirical",
+                "Categorical",
+                "Forest",
+                "Sampled",
+            )
         ),
     ],
 )
@@ -43,9 +51,12 @@ def test_both_hosts_give_the_same_numbers(name, method, algorithm, budget):
     shap = pytest.importorskip("shap")
     shap_ext = pytest.importorskip("shap_ext")
     first = (lambda mask, row, n, rng: rng.normal(size=(n, 6)),) if name == "Sampled" else ()
+    more = {"order": [3, [1, 0], 2, [4, 5]]} if name == "Causal" else {}
     data = {"Categorical": DATA.round(), "Forest": DATA[:100]}.get(name, DATA)
-    baselines = getattr(captum_ext.conditional, name)(*first, torch.as_tensor(data), draws=8)
-    masker = getattr(shap_ext.maskers, name)(*first, data, draws=8)
+    baselines = getattr(captum_ext.conditional, name)(
+        *first, torch.as_tensor(data), draws=8, **more
+    )
+    masker = getattr(shap_ext.maskers, name)(*first, data, draws=8, **more)
     made = getattr(captum_ext, method)(forward, seed=0)
     found = made.attribute(torch.as_tensor(data[:3]), baselines=baselines, n_samples=budget)
     explainer = shap.Explainer(MODEL, masker, algorithm=algorithm, seed=0)

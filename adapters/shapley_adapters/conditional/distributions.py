@@ -1,5 +1,6 @@
 """All distributions of absent features given the present ones."""
 
+from .causal import CausalGaussian, CausalOrder
 from .copula import Copula
 from .forest import Forest
 from .gaussian import Gaussian
@@ -8,6 +9,8 @@ from .weighted_rows import Categorical, Empirical
 
 __all__ = [
     "Categorical",
+    "CausalGaussian",
+    "CausalOrder",
     "Copula",
     "Empirical",
     "Forest",
