@@ -17,7 +17,7 @@ from shapley_adapters import (
     windows,
 )
 
-from . import criteria
+from . import conditional, criteria
 from .aggregates.ava import AVA
 from .aggregates.convex import Convex
 from .aggregates.methods import Centroid, LowComplexity, combine
@@ -84,6 +84,7 @@ __all__ = [
     "ValueFunction",
     "attribution_class",
     "combine",
+    "conditional",
     "criteria",
     "draw_graph",
     "superpixels",

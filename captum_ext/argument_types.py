@@ -19,8 +19,19 @@ Inputs: TypeAlias = "Tensor | tuple[Tensor, ...]"
 Batches: TypeAlias = "Inputs | Iterable[Any]"
 """Inputs, or batches of them, such as a DataLoader yields."""
 
-Baselines: TypeAlias = "Tensor | float | tuple[Tensor | float, ...] | Callable[..., Any] | None"
-"""Values of absent features, or a function that returns them."""
+
+class DrawnBaselines(Protocol):
+    """Baselines that are drawn given the present features, as in `captum_ext.conditional`."""
+
+    @property
+    def draws(self) -> Any:
+        """Their distribution, with its random numbers."""
+
+
+Baselines: TypeAlias = (
+    "Tensor | float | tuple[Tensor | float, ...] | Callable[..., Any] | DrawnBaselines | None"
+)
+"""Values of absent features, a function that returns them, or their distribution."""
 
 Target: TypeAlias = (
     "int | tuple[int, ...] | Tensor | Sequence[int] | Sequence[tuple[int, ...]] | "

@@ -17,7 +17,7 @@ from torch import Tensor
 import shapley_adapters.criteria as core
 from shapley_adapters.arguments import checked_choice
 from shapley_adapters.array_types import FloatArray, IntArray
-from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
+from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity
 from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_log_probability
@@ -27,6 +27,7 @@ from .argument_types import Attributions, Baselines, FeatureMask, ForwardFunctio
 from .attributions.coalition_attribution import AttributeCall, CoalitionAttribution
 
 __all__ = [
+    "CoalitionErrors",
     "Curve",
     "Neighbourhood",
     "Sensitivity",
@@ -38,6 +39,7 @@ __all__ = [
     "insertion_curve",
     "masked_log_odds",
     "monotonicity",
+    "mse_v",
     "ranking_accuracy",
     "sensitivity",
 ]
@@ -133,6 +135,32 @@ def monotonicity(
     call = _call(forward_func, inputs, baselines, target, additional_forward_args, feature_mask)
     game, values = _judged(attributions, call, of_groups)
     return _tensor(core.monotonicity(values, game))
+
+
+def mse_v(
+    forward_func: ForwardFunction,
+    inputs: Inputs,
+    baselines: Baselines = None,
+    target: Target = None,
+    additional_forward_args: object = None,
+    feature_mask: FeatureMask = None,
+    *,
+    n_coalitions: int = 200,
+    seed: int | None = 0,
+) -> CoalitionErrors:
+    """Return how well values of coalitions predict the output; lower is better.
+
+    Compares baselines, such as distributions of absent features: see
+    `shapley_adapters.criteria.mse_v`, also for the other parameters.
+
+    Parameters
+    ----------
+    forward_func, inputs, baselines, target, additional_forward_args, feature_mask
+        As in captum's methods. The inputs should be examples that the distribution was not fitted
+        to.
+    """
+    call = _call(forward_func, inputs, baselines, target, additional_forward_args, feature_mask)
+    return core.mse_v(call.game, n_coalitions=n_coalitions, seed=seed)
 
 
 def insertion_curve(

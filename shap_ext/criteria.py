@@ -14,7 +14,7 @@ import shap
 
 import shapley_adapters.criteria as core
 from shapley_adapters.array_types import FloatArray
-from shapley_adapters.criteria import Curve, Neighbourhood, Sensitivity
+from shapley_adapters.criteria import CoalitionErrors, Curve, Neighbourhood, Sensitivity
 from shapley_adapters.criteria.attribution_arrays import plain_array
 from shapley_adapters.criteria.sensitivity import Distance
 from shapley_adapters.errors import InvalidArgumentError
@@ -42,6 +42,7 @@ from .inputs.models import as_outputs, prediction_function
 from .results.explanations import folded, has_outputs, with_outputs
 
 __all__ = [
+    "CoalitionErrors",
     "Curve",
     "Neighbourhood",
     "Sensitivity",
@@ -52,6 +53,7 @@ __all__ = [
     "insertion_curve",
     "masked_log_odds",
     "monotonicity",
+    "mse_v",
     "ranking_accuracy",
     "sensitivity",
 ]
@@ -135,6 +137,45 @@ def monotonicity(
     """
     values, game = _values_and_game(explanation, model, masker, X, link, groups)
     return core.monotonicity(values, game)
+
+
+def mse_v(
+    model: Model,
+    masker: Masker,
+    X: Rows,
+    *,
+    n_coalitions: int = 200,
+    seed: int | None = 0,
+    link: Callable[[Any], Any] = shap.links.identity,
+    groups: Groups | None = None,
+) -> CoalitionErrors:
+    """Return how well values of coalitions predict the output; lower is better.
+
+    Compares maskers, such as distributions of absent features: see
+    `shapley_adapters.criteria.mse_v`, also for the other parameters.
+
+    Parameters
+    ----------
+    model, masker, link, groups
+        The arguments of an explainer.
+    X : array or DataFrame, (R, …)
+        Rows that the masker was not fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shap_ext import criteria, maskers
+    >>> rng = np.random.default_rng(0)
+    >>> first = rng.normal(size=2000)
+    >>> data = np.column_stack([first, first + 0.1 * rng.normal(size=2000)])
+    >>> model = lambda x: x[:, 0] + x[:, 1]
+    >>> marginal = criteria.mse_v(model, data[:100], data[1000:])
+    >>> conditional = criteria.mse_v(model, maskers.Gaussian(data[:1000]), data[1000:])
+    >>> marginal.mean.round(1), conditional.mean.round(2)
+    (array([1.1]), array([0.01]))
+    """
+    game = rows_with_game(model, masker, X, link, groups).game
+    return core.mse_v(game, n_coalitions=n_coalitions, seed=seed)
 
 
 def insertion_curve(

@@ -26,7 +26,9 @@ from shapley_adapters.workers.worker_processes import checked_n_jobs
 
 from ..argument_types import Baselines, FeatureMask, ForwardFunction, Inputs, Target
 from ..captum_internals import BaselineType, TargetType, TensorOrTupleOfTensorsGeneric
+from ..conditional import ConditionalBaselines
 from ..games.batch_game import BatchGame, ClassValueGame, class_value_game
+from ..games.conditional_game import ConditionalGame
 from ..games.forward_function_game import CALLS_IN_FLIGHT, ForwardFunctionGame
 from ..games.model_outputs import OneValueForBatchError
 from ..inputs.checks import checked_baselines, checked_inputs, checked_target
@@ -618,16 +620,23 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         is_raw = value_function is None or value_function.is_raw
         if perturbations_per_eval is not None:
             checked_count("perturbations_per_eval", perturbations_per_eval)
-        game = ForwardFunctionGame(
-            forward_func=self.forward_func,
-            inputs=tensors,
-            baselines=checked_baselines(baselines, tensors, inputs),
-            groups=from_feature_mask(feature_mask, tensors),
-            target=target if is_raw else None,
-            additional_forward_args=arguments,
-            perturbations_per_eval=perturbations_per_eval,
-            calls_in_flight=self._calls_in_flight,
-        )
+        common: dict[str, Any] = {
+            "forward_func": self.forward_func,
+            "inputs": tensors,
+            "groups": from_feature_mask(feature_mask, tensors),
+            "target": target if is_raw else None,
+            "additional_forward_args": arguments,
+            "perturbations_per_eval": perturbations_per_eval,
+            "calls_in_flight": self._calls_in_flight,
+        }
+        if isinstance(baselines, ConditionalBaselines):
+            game: ForwardFunctionGame = ConditionalGame(
+                **common, baselines=baselines.baselines_of(tensors), draws=baselines.draws
+            )
+        else:
+            game = ForwardFunctionGame(
+                **common, baselines=checked_baselines(baselines, tensors, inputs)
+            )
         valued = None
         if value_function is not None and not is_raw:
             valued = class_value_game(game, value_function, target)
@@ -665,6 +674,11 @@ class AttributeCall:
 
     def batch_game(self) -> BatchGame:
         """Return the game of a forward function that has only one value for the whole batch."""
+        if isinstance(self.game, ConditionalGame):
+            raise InvalidArgumentError(
+                "baselines that are drawn need an output for each example, but forward_func "
+                "returns one value for the whole batch."
+            )
         if self.valued is not None:
             raise InvalidArgumentError(
                 f"value_function={self.valued.value_function.kind!r} needs an output for each "

@@ -45,6 +45,8 @@ def _reference(method: AmortizedAttribution, game: ForwardFunctionGame) -> Refer
     baselines, groups = game.baselines, game.groups
     if method.surrogate is not None or baselines.differ_by_example or groups.differ_by_example:
         return None
+    if getattr(game, "draws_values", False):
+        return None
     n_draws = baselines.n_draws
     rows = tuple(tensor.expand(n_draws, *tensor.shape[1:]) for tensor in baselines.tensors)
     seen = network_inputs(rows, method.network).cpu().numpy()

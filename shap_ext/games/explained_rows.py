@@ -129,7 +129,9 @@ class ExplainedRowsMaker:
         are_ragged = any(len(set(of_input)) > 1 for of_input in shapes)
         if are_painted or are_ragged or self._are_named_by_masker(rows):
             return self._rows_apart(explained, rows, shapes)
-        names = self._column_names(explained, [of_input[0] for of_input in shapes])
+        known = getattr(self.masker, "background", None)  # of maskers that draw
+        background = known if isinstance(known, Background) else None
+        names = self._column_names(explained, [of_input[0] for of_input in shapes], background)
         groups = make_groups(self.groups, names)
         players_of_rows = [groups.players] * len(rows)
         game = self._masker_game(rows, players_of_rows, len(groups.names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -99,6 +99,17 @@ class MaskerGame(GameOfModel):
     def n_rows(self) -> int:
         """Number of rows to explain."""
         return len(self.rows)
+
+    @property
+    def draws_values(self) -> bool:
+        """Whether absent values are drawn, so that values are random by design."""
+        return self.rows[0].draws_values
+
+    def repeated(self, n_repeats: int) -> MaskerGame:
+        """Return the game whose row r · n + i is repetition i of row r."""
+        rows = [row.repeated(i) for row in self.rows for i in range(n_repeats)]  # type: ignore[attr-defined] # drawn
+        players = [players for players in self.players_of_rows for _ in range(n_repeats)]
+        return replace(self, rows=rows, players_of_rows=players)
 
     @property
     def evaluations_per_batch(self) -> int:
@@ -231,18 +242,19 @@ class MaskerGame(GameOfModel):
     ) -> list[MaskedPairs]:
         """Return the masked inputs of all pairs, or one of the masked rows of each."""
         masked: list[MaskedPairs] = []
-        firsts = np.flatnonzero(np.diff(rows, prepend=-1))  # of the pairs of one row in succession
-        for first, last in zip(firsts, [*firsts[1:], len(rows)], strict=True):
-            row, start = rows[first], first
-            masks = coalitions[first:last].take(self.players_of_rows[row], axis=1)
+        order = np.argsort(rows, kind="stable")  # all pairs of a row together
+        firsts = np.flatnonzero(np.diff(rows[order], prepend=-1))
+        for pairs in np.split(order, firsts[1:]):
+            row, start = rows[pairs[0]], 0
+            masks = coalitions[pairs].take(self.players_of_rows[row], axis=1)
             if backgrounds is None:
                 masked_row = self.rows[row].masked(masks)
             else:
-                masked_row = self.rows[row].masked_once(masks, backgrounds[first:last])
+                masked_row = self.rows[row].masked_once(masks, backgrounds[pairs])
             for inputs in masked_row:
-                pairs = np.arange(start, start + inputs.n_masks)
-                masked.append(MaskedPairs(pairs, as_arrays(inputs.parts)))
-                start += inputs.n_masks
+                stop = start + inputs.n_masks
+                masked.append(MaskedPairs(pairs[start:stop], as_arrays(inputs.parts)))
+                start = stop
         return masked
 
     def _group_by_call(

@@ -24,7 +24,8 @@ from ..inputs.backgrounds import Background, model_input_maker
 from ..inputs.datasets import Dataset
 from ..inputs.imputation import ImputedRow, LinearImputer
 from ..inputs.masked_rows import JointRow, MaskedRow, MaskerRow, RowWithTarget, TabularRow, lock_of
-from ..maskers import Superpixels, TextSegments
+from ..maskers import ConditionalMasker, Superpixels, TextSegments
+from ..maskers.conditional import DrawnRow
 from ..shap_internals import arguments_of, image_shape, inner_masker, inpaints, own_copy
 from .game_choice import table_and_background
 
@@ -81,6 +82,8 @@ def _row_maker(masker: Masker, datasets: Sequence[Dataset], is_module: bool) -> 
     if isinstance(masker, (Superpixels, TextSegments)):
         values = datasets[0].values
         return lambda row: masker.row(values[row], f"X, row {row_number(row)},")
+    if isinstance(masker, ConditionalMasker):
+        return _drawn(masker, datasets, is_module)
     if type(masker) is shap.maskers.Composite:
         return _joint(masker, datasets, is_module)
     if type(masker) is shap.maskers.Impute:
@@ -117,6 +120,8 @@ def _joint(
         raise InvalidArgumentError(
             f"masker Composite takes {sum(counts)} inputs; {len(datasets)} datasets were passed."
         )
+    for inner in masker.maskers:
+        _refuse_drawn(inner)
     makers, first = [], 0
     for inner, count in zip(masker.maskers, counts, strict=True):
         makers.append(_row_maker(inner, datasets[first : first + count], is_module))
@@ -129,6 +134,7 @@ def _accompanied(
     datasets: Sequence[Dataset],
     is_module: bool,
 ) -> RowMaker:
+    _refuse_drawn(masker.masker)
     make = _row_maker(masker.masker, datasets, is_module)
 
     def companions(row: int) -> tuple[Any, ...]:
@@ -166,6 +172,24 @@ def _imputed(masker: shap.maskers.Impute, datasets: Sequence[Dataset], is_module
     numbers = rows.astype(np.float64)
     as_frame = imputer.columns is not None and not is_module
     return lambda row: ImputedRow(_inputs(datasets, row), numbers[row], imputer, as_frame)
+
+
+def _drawn(masker: ConditionalMasker, datasets: Sequence[Dataset], is_module: bool) -> RowMaker:
+    _check_one_table(datasets)
+    (dataset,) = datasets
+    rows, _, row_shape = table_and_background(dataset, masker.background)
+    to_model_input = model_input_maker(masker.background, dataset, row_shape, is_module)
+    return lambda row: DrawnRow(
+        _inputs(datasets, row), masker.draws.of_row(rows[row]), to_model_input
+    )
+
+
+def _refuse_drawn(inner: Masker) -> None:
+    """Refuse maskers that draw inside others, which do not pass on their repetitions."""
+    if isinstance(inner, ConditionalMasker):
+        raise InvalidArgumentError(
+            f"masker {type(inner).__name__} is part of another masker; pass it alone."
+        )
 
 
 def _check_one_table(datasets: Sequence[Dataset]) -> None:

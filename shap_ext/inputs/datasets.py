@@ -79,7 +79,9 @@ def packed(values: Sequence[Any]) -> npt.NDArray[Any]:
     return np.array(values) if len(shapes) == 1 else ragged(values)
 
 
-def checked_dataset(data: object, input_index: int = 0, is_table: bool = True) -> Dataset:
+def checked_dataset(
+    data: object, input_index: int = 0, is_table: bool = True, name: str = "X"
+) -> Dataset:
     """Return the rows to explain, checked.
 
     Parameters
@@ -90,8 +92,10 @@ def checked_dataset(data: object, input_index: int = 0, is_table: bool = True) -
         The index of the model's input.
     is_table : bool
         Whether each row must have columns; otherwise a row may be a single object, such as a text.
+    name : str
+        The argument, for messages; that of the first input.
     """
-    name = "X" if input_index == 0 else f"input {input_index}"
+    name = name if input_index == 0 else f"input {input_index}"
     dataset = _read(plain_array_of(pandas_rows(data, name, is_table), name), name, is_table)
     if getattr(dataset.values, "ndim", 1) == 0:
         raise InvalidArgumentError(f"{name} has shape (): a table of rows is needed.")

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +107,9 @@ class MaskedRow:
     """
 
     inputs: tuple[Any, ...]
+
+    draws_values: ClassVar[bool] = False
+    """Whether masked rows are random: those of `repeated(i)` are another repetition."""
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:

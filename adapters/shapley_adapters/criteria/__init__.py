@@ -1,6 +1,7 @@
 """Measures of explanations, on arrays with features last, and on games."""
 
 from .attribution_arrays import absolute_error, complexity, ranking_accuracy
+from .coalition_errors import CoalitionErrors, mse_v
 from .faithfulness import (
     Curve,
     deletion_curve,
@@ -13,6 +14,7 @@ from .neighbourhoods import Neighbourhood
 from .sensitivity import Sensitivity, measured_sensitivity, sensitivity
 
 __all__ = [
+    "CoalitionErrors",
     "Curve",
     "Neighbourhood",
     "Sensitivity",
@@ -24,6 +26,7 @@ __all__ = [
     "masked_log_odds",
     "measured_sensitivity",
     "monotonicity",
+    "mse_v",
     "ranking_accuracy",
     "sensitivity",
 ]

@@ -48,6 +48,22 @@ class LevelledGame(BackgroundGame, Protocol):
         """
 
 
+@runtime_checkable
+class RandomGame(Game, Protocol):
+    """A game whose values are random by design, such as means of draws of absent features.
+
+    The same row and coalition have the same value in each call. Other values of theirs are those of
+    other repetitions.
+    """
+
+    @property
+    def draws_values(self) -> bool:
+        """Whether values of other repetitions differ: games that need no draws are not random."""
+
+    def repeated(self, n_repeats: int) -> Any:
+        """Return a game whose row r · n + i is repetition i of row r, each drawn independently."""
+
+
 def n_backgrounds_of(game: Any) -> int:
     """Return the rows of the model's input for one value."""
     return int(getattr(game, "n_backgrounds", 1))

@@ -105,6 +105,11 @@ class WrappedGame:
         return int(getattr(self.game, "n_backgrounds", 1))
 
     @property
+    def draws_values(self) -> bool:
+        """Whether the values of the inner game are random by design."""
+        return bool(getattr(self.game, "draws_values", False))
+
+    @property
     def evaluations_per_batch(self) -> int:
         """Number of evaluations in a batch."""
         return int(self.game.evaluations_per_batch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -173,6 +173,11 @@ class ValuedGame(WrappedGame):
                 rows[is_partial], coalitions[is_partial], self._values
             )
         return values
+
+    def repeated(self, n_repeats: int) -> ValuedGame:
+        """Return the game of repetitions, where the values of the inner game are random."""
+        classes = None if self.classes is None else np.repeat(self.classes, n_repeats)
+        return replace(self, game=self.game.repeated(n_repeats), classes=classes)
 
     def row_fingerprints(self) -> list[bytes]:
         """Return digests of the inner game's rows and of their classes."""

@@ -10,7 +10,7 @@ predictions over the background.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -201,6 +201,11 @@ class LossGame(WrappedGame):
         """Return which players can change the value."""
         active: BoolArray = self.game.active_players()
         return active
+
+    def repeated(self, n_repeats: int) -> LossGame:
+        """Return the game of repetitions, where the values of the inner game are random."""
+        loss = replace(self.loss, labels=np.repeat(self.loss.labels, n_repeats, axis=0))
+        return replace(self, game=self.game.repeated(n_repeats), loss=loss)
 
     def row_fingerprints(self) -> list[bytes]:
         """Return digests of the inner game's rows and of their labels."""

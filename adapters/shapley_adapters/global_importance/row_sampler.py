@@ -87,6 +87,12 @@ class SampledRows(WrappedGame):
         values: ValueArray = self.game(self.indices[rows], coalitions)
         return values
 
+    def repeated(self, n_repeats: int) -> SampledRows:
+        """Return the game of repetitions, where the values of the inner game are random."""
+        indices = (self.indices[:, None] * n_repeats + np.arange(n_repeats)).ravel()
+        digests = [digest for digest in self.digests for _ in range(n_repeats)]
+        return SampledRows(self.game.repeated(n_repeats), indices, digests)
+
     # The next methods make this a DifferentiableGame if the inner game is one.
 
     @property
@@ -173,6 +179,8 @@ class RowSampler:
     @property
     def errors_cancel(self) -> bool:
         """Whether the errors of the rows are independent and have mean 0."""
+        if getattr(self.game, "draws_values", False):
+            return False  # all rows share the draws without any player
         n_players = int(self.game.active_players().sum(axis=1).max(initial=0))
         useful = self.estimator.useful_budget(n_players)
         budgets = [useful if rows.budget is None else rows.budget for rows in self.estimated]

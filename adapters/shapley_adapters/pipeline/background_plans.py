@@ -57,7 +57,8 @@ def background_drawing(
     whole = replace(settings, max_model_rows=None)
     if all(settings.model_rows(size, n_backgrounds) is None for size in sizes):
         return None, whole, estimator
-    if n_backgrounds == 1 or not isinstance(game, BackgroundGame):
+    is_drawn = getattr(game, "draws_values", False)
+    if n_backgrounds == 1 or is_drawn or not isinstance(game, BackgroundGame):
         return None, on_whole_background(n_backgrounds, settings, estimator, sizes), estimator
     has_one_full_value = bool(getattr(game, "has_one_full_value", False))
     n_for_ends = n_backgrounds + (1 if has_one_full_value else n_backgrounds)

@@ -60,7 +60,7 @@ def estimate_round(
     active = game.active_players()
     n_active = active.sum(axis=1)
     drawing, settings, estimator = background_drawing(game, n_active, estimator, settings)
-    if drawing is None and settings.n_repeats > 1:
+    if drawing is None and (settings.n_repeats > 1 or getattr(game, "draws_values", False)):
         drawing = repeated_drawing(n_active, estimator, settings)
     memory = memory if drawing is None else None  # it has values, not draws
     run = Run(game, estimator, settings, active, memory=memory, drawing=drawing)
@@ -144,6 +144,7 @@ def _advance(bar: Any, game: Any, before: Usage, n_evaluations: int) -> None:
 def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) -> Estimate:
     """Warn of what the run has found, and return the result with the cost of looking for noise."""
     game, settings, estimator = run.game, run.settings, run.estimator
+    is_drawn = getattr(game, "draws_values", False)
     if not settings.is_for_training:
         run.warnings.count_small_budgets(run.budgets, run.n_active, result, estimator)
     run.warnings.warn(game.n_rows, settings)
@@ -154,7 +155,7 @@ def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) ->
     if run.warnings.two_answers is not None:
         _warn(*map(np.atleast_1d, run.warnings.two_answers))
     n_checks += run.warnings.n_repeated
-    if not n_checks and settings.n_repeats == 1:
+    if not n_checks and settings.n_repeats == 1 and not is_drawn:
         n_checks = check_repeated_values(game, settings, rows, ends[rows], run.largest, spent)
     return replace(
         result,
@@ -162,6 +163,7 @@ def _checked(result: Estimate, run: Run, ends: ValueArray, noise: Repetition) ->
         check_evaluations=n_checks,
         rounding=float(getattr(game, "rounding", 0.0)),
         errors_cancel=settings.independent_rows
+        and not is_drawn  # all rows share the draws without any player
         and estimator.is_unbiased
         and run.warnings.small_budget is None,
     )
@@ -199,7 +201,8 @@ class Repetition:
         """
         rows = np.flatnonzero(active.any(axis=1))
         is_trained = getattr(game, "is_in_training_mode", False)
-        if settings.is_for_training or settings.n_repeats > 1 or is_trained or not len(rows):
+        is_known = settings.n_repeats > 1 or getattr(game, "draws_values", False)
+        if settings.is_for_training or is_known or is_trained or not len(rows):
             return cls()
         budget = settings.budget or _CHECKED_BY_DEFAULT
         spare = budget - 2 ** min(int(active.sum(axis=1).max()), 60)  # beside an enumeration

@@ -1,0 +1,1 @@
+"""Values of absent features from their distribution given the present ones."""

@@ -1,0 +1,143 @@
+"""Absent features of a normal distribution, given the present ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.special
+
+from ..array_types import BoolArray, FloatArray
+from ..errors import InvalidArgumentError, warn_user
+from ..threads.thread_limits import one_blas_thread
+from .coalition_cache import CoalitionCache
+from .columns import checked_numbers
+
+_LEAST_EIGENVALUE = 1e-8
+"""Correlation matrices with less than that are taken for singular."""
+
+_RIDGE = 1e-6
+"""Added to the diagonal of a singular correlation matrix. Half of the digits remain exact."""
+
+
+@dataclass
+class Gaussian:
+    """A normal distribution: its conditional distributions have a closed form.
+
+    Given the values of present features S, those of the absent ones T are normally distributed
+    (Aas, Jullum and Løland, 2021, equations 12 and 13):
+
+        mean = μ_T + Σ_TS Σ_SS⁻¹ (x_S − μ_S),    covariance = Σ_TT − Σ_TS Σ_SS⁻¹ Σ_ST.
+
+    Both matrices depend on the coalition only: they are computed once, for many coalitions at a
+    time, and shared by all rows.
+
+    Attributes
+    ----------
+    mean, covariance : arrays, (D,) and (D, D)
+        μ and Σ. Features without variance are independent of all others.
+    """
+
+    mean: FloatArray
+    covariance: FloatArray
+    _matrices: CoalitionCache = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._matrices = CoalitionCache(self._conditional_matrices)
+
+    @classmethod
+    @one_blas_thread()
+    def fitted(cls, data: npt.NDArray[Any], names: Sequence[Any] | None = None) -> Gaussian:
+        """Return the distribution with the mean and the covariance of rows, (N, D).
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidArgumentTypeError
+            If the rows are not finite numbers, or too few for a covariance. The error names the
+            column, by `names` if they are given.
+        """
+        data = checked_numbers(data, names)
+        n_rows, n_columns = data.shape
+        if n_rows <= n_columns:
+            raise InvalidArgumentError(
+                f"data has {n_rows} rows and {n_columns} columns; a covariance needs more rows "
+                f"than columns, so at least {n_columns + 1}, and better ten times as many. Pass "
+                "more rows."
+            )
+        covariance = np.cov(data.T).reshape(n_columns, n_columns)
+        scales = np.sqrt(np.diag(covariance))
+        scales[data.min(axis=0) == data.max(axis=0)] = 0.0  # not a rounding error
+        covariance *= np.outer(scales > 0, scales > 0)
+        return cls(data.mean(axis=0), _regular(covariance, scales))
+
+    @one_blas_thread()
+    def fill(self, row: FloatArray, masks: BoolArray, points: FloatArray) -> FloatArray:
+        """Return rows whose absent values are drawn given the present ones, (P, K, D).
+
+        Missing present values stay missing, and say nothing about the others.
+
+        Parameters
+        ----------
+        row : array, (D,)
+            Present values.
+        masks : array, (P, D)
+            True where the feature is present.
+        points : array, (P, K, D)
+            Uniform random numbers.
+        """
+        known = masks & ~np.isnan(row)
+        matrices = self._matrices(np.concatenate([known, ~masks], axis=1))
+        slopes, roots = matrices[:, 0], matrices[:, 1]
+        centred = np.where(known, row - self.mean, 0.0)
+        means = self.mean + (slopes @ centred[..., None])[..., 0]
+        normal = np.zeros_like(points)
+        scipy.special.ndtri(points, out=normal, where=~masks[:, None])
+        filled = normal @ roots.swapaxes(1, 2)
+        filled += means[:, None]
+        return np.where(masks[:, None], row, filled)
+
+    def _conditional_matrices(self, keys: npt.NDArray[Any]) -> FloatArray:
+        """Return the slopes and roots, (n, 2, D, D), of known and of absent features, (n, 2 D).
+
+        Means given known features are μ + slopes (x − μ), and covariances roots · rootsᵀ. Other
+        features have rows and columns of zeros, so that all coalitions are solved together.
+        """
+        known, absent = np.split(keys, 2, axis=1)
+        identity = np.eye(known.shape[1])
+        # Features without variance, and those left out, get an equation of their own: 1 · 0 = 0.
+        varies = np.diag(self.covariance) > 0
+        known, drawn = known & varies, absent & varies
+        of_known = _both(known, known)
+        inner = np.where(of_known, self.covariance, identity)
+        cross = np.where(_both(drawn, known), self.covariance, 0.0)
+        slopes = np.linalg.solve(inner, cross.swapaxes(1, 2)).swapaxes(1, 2)
+        left = np.where(_both(drawn, drawn), self.covariance, 0.0) - slopes @ cross.swapaxes(1, 2)
+        roots = np.linalg.cholesky(np.where(_both(drawn, drawn), left, identity))
+        roots = np.where(_both(drawn, drawn), roots, 0.0)
+        return np.stack([slopes, roots], axis=1)
+
+
+def _both(first: BoolArray, second: BoolArray) -> BoolArray:
+    return first[:, :, None] & second[:, None, :]
+
+
+def _regular(covariance: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return a covariance that can be inverted, with a warning if it had to be changed."""
+    varies = np.flatnonzero(scales)
+    if len(varies) == 0:
+        return covariance
+    own = np.ix_(varies, varies)
+    correlations = covariance[own] / np.outer(scales[varies], scales[varies])
+    if np.linalg.eigvalsh(correlations)[0] >= _LEAST_EIGENVALUE:
+        return covariance
+    warn_user(
+        "data has columns that follow from others, such as sums or copies of them, so that its "
+        f"covariance is singular. The variances are raised by {_RIDGE:g} of themselves. Leave such "
+        "columns out, or put them into one group with those that they follow from."
+    )
+    regular = covariance.copy()
+    regular[varies, varies] *= 1 + _RIDGE
+    return regular

@@ -1,0 +1,77 @@
+"""MSE_v of conditional and marginal values, and of drawn ones without the noise of draws."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from shap_ext import criteria
+from shap_ext.maskers import Gaussian
+from shapley_adapters.errors import InvalidArgumentError
+from tests.helpers.brute_force import masked_model_values
+from tests.helpers.conditional_games import Quadratic, correlated_rows, normal_game
+
+DATA, MODEL = correlated_rows(300, 4, seed=1), Quadratic(4, seed=1)
+ROWS = DATA[:20]
+INNER = [set(members) for size in (1, 2, 3) for members in combinations(range(4), size)]
+
+
+def exact_errors(game_of_row):
+    games = [game_of_row(row) for row in ROWS]
+    outputs = MODEL(ROWS)
+    return np.array(
+        [
+            np.mean([(output - game(members)) ** 2 for members in map(frozenset, INNER)])
+            for output, game in zip(outputs, games, strict=True)
+        ]
+    )
+
+
+def of_normal(row):
+    return normal_game(row, DATA.mean(axis=0), np.cov(DATA.T), MODEL.expected)
+
+
+def test_marginal_values_by_enumeration():
+    found = criteria.mse_v(MODEL, DATA[:50], ROWS)
+    exact = exact_errors(lambda row: masked_model_values(MODEL, row, DATA[:50]))
+    np.testing.assert_allclose(found.of_rows[:, 0], exact, rtol=1e-10)
+    np.testing.assert_allclose(found.mean, exact.mean(), rtol=1e-10)
+    np.testing.assert_allclose(found.standard_error, exact.std(ddof=1) / np.sqrt(20), rtol=1e-10)
+
+
+def test_the_noise_of_draws_is_not_counted():
+    """With two draws for each value, their variance would add a half to the error."""
+    exact = exact_errors(of_normal).mean()
+    found = [
+        criteria.mse_v(MODEL, Gaussian(DATA, draws=2, seed=seed), ROWS).mean[0]
+        for seed in range(40)
+    ]
+    assert abs(np.mean(found) - exact) < 4 * np.std(found) / np.sqrt(40)
+    assert np.std(found) / np.sqrt(40) < 0.03 * exact
+
+
+def test_differences_of_rows_say_which_distribution_is_better():
+    conditional = criteria.mse_v(MODEL, Gaussian(DATA, draws=64), DATA)
+    marginal = criteria.mse_v(MODEL, DATA[:100], DATA)
+    difference = marginal - conditional
+    assert difference.mean[0] > 3 * difference.standard_error[0]
+    np.testing.assert_allclose(difference.mean, marginal.mean - conditional.mean)
+
+
+def test_a_sample_of_coalitions():
+    data = correlated_rows(300, 25, seed=2)
+    model = Quadratic(25, seed=2)
+    first, second = (
+        criteria.mse_v(model, data[:10], data[:5], n_coalitions=50, seed=seed) for seed in (0, 1)
+    )
+    assert not np.array_equal(first.of_rows, second.of_rows)
+    few = criteria.mse_v(MODEL, DATA[:50], ROWS, n_coalitions=5)
+    assert not np.allclose(few.of_rows, criteria.mse_v(MODEL, DATA[:50], ROWS).of_rows)
+
+
+def test_bad_input():
+    with pytest.raises(InvalidArgumentError, match="at least two rows and two features; got 1"):
+        criteria.mse_v(MODEL, DATA[:5], ROWS[:1])
+    errors = criteria.mse_v(MODEL, DATA[:5], ROWS)
+    with pytest.raises(InvalidArgumentError, match="those of the same rows"):
+        errors - criteria.mse_v(MODEL, DATA[:5], ROWS[:3])

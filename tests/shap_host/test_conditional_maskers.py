@@ -1,0 +1,507 @@
+"""Absent features drawn given the present ones: values, error bars, forms of input, bad input."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+
+import shap_ext
+from shap_ext.maskers import Categorical, Causal, Copula, Empirical, Forest, Gaussian, Sampled
+from shapley_adapters.conditional.draws import RowDraws
+from shapley_adapters.errors import (
+    InvalidArgumentError,
+    InvalidArgumentTypeError,
+    ShapleyExtWarning,
+)
+from tests.helpers.brute_force import conditional_values, shapley_values
+from tests.helpers.conditional_games import (
+    Quadratic,
+    correlated_rows,
+    normal_game,
+    normal_shapley_values,
+)
+
+N_FEATURES = 6
+DATA = correlated_rows(500, N_FEATURES, seed=0)
+ROWS = DATA[:3]
+MODEL = Quadratic(N_FEATURES, seed=0)
+
+
+def explained(masker, algorithm="enumeration", model=MODEL, rows=ROWS, seed=0, **budget):
+    explainer = shap.Explainer(model, masker, algorithm=algorithm, seed=seed)
+    return explainer(rows, silent=True, **budget), explainer.last_estimate
+
+
+def exact_values(model, data=DATA, rows=ROWS):
+    return normal_shapley_values(rows, data.mean(axis=0), np.cov(data.T), model.expected)
+
+
+def test_values_of_a_normal_distribution():
+    """The error of 2,048 points is a hundredth of that of the values."""
+    exact = exact_values(MODEL)
+    found, estimate = explained(Gaussian(DATA, draws=2048))
+    assert np.abs(found.values - exact).max() < 5 * estimate.standard_errors.max() + 1e-12
+    assert estimate.standard_errors.max() < 0.01 * np.abs(exact).mean()
+    assert np.ptp(found.base_values) == 0
+    total = found.values.sum(axis=1) + found.base_values
+    np.testing.assert_allclose(total, MODEL(ROWS), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("draws", "share"), [(16, 0.5), (64, 0.25)])
+def test_shifted_points_err_less_than_independent_ones(draws, share):
+    """The root mean square over 40 repetitions of 20 coalitions has an error of about 3 %."""
+    masks = np.random.default_rng(0).random((20, N_FEATURES)) < 0.5
+    masks[:, 0] = False
+    of_row = Gaussian(DATA, draws=draws).draws.of_row(DATA[0])
+    outputs = np.array([MODEL(of_row.repeated(repeat)(masks)) for repeat in range(40)])
+    of_means = outputs.mean(axis=2).var(axis=0).mean()
+    of_independent = outputs.var(axis=(0, 2)).mean() / draws
+    assert np.sqrt(of_means / of_independent) < share
+
+
+def test_points_are_uniform_and_independent_of_each_other():
+    """Moments of 400 repetitions, and of 400 rows, within 4 standard errors."""
+    points = Gaussian(DATA, draws=4).draws.points
+    masks = np.eye(N_FEATURES, dtype=bool)
+    shifts = [points.row_shift(row) for row in DATA[:400]]
+    of_repeats = np.array([points(masks, shifts[0], i) for i in range(400)])
+    of_rows = np.array([points(masks[:1], shift, 0) for shift in shifts])
+    bound = 4 / np.sqrt(400)
+    for drawn in (of_repeats[..., 0, 1], of_repeats[:, 0, 0], of_rows[:, 0, 0]):
+        assert ((drawn > 0) & (drawn < 1)).all()
+        assert np.abs(drawn.mean(axis=0) - 0.5).max() < bound * np.sqrt(1 / 12)
+        correlations = np.corrcoef(drawn.T)
+        assert np.abs(correlations - np.eye(N_FEATURES)).max() < bound
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "budget"),
+    [("enumeration", "auto"), ("oddgp", 50), ("leastsquares", 50), ("randomorder", 50)],
+)
+def test_intervals_hold_the_noise_of_draws(algorithm, budget):
+    """30 rows of games of their own: the share inside has a standard error of at most .03."""
+    inside = []
+    for seed in range(15):
+        data, model = correlated_rows(200, N_FEATURES, seed), Quadratic(N_FEATURES, seed)
+        _, estimate = explained(
+            Gaussian(data, draws=8, seed=seed), algorithm, model, data[:2], seed, max_evals=budget
+        )
+        low, high = estimate.interval()
+        exact = exact_values(model, data, data[:2])
+        inside.append((low[..., 0] <= exact) & (exact <= high[..., 0]))
+        assert estimate.value_errors.all()
+    assert 0.95 - 3 * 0.03 < np.mean(inside) < 0.999
+
+
+def test_values_do_not_depend_on_batches_order_and_copies():
+    masker = Gaussian(DATA, draws=8)
+    explainer = shap.Explainer(MODEL, masker, algorithm="leastsquares", seed=0)
+    found = explainer(ROWS, max_evals=40, silent=True).values
+    for other in (
+        explainer(ROWS, max_evals=40, silent=True, batch_size=3),
+        explainer(ROWS[::-1], max_evals=40, silent=True)[::-1],
+        explainer(ROWS[:1], max_evals=40, silent=True),
+        explained(pickle.loads(pickle.dumps(masker)), "leastsquares", max_evals=40)[0],
+    ):
+        np.testing.assert_allclose(other.values, found[: len(other)], rtol=1e-9)
+    others = explained(Gaussian(DATA, draws=8, seed=1), "leastsquares", max_evals=40)[0]
+    assert np.abs(others.values - found).max() > 1e-3
+
+
+@pytest.mark.parametrize("algorithm", ["exact", "permutation"])
+def test_explainers_of_shap_take_the_masker(algorithm):
+    """They draw each coalition once; permutations leave an error of their own."""
+    exact = exact_values(MODEL)
+    explainer = shap.Explainer(MODEL, Gaussian(DATA, draws=256), algorithm=algorithm, seed=0)
+    off = np.abs(explainer(ROWS).values - exact).max()
+    assert off < (0.05 if algorithm == "exact" else 1.0) * np.abs(exact).max()
+
+
+def test_frames_reach_the_model_with_their_columns():
+    seen = []
+
+    def model(frame):
+        seen.append(frame)
+        return MODEL(frame.to_numpy())
+
+    frame = pd.DataFrame(DATA, columns=list("abcdef"))
+    frame["a"] = frame["a"].round().astype(int)
+    masker = Gaussian(frame, draws=4)
+    found, _ = explained(masker, model=model, rows=frame[:2])
+    assert found.feature_names == list("abcdef")
+    assert all(list(table.columns) == list("abcdef") for table in seen)
+    assert any((table["a"] % 1 != 0).any() for table in seen)  # draws are not whole numbers
+    plain, _ = explained(Gaussian(frame.to_numpy(), draws=4), rows=frame[:2].to_numpy())
+    np.testing.assert_allclose(found.values, plain.values, rtol=1e-12)
+
+
+def test_groups_of_columns_are_drawn_together():
+    groups = {"first": [0, 1, 2], "second": [3, 4], "third": [5]}
+    explainer = shap.Explainer(
+        MODEL, Gaussian(DATA, draws=1024), algorithm="enumeration", seed=0, groups=groups
+    )
+    found = explainer(ROWS, silent=True)
+    columns = list(groups.values())
+    for row, values in zip(ROWS, found.values, strict=True):
+        game = normal_game(row, DATA.mean(axis=0), np.cov(DATA.T), MODEL.expected)
+        exact = shapley_values(3, lambda s, game=game: game({c for g in s for c in columns[g]}))
+        np.testing.assert_allclose(values, exact, atol=0.02 * np.abs(exact).max())
+
+
+def test_rows_of_all_features_are_evaluated_once():
+    """Repetitions of the value of all features are repetitions of the model only."""
+    seen = []
+
+    def model(x):
+        seen.append(x)
+        return MODEL(x)
+
+    explained(Gaussian(DATA, draws=16), model=model, rows=ROWS[:1])
+    n_whole = (np.concatenate(seen) == ROWS[0]).all(axis=1).sum()
+    assert 1 <= n_whole <= 16
+
+
+def test_missing_values_of_rows_stay_missing_and_say_nothing():
+    rows = ROWS.copy()
+    rows[:, 2] = np.nan
+    seen = []
+
+    def model(x):
+        seen.append(x)
+        return MODEL(np.nan_to_num(x))
+
+    explained(Gaussian(DATA, draws=4), model=model, rows=rows)
+    table = np.concatenate(seen)
+    assert 0 < np.isnan(table[:, 2]).sum() < len(table)
+    assert not np.isnan(np.delete(table, 2, axis=1)).any()
+
+
+def test_columns_without_variance_and_singular_covariances():
+    constant = np.column_stack([DATA, np.full(len(DATA), 0.3)])
+    rows = constant[:3]
+    found, _ = explained(Gaussian(constant, draws=8), model=lambda x: MODEL(x[:, :6]), rows=rows)
+    assert np.isfinite(found.values).all()
+    copied = np.column_stack([DATA, DATA[:, 0]])
+    with pytest.warns(ShapleyExtWarning, match="follow from others"):
+        masker = Gaussian(copied, draws=8)
+    drawn = masker(np.arange(7) == 0, copied[0])
+    np.testing.assert_allclose(drawn[:, 6], copied[0, 0], atol=0.02)
+
+
+def test_bad_input():
+    with pytest.raises(InvalidArgumentError, match="data has 5 rows and 6 columns"):
+        Gaussian(DATA[:5])
+    frame = pd.DataFrame({"number": [1.0, 2.0, 3.0], "colour": ["red", "red", "blue"]})
+    with pytest.raises(InvalidArgumentTypeError, match="'red' in column 'colour'"):
+        Gaussian(frame)
+    with_missing = DATA.copy()
+    with_missing[7, 2] = np.nan
+    with pytest.raises(InvalidArgumentError, match="nan in row 7, column 2"):
+        Gaussian(with_missing)
+    with pytest.raises(InvalidArgumentError, match=r"a table of rows is needed"):
+        Gaussian(DATA[0])
+    with pytest.raises(InvalidArgumentError, match="data has 5 rows; trees need at least 10"):
+        Forest(DATA[:5])
+    with pytest.raises(InvalidArgumentError, match="sigma must be positive; got 0"):
+        Empirical(DATA, sigma=0)
+    with pytest.raises(InvalidArgumentError, match="draws must be at least 1; got 0"):
+        Gaussian(DATA, draws=0)
+    with pytest.raises(InvalidArgumentError, match="X has 5 columns"):
+        explained(Gaussian(DATA), rows=ROWS[:, :5])
+    composite = shap.maskers.FixedComposite(Gaussian(DATA))
+    with pytest.raises(InvalidArgumentError, match="Gaussian is part of another masker"):
+        explained(composite)
+
+
+def test_model_rows_as_a_budget():
+    _, estimate = explained(Gaussian(DATA, draws=8), "leastsquares", max_model_rows=50 * 8)
+    assert (estimate.model_rows <= 50 * 8).all()
+    assert (estimate.model_rows > 35 * 8).all()
+
+
+def interventional_game(row, mean, covariance, components, confounded):
+    """Return the game of linear structural equations, whose noise is normal.
+
+    A feature that is not set is a linear function of all features before it, and noise. Features of
+    a component that is not confounded are ordered so that those that are set come first.
+    """
+
+    def value(coalition):
+        n_features = len(row)
+        effects, noise = np.zeros((n_features, n_features)), np.zeros((n_features, n_features))
+        before = []
+        for members, is_confounded in zip(components, confounded, strict=True):
+            absent = [member for member in members if member not in coalition]
+            is_set = [member for member in members if member in coalition]
+            causes = before + ([] if is_confounded else is_set)
+            across = covariance[np.ix_(absent, causes)]
+            slopes = across @ np.linalg.pinv(covariance[np.ix_(causes, causes)])
+            effects[np.ix_(absent, causes)] = slopes
+            noise[np.ix_(absent, absent)] = covariance[np.ix_(absent, absent)] - slopes @ across.T
+            before = before + list(members)
+        start = np.array([row[j] - mean[j] if j in coalition else 0.0 for j in range(n_features)])
+        solved = np.linalg.inv(np.eye(n_features) - effects)  # x = start + effects x + noise
+        return MODEL.expected(mean + solved @ start, solved @ noise @ solved.T)
+
+    return value
+
+
+@pytest.mark.parametrize(
+    ("order", "confounded"),
+    [
+        ([3, 1, 0, 2, 5, 4], False),
+        ([[3, 1], [0, 2, 5], 4], [True, False, False]),
+        ([[3, 1, 0], [2, 5, 4]], [False, True]),
+    ],
+)
+def test_interventions_change_effects_and_not_causes(order, confounded):
+    masker = Causal(DATA, order, confounded, draws=1024)
+    found, _ = explained(masker, rows=ROWS[:1])
+    components = [entry if isinstance(entry, list) else [entry] for entry in order]
+    flags = np.broadcast_to(confounded, len(order))
+    game = interventional_game(ROWS[0], DATA.mean(axis=0), np.cov(DATA.T), components, flags)
+    exact = shapley_values(N_FEATURES, game)
+    np.testing.assert_allclose(found.values[0], exact, atol=0.01 * np.abs(exact).max())
+
+
+def test_one_component_is_conditional_or_marginal():
+    masks = np.random.default_rng(0).random((9, N_FEATURES)) < 0.5
+    both = [Causal(DATA, [list(range(N_FEATURES))], flag).draws for flag in (False, True)]
+    conditional, marginal = (draws.of_row(DATA[0])(masks) for draws in both)
+    plain = Gaussian(DATA).draws
+    np.testing.assert_allclose(conditional, plain.of_row(DATA[0])(masks), rtol=1e-9, atol=1e-12)
+    shift = plain.of_row(DATA[0]).shift
+    other = RowDraws(both[1], DATA[1], shift)(masks)
+    np.testing.assert_array_equal(
+        np.where(masks[:, None], 0.0, marginal), np.where(masks[:, None], 0.0, other)
+    )
+
+
+def test_orders_that_cannot_be_used():
+    frame = pd.DataFrame(DATA, columns=list("abcdef"))
+    by_name = Causal(frame, ["d", ["b", "a"], "c", "e", "f"], draws=4)
+    by_index = Causal(DATA, [3, [1, 0], 2, 4, 5], draws=4)
+    mask = np.arange(N_FEATURES) % 2 == 0
+    np.testing.assert_allclose(by_name(mask, DATA[0]), by_index(mask, DATA[0]), rtol=1e-9)
+    with pytest.raises(InvalidArgumentError, match="order holds 'g', which is no column"):
+        Causal(frame, ["g", "a"])
+    with pytest.raises(InvalidArgumentError, match="order holds 0 twice"):
+        Causal(DATA, [0, [1, 0]])
+    with pytest.raises(InvalidArgumentError, match=r"order lacks the columns \['e', 'f'\]"):
+        Causal(frame, ["a", ["b", "c"], "d"])
+    with pytest.raises(InvalidArgumentError, match="confounded must be True or False"):
+        Causal(DATA, [0, 1, 2, 3, 4, 5], [True, False])
+
+
+def test_copula_of_skewed_margins():
+    """Two log-normal features: E[x₀ | x₁] = exp(ρ z₁ + (1 − ρ²) / 2), but for the fit to 20,000."""
+    rng, rho = np.random.default_rng(0), 0.7
+    normal = rng.normal(size=(20_000, 2))
+    normal[:, 1] = rho * normal[:, 0] + np.sqrt(1 - rho**2) * normal[:, 1]
+    for value in (-1.0, 0.5, 1.5):
+        row = np.exp(np.array([[0.0, value]]))
+        masker = Copula(np.exp(normal), draws=1024)
+        drawn = masker(np.array([False, True]), row[0])
+        expected = np.exp(rho * value + (1 - rho**2) / 2)
+        np.testing.assert_allclose(drawn[:, 0].mean(), expected, rtol=0.04)
+        assert (drawn[:, 1] == row[0, 1]).all()
+
+
+def test_copula_does_not_depend_on_monotone_changes_of_columns():
+    """With the same points, draws have the same ranks, but for the values between neighbours."""
+    masks = np.random.default_rng(0).random((5, N_FEATURES)) < 0.5
+    plain = Copula(DATA, draws=8).draws
+    shift = plain.points.row_shift(DATA[0])
+    drawn = RowDraws(plain, DATA[0], shift)(masks)
+    changed = RowDraws(Copula(DATA**3, draws=8).draws, DATA[0] ** 3, shift)(masks)
+    for column, values in enumerate(np.sort(DATA, axis=0).T):
+        places = np.searchsorted(values, drawn[..., column])
+        assert np.abs(places - np.searchsorted(values**3, changed[..., column])).max() <= 1
+
+
+def nearest_rows_game(row, data, sigma, eta):
+    """The weights of Aas, Jullum and Løland (2021), section 3.3, one coalition at a time."""
+
+    def value(coalition):
+        present = sorted(coalition)
+        weights = np.ones(len(data))
+        if present:
+            inverse = np.linalg.inv(np.cov(data.T)[np.ix_(present, present)])
+            for place, other in enumerate(data):
+                difference = (other - row)[present]
+                distance = difference @ inverse @ difference / len(present)
+                weights[place] = np.exp(-distance / (2 * sigma**2))
+        order = sorted(range(len(data)), key=lambda place: -weights[place])
+        kept = 0.0
+        total = weights.sum()
+        for place in order:
+            kept, weights[place] = (
+                kept + weights[place],
+                weights[place] if kept < eta * total else 0.0,
+            )
+        masked = data.copy()
+        masked[:, present] = row[present]
+        return np.average(MODEL(masked), weights=weights)
+
+    return value
+
+
+@pytest.mark.parametrize(("sigma", "eta"), [(0.4, 0.95), (1.0, 0.5)])
+def test_weights_of_near_rows(sigma, eta):
+    """Draws of one coordinate: 1,024 of them leave an error of a thousandth of the spread."""
+    data = DATA[:60]
+    masker = Empirical(data, draws=1024, sigma=sigma, eta=eta)
+    found, _ = explained(masker, rows=DATA[60:61])
+    game = nearest_rows_game(DATA[60], data, sigma, eta)
+    np.testing.assert_allclose(
+        found.values[0], shapley_values(N_FEATURES, game), atol=0.005 * np.std(MODEL(data))
+    )
+
+
+def test_rows_far_from_the_data():
+    masker = Empirical(DATA)
+    assert np.isfinite(masker(np.ones(N_FEATURES) > 2, DATA[0] + 100)).all()
+    with pytest.warns(ShapleyExtWarning, match=r"(?s)far from all rows.*sigma=0.1"):
+        drawn = masker(np.arange(N_FEATURES) == 0, DATA[0] + 100)
+    nearest = np.argmin(np.abs(DATA[:, 0] - DATA[0, 0] - 100))
+    assert (drawn[:, 1:] == DATA[nearest, 1:]).all()
+
+
+def categories(n_rows):
+    rng = np.random.default_rng(3)
+    sky = rng.choice(["blue", "grey", "black"], n_rows)
+    rain = np.where(sky == "blue", "no", rng.choice(["no", "yes"], n_rows))
+    level = np.where(rain == "yes", 2, rng.integers(1, 3, n_rows))
+    wind = rng.choice([0.0, 1.0, np.nan], n_rows)
+    frame = pd.DataFrame({"sky": sky, "rain": rain, "level": level, "wind": wind})
+    return frame.astype({"sky": "category"})
+
+
+def wetness(frame):
+    wind = frame["wind"].fillna(-1).to_numpy(dtype=float)
+    return (frame["rain"] == "yes") * 1.0 * frame["level"].to_numpy(dtype=float) + wind
+
+
+def test_categories_follow_the_rows_that_have_the_present_values():
+    data = categories(200)
+    rows = data[:4]
+    found, _ = explained(Categorical(data, draws=1024), model=wetness, rows=rows)
+    codes = np.column_stack([pd.factorize(data[column])[0] for column in data])
+    outputs = wetness(data)
+    for place, values in enumerate(found.values):
+        game = conditional_values(lambda _: outputs, codes[place], codes)
+        exact = shapley_values(4, lambda s, game=game: float(game(s)))
+        np.testing.assert_allclose(values, exact, atol=0.005)
+
+
+def test_frames_keep_their_types_where_rows_are_drawn():
+    data, kinds = categories(200), []
+
+    def model(frame):
+        kinds.append(frame.dtypes)
+        return wetness(frame)
+
+    explained(Categorical(data, draws=4), model=model, rows=data[:2])
+    for of_table in kinds:
+        assert of_table["sky"] == data["sky"].dtype
+        assert of_table["level"] == data["level"].dtype
+
+
+def test_forests_find_what_the_present_features_tell():
+    """Numbers that follow a category, also a missing one: means within 4 standard errors of it."""
+    rng = np.random.default_rng(4)
+    kind = rng.choice(np.array(["low", "high", None], dtype=object), 400)
+    level = np.select([kind == "low", kind == "high"], [-3.0, 5.0], 1.0) + rng.normal(size=400)
+    frame = pd.DataFrame({"kind": kind, "level": level, "other": rng.normal(size=400)})
+    masker = Forest(frame, draws=256)
+    for value, mean in (("low", -3.0), ("high", 5.0), (None, 1.0)):
+        row = np.array([value, 0.0, 0.0], dtype=object)
+        drawn = masker(np.array([True, False, False]), row)
+        assert abs(drawn[:, 1].astype(float).mean() - mean) < 4 / np.sqrt(100)
+    drawn = masker(np.array([False, True, False]), np.array(["", 5.0, 0.0], dtype=object))
+    assert (drawn[:, 0] == "high").mean() > 0.9
+    found, _ = explained(
+        masker, model=lambda x: x["level"].to_numpy(dtype=float), rows=frame[kind == "high"][:2]
+    )
+    assert np.abs(found.values[:, 0]).min() > np.abs(found.values[:, 2]).max()
+
+
+def test_forests_predict_nearly_as_well_as_the_distribution_itself():
+    """Errors of rows that nothing was fitted to; the difference of both is known to a tenth."""
+    data = correlated_rows(700, 4, seed=5)
+    model, train, test = Quadratic(4, seed=5), data[:500], data[500:]
+    mse_v = shap_ext.criteria.mse_v
+    best = mse_v(model, Gaussian(train), test).mean[0]
+    marginal = mse_v(model, train[:100], test).mean[0]
+    forest = mse_v(model, Forest(train), test).mean[0]
+    assert 0.9 * best < forest < best + 0.4 * (marginal - best)
+
+
+def test_values_that_no_row_has():
+    data = categories(200)
+    row = data[:1].copy()
+    row["level"] = 9
+    with pytest.warns(ShapleyExtWarning, match="rows with most of them are taken"):
+        found, _ = explained(Categorical(data), model=wetness, rows=row)
+    assert np.isfinite(found.values).all()
+    with pytest.raises(InvalidArgumentError, match=r"500 different values in 500 rows of column 0"):
+        Categorical(DATA)
+
+
+def test_a_function_of_the_user():
+    """A function with the draws of a normal distribution; its calls have seeds of their own."""
+    mean, covariance, seeds = DATA.mean(axis=0), np.cov(DATA.T), []
+
+    def function(mask, row, n, rng):
+        seeds.append(rng.bit_generator.state["state"]["state"])
+        drawn = np.tile(row, (n, 1))
+        if mask.any():
+            across = covariance[~mask][:, mask] @ np.linalg.inv(covariance[mask][:, mask])
+            center = mean[~mask] + across @ (row - mean)[mask]
+            spread = covariance[~mask][:, ~mask] - across @ covariance[mask][:, ~mask]
+        else:
+            center, spread = mean, covariance
+        drawn[:, ~mask] = rng.multivariate_normal(center, spread, size=n)
+        return drawn
+
+    masker = Sampled(function, DATA, draws=256)
+    found, estimate = explained(masker, rows=ROWS[:2])
+    exact = exact_values(MODEL, rows=ROWS[:2])
+    off = (found.values - exact) / estimate.standard_errors[..., 0]
+    assert np.abs(off).max() < 4
+    assert len(set(seeds)) > 0.9 * len(seeds)
+    again, _ = explained(masker, rows=ROWS[:2])
+    np.testing.assert_array_equal(again.values, found.values)
+    with pytest.raises(InvalidArgumentError, match=r"shape \(256, 6\); it returned shape \(1, 6\)"):
+        explained(Sampled(lambda mask, row, n, rng: row[None], DATA, draws=256))
+    with pytest.raises(InvalidArgumentTypeError, match="function must be callable"):
+        Sampled(DATA, DATA)
+
+
+@pytest.mark.slow
+def test_values_do_not_depend_on_workers():
+    masker = Gaussian(DATA, draws=8)
+    first, second = (
+        shap.Explainer(MODEL, masker, algorithm="leastsquares", seed=0, n_jobs=n_jobs)(ROWS)
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_allclose(first.values, second.values, rtol=1e-9)
+
+
+def test_importance_of_drawn_values():
+    """Repetitions of sampled rows, and of their losses."""
+    exact = exact_values(MODEL)
+    explainer = shap_ext.RandomOrderExplainer(MODEL, Gaussian(DATA, draws=8), seed=0)
+    found = explainer.global_importance(ROWS, kind="mean", population=True, silent=True)
+    off = (found.values - exact.mean(axis=0)) / found.standard_errors
+    assert np.abs(off).max() < 4
+    assert found.standard_errors.max() < 0.1 * np.abs(exact).max()
+    explainer = shap_ext.RandomOrderExplainer(MODEL, Gaussian(DATA, draws=128), seed=0)
+    labels = MODEL(DATA[:50])
+    by_loss = explainer.global_importance(
+        DATA[:50], labels, kind="loss", loss="squared_error", population=True, silent=True
+    )
+    spread = ((labels - MODEL(DATA).mean()) ** 2).mean()  # of no feature less that of all
+    np.testing.assert_allclose(by_loss.values.sum(), spread, rtol=0.1)
