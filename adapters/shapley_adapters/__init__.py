@@ -8,6 +8,7 @@ from .estimators.best import Best
 from .estimators.exact import Exact
 from .estimators.graph.c_shapley import CShapley, c_shapley
 from .estimators.graph.c_shapley_regression import ConnectedRegression
+from .estimators.graph.hierarchy import Hierarchy
 from .estimators.graph.l_shapley import LShapley
 from .estimators.graph.myerson import Myerson
 from .estimators.least_squares.regression import LeastSquares, UnbiasedLeastSquares, least_squares
@@ -22,6 +23,7 @@ from .games.value_functions import ValueFunction
 from .graphs.drawing import draw_graph
 from .graphs.player_graph import PlayerGraph
 from .graphs.reading import read_graph
+from .hierarchies.player_tree import PlayerTree
 from .pipeline.estimate import estimate
 from .pipeline.result import Estimate
 from .pipeline.settings import Settings, Tolerance, default_budget
@@ -36,12 +38,14 @@ __all__ = [
     "Estimate",
     "Exact",
     "Game",
+    "Hierarchy",
     "LShapley",
     "LeastSquares",
     "Myerson",
     "OddGP",
     "Owen",
     "PlayerGraph",
+    "PlayerTree",
     "RandomOrder",
     "RemoteModel",
     "Semivalue",

@@ -111,7 +111,8 @@ def estimate_round(
             run.memory.is_recording = False
         method = type(estimator).__name__
         index, limit = settings.interactions, run.traced_limit
-        result = blank_estimate(ends, game.n_players, settings.seed, method, index, limit)
+        unions = estimator.has_unions
+        result = blank_estimate(ends, game.n_players, settings.seed, method, index, limit, unions)
         if jobs.n_workers == 1:
             for rows in run.blocks(0, game.n_rows, drawn_ends.shape[2]):
                 run.estimate_block(rows, drawn_ends[rows], evaluate, result)

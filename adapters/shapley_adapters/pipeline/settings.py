@@ -14,7 +14,7 @@ from ..array_types import BoolArray, IntArray
 from ..errors import BudgetError, InvalidArgumentError, InvalidArgumentTypeError
 from ..estimators.exact import MAX_PLAYERS
 from ..estimators.protocol import Estimator, Solution
-from ..graphs.player_graph import PlayerGraph
+from ..graphs.reading import Structure
 from ..memory_bounds import memory_limit
 
 _FIRST_CHECK = 4
@@ -114,8 +114,9 @@ class Settings:
         Evaluations for each row; `default_budget` where None.
     batch_size : int, optional
         Evaluations in one call of the game; the size that the game prefers where None.
-    graph : PlayerGraph or sequence of them, optional
-        The graph of the game's players, or the graph of each row, for estimators that need one.
+    graph : PlayerGraph, PlayerTree, or sequence of them, optional
+        The graph of the game's players, or the graph of each row, for estimators that need one; the
+        tree for `Hierarchy`.
         Their estimates depend on it, so that enumeration of all coalitions never replaces them.
     with_errors : bool
         Whether standard errors are needed, so that a budget too small for them is refused.
@@ -156,7 +157,7 @@ class Settings:
     seed: int
     budget: int | None = None
     batch_size: int | None = None
-    graph: PlayerGraph | Sequence[PlayerGraph] | None = None
+    graph: Structure | Sequence[Structure] | None = None
     with_errors: bool = False
     tolerance: Tolerance | None = None
     max_seconds: float | None = None
