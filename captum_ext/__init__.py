@@ -8,7 +8,14 @@ with required_packages("captum_ext needs captum and torch", extra="captum"):
 
     del captum, torch
 
-from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
+from shapley_adapters import (
+    Estimate,
+    PlayerGraph,
+    PlayerTree,
+    RemoteModel,
+    ValueFunction,
+    draw_graph,
+)
 
 from . import criteria
 from .aggregates.ava import AVA
@@ -19,6 +26,7 @@ from .attributions.methods import (
     Best,
     CShapley,
     Exact,
+    Hierarchy,
     LeastSquares,
     LShapley,
     Myerson,
@@ -53,6 +61,7 @@ __all__ = [
     "Estimate",
     "Exact",
     "FastShap",
+    "Hierarchy",
     "LLMAttribution",
     "LShapley",
     "LeastSquares",
@@ -62,6 +71,7 @@ __all__ = [
     "Owen",
     "PerExample",
     "PlayerGraph",
+    "PlayerTree",
     "RandomOrder",
     "RemoteModel",
     "Semivalue",

@@ -10,7 +10,14 @@ with required_packages("shap_ext needs shap", extra="shap"):
 
     del shap
 
-from shapley_adapters import Estimate, PlayerGraph, RemoteModel, ValueFunction, draw_graph
+from shapley_adapters import (
+    Estimate,
+    PlayerGraph,
+    PlayerTree,
+    RemoteModel,
+    ValueFunction,
+    draw_graph,
+)
 
 from . import criteria, maskers, plots
 from .aggregates import AVAExplainer, CentroidExplainer, ConvexExplainer, LowComplexityExplainer
@@ -20,6 +27,7 @@ from .explainers import (
     CShapleyExplainer,
     EnumerationExplainer,
     FastShapExplainer,
+    HierarchyExplainer,
     LeastSquaresExplainer,
     LShapleyExplainer,
     MyersonExplainer,
@@ -54,6 +62,7 @@ __all__ = [
     "EnumerationExplainer",
     "Estimate",
     "FastShapExplainer",
+    "HierarchyExplainer",
     "LShapleyExplainer",
     "LeastSquaresExplainer",
     "LowComplexityExplainer",
@@ -61,6 +70,7 @@ __all__ = [
     "OddGPExplainer",
     "OwenExplainer",
     "PlayerGraph",
+    "PlayerTree",
     "RandomOrderExplainer",
     "RemoteModel",
     "SVARMExplainer",

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from captum.attr import PerturbationAttribution
 from torch import Tensor
 
-from shapley_adapters import Estimate, PlayerGraph, Settings, estimate
+from shapley_adapters import Estimate, Settings, estimate
 from shapley_adapters.arguments import checked_count, checked_flag, checked_seconds, checked_seed
 from shapley_adapters.array_types import AttributionArray
 from shapley_adapters.constructors import write_constructor
 from shapley_adapters.errors import InvalidArgumentError, InvalidArgumentTypeError
 from shapley_adapters.estimators.protocol import Estimator
 from shapley_adapters.games.value_functions import ValueFunctionOrName, checked_value_function
+from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance, fewer_players
 from shapley_adapters.torch_support.array_module import warn_in_training_mode
 from shapley_adapters.workers.worker_processes import checked_n_jobs
@@ -89,7 +90,7 @@ class CoalitionAttribution(NamedAttribution, PerturbationAttribution):  # type: 
         """Return the estimator with the options of this object."""
         raise NotImplementedError
 
-    def _graph(self, game: ForwardFunctionGame) -> PlayerGraph | list[PlayerGraph] | None:
+    def _graph(self, game: ForwardFunctionGame) -> Structure | Sequence[Structure] | None:
         """Return the graph of the players, for methods that have one as an option."""
         return graph_of_inputs(getattr(self, "graph", None), game) if self.has_graph else None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import shap
 
-from shapley_adapters import Estimate, Game, PlayerGraph, Settings, estimate
+from shapley_adapters import Estimate, Game, Settings, estimate
 from shapley_adapters.arguments import (
     checked_count,
     checked_flag,
@@ -30,6 +30,7 @@ from shapley_adapters.games.value_functions import (
     ValueFunctionOrName,
     checked_value_function,
 )
+from shapley_adapters.graphs.reading import Structure
 from shapley_adapters.interactions.result import checked_index
 from shapley_adapters.pipeline.settings import checked_rows, checked_tolerance
 from shapley_adapters.workers.worker_processes import checked_n_jobs
@@ -38,11 +39,12 @@ from ..argument_types import Groups, Outputs, Rows
 from ..games.explained_rows import ExplainedRows, ExplainedRowsMaker
 from ..games.links import LinkedAverage, checked_link
 from ..inputs.backgrounds import Background, first_rows
-from ..inputs.column_groups import PlayerLayout, checked_groups
+from ..inputs.column_groups import checked_groups
 from ..inputs.datasets import table_of_row
 from ..inputs.models import inner_model, prediction_function, warn_of_classes
 from ..results.bounded_explanation import with_record
 from ..results.explanations import explanations
+from ..results.hierarchies import store_hierarchy
 from ..results.interactions import interaction_explanation
 from ..shap_internals import BAR_DELAY, background_of, is_op_chain
 from .legacy_calls import (
@@ -99,9 +101,9 @@ class CoalitionExplainer(ModelExplainer):
         del args
         return estimate(game, self._estimator(), settings)
 
-    def _graph(self, layout: PlayerLayout) -> PlayerGraph | list[PlayerGraph] | None:
+    def _graph(self, explained: ExplainedRows) -> Structure | Sequence[Structure] | None:
         """Return the graph of the players, for explainers that have one as an option."""
-        return layout.graph(getattr(self, "graph", None)) if self.has_graph else None
+        return explained.layout.graph(getattr(self, "graph", None)) if self.has_graph else None
 
     def __call__(
         self,
@@ -236,7 +238,7 @@ class CoalitionExplainer(ModelExplainer):
             seed=checked_seed(self.seed),
             budget=budget,
             batch_size=chosen_batch_size,
-            graph=self._graph(explained.layout),
+            graph=self._graph(explained),
             with_errors=error_bounds,
             tolerance=chosen_tolerance,
             max_model_rows=checked_rows(max_model_rows),
@@ -282,6 +284,10 @@ class CoalitionExplainer(ModelExplainer):
             clustering=explained.clustering(self.masker),
             compute_time=time.time() - started,
         )
+        if result.unions is not None:
+            is_shown = all(explained.layout.has_neighbours)
+            names, parts = output_names, explained.parts
+            store_hierarchy(results, result, settings.graph, parts, outputs, names, is_shown)
         return with_record(results if row is None else results[0], self, started, result)
 
     def shap_interaction_values(
