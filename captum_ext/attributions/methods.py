@@ -502,9 +502,10 @@ class Hierarchy(SamplingAttribution):
     all coalitions of these orders, values are exact. Otherwise orders are drawn, each with its
     reverse. If it does not pay for all features, unions are split from the top: those first whose
     features are known least. The features of a union that is not split share its value equally, and
-    their errors hold how unequal they are expected to be. The values of each union sum to its own
-    value, and all of them to the difference of the outputs. `last_estimate.unions` holds the unions
-    that are not split, and `last_estimate.union_errors` the errors of their values.
+    their errors hold how unequal they are expected to be. By default `n_samples` is at most 1,008.
+    The values of each union sum to its own value, and all of them to the difference of the outputs.
+    `last_estimate.unions` holds the unions that are not split, and `last_estimate.union_errors` the
+    errors of their values.
 
     Parameters
     ----------

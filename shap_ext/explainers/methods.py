@@ -560,11 +560,11 @@ class HierarchyExplainer(SamplingExplainer):
     all coalitions of these orders, values are exact. Otherwise orders are drawn, each with its
     reverse. If it does not pay for all features, unions are split from the top: those first whose
     features are known least. The features of a union that is not split share its value equally, and
-    their errors hold how unequal they are expected to be. The values of each union sum to its own
-    value, and all of them to the model's output. Unbiased for unions that are split whatever the
-    values are. `hierarchical_values` and `clustering` of the Explanation hold the tree of texts, of
-    images and of maskers with a clustering, so that `shap.plots.text` shows unions that are not
-    split as phrases.
+    their errors hold how unequal they are expected to be. By default `max_evals` is at most 1,008.
+    The values of each union sum to its own value, and all of them to the model's output. Unbiased
+    for unions that are split whatever the values are. `hierarchical_values` and `clustering` of the
+    Explanation hold the tree of texts, of images and of maskers with a clustering, so that
+    `shap.plots.text` shows unions that are not split as phrases.
 
     Parameters
     ----------

@@ -70,11 +70,13 @@ def test_a_large_image_takes_seconds():
     weights[:, 60:67, 100:107] = 1 / 147
 
     def square(x):
-        return (x * weights).sum(dim=(1, 2, 3)) ** 2
+        return (x * weights[:, : x.shape[2], : x.shape[3]]).sum(dim=(1, 2, 3)) ** 2
 
     x = torch.ones(1, 3, 224, 224)
     method = Hierarchy(square, seed=0)
     started = time.perf_counter()
+    assert method.attribute(x[..., :64, :64]).shape == (1, 3, 64, 64)  # with the default budget
+    assert 500 < method.last_estimate.evaluations[0] <= 1008
     found, errors = method.attribute(x, n_samples=500, return_standard_error=True)
     assert time.perf_counter() - started < 30  # about three
     assert method.last_estimate.evaluations[0] <= 500

@@ -26,6 +26,10 @@ FEWER_PLAYERS = "Group features (groups= or a coarser masker in shap, feature_ma
 _MANY_NUMBERS = 1000
 """Beyond how many numbers of an image as players superpixels are the better advice."""
 
+_MOST_SPLIT_BY_DEFAULT = 63
+"""Hierarchies of more players have the default budget of so many, 1,008 evaluations: it finds the
+regions of an image, in seconds of our own time."""
+
 ENUMERATED_BY_DEFAULT = 10
 """With at most this many players, the default budget pays for all coalitions. It is the number up
 to which `shap.Explainer` enumerates by default, so that nobody loses exact values."""
@@ -275,6 +279,8 @@ def budget_for(n_players: int, estimator: Estimator[Any], settings: Settings) ->
     limit = settings.budget
     if limit is None:
         limit = default_budget(n_players, has_tolerance)
+        if estimator.has_unions:  # which has use for any budget, however many players there are
+            limit = min(limit, default_budget(_MOST_SPLIT_BY_DEFAULT, has_tolerance))
     # Estimators on graphs estimate other values than enumeration does.
     can_enumerate = not estimator.needs_graph and n_all <= limit
     if can_enumerate and (not has_tolerance or needs_enumeration(estimator, settings)):
